@@ -126,3 +126,85 @@ def test_weight_norm_learns_directions_and_lengths_apart(dim: int | None) -> Non
     same(nn.merged(after)(x), after(x))
     with pytest.raises(sg.InputError, match="Linear has no weight 'wieght'; it has weight, bias"):
         nn.weight_norm(layer, "wieght")
+
+
+@pytest.mark.parametrize(
+    ("layer", "dim"),
+    [(nn.Linear(4, 3, rng=0), 0), (nn.Conv2d(2, 3, 3, rng=0), 0), (nn.ConvTranspose1d(2, 3, 4, rng=0), 1)],
+)
+def test_spectral_norm_divides_by_the_largest_singular_value(layer: Any, dim: int) -> None:
+    weight = layer.weight.numpy()
+    matrix = np.moveaxis(weight, dim, 0).reshape(weight.shape[dim], -1)
+    model = nn.spectral_norm(layer, n_power_iterations=3, rng=0).train()
+    assert learned(model) == ["base.weight", "base.bias"]
+    x = sg.tensor(
+        RNG.normal(size=(2, *(() if isinstance(layer, nn.Linear) else (2,)), *(4,) * (weight.ndim - 2 or 1))).astype(
+            np.float32
+        )
+    )
+    u, v = model.u.numpy(), model.v.numpy()
+    for _ in range(30):
+        for _ in range(3):  # as PyTorch
+            u = matrix @ v / np.linalg.norm(matrix @ v)
+            v = u @ matrix / np.linalg.norm(u @ matrix)
+        with nn.observing() as seen:
+            y = model(x)
+        model = model.with_modules(seen)
+        same(y, layer.replace(weight=layer.weight / float(u @ matrix @ v))(x))
+    found = nn.merged(model.eval()).state_dict()["weight"].numpy()
+    np.testing.assert_allclose(found, weight / np.linalg.norm(matrix, 2), rtol=1e-4, atol=1e-6)
+    same(model.eval()(x), nn.merged(model)(x))
+
+
+def test_the_gradient_of_a_spectral_norm_is_by_the_weight_alone() -> None:
+    """As in PyTorch, the vectors of the power method count as constants."""
+    layer = nn.Linear(4, 3, bias=False, rng=0)
+    model, x = nn.spectral_norm(layer, rng=0).train(), sg.tensor(RNG.normal(size=(2, 4)).astype(np.float32))
+    with nn.observing() as seen:
+        model(x)
+    after: Any = seen[model]
+    u, v, w = after.u.numpy(), after.v.numpy(), layer.weight.numpy()
+    sigma, upper = u @ w @ v, np.ones((2, 3)).T @ x.numpy()
+    want = upper / sigma - (upper * w).sum() / sigma**2 * np.outer(u, v)
+    got = sg.grad(lambda m: m(x).sum())(model)["base.weight"].numpy()
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["frozen", "lora", "spectral_norm"])
+def test_a_step_of_training_moves_what_is_learned(kind: str) -> None:
+    first, last = nn.Linear(6, 8, rng=0), nn.Linear(8, 3, rng=1)
+    plain = nn.Sequential(first, nn.BatchNorm1d(8), nn.Dropout(0.2), nn.ReLU(), last)
+    model = {
+        "frozen": plain.freeze("0", "1.weight"),
+        "lora": nn.lora(plain, 2, rng=0),
+        "spectral_norm": plain.with_modules({first: nn.spectral_norm(first, rng=0)}),
+    }[kind]
+    x, y = RNG.normal(size=(16, 6)).astype(np.float32), RNG.integers(3, size=16)
+
+    def loss(model: nn.Module, x: sg.Tensor, y: sg.Tensor) -> sg.Tensor:
+        return nn.CrossEntropyLoss()(model(x), y)
+
+    step = sg.train.TrainStep(model.train(), sg.optim.SGD(0.5), loss, device="numpy")
+    values = [float(step(x, y)) for _ in range(30)]
+    assert np.mean(values[-5:]) < 0.9 * values[0]
+    before, after = model.state_dict(), step.model.state_dict()
+    still = [name for name in before if np.array_equal(before[name].numpy(), after[name].numpy())]
+    statistics = ("running_mean", "running_var", "num_batches_tracked", "u", "v")
+    held = [name for name, _ in model.named_buffers() if name.rpartition(".")[2] not in statistics]
+    assert still == held
+    assert learned(step.model) == learned(model)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_deformable_convolution_without_offsets_is_convolution(on: sg.Device, groups: int) -> None:
+    layer = nn.DeformConv2d(4, 6, 3, stride=2, padding=1, groups=groups, rng=0).to(on)
+    x = RNG.normal(size=(2, 4, 7, 6)).astype(np.float32)
+    want = nn.Conv2d(4, 6, 3, stride=2, padding=1, groups=groups, rng=0)
+    offset = np.zeros((2, 2 * 2 * 9, 4, 3), np.float32)
+    given = [sg.tensor(a, device=on) for a in (x, offset, np.full((2, 2 * 9, 4, 3), 0.5, np.float32))]
+    same(layer(*given[:2]), want(sg.tensor(x)))
+    same(layer.replace(bias=None)(*given), want.replace(bias=None)(sg.tensor(x * 0.5)))
+    offset[:, 0::2] = 1  # each read one row below
+    below = np.concatenate([x[:, :, 1:], np.zeros((2, 4, 1, 6), np.float32)], 2)
+    got, moved_x = layer(given[0], sg.tensor(offset, device=on)).numpy(), want(sg.tensor(below)).numpy()
+    np.testing.assert_allclose(got[:, :, 1:], moved_x[:, :, 1:], rtol=1e-4, atol=1e-5)

@@ -84,9 +84,11 @@ from ._norm import observing as observing
 from ._random import drawing as drawing
 from ._random import next_key as next_key
 from ._reparametrized import LoRA as LoRA
+from ._reparametrized import SpectralNorm as SpectralNorm
 from ._reparametrized import WeightNorm as WeightNorm
 from ._reparametrized import lora as lora
 from ._reparametrized import merged as merged
+from ._reparametrized import spectral_norm as spectral_norm
 from ._reparametrized import weight_norm as weight_norm
 from ._sequence.attention import MultiheadAttention as MultiheadAttention
 from ._sequence.embedding import Embedding as Embedding
@@ -110,6 +112,7 @@ from ._space.conv import Conv3d as Conv3d
 from ._space.conv import ConvTranspose1d as ConvTranspose1d
 from ._space.conv import ConvTranspose2d as ConvTranspose2d
 from ._space.conv import ConvTranspose3d as ConvTranspose3d
+from ._space.conv import DeformConv2d as DeformConv2d
 from ._space.padding import CircularPad1d as CircularPad1d
 from ._space.padding import CircularPad2d as CircularPad2d
 from ._space.padding import CircularPad3d as CircularPad3d
@@ -158,17 +161,17 @@ __all__ = [
     "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d",
     "BatchNorm2d", "BatchNorm3d", "Bilinear", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss",
-    "CosineSimilarity", "CrossEntropyLoss", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag", "FeatureAlphaDropout",
-    "Flatten", "Fold", "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink", "Hardsigmoid", "Hardswish",
-    "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "KLDivLoss", "L1Loss",
-    "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LocalResponseNorm", "LogSigmoid", "LogSoftmax",
-    "LpLoss", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish", "Module",
-    "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss", "MultiheadAttention", "NLLLoss", "PReLU",
-    "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell", "RNNTLoss", "RReLU", "ReLU", "ReLU6",
-    "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d", "RotaryEmbedding",
-    "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "SmoothL1Loss", "SoftMarginLoss", "Softmax", "Softmax2d", "Softmin", "Softplus",
-    "Softshrink", "Softsign", "Tanh", "Tanhshrink", "Threshold", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
-    "TransformerEncoderLayer", "TripletMarginLoss", "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
-    "UpsamplingNearest2d", "WeightNorm", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d", "drawing", "init", "lora", "merged", "next_key", "observing",
-    "weight_norm",
+    "CosineSimilarity", "CrossEntropyLoss", "DeformConv2d", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag",
+    "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink",
+    "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
+    "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LocalResponseNorm",
+    "LogSigmoid", "LogSoftmax", "LpLoss", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
+    "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell",
+    "RNNTLoss", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
+    "ReplicationPad3d", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "SmoothL1Loss", "SoftMarginLoss", "Softmax",
+    "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer",
+    "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer", "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "WeightNorm", "ZeroPad1d",
+    "ZeroPad2d", "ZeroPad3d", "drawing", "init", "lora", "merged", "next_key", "observing", "spectral_norm", "weight_norm",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..ops import ROWS
 from ..shapes import Dim, Size, show
 from ._module import Module
 
+M = TypeVar("M", bound=Module)
 _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", default=None)
 
 
@@ -40,6 +41,18 @@ def observing() -> Iterator[dict[Module, Module]]:
         yield seen
     finally:
         _seen.reset(token)
+
+
+def latest(layer: M) -> M:
+    """The layer with what it reported last to `observing`."""
+    return (_seen.get() or {}).get(layer, layer)  # pyright: ignore[reportReturnType]
+
+
+def report(layer: Module, updated: Module) -> None:
+    """Give `observing`, if there is such a block, a layer with updated statistics."""
+    seen = _seen.get()
+    if seen is not None:
+        seen[layer] = updated
 
 
 def _normalised(x: Tensor, axis: int, eps: float, *affine: Tensor | None) -> Tensor:
@@ -105,24 +118,23 @@ class _Running(Module, buffers=("running_mean", "running_var", "num_batches_trac
 
     def _observe(self, mean: Tensor, variance: Tensor, count: Dim) -> None:
         """Report the statistics of `count` elements of each channel to `observing`."""
-        seen = _seen.get()
-        if seen is None or self.running_mean is None:
+        if _seen.get() is None or self.running_mean is None:
             return
         number_of = full((), count, self.running_mean.dtype, mean.device) if isinstance(count, Size) else float(count)
         mean, variance = mean.cast(self.running_mean.dtype), variance.cast(self.running_mean.dtype)
         unbiased = variance * (number_of / (number_of - 1))
-        before = seen.get(self, self)
-        assert isinstance(before, _Running)
+        before = latest(self)
         number, old_mean, old_variance = before.num_batches_tracked, before.running_mean, before.running_var
         assert number is not None
         assert old_mean is not None
         assert old_variance is not None
         share = 1 / (number + 1).cast(mean.dtype) if self.momentum is None else self.momentum
-        seen[self] = before.replace(
+        updated = before.replace(
             running_mean=old_mean + (mean - old_mean) * share,
             running_var=old_variance + (unbiased - old_variance) * share,
             num_batches_tracked=number + 1,
         )
+        report(self, updated)
 
 
 class _BatchNorm(_Running):

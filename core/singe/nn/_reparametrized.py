@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -13,9 +13,13 @@ from ..frontend.tensor import Tensor
 from . import init
 from ._linear import Linear
 from ._module import Module, own_tensors
+from ._norm import latest, report
+from ._space.conv import ConvTranspose
 from .init import Rng
 
 M = TypeVar("M", bound=Module)
+FIRST_TURNS: Final = 15
+"""Of the power method, with which a spectral norm begins."""
 
 
 class _Reparametrized(Module):
@@ -160,6 +164,64 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> We
     """A layer of which the direction and the length of a weight are learned apart (Salimans and Kingma, "Weight
     normalization", 2016). dim: the axis along which there are several lengths; None: there is one."""
     return WeightNorm(module, name, dim)
+
+
+class SpectralNorm(_Reparametrized, buffers=("u", "v")):
+    """A layer, a weight of which is divided by its largest singular value, as a matrix of the axis `dim` and of all others.
+    The value is found by turns of the power method: in training by `n_power_iterations` more of them in each run, of which
+    `observing` collects the vectors."""
+
+    u: Tensor
+    v: Tensor
+    training: bool
+
+    def __init__(
+        self, base: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None,
+        *, rng: Rng = None,
+    ) -> None:  # fmt: skip
+        self.base, self.name, self.n_power_iterations, self.eps = base, name, n_power_iterations, eps
+        self.dim = (1 if isinstance(base, ConvTranspose) else 0) if dim is None else dim
+        matrix, rng = self._matrix(_weight(base, name, "spectral_norm")).detach(), np.random.default_rng(rng)
+        u, v = (init.normal((n,), rng=rng).to(matrix.device).cast(matrix.dtype) for n in matrix.shape)
+        self.u, self.v = self._turned(matrix, u, v, FIRST_TURNS)
+        self.training = False
+
+    def weights(self) -> Mapping[str, Tensor]:
+        weight = self.base.state_dict()[self.name]
+        return {self.name: weight / (self.u * (self._matrix(weight) @ self.v)).sum()}
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        made = self
+        if self.training:
+            before = latest(self)
+            matrix = self._matrix(self.base.state_dict()[self.name]).detach()
+            u, v = self._turned(matrix, before.u, before.v, self.n_power_iterations)
+            made = before.replace(u=u, v=v)
+            report(self, made)
+        return made.merged()(*args, **kwargs)
+
+    def _matrix(self, weight: Tensor) -> Tensor:
+        dim = self.dim % weight.ndim
+        order = [dim, *(a for a in range(weight.ndim) if a != dim)]
+        return weight.permute(*order).reshape(weight.shape[dim], -1)
+
+    def _turned(self, matrix: Tensor, u: Tensor, v: Tensor, turns: int) -> tuple[Tensor, Tensor]:
+        """The vectors after turns of the power method."""
+        for _ in range(turns):
+            u = self._unit(matrix @ v)
+            v = self._unit(matrix.T @ u)
+        return u, v
+
+    def _unit(self, x: Tensor) -> Tensor:
+        return x / (x * x).sum().sqrt().maximum(self.eps)
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None, *, rng: Rng = None
+) -> SpectralNorm:  # fmt: skip
+    """A layer with a weight that lengthens nothing: divided by its largest singular value (Miyato et al., "Spectral
+    normalization", 2018)."""
+    return SpectralNorm(module, name, n_power_iterations, eps, dim, rng=rng)
 
 
 def _weight(base: Module, name: str, who: str) -> Tensor:

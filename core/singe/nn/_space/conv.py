@@ -9,8 +9,10 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...errors import InputError, ShapeError
+from ...frontend.calls import call_row
 from ...frontend.nodes.spatial import Ints, Padding, per_axis
 from ...frontend.tensor import Tensor
+from ...ops import ROWS
 from ...shapes import Dim, show
 from .._module import Module
 from ..init import Rng, by_inputs
@@ -115,7 +117,7 @@ class Conv3d(_Conv, spaces=3):
     """Convolution of (batch, channels, depth, height, width)."""
 
 
-class _ConvTranspose(_Windowed):
+class ConvTranspose(_Windowed):
     """weight is (channels, outputs per group, …window). output_padding lengthens the output at its end."""
 
     padding: Ints
@@ -151,13 +153,36 @@ class _ConvTranspose(_Windowed):
         return tuple(n - a for n, a in zip(wanted, least, strict=True))
 
 
-class ConvTranspose1d(_ConvTranspose, spaces=1):
+class DeformConv2d(_Windowed, spaces=2):
+    """Convolution of (batch, channels, height, width), in which each element that is read is moved by an offset; torchvision's."""
+
+    padding: Ints
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0, dilation: Ints = 1,
+        groups: int = 1, bias: bool = True, *, rng: Rng = None,
+    ) -> None:  # fmt: skip
+        self._weights((in_channels, out_channels), kernel_size, groups, bias, False, rng)
+        self.stride, self.padding, self.dilation = stride, padding, dilation
+
+    def forward(self, x: Tensor, offset: Tensor, mask: Tensor | None = None) -> Tensor:
+        """offset: (batch, groups of offsets · window · 2, height, width of the result), each a pair of rows and columns; mask:
+        (batch, groups of offsets · window, height, width of the result), by which what is read is multiplied."""
+        widths = per_axis(self.padding, 2, "padding")
+        return call_row(
+            ROWS["deform_conv"], (x, self.weight, offset, self.bias, mask), strides=per_axis(self.stride, 2, "stride"),
+            dilations=per_axis(self.dilation, 2, "dilation"), before=widths, after=widths, group=self.groups,
+            offset_group=offset.shape[1] // (2 * math.prod(self.weight.shape[2:])),
+        )  # fmt: skip
+
+
+class ConvTranspose1d(ConvTranspose, spaces=1):
     """Transposed convolution of (batch, channels, length)."""
 
 
-class ConvTranspose2d(_ConvTranspose, spaces=2):
+class ConvTranspose2d(ConvTranspose, spaces=2):
     """Transposed convolution of (batch, channels, height, width)."""
 
 
-class ConvTranspose3d(_ConvTranspose, spaces=3):
+class ConvTranspose3d(ConvTranspose, spaces=3):
     """Transposed convolution of (batch, channels, depth, height, width)."""
