@@ -211,6 +211,7 @@ TWO = np.array([2, 2])
         (lambda: nn.CrossEntropyLoss([1, 2])(X, np.zeros(4, int)), ShapeError, r"weight is \(2,\), expected \(3,\)"),
         (lambda: nn.CrossEntropyLoss(label_smoothing=2), InputError, "label_smoothing is 2, expected a number from 0 to 1"),
         (lambda: nn.NLLLoss()(X, sg.zeros((4,))), DTypeError, "the target is float32, expected the numbers of classes"),
+        (lambda: nn.CrossEntropyLoss()(np.zeros((4, 3)), np.zeros(4, int)), InputError, "got a ndarray as its input, expected a T"),
         (lambda: nn.MultiMarginLoss(p=3), InputError, "p is 3, expected 1 or 2"),
         (lambda: nn.HuberLoss(delta=0), InputError, "delta is 0, expected a number above 0"),
         (lambda: nn.GaussianNLLLoss()(X, X, sg.zeros((3,))), ShapeError, r"var is \(3,\), expected \(4, 3\)"),
@@ -227,6 +228,19 @@ TWO = np.array([2, 2])
 def test_what_does_not_fit_is_refused(call: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         call()
+
+
+@RUNNERS
+def test_a_target_that_is_no_class_is_seen(device_name: str) -> None:
+    x = sg.zeros((3, 4), device=device_name)
+    for loss in (
+        nn.CrossEntropyLoss(),
+        nn.CrossEntropyLoss(label_smoothing=0.1),
+        nn.CrossEntropyLoss([1, 1, 1, 1]).to(device_name),
+    ):
+        assert math.isnan(loss(x, np.array([0, 1, 4])).item())
+        assert math.isnan(loss(x, np.array([0, -1, 3])).item())
+        assert not math.isnan(loss(x, np.array([0, -100, 3])).item())
 
 
 def test_weights_are_buffers_and_not_learned() -> None:

@@ -57,6 +57,10 @@ class Loss(Module):
 
 def given(x: Tensor, value: Any) -> Tensor:
     """A tensor, array or list that was passed beside the tensor x, as a tensor on its device."""
+    if not isinstance(x, Tensor):
+        raise InputError(
+            f"a loss got a {type(x).__name__} as its input, expected a Tensor: sg.tensor makes one of an array"
+        )
     return value if isinstance(value, Tensor) else tensor(value, device=x.device)
 
 

@@ -38,8 +38,7 @@ class _OfClasses(Loss, buffers=("weight",)):
 class NLLLoss(_OfClasses):
     """−x[class] of logarithms of probabilities x (batch, classes, …), times the weight of the class; target (batch, …).
 
-    The mean is weighted. Places whose target is ignore_index do not count. Targets of other numbers than the classes'
-    have the loss 0.
+    The mean is weighted. Places whose target is ignore_index do not count. A target that is no class has the loss NaN.
     """
 
     def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> None:
@@ -56,8 +55,8 @@ class CrossEntropyLoss(_OfClasses):
     """Minus the logarithm of softmax(x)[class], for logits x (batch, classes, …), times the weight of the class.
 
     The target has the numbers of classes (batch, …), or probabilities of the input's shape. Places whose number is
-    ignore_index do not count. label_smoothing: this part of each target is spread over all classes evenly. The mean over
-    numbers is weighted; that over probabilities is over the places.
+    ignore_index do not count; a number that is no class has the loss NaN. label_smoothing: this part of each target is
+    spread over all classes evenly. The mean over numbers is weighted; that over probabilities is over the places.
     """
 
     def __init__(
@@ -199,10 +198,10 @@ class MultiLabelMarginLoss(Loss):
         self._floats(input=input)
         target = given(input, target)
         self._shaped("the target", target, input.shape, f"the input {show(input.shape)}")
-        if not target.dtype.is_int or input.ndim not in (1, 2):
-            raise DTypeError(
-                f"MultiLabelMarginLoss: {show(input.shape)} with a target of {target.dtype}, expected (batch, classes) and integers"
-            )
+        if input.ndim not in (1, 2):
+            raise ShapeError(f"MultiLabelMarginLoss: the input is {show(input.shape)}, expected (batch, classes)")
+        if not target.dtype.is_int:
+            raise DTypeError(f"MultiLabelMarginLoss: the target is {target.dtype}, expected the numbers of classes")
         x, classes = (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))
         listed = (classes < 0).cast("int32").cumsum(1) == 0
         hit = listed.unsqueeze(2) & (classes.unsqueeze(2) == _places(x))  # (batch, place in the list, class)

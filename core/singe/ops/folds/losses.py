@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from ...dtypes import FLOATS, int32, int64
@@ -58,6 +59,8 @@ def _nll(
     else:
         spread = b.reshape(as_dtype(b, weight, x.dtype), shape=along)
         weights, loss = chosen(spread), b.neg(chosen(b.mul(x, spread)))
+    wrong = b.logical_and(counts, b.logical_not(within))
+    loss = b.where(wrong, b.const(math.nan, x.dtype), loss)  # a run cannot raise an error for it
     if reduction == "none":
         return loss
     total = b.reshape(b.reduce_sum(loss, axes=every), shape=())
