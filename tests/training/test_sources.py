@@ -56,8 +56,8 @@ def test_idx_files_are_read_packed_or_not(dtype: str, shape: tuple[int, ...], tm
     "wrong",
     [b"", b"\0\0", b"\0\0\x08", b"\0\0\x07\x01\0\0\0\0", b"abcd", b"\0\0\x08\x03\0\0", b"\0\0\x08\x01\0\0\0\x05abcd", b"\0\0\x08\x01\0\0\0\x02abc",
      b"\0\0\x0e\x02\xff\xff\xff\xff\xff\xff\xff\xff", b"\0\0\x08\xff" + b"\xff" * 1020, b"\x1f\x8b", b"\x1f\x8b\x08\0garbage that is no stream",
-     gzip.compress(idx_bytes(PICTURES))[:-300], gzip.compress(b"\0\0\x08\x02\x7f\xff\xff\xff\x7f\xff\xff\xff"),
-     gzip.compress(struct.pack(">HBBI", 0, 8, 1, 1 << 20))],
+     gzip.compress(idx_bytes(PICTURES), mtime=0)[:-300], gzip.compress(b"\0\0\x08\x02\x7f\xff\xff\xff\x7f\xff\xff\xff", mtime=0),
+     gzip.compress(struct.pack(">HBBI", 0, 8, 1, 1 << 20), mtime=0)],
 )  # fmt: skip
 def test_damaged_idx_files_are_refused(wrong: bytes) -> None:
     with pytest.raises(FormatError, match="digits: "):

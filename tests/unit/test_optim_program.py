@@ -13,7 +13,7 @@ from devices import ONCE_EACH, RUNNERS, slow
 from recorded import recorded
 
 import singe as sg
-from singe import optim
+from singe import nn, optim
 from singe.program.program import Copy, Dispatch, walk
 
 _, ARRAYS = recorded("optim")
@@ -95,6 +95,40 @@ def test_a_parameter_and_its_moments_are_updated_by_one_kernel_in_place(name: st
     assert sum(isinstance(s, Dispatch) for s in steps) <= len(WEIGHTS) + 2
     copied = [b for s in steps if isinstance(s, Copy) for b in (s.source, s.target)]
     assert not [buffers[b] for b in copied if buffers[b].startswith(("weight", "moment", "square"))]
+
+
+@pytest.mark.parametrize("clip", [None, 1.0])
+@pytest.mark.parametrize("device_name", ["wasm", *slow("webgpu")], indirect=True)
+def test_layers_are_updated_by_one_kernel_for_each_parameter(clip: float | None, device_name: str) -> None:
+    """Gradients come in the layout of the weights, also of Linear, whose product takes its weight transposed."""
+    layers = nn.Sequential(nn.Linear(6, 5, rng=0), nn.Tanh(), nn.Linear(5, 3, rng=1))
+    opt = optim.AdamW(optim.CosineAnnealingLR(0.1, 15))
+
+    def step(x: sg.Tensor, y: sg.Tensor, **states: sg.Tensor) -> Any:
+        model = layers.map(lambda t: states[names[t]])
+        loss, grads = sg.value_and_grad(lambda model: ((model(x) - y) ** 2).mean())(model)
+        grads = grads if clip is None else optim.clip_norm(grads, clip)
+        model, after = opt.step(model, grads, {k: x for k, x in states.items() if k not in names.values()})
+        return loss, {f"weight {path}": x for path, x in model.named_parameters()} | after
+
+    names = {t: f"weight {path}" for path, t in layers.named_parameters()}
+    states = {name: t for t, name in names.items()} | opt.init(layers)
+    x, y = np.ones((8, 6), np.float32), np.zeros((8, 3), np.float32)
+    program = sg.compile(step, x, y, states=states, device=device_name)
+    buffers = [b.name for b in program.data.buffers]
+    for path, _ in layers.named_parameters():
+        for name in (f"moment1.{path}", f"moment2.{path}"):
+            readers = [
+                s for s in walk(program.data.steps) if isinstance(s, Dispatch) and buffers.index(name) in s.buffers
+            ]
+            assert len(readers) == 1, name
+            assert buffers.index(f"weight {path}") in readers[0].buffers
+    model, state = layers, opt.init(layers)
+    for _ in range(5):
+        loss = program(x, y)
+        value, grads = sg.value_and_grad(lambda model: ((model(sg.tensor(x)) - sg.tensor(y)) ** 2).mean())(model)
+        np.testing.assert_allclose(loss, value.item(), rtol=1e-4)
+        model, state = opt.step(model, grads if clip is None else optim.clip_norm(grads, clip), state)
 
 
 # --- clipping, averages -----------------------------------------------------------------------------------------------

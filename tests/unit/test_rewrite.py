@@ -187,6 +187,10 @@ CASES: dict[str, Case] = {
         lambda b, x: b.transpose(b.transpose(x, perm=(2, 0, 1)), perm=(0, 2, 1)),
         "transpose(transpose(x, perm 2 0 1), perm 0 2 1)", "transpose(x, perm 2 1 0)",
         lambda b, x: b.transpose(x, perm=(2, 0, 1)), CUBE),
+    "transpose: _turned_product": Case(
+        lambda b, x, y: b.transpose(b.dot(b.transpose(x, perm=(1, 0)), y), perm=(1, 0)),
+        "transpose(dot(transpose(x, perm 1 0), y), perm 1 0)", "dot(transpose(y, perm 1 0), x)",
+        lambda b, x, y: b.transpose(b.dot(x, y), perm=(1, 0)), ((4, 4), (4, 4))),
     "expand: _expand": Case(
         lambda b, x: b.expand(b.expand(x, shape=(N, 4)), shape=(2, N, 4)), "expand(expand(x, shape N 4), shape 2 N 4)",
         "expand(x, shape 2 N 4)", lambda b, x: b.expand(x, shape=(N, 4)), ((N, 1),)),

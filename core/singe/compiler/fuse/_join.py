@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from ...dtypes import DType, float32
 from ...graph import Graph, Node, bare, symbols_of
@@ -24,6 +25,9 @@ from ...shapes import Shape
 from ..layout import bytes_of, weight
 from ._assemble import Group
 from ._growth import MAX_MEMBERS
+
+FEW: Final = 64
+"""Bytes that do not count when a kernel is moved past those that compute them."""
 
 
 @dataclass(frozen=True)
@@ -188,8 +192,10 @@ class _Joining:
         return sum(_bytes(n) for n in values if n.row is not None and n not in self.roots)
 
     def _adjacent(self, first: Node, second: Node) -> bool:
-        """Whether nothing runs between two groups."""
-        return bisect_left(self.steps, self.number[second]) - bisect_left(self.steps, self.number[first]) == 1
+        """Whether nothing runs between two groups but kernels of a few numbers, such as of a learning rate."""
+        start, end = (bisect_left(self.steps, self.number[n]) for n in (first, second))
+        between = (self.groups.get(self.graph.nodes[k]) for k in self.steps[start + 1 : end])
+        return all(g is not None and sum(map(_bytes, g.outputs)) <= FEW for g in between)
 
     def _last(self, value: Node, *apart: Node) -> int:
         return max(self._read(value, *apart), default=-1)

@@ -66,6 +66,17 @@ def _through_reshape_up(r: Rewriter, n: Node, x: Node) -> Node | None:
     return r.make("reshape", r.make("transpose", source, perm=(*perm, *rest)), shape=n.shape)
 
 
+def _turned_product(r: Rewriter, n: Node) -> Node | None:
+    """transpose(dot(transpose(x), y)) is dot(transpose(y), x): the gradient of a weight that is transposed before a product."""
+    (x,) = n.inputs
+    if not is_row(x, "dot") or not r.used_once(x) or any(len(y.shape) != 2 for y in x.inputs):
+        return None
+    if not any(is_row(y, "transpose") for y in x.inputs):
+        return None
+    turned = (y.inputs[0] if is_row(y, "transpose") else r.make("transpose", y, perm=(1, 0)) for y in x.inputs)
+    return r.make("dot", *reversed(list(turned)))
+
+
 def _expand(r: Rewriter, n: Node) -> Node | None:
     (x,) = n.inputs
     if x.shape == n.shape:
@@ -239,7 +250,7 @@ SIMPLIFY: Final[Mapping[str, Sequence[Rule]]] = {
     "mul": (_neutral(1, True), _scale_contraction),
     "div": (_neutral(1, False), _div_constant),
     "reshape": (_reshape,),
-    "transpose": (_transpose,),
+    "transpose": (_transpose, _turned_product),
     "expand": (_expand,),
     "slice": (_slice,),
     "pad": (_pad,),
