@@ -27,18 +27,23 @@ def _table(count: int, size: int, padding_idx: int | None, rng: Rng) -> Tensor:
 
 
 class Embedding(Module):
-    """weight[x]; weight is (num_embeddings, embedding_dim). padding_idx: the row that starts as zeros."""
+    """weight[x]; weight is (num_embeddings, embedding_dim). padding_idx: the row that starts as zeros, and
+    has no gradient in training."""
 
     weight: Tensor
 
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, rng: Rng = None
     ) -> None:
-        self.padding_idx = padding_idx
+        self.padding_idx, self.training = padding_idx, False
         self.weight = _table(num_embeddings, embedding_dim, padding_idx, rng)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.weight.take(x, 0)
+        rows = self.weight.take(x, 0)
+        if self.padding_idx is None or not self.training:
+            return rows
+        padding = x == self.padding_idx % self.weight.shape[0]
+        return where(padding.unsqueeze(-1), rows.detach(), rows)
 
 
 class EmbeddingBag(Module):
