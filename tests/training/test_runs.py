@@ -183,6 +183,23 @@ def test_a_page_has_a_plot_of_each_metric_and_loads_nothing(runs: Path) -> None:
     assert [c.findtext("title") for c in loss.findall("circle")][-1] == "valid, epoch 6: 0.1184 (best)"
 
 
+def test_what_only_batches_have_is_plotted_of_them(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        folder = tmp_path / name
+        folder.mkdir()
+        for listener in listeners(folder):
+            listener(RunBegan(name, 1, {"train": 3}, "numpy"))
+            for batch in (1, 2, 3):
+                listener(BatchEnded(1, "train", batch, {"loss": 1.0 / batch, "lr": 0.1}, 1.0, step=batch))
+            listener(EpochEnded(1, {"train": {"loss": 0.5}}, 3.0))
+            listener(Stopped("finished", 1, 3.0))
+    for runs in ([read_run(tmp_path / "a")], find_runs(tmp_path)):
+        loss, rate = figures(report(runs))
+        assert loss.get("aria-label") == "loss by epoch"
+        assert rate.get("aria-label") == "lr by epoch"
+        assert len(rate.findall("path[@class='smooth c0']")) == 1
+
+
 def test_a_run_that_ends_leaves_its_page(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     folder.mkdir()

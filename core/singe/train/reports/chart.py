@@ -25,12 +25,12 @@ DECADES: Final = 1.5
 
 @dataclass(frozen=True)
 class Series:
-    """A curve: its name, the class of its colour, and how it is drawn."""
+    """A curve: its name, the class of its colour, and how it is drawn: with its points, or without (smooth, faint)."""
 
     name: str
     colour: str
     points: Sequence[Point]
-    way: Literal["line", "faint", "dashed"] = "line"
+    way: Literal["line", "smooth", "faint", "dashed"] = "line"
     best: int | None = None
     """The epoch whose point is marked."""
 
@@ -73,7 +73,7 @@ def _curve(series: Series, place: Callable[[float, float], Point]) -> str:
     at = [place(*point) for point in series.points]
     line = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in at)
     parts = [f'<path class="{series.way} {series.colour}" d="{line}"/>'] if len(at) > 1 else []
-    if series.way == "faint":
+    if series.way in ("smooth", "faint"):
         return "".join(parts)
     many = len(at) > 60
     for (x, value), (a, b) in zip(series.points, at, strict=True):

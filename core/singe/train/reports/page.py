@@ -54,7 +54,7 @@ svg { display: block; width: 100%; height: auto; }
 svg text { fill: var(--dim); font-size: 10.5px; font-variant-numeric: tabular-nums; }
 svg .value { text-anchor: end; } svg .epoch { text-anchor: middle; }
 .grid { stroke: var(--line); fill: none; }
-.line, .faint, .dashed { fill: none; stroke: var(--c); stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
+.line, .smooth, .faint, .dashed { fill: none; stroke: var(--c); stroke-width: 1.8; stroke-linejoin: round; stroke-linecap: round; }
 .faint { stroke-width: 1.1; opacity: 0.45; } .dashed { stroke-width: 1.2; stroke-dasharray: 1 4; }
 circle { fill: var(--c); } .many { opacity: 0; } .many:hover { opacity: 1; }
 .best { fill: var(--panel); stroke: var(--c); stroke-width: 2; }
@@ -90,7 +90,7 @@ def _one(run: Run) -> Iterator[str]:
     yield f'<dl class="tiles">{"".join(_tiles(run))}</dl>\n'
     yield '<div class="key"><span class="c0">train</span><span class="c1">valid</span>'
     yield '<span class="none">faint: batches; circled: the best epoch</span></div>\n<div class="plots">'
-    for metric in run.metrics:
+    for metric in run.plotted:
         yield chart(metric, _curves(run, metric), best_mode(metric, run.modes))
     yield "</div>\n"
     if run.epochs:
@@ -131,7 +131,7 @@ def _curves(run: Run, metric: str) -> list[Series]:
     judged = run.judged(metric)
     marks = {judged: best[1]} if best else {}
     return [
-        Series("batches", "c0", run.batches(metric, BATCHES), "faint"),
+        Series("batches", "c0", run.batches(metric, BATCHES), "faint" if metric in run.metrics else "smooth"),
         Series("train", "c0", run.points("train", metric), best=marks.get("train")),
         Series("valid", "c1", run.points("valid", metric), best=marks.get("valid")),
     ]
@@ -156,7 +156,7 @@ def _epochs(run: Run) -> str:
 
 def _several(runs: Sequence[Run]) -> Iterator[str]:
     names = titles(runs)
-    metrics = list(dict.fromkeys(metric for run in runs for metric in run.metrics))
+    metrics = list(dict.fromkeys(metric for run in runs for metric in run.plotted))
     yield f"<h1>{len(runs)} runs</h1>\n"
     yield f'<h2>Results</h2>{_results(runs, names, metrics)}\n<div class="key">'
     yield "".join(f'<span class="c{i % COLOURS}">{escape(name)}</span>' for i, name in enumerate(names))
@@ -165,12 +165,16 @@ def _several(runs: Sequence[Run]) -> Iterator[str]:
     for metric in metrics:
         series, modes = [], {}
         for i, (run, name) in enumerate(zip(runs, names, strict=True)):
+            colour = f"c{i % COLOURS}"
+            if metric not in run.metrics:
+                series.append(Series(name, colour, run.batches(metric, BATCHES), "smooth"))
+                continue
             best, judged = run.best(metric), run.judged(metric)
             modes |= run.modes
             mark = best[1] if best else None
             if judged == "valid":
-                series.append(Series(f"{name}, train", f"c{i % COLOURS}", run.points("train", metric), "dashed"))
-            series.append(Series(f"{name}, {judged}", f"c{i % COLOURS}", run.points(judged, metric), best=mark))
+                series.append(Series(f"{name}, train", colour, run.points("train", metric), "dashed"))
+            series.append(Series(f"{name}, {judged}", colour, run.points(judged, metric), best=mark))
         yield chart(metric, series, best_mode(metric, modes))
     yield "</div>\n"
     if settings := differing(runs):

@@ -6,13 +6,13 @@ import csv
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ...errors import FormatError, InputError
 from ...runtime.files import reason
@@ -27,6 +27,7 @@ DEEP: Final = 3
 LARGEST: Final = 64 * 2**20
 """Bytes of a file of text that is read."""
 Point: TypeAlias = tuple[float, float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,19 @@ class Run:
         x, y = (min if mode == "least" else max)(points, key=lambda point: point[1])
         return y, math.ceil(x)
 
+    @cached_property
+    def plotted(self) -> list[str]:
+        """The metrics, and what only batches have, such as the learning rate."""
+        command = "SELECT DISTINCT name FROM batches WHERE phase = 'train' ORDER BY name"
+        names = self._ask(lambda file: [str(name) for (name,) in file.execute(command)])
+        return list(dict.fromkeys([*self.metrics, *names]))
+
     def batches(self, metric: str, count: int) -> list[Point]:
         """A metric over the batches trained on, as averages of at most about `count` parts; x is in epochs."""
+        return self._ask(lambda file: _averages(file, metric, count))
+
+    def _ask(self, question: Callable[[Any], list[T]]) -> list[T]:
+        """What the table of batches answers; nothing where there is none."""
         path = self.folder / BATCHES
         if not path.is_file():
             return []
@@ -100,7 +112,7 @@ class Run:
         try:
             # The file may be growing, or be where nothing can be written.
             with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-                return _averages(file, metric, count)
+                return question(file)
         except sqlite3.Error as e:
             raise FormatError(f"{path}: cannot be read as a run's batches: {e}") from None
 
