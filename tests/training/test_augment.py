@@ -37,6 +37,11 @@ def test_elastic_fields_have_the_covariances_of_torchvisions(sigma: int) -> None
     np.testing.assert_allclose(found, RECORDED[f"elastic{sigma}"], atol=0.06 * RECORDED[f"elastic{sigma}"][0])
 
 
+def test_rectangles_that_do_not_fit_erase_nothing() -> None:
+    for ratio in (0.02, 50.0):
+        np.testing.assert_array_equal(data.RandomErasing(1.0, (0.3, 0.3), (ratio, ratio))(IMAGES), IMAGES)
+
+
 def test_elastic_fields_of_any_size_have_one_variance() -> None:
     for size in ((20, 44), (5, 3), (1, 90)):
         step = data.ElasticTransform(30, 4)
@@ -72,9 +77,10 @@ def test_a_chain_of_warps_samples_once_and_equals_its_maps() -> None:
     np.testing.assert_array_equal(data.Augment(turn, turn)(square, data.Draws(0, range(9))), square[:, :, ::-1, ::-1])
     np.testing.assert_array_equal(turn(square), np.rot90(square, -1, (2, 3)))  # clockwise
     smooth = np.add.outer(np.arange(16.0), 3 * np.arange(16.0)).astype(np.float32)[None, None]
-    steps = data.RandomAffine(20, (0.1, 0.1)), data.ElasticTransform(10, 4)
-    draws = data.Draws(0, [0])
-    apart = steps[1].apply(steps[0].apply(smooth, draws), draws)
+    steps = data.RandomAffine(20, (0.1, 0.1)), data.RandomAffine(shear=(30, 30)), data.ElasticTransform(10, 4)
+    draws, apart = data.Draws(0, [0]), smooth
+    for step in steps:
+        apart = step.apply(apart, draws)
     once = data.Augment(*steps)(smooth, data.Draws(0, [0]))
     inside = np.s_[:, :, 5:11, 5:11]  # of a linear image, sampling twice is sampling once
     np.testing.assert_allclose(once[inside], apart[inside], atol=1e-3)

@@ -135,10 +135,13 @@ def test_a_loop_that_is_left_leaves_no_thread(workers: int) -> None:
         time.sleep(0.01)
     assert not threads()
     assert len(made) <= 4 + 2
-    iterator = iter(loader)
+    made.clear()
+    slow = ITEMS.map(lambda item: (time.sleep(0.01), made.append(item["i"]), item)[2])
+    iterator = iter(data.Loader(slow, 1, workers=1, prefetch=15))
     next(iterator)
     iterator.close()  # pyright: ignore[reportAttributeAccessIssue]
     assert not threads()
+    assert len(made) < 8
 
 
 def test_an_iteration_may_be_collected_by_a_worker() -> None:
