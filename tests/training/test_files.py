@@ -165,6 +165,7 @@ def test_batches_are_in_the_sqlite_table_as_they_end(tmp_path: Path) -> None:
                                       (event.phase, event.epoch, event.batch)).fetchall()  # fmt: skip
                 other.close()
                 assert found == [(event.values["loss"],)]
+    assert [p.name for p in tmp_path.iterdir()] == ["log.sqlite"]
     other = sqlite3.connect(path)
     steps = other.execute("SELECT step, value FROM batches WHERE phase = 'train' ORDER BY step").fetchall()
     epochs = other.execute("SELECT value FROM epochs WHERE phase = 'train' AND name = 'loss' ORDER BY epoch").fetchall()

@@ -461,11 +461,11 @@ def _progress() -> Iterator[Callable[[str], None]]:
 # --- train ------------------------------------------------------------------------------------------------------------
 
 
-def train(args: Namespace) -> None:
+def train(args: Namespace) -> int:
     """Run an example of singe.train."""
     from .training import train as train_example  # noqa: PLC0415 (other commands need no training)
 
-    train_example(args)
+    return train_example(args)
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------

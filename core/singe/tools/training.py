@@ -20,6 +20,8 @@ from .report import LEFT, table
 
 RUNS: Final = "runs"
 """The folder of all runs for which --run names no other."""
+INTERRUPTED: Final = 130
+"""The exit code of a command that Ctrl-C ended."""
 SETTING: Final = "setting_"
 """How the names of parsed settings begin."""
 
@@ -65,12 +67,12 @@ def _add(group: Any, field: dataclasses.Field[Any], kind: Any) -> None:
     group.add_argument(f"--{field.name.replace('_', '-')}", help=f"{text}{default}".strip() or None, **options)
 
 
-def train(args: Namespace) -> None:
-    """Run an example; without one, list them."""
+def train(args: Namespace) -> int:
+    """Run an example; without one, list them. 130 if it was interrupted, and can be resumed."""
     if args.example is None:
         print(table([("name", LEFT), ("what it trains", LEFT)], list(EXAMPLES.items())))
         print("\nsinge train NAME --help shows the settings of an example.")
-        return
+        return 0
     module = example(args.example)
     given = {name.removeprefix(SETTING): v for name, v in vars(args).items() if name.startswith(SETTING)}
     folder = Path(args.run) if args.run else _folder(Path(RUNS), args.example, args.resume)
@@ -79,7 +81,8 @@ def train(args: Namespace) -> None:
     else:
         config = module.Config(**{**(module.QUICK if args.quick else {}), **given})
     run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
-    module.train(config, run)
+    _, summary = module.train(config, run)
+    return INTERRUPTED if summary.reason == "interrupted" else 0
 
 
 def _folder(runs: Path, name: str, resume: bool) -> Path:

@@ -54,7 +54,7 @@ class Summary:
         return sign * value, epoch
 
     def __str__(self) -> str:
-        rows = [("", "last", "best", "in epoch"), *self._lines()]
+        rows = [("", "last", "best", "in epoch"), *self._lines()] if self.rows else []
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         table = [
             "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -92,9 +93,7 @@ class SqliteLog:
                 ]
                 self._put("INSERT OR REPLACE INTO epochs VALUES (?, ?, ?, ?, ?)", rows)
             case Stopped():
-                if self._file is not None:
-                    self._file.close()
-                    self._file = None
+                self._close()
             case _:
                 pass
 
@@ -107,6 +106,17 @@ class SqliteLog:
             self._file.execute("PRAGMA journal_mode=WAL")
             self._file.execute("PRAGMA synchronous=NORMAL")  # a commit waits for no disk; what is read is consistent
         return self._file
+
+    def _close(self) -> None:
+        import sqlite3  # noqa: PLC0415
+
+        if self._file is not None:
+            with suppress(sqlite3.OperationalError):  # somebody reads at this moment
+                self._file.execute(
+                    "PRAGMA journal_mode=DELETE"
+                )  # leaves one file, which may also be read where none can be written
+            self._file.close()
+            self._file = None
 
     def _put(self, command: str, rows: Sequence[tuple[object, ...]]) -> None:
         with self._open() as file:
