@@ -96,9 +96,13 @@ def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
         if cost is not None:
             options.append((cost, inner, variables[-1]))
     options.sort(key=lambda o: o[:2])
-    if not options or (options[0][0] and (reduces or (len(options) > 1 and options[0][1]))):
+    if not options:
         return None, False
-    return options[0][2], options[0][1]
+    cost, inner, lane = options[0]
+    if cost and reduces:  # many elements are read for each one that is stored
+        folds = [s for s in kernel.stages if isinstance(s, Reduce)]
+        return (None, False) if inner or lane_cost(kernel, folds, lane) else (lane, False)
+    return (None, False) if cost and inner and len(options) > 1 else (lane, inner)
 
 
 # --- the loops -------------------------------------------------------------------------------------------------------
