@@ -1,4 +1,4 @@
-"""The dashboard's screen as a picture: `python tests/training/picture.py static/dashboard.svg RUN` draws a run that was recorded.
+"""The dashboard's screen as a picture: `python tests/training/picture.py docs/dashboard.svg RUN` draws a run that was recorded.
 
 Letters are text, in whatever font there is, held to their columns; lines, bars and dots are drawn as shapes, as fonts differ in them.
 """
@@ -121,7 +121,7 @@ def _shapes(canvas: Canvas) -> Iterator[str]:
     for style, found in bars.items():
         yield f'<path fill="{COLOURS[style]}" d="{"".join(found)}"/>'
     for style, found in dots.items():
-        yield f'<path fill="none" stroke="{COLOURS[style]}" stroke-width="2.5" stroke-linecap="round" d="{"".join(found)}"/>'
+        yield f'<path fill="none" stroke="{COLOURS[style]}" stroke-width="2.9" stroke-linecap="round" d="{"".join(found)}"/>'
     yield from above
 
 

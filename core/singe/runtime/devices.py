@@ -176,3 +176,11 @@ def Wasm() -> Device:
 def WebGpu() -> Device:
     """The device "webgpu": WGSL kernels on a GPU, natively through wgpu or a browser's own."""
     return device("webgpu")
+
+
+def in_words(name: str, facts: Mapping[str, Any]) -> str:
+    """A device and what it describes itself as: "wasm (wasmtime 50.0.1)"."""
+    what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(
+        f"{k} {v}" for k, v in facts.items()
+    )
+    return f"{name} ({what})" if what else name

@@ -38,7 +38,7 @@ from ..model.program import Program
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
 from ..program.program import HOST, ProgramData
-from ..runtime.devices import DEFAULT
+from ..runtime.devices import DEFAULT, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_factory, backend_names
@@ -134,7 +134,7 @@ def run(args: Namespace) -> None:
         again += taken
 
     print(fields([
-        ("device", _device_line(program.device.name, program.device.describe())),
+        ("device", in_words(program.device.name, program.device.describe())),
         ("load", seconds(loading[0])),
         ("compile", seconds(compiling[0])),
         ("first run", seconds(first[0])),
@@ -167,13 +167,6 @@ def _open(args: Namespace) -> Model | Program:
     if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
         return Program.load(args.model, args.device)
     return load(args.model, args.device or "auto", fail_on_host=args.fail_on_host)
-
-
-def _device_line(name: str, facts: Mapping[str, Any]) -> str:
-    what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(
-        f"{k} {v}" for k, v in facts.items()
-    )
-    return f"{name} ({what})"
 
 
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
@@ -407,7 +400,7 @@ def bench(args: Namespace) -> None:
     if args.json:
         print(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
         return
-    print(describe_bench(timing, _device_line(timing.device, timing.facts), found, limit, args.most))
+    print(describe_bench(timing, in_words(timing.device, timing.facts), found, limit, args.most))
 
 
 def _to_bench(args: Namespace) -> Model | Program:
@@ -438,7 +431,7 @@ def _bench_devices(args: Namespace) -> None:
                 found[name] = device
             else:
                 found[device.name] = peaks(device, tell)
-                lines[device.name] = _device_line(device.name, device.describe())
+                lines[device.name] = in_words(device.name, device.describe())
     if args.json:
         facts = {k: {"absent": str(p)} if isinstance(p, DeviceError) else peaks_data(p) for k, p in found.items()}
         print(json.dumps({"machine": machine(), "devices": facts}, indent=1))

@@ -27,6 +27,7 @@ from ..metrics import Metric
 from ..nn import Module
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
+from ..runtime.devices import in_words
 from ..runtime.files import reason as why
 from ..runtime.waiting import IN_PAGE
 from .checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
@@ -368,8 +369,9 @@ class Learner:
             batches["valid"] = length(valid)
         name = self._best.value.partition(".")[2]
         folder = self.folder
+        device = in_words(self.device.name, self.device.describe())
         return RunBegan(
-            folder.name if folder else "training", epochs, batches, str(self.device.name), now.done + 1, now.batch, now.step,
+            folder.name if folder else "training", epochs, batches, device, now.done + 1, now.batch, now.step,
             str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,
         )  # fmt: skip
 
