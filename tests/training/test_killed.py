@@ -22,7 +22,11 @@ KILLS = int(os.environ.get("SINGE_KILLS", "4"))
 ENVIRONMENT = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
 PATIENCE = 120.0
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name != "posix", reason="kills processes as POSIX does")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(120 + 60 * KILLS),
+    pytest.mark.skipif(os.name != "posix", reason="kills processes as POSIX does"),
+]
 
 
 def start(folder: Path, losses: Path, *given: object) -> subprocess.Popen[bytes]:

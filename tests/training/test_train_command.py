@@ -109,3 +109,12 @@ def test_a_run_is_kept_and_resumed(
     code, _, errors = run(capsys, *given, "--quick", "--run", folder)
     assert code == 2
     assert "resume=True" in errors
+
+
+def test_the_weights_among_the_demos_fit_the_example() -> None:
+    """They read a drawn one: a bar in the middle."""
+    weights = Path(__file__).parents[2] / "demos" / "trained" / "mnist.safetensors"
+    images = np.zeros((1, 1, 28, 28), np.float32)
+    images[:, :, 4:24, 13:15] = 1
+    model = sg.load_weights(Digits(np.random.default_rng(0)), weights)
+    assert model(sg.tensor(images)).numpy().argmax() == 1
