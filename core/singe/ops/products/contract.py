@@ -69,12 +69,7 @@ def _swap(b: Any, x: Any) -> Any:
 
 def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     left, right = inputs
-    dx = sum_to(b, b.dot(g, _swap(b, right)), left.shape)
-    if len(g.shape) > 2 and all(d == 1 for d in right.shape[:-2]):
-        # One matrix for all rows of a batch, such as weights: one product over all rows, not a sum of products.
-        left, g = (b.reshape(x, shape=(product(x.shape[:-1]), x.shape[-1])) for x in (left, g))
-        return [dx, b.reshape(b.dot(_swap(b, left), g), shape=right.shape)]
-    return [dx, sum_to(b, b.dot(_swap(b, left), g), right.shape)]
+    return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), sum_to(b, b.dot(_swap(b, left), g), right.shape)]
 
 
 def _matmul(b: Any, x: Any, y: Any) -> Any:
