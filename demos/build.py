@@ -30,7 +30,7 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 STATIC: Final = ROOT / "static"
 CACHE: Final = HERE / ".cache"
-FOLDERS: Final = {"front": "", "mnist": "mnist/", "classify": "classify/", "shared": "shared/"}
+FOLDERS: Final = {"front": "", "mnist": "mnist/", "classify": "classify/", "train": "train/", "shared": "shared/"}
 """A folder of demos/ ↦ where its files go in the site: the front page at the root."""
 SERVED: Final = frozenset((".html", ".css", ".js", ".json", ".jpg", ".jpeg", ".png", ".webp", ".svg", ".txt"))
 """The files of such a folder that are served: not its Python, not its README."""
@@ -93,6 +93,7 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
     made = source_stamp()
     for demo in demos():
         files |= model_files(demo, made, say)
+    files |= training_files(made, say)
     files |= python_files(made, say) if with_python else {}
     write_site(files, out)
     total = sum(path.stat().st_size for path in files.values())
@@ -191,6 +192,32 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
     return files if demo.record is None else files | {f"python/{demo.record}": kept / demo.record}
 
 
+def training_files(made: str, say: Say) -> dict[str, Path]:
+    """The training page's images, and for each of its networks the bundles of a step and of the network itself."""
+    begun = time.perf_counter()
+    data = weights().model_module("train", "data")
+
+    def make(folder: Path) -> None:
+        say("train/model: making the bundles …")
+        training = weights().model_module("train")
+        for name in training.NETWORKS:
+            sg.export(training.step(name).as_model(*training.batch()), folder / name / "step")
+            sg.export(training.reader(name), folder / name / "read")
+
+    def make_images(folder: Path) -> None:
+        (folder / "digits.bin").write_bytes(data.digits(CACHE / "mnist"))
+
+    kept = keep(f"training-{made}", make)
+    try:
+        images = keep(f"images-{data.stamp()}", make_images) / "digits.bin"
+    except sg.SingeError as e:
+        say(f"train: MNIST cannot be had, the page will have a small part of it. {e}")
+        images = data.SMALL
+    say(f"train: {time.perf_counter() - begun:.1f} s")
+    bundles = {f"train/model/{p.relative_to(kept).as_posix()}": p for p in files_under(kept)}
+    return bundles | {"train/digits.bin": images}
+
+
 def python_files(made: str, say: Say) -> dict[str, Path]:
     """Pyodide's folder; nothing if its files cannot be fetched."""
     setup = module(ROOT / "wasm" / "pyodide", "setup")
@@ -284,7 +311,7 @@ def service_worker(hashes: Mapping[str, str]) -> str:
     """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests."""
     listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
-    later = ("python/", "docs/", "classify/samples/", *apart)
+    later = ("python/", "docs/", "classify/samples/", "train/digits.bin", *apart)
     first = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
     text = (HERE / "front" / WORKER).read_text("utf-8")
     if text.count(PLACE) != 1:

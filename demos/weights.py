@@ -64,9 +64,9 @@ def classify(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
     return sg.Model.of(net, {"input": made.INPUT}, device, name="classify")
 
 
-def model_module(demo: str) -> ModuleType:
-    """A demo's model.py, as a module; the demos' folders are no packages."""
-    spec = importlib.util.spec_from_file_location(f"singe_demo_{demo}", HERE / demo / "model.py")
+def model_module(demo: str, name: str = "model") -> ModuleType:
+    """A demo's model.py, or another script of it, as a module; the demos' folders are no packages."""
+    spec = importlib.util.spec_from_file_location(f"singe_demo_{demo}_{name}", HERE / demo / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
