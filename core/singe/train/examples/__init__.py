@@ -19,6 +19,8 @@ from ..summary import Summary
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "mnist": "Read handwritten digits: a small convolutional network, 99.4% of the test images in minutes",
+    "gpt": "Write text, one character after another: a small causal transformer",
+    "sentences": "Sort sentences into five classes: a transformer encoder, on sentences made by rules",
 }
 """The modules in this folder, and what they train."""
 
