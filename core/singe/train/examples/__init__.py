@@ -21,6 +21,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
     "mnist": "Read handwritten digits: a small convolutional network, 99.4% of the test images in minutes",
     "gpt": "Write text, one character after another: a small causal transformer",
     "sentences": "Sort sentences into five classes: a transformer encoder, on sentences made by rules",
+    "sums": "Add numbers digit by digit: an LSTM, which must find the carry",
 }
 """The modules in this folder, and what they train."""
 

