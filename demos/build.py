@@ -195,7 +195,6 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
 def training_files(made: str, say: Say) -> dict[str, Path]:
     """The training page's images, and for each of its networks the bundles of a step and of the network itself."""
     begun = time.perf_counter()
-    data = weights().model_module("train", "data")
 
     def make(folder: Path) -> None:
         say("train/model: making the bundles …")
@@ -204,18 +203,25 @@ def training_files(made: str, say: Say) -> dict[str, Path]:
             sg.export(training.step(name).as_model(*training.batch()), folder / name / "step")
             sg.export(training.reader(name), folder / name / "read")
 
-    def make_images(folder: Path) -> None:
+    kept = keep(f"training-{made}", make)
+    files = {f"train/model/{p.relative_to(kept).as_posix()}": p for p in files_under(kept)}
+    files["train/digits.bin"] = images_file(say)
+    say(f"train: {time.perf_counter() - begun:.1f} s")
+    return files
+
+
+def images_file(say: Say) -> Path:
+    """MNIST for the training page; a committed part of it if it cannot be fetched."""
+    data = weights().model_module("train", "data")
+
+    def make(folder: Path) -> None:
         (folder / "digits.bin").write_bytes(data.digits(CACHE / "mnist"))
 
-    kept = keep(f"training-{made}", make)
     try:
-        images = keep(f"images-{data.stamp()}", make_images) / "digits.bin"
+        return keep(f"images-{data.stamp()}", make) / "digits.bin"
     except sg.SingeError as e:
-        say(f"train: MNIST cannot be had, the page will have a small part of it. {e}")
-        images = data.SMALL
-    say(f"train: {time.perf_counter() - begun:.1f} s")
-    bundles = {f"train/model/{p.relative_to(kept).as_posix()}": p for p in files_under(kept)}
-    return bundles | {"train/digits.bin": images}
+        say(f"train: MNIST cannot be had, the page has a small part of it. {e}")
+        return data.SMALL
 
 
 def python_files(made: str, say: Say) -> dict[str, Path]:

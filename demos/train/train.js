@@ -131,11 +131,13 @@ async function train(to) {
     showCourse(clock);
     say("running", "Reading the test images …");
     await judge(here);
+    if (here !== trainer) return;
     busy = false;
     ready();
   } catch (error) {
+    if (here !== trainer) return;
     busy = false;
-    if (here === trainer) fail(error, true);
+    fail(error, true);
   }
 }
 

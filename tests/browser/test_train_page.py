@@ -181,6 +181,45 @@ def test_weights_of_the_command_line_are_read(page: Desk, tmp_path: Path) -> Non
     assert page.item("train").inner_text() == "500 more steps"
 
 
+def test_another_network_is_chosen_while_one_trains(page: Desk) -> None:
+    page.item("network").select_option("small")
+    page.ready()
+    page.item("train").click()
+    until(page.page, "Number(document.getElementById('steps').dataset.value) > 5")
+    page.item("network").select_option("plain")
+    page.ready()
+    assert page.value("steps") == "0"
+    train(page, 10)
+    assert page.item("filters").locator("canvas").count() == 64
+
+
+def test_where_mnist_cannot_be_had_the_site_has_a_part_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*given: object, **rest: object) -> None:
+        raise sg.InputError("no network")
+
+    build = demos_build()
+    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr(sg.data, "MNIST", fails)
+    said: list[str] = []
+    assert build.images_file(said.append).name == "small.bin"
+    assert "no network" in said[-1]
+
+
+def test_a_part_of_mnist_is_called_so(browser: Any, address: str) -> None:
+    small = demos_build().HERE / "train" / "small.bin"
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route("**/digits.bin", lambda route: route.fulfill(path=small))
+    found = Desk(page)
+    page.goto(f"{address}train/")
+    found.ready()
+    assert found.item("few").is_visible()
+    assert found.item("many").inner_text() == "1,000"
+    train(found, 30)
+    assert "400 test images" in found.item("status").inner_text()
+    context.close()
+
+
 @pytest.mark.slow
 def test_it_trains_on_webgpu(browser: Any, address: str) -> None:
     with desk(browser, f"{address}train/") as found:
