@@ -13,6 +13,8 @@ from singe.tools import cli
 from singe.train.examples import EXAMPLES
 
 SCRIPTS = Path(__file__).parents[2] / "demos" / "training"
+SHARED = ("command", "pictures", "pretrain_torch")
+"""What scripts import, and one that needs PyTorch."""
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def test_each_script_is_described_and_tested() -> None:
     described = (SCRIPTS / "README.md").read_text()
     for path in SCRIPTS.glob("*.py"):
         assert f"`{path.name}`" in described
-        assert path.stem == "command" or f'"{path.stem}"' in Path(__file__).read_text()
+        assert path.stem in SHARED or f'"{path.stem}"' in Path(__file__).read_text()
 
 
 @pytest.mark.slow
@@ -50,6 +52,23 @@ def test_one_fit_serves_two_tasks_and_records_each_batch(script: ModuleType) -> 
     assert found["MAE"] < 1.5
     assert found["accuracy"] > 0.5
     assert found["rows"] == 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["fine_tuning"], indirect=True)
+def test_weights_of_pytorch_are_read_and_tuned(script: ModuleType) -> None:
+    found = script.main("numpy", quick=True)
+    assert found["shapes"] > 0.99
+    for way in ("last layer", "LoRA", "all weights"):
+        assert found[way] > found["from the start"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["page"], indirect=True)
+def test_what_was_trained_is_exported(script: ModuleType) -> None:
+    found = script.main("numpy", quick=True)
+    assert found["accuracy"] > 0.3
+    assert found["difference"] < 1e-3
 
 
 @pytest.mark.slow
