@@ -17,8 +17,8 @@ TOLERANCE = {"numpy": 1e-5, "wasm": 1e-5, "webgpu": 1e-4}
 """The error allowed, relative to the largest value."""
 ELSEWHERE = {
     *(f"{kind}Dropout" for kind in ("", "Alpha", "FeatureAlpha")), *(f"Dropout{rank}d" for rank in (1, 2, 3)), "GaussianNoise",
-    "TransformerEncoder", "TransformerDecoder", "Sequential", "Module", "LoRA", "WeightNorm", "RotaryEmbedding", "SinusoidalPositions",
-    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+    "TransformerEncoder", "TransformerDecoder", "Sequential", "Module", "LoRA", "WeightNorm", "SpectralNorm", "RotaryEmbedding", "SinusoidalPositions",
+    "DeformConv2d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 }  # fmt: skip
 """Layers that are others in a row, that PyTorch lacks, that are random, or that take places. Losses have their own tests."""
 

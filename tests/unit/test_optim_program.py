@@ -75,6 +75,8 @@ def test_a_step_is_one_program_with_states(name: str, device_name: str) -> None:
 FUSED = [("wasm", name) for name in OPTIMISERS if name not in ("AdamW", "Muon")]
 FUSED += [("webgpu", name) for name in ("AdamW", "SGD", "Adam", "RMSprop", "Adagrad")]
 """Adan and Accumulated read more states and factors than WebGPU lets one kernel read."""
+SHARED = 5
+"""The most kernels for what all parameters share: the count, the rate and the corrections of three moments, of Adan."""
 
 
 @pytest.mark.parametrize(
@@ -92,7 +94,7 @@ def test_a_parameter_and_its_moments_are_updated_by_one_kernel_in_place(name: st
         for path in WEIGHTS
     ]
     assert [len(found) for found in updates] == [1] * len(WEIGHTS)
-    assert sum(isinstance(s, Dispatch) for s in steps) <= len(WEIGHTS) + 2
+    assert sum(isinstance(s, Dispatch) for s in steps) <= len(WEIGHTS) + SHARED
     copied = [b for s in steps if isinstance(s, Copy) for b in (s.source, s.target)]
     assert not [buffers[b] for b in copied if buffers[b].startswith(("weight", "moment", "square"))]
 

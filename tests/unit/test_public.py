@@ -67,8 +67,10 @@ def demo_files(*suffixes: str) -> list[Path]:
 
 
 def test_demos_use_public_names_only() -> None:
-    """Python of the demos imports `singe`, `singe.nn` and `singe.data`, and of them what `__all__` lists; so does Python in scripts."""
-    names = {"singe": {*singe.__all__, "data"}, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
+    """Python of the demos imports `singe`, `singe.nn` and `singe.data`, and of them what `__all__` lists and the submodules
+    that are imported when they are used; so does Python in scripts."""
+    public = {*singe.__all__, *singe._LAZY}
+    names = {"singe": public, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
     used: set[str] = set()
     for path in demo_files(".py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -77,7 +79,7 @@ def test_demos_use_public_names_only() -> None:
             elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "singe":
                 assert {a.name for a in node.names} <= names.get(node.module or "", set()), f"{path}: {node.module}"
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sg":
-                assert node.attr in singe.__all__, f"{path}: sg.{node.attr}"
+                assert node.attr in public, f"{path}: sg.{node.attr}"
                 used.add(node.attr)
     assert {"export", "load_weights", "save"} <= used
 
