@@ -65,9 +65,14 @@ class SSIM(_OfPictures):
     def each(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return self._parts(x, y)[0]
 
+    @property
+    def _reach(self) -> int:
+        """How many elements the window has on each side of its middle."""
+        return int(3.5 * self.sigma + 0.5)
+
     def _parts(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The similarity of each picture, and that without the means."""
-        reach = int(3.5 * self.sigma + 0.5)
+        reach = self._reach
         if min(x.shape[2:]) <= 2 * reach:
             raise ShapeError(
                 f"{type(self).__name__}: pictures of {x.shape[2]} × {x.shape[3]}, expected more than {2 * reach} rows and columns"
@@ -98,7 +103,7 @@ class MSSSIM(SSIM):
     betas: Sequence[float] = (0.0448, 0.2856, 0.3001, 0.2363, 0.1333)
 
     def each(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        least = (2 * int(3.5 * self.sigma + 0.5) + 1) << (len(self.betas) - 1)
+        least = (2 * self._reach + 1) << (len(self.betas) - 1)
         if min(x.shape[2:]) < least:
             raise ShapeError(
                 f"MSSSIM: pictures of {x.shape[2]} × {x.shape[3]}, expected at least {least} rows and columns for {len(self.betas)} scales"

@@ -123,10 +123,10 @@ class Module(metaclass=_Closed):
 
     def _tensors(self, buffers: bool) -> Iterator[tuple[str, Tensor]]:
         seen: set[Tensor] = set()
-        for path, part, is_buffer in _walk(self):
-            if isinstance(part, Tensor) and is_buffer is buffers and part not in seen:
-                seen.add(part)
-                yield path, part
+        for path, t, is_buffer in tensors_in(self):
+            if is_buffer is buffers and t not in seen:
+                seen.add(t)
+                yield path, t
 
     @property
     def parameter_count(self) -> int:
@@ -135,7 +135,7 @@ class Module(metaclass=_Closed):
 
     def state_dict(self) -> dict[str, Tensor]:
         """All parameters and buffers by path, named as PyTorch names them: "conv.weight", "0.bias"."""
-        return {path: part for path, part, _ in _walk(self) if isinstance(part, Tensor)}
+        return {path: t for path, t, _ in tensors_in(self)}
 
     # --- modules made from it ---
 
@@ -195,7 +195,7 @@ class Module(metaclass=_Closed):
         state = self.state_dict()
         chosen: set[Tensor] = set() if patterns else set(state.values())
         for pattern in patterns:
-            found = [t for path, t in state.items() if fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")]
+            found = [t for path, t in state.items() if matches(path, pattern)]
             if not found:
                 raise InputError(f"{verb}: no tensor matches {pattern!r}; there are {_listed(list(state))}")
             chosen.update(found)
@@ -262,7 +262,7 @@ class Module(metaclass=_Closed):
         for part, result in results_of(still, examples) if examples else ():
             results.setdefault(id(part), []).append(result)
         frozen = _frozen_in(still)
-        held = [(path, (part, b, path in frozen)) for path, part, b in _walk(still) if isinstance(part, Tensor)]
+        held = [(path, (t, b, path in frozen)) for path, t, b in tensors_in(still)]
         rows: list[Row] = []
         above: list[str] = []  # what the paths inside begin with, of each module that the present one is in
         for path, part in still.named_modules():
@@ -288,7 +288,7 @@ def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
     inline = value._inline if isinstance(value, Module) else None
     items = value.fields().items() if isinstance(value, Module) else value.items() if isinstance(value, dict) else ()
     for key, part in enumerate(value) if isinstance(value, (list, tuple)) else items:
-        yield key, path if key == inline else _joined(path, str(key)), part
+        yield key, path if key == inline else joined(path, str(key)), part
 
 
 def _walk(
@@ -297,20 +297,25 @@ def _walk(
     """(path, part, whether it is a buffer) of everything inside, outermost first."""
     yield path, value, is_buffer
     if isinstance(value, Module):
-        frozen = {_joined(path, own) for own in value._frozen}
+        frozen = {joined(path, own) for own in value._frozen}
     buffers = value._buffers if isinstance(value, Module) else ()
     for key, at, part in _parts(value, path):
         kept = key in buffers or at in frozen or (is_buffer and not isinstance(part, Module))
         yield from _walk(part, at, kept, frozen)
 
 
-def _joined(path: str, key: str) -> str:
+def matches(path: str, pattern: str) -> bool:
+    """Whether a path matches a pattern ("*.bias"), or is inside of what does ("head")."""
+    return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")
+
+
+def joined(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
 def _frozen_in(module: Module) -> set[str]:
     """The paths of all frozen tensors."""
-    return {_joined(path, own) for path, part in module.named_modules() for own in part._frozen}
+    return {joined(path, own) for path, part in module.named_modules() for own in part._frozen}
 
 
 def _frozen_as(value: Any, frozen: AbstractSet[str], path: str = "") -> Any:
@@ -321,7 +326,7 @@ def _frozen_as(value: Any, frozen: AbstractSet[str], path: str = "") -> Any:
     }
     made = _remade(value, parts)
     if isinstance(value, Module):
-        vars(made)["_frozen"] = frozenset(own for own in own_tensors(value) if _joined(path, own) in frozen)
+        vars(made)["_frozen"] = frozenset(own for own in own_tensors(value) if joined(path, own) in frozen)
     return made
 
 

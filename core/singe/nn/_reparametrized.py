@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..frontend.tensor import Tensor
 from . import init
 from ._linear import Linear
-from ._module import Module, own_tensors
+from ._module import Module, joined, own_tensors
 from ._norm import latest, report
 from ._space.conv import ConvTranspose
 from .init import Rng
@@ -104,36 +104,31 @@ def lora(module: M, rank: int = 8, alpha: float = 8.0, patterns: Sequence[str] =
     """
     if rank < 1:
         raise InputError(f"lora: the rank is {rank}, expected 1 or more")
-    parts = dict(module.named_modules())
     state, parts = module.state_dict(), dict(module.named_modules())
     if patterns:
         chosen = {p for p in module._matching("lora", patterns) if state[p].ndim > 1 and state[p].dtype.is_float}
     else:
-        chosen = {_joined(path, "weight") for path, part in parts.items() if type(part) is Linear}
+        chosen = {joined(path, "weight") for path, part in parts.items() if type(part) is Linear}
     if not chosen:
         where = f"that matches {', '.join(patterns)}" if patterns else "in a Linear layer; choose others by patterns="
         raise InputError(f"lora: there is no weight of floats with two axes or more {where}")
     rng, new = np.random.default_rng(rng), dict[Module, Module]()
     for path, part in parts.items():
-        own = [p for p in own_tensors(part) if _joined(path, p) in chosen]
+        own = [p for p in own_tensors(part) if joined(path, p) in chosen]
         if own:
-            inside = {p for p in chosen if p.startswith(_joined(path, ""))}  # also what the layers in it have
+            inside = {p for p in chosen if p.startswith(joined(path, ""))}  # also what the layers in it have
             new[part] = LoRA(
-                part, [p.removeprefix(_joined(path, "")) for p in state if p in inside], rank, alpha, rng=rng
+                part, [p.removeprefix(joined(path, "")) for p in state if p in inside], rank, alpha, rng=rng
             )
             chosen -= inside
     made = module.with_modules(new).freeze()
     learned = [
-        _joined(path, name)
+        joined(path, name)
         for path, part in made.named_modules()
         if isinstance(part, LoRA)
         for name in ("lora_A", "lora_B")
     ]
     return made.unfreeze(*learned)
-
-
-def _joined(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
 
 
 # --- lengths and norms -----------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from fnmatch import fnmatchcase
 from typing import Any, Final, Self, TypeVar
 
 from ..dtypes import DType, float32, float64
@@ -22,6 +21,7 @@ from ..errors import InputError, ShapeError
 from ..frontend.creation import full, zeros
 from ..frontend.tensor import Tensor
 from ..nn import Module
+from ..nn._module import matches
 from ..shapes import show
 from ._gradients import gradient_of
 from ._schedule import Rate, rate_at
@@ -165,11 +165,6 @@ class Optimizer(ABC):
             if not callable(x) and not (isinstance(x, (int, float)) and low <= x and (high is None or x < high)):
                 expected = f"at least {low}" + ("" if high is None else f" and less than {high}")
                 raise InputError(f"{type(self).__name__}: got {name}={given!r}, expected {expected}")
-
-
-def matches(path: str, pattern: str) -> bool:
-    """Whether a path matches a pattern ("*.bias"), or is inside of what does ("head"); as for `Module.freeze`."""
-    return fnmatchcase(path, pattern) or fnmatchcase(path, f"{pattern}.*")
 
 
 def key(name: str, path: str) -> str:

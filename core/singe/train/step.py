@@ -99,7 +99,7 @@ class TrainStep:
     def model(self) -> Module:
         """The model with its present weights."""
         state = self.state()
-        return self._template.with_state({path: state[MODEL + name] for path, name in self._paths().items()})
+        return self._template.with_state({path: state[MODEL + name] for path, name in self._names.items()})
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all that the next step depends on, by name: weights, moments, counts."""
@@ -164,7 +164,7 @@ class TrainStep:
         with drawing(states[KEY]):
             ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
         updated, after = self._optimizer.step(seen, _unscaled(grads, states.get(SCALE)), before)
-        new = {MODEL + name: x for name, x in _by_name(updated, self._paths()).items()}
+        new = {MODEL + name: x for name, x in _by_name(updated, self._names).items()}
         new |= {OPTIMIZER + name: x for name, x in after.items()}
         new[KEY] = states[KEY] + tensor([0, 1], uint32)
         if self._half:
@@ -192,17 +192,13 @@ class TrainStep:
     # --- states ---
 
     def _initial(self, model: Module, seed: int) -> dict[str, np.ndarray]:
-        found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._paths()).items()}
+        found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._names).items()}
         for name, t in self._optimizer.init(model.to("numpy")).items():
             found[OPTIMIZER + name] = t.numpy()
         found[KEY] = np.array([seed & 0xFFFFFFFF, 0], np.uint32)
         if self._half:
             found[SCALE] = np.array([FIRST_SCALE, 0], np.float32)
         return found
-
-    def _paths(self) -> dict[str, str]:
-        """Each path of a tensor in the model ↦ the name of its state: a shared tensor has several paths and one state."""
-        return self._names
 
     def _placed(self, place: Callable[[str], Tensor]) -> Module:
         """The model with place(name) for each of its tensors."""
@@ -213,6 +209,7 @@ class TrainStep:
 
 
 def _names(model: Module) -> dict[str, str]:
+    """Each path of a tensor in the model ↦ the name of its state: a shared tensor has several paths and one state."""
     first: dict[int, str] = {}
     return {path: first.setdefault(id(t._value), path) for path, t in model.state_dict().items()}
 
