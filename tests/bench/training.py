@@ -6,15 +6,23 @@ its runs and ours take turns, and the fastest of each are compared.
 
 from __future__ import annotations
 
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before NumPy starts its threads
+
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 from typing import Any
 
 import numpy as np
+
+import singe as sg
+from singe import nn
+from singe.train import TrainStep
+from singe.train.examples.mnist import Digits
 
 ROUNDS, STEPS = 6, 10
 """How often the contestants take turns, and how many steps each makes in a turn."""
@@ -68,10 +76,6 @@ class Peer:
 
 def contestant(device: str, batch: int) -> Any:
     """A function that makes steps, and gives the time of the fastest."""
-    import singe as sg  # noqa: PLC0415 (the number of BLAS's threads is set before)
-    from singe import nn  # noqa: PLC0415
-    from singe.train import TrainStep  # noqa: PLC0415
-    from singe.train.examples.mnist import Digits  # noqa: PLC0415
 
     def loss(model: Any, x: Any, y: Any) -> Any:
         return nn.CrossEntropyLoss()(model(x), y)
@@ -98,7 +102,6 @@ def main() -> None:
     parser.add_argument("--torch", help="a Python interpreter that has PyTorch")
     parser.add_argument("--batch", type=int, default=64)
     args = parser.parse_args()
-    os.environ["OPENBLAS_NUM_THREADS"] = "1"
     runs = {name: contestant(name, args.batch) for name in args.devices}
     if args.torch:
         runs["PyTorch"] = Peer(args.torch, args.batch).fastest

@@ -16,7 +16,7 @@ from ..dtypes import FLOATS, int64
 from ..errors import CompileError
 from ..ops import ROWS
 from ..ops.control import open_dimensions
-from ..shapes import Dim, Shape, repeating, symbols
+from ..shapes import Dim, repeating, symbols
 from .builder import Builder
 from .graph import Graph
 from .node import Node, below, dependents, parts, postorder
@@ -90,8 +90,8 @@ def _of_loop(
         before = (turn, *adjoints, *sums.values())
         after = (b.const(True), b.sub(turn, b.const(1)), *backward.outputs)
         region = _region(b, backward, (*before, *buffers, *body.inputs[carried:]), after)
-    first = [given[k] or _zeros(b, inputs[k].shape, inputs[k]) for k in live]
-    none = [_zeros(b, inputs[k].shape, inputs[k]) for k in captured]
+    first = [given[k] or _zeros(b, inputs[k]) for k in live]
+    none = [_zeros(b, inputs[k]) for k in captured]
     last = b.sub(b.const(count), b.const(1))
     made = b.node(
         ROWS["loop"], last, *first, *none, *saved, *inputs[carried:],
@@ -152,7 +152,7 @@ def _saved(
         ]
         after = (b.const(True), b.add(turn, b.const(1)), *written, *body.outputs[1:])
         region = _region(b, body, (turn, *buffers, *body.inputs), after)
-    rooms = [_zeros(b, x.shape, x) for x in buffers]
+    rooms = [_zeros(b, x) for x in buffers]
     made = b.node(
         ROWS["loop"], b.const(0), *rooms, *inputs,
         body=region, carried=1 + len(rooms) + carried, conditional=False, count=count,
@@ -185,5 +185,5 @@ def _region(b: Builder, like: Graph, inputs: Sequence[Node], outputs: Sequence[N
     return replace(made, bound={**like.bound, **made.bound})
 
 
-def _zeros(b: Builder, shape: Shape, like: Node) -> Node:
-    return b.expand(b.const(0, like.dtype), shape=shape)
+def _zeros(b: Builder, like: Node) -> Node:
+    return b.expand(b.const(0, like.dtype), shape=like.shape)

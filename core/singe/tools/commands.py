@@ -56,7 +56,6 @@ from .inspection import describe_layers, describe_model, describe_program
 from .peer import peer_values
 from .profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
-from .runs import describe_runs, write_report
 from .serve import serve_folder
 
 PATIENCE: Final = 1.0
@@ -364,6 +363,8 @@ def diff(args: Namespace) -> int:
 
 def runs(args: Namespace) -> None:
     """List runs, or write a report of some."""
+    from .runs import describe_runs, write_report  # noqa: PLC0415 (it imports singe.train, which no other command needs)
+
     folder = Path(args.folder)
     if args.report:
         print(write_report(folder, args.report, Path(args.out or "report.html")))

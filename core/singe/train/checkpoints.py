@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -126,11 +126,7 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
     found = hashlib.sha256(text.encode())
-    for name, array in _sorted(arrays):
+    for name, array in sorted(arrays.items()):
         found.update(f"\n{name} {array.dtype} {array.shape}\n".encode())
         found.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return found.hexdigest()
-
-
-def _sorted(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:
-    return ((name, arrays[name]) for name in sorted(arrays))

@@ -62,9 +62,6 @@ class RecordedValue:
 class Autodiff(Decorator):
     """See the module's docstring."""
 
-    def __init__(self, inner: Device) -> None:
-        super().__init__(inner)
-
     @property
     def eager(self) -> Device:
         return self.inner.eager

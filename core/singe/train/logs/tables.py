@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...runtime.files import write
 from ..events import BatchEnded, EpochEnded, Event, RunBegan, Stopped
+from ..summary import flat
 
 if TYPE_CHECKING:
     import sqlite3
@@ -35,8 +36,7 @@ class CsvLog:
                 self.rows = [row for row in self._read() if int(row["epoch"]) < event.epoch]
             case EpochEnded():
                 facts = {"epoch": event.epoch, "step": event.step, "seconds": round(event.seconds, 3)}
-                values = {f"{phase}.{name}": v for phase, found in event.values.items() for name, v in found.items()}
-                self.rows.append({name: str(v) for name, v in {**facts, **values}.items()})
+                self.rows.append({name: str(v) for name, v in {**facts, **flat(event.values)}.items()})
                 self._write()
             case _:
                 pass

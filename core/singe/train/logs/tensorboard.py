@@ -8,6 +8,7 @@ SessionLog: 1 status (1: START, after which TensorBoard drops what it has of thi
 
 from __future__ import annotations
 
+import functools
 import os
 import socket
 import struct
@@ -22,6 +23,7 @@ VERSION: Final = b"brain.Event:2"
 _POLYNOMIAL: Final = 0x82F63B78
 
 
+@functools.cache
 def _table() -> tuple[int, ...]:
     made: list[int] = []
     for value in range(256):
@@ -31,14 +33,12 @@ def _table() -> tuple[int, ...]:
     return tuple(made)
 
 
-_TABLE: Final = _table()
-
-
 def checksum(data: bytes) -> int:
     """The masked CRC-32C of a record's parts."""
+    table = _table()
     found = 0xFFFFFFFF
     for byte in data:
-        found = _TABLE[(found ^ byte) & 0xFF] ^ found >> 8
+        found = table[(found ^ byte) & 0xFF] ^ found >> 8
     found ^= 0xFFFFFFFF
     return ((found >> 15 | found << 17) + 0xA282EAD8) & 0xFFFFFFFF
 

@@ -9,9 +9,8 @@ from singe.extension import Attention, Dim, Port, bool_, ceildiv, float32
 
 from ...shader import Shader
 from ...wgsl import LARGEST, Statements, literal
+from ..quads import PARTS, SIDE
 
-SIDE: Final = 4
-PARTS: Final = "xyzw"
 LEAST: Final = literal(-LARGEST, float32)
 WEIGHT: Final = """fn weight_of(x: f32) -> f32 {
   // exp(x) of a number that is not positive; NaN stays.
