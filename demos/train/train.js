@@ -172,6 +172,7 @@ async function judge(here) {
 
 async function anew(here) {
   await here.reset();
+  if (here !== trainer) return;
   begun();
   await showLayer();
 }
@@ -246,6 +247,7 @@ async function upload(here) {
   input.value = "";
   const steps = Number.parseInt(metadata.steps ?? "", 10);
   await here.put(tensors, Number.isNaN(steps) ? STEPS : Math.min(Math.max(0, steps), 1e6));
+  if (here !== trainer) return;
   begun();
   await judge(here);
 }
