@@ -84,8 +84,7 @@ def fit(
         checkpoints=train.Checkpoints(best=watched), early_stopping=train.EarlyStopping(watched, patience),
     )  # fmt: skip
     learner.fit(data.Loader(learn, 64, shuffle=True, drop_last=True), data.Loader(valid, 200), epochs)
-    judge = train.Learner(learner.best, optim.SGD(0.0), loss, [metric], device=device, dashboard=None)
-    return learner.best, judge.evaluate(data.Loader(test, 200))
+    return learner.best, learner.evaluate(data.Loader(test, 200), learner.best)
 
 
 def main(device: str, quick: bool) -> dict[str, float]:

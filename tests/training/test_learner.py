@@ -169,6 +169,8 @@ def test_the_best_epoch_is_kept(tmp_path: Path) -> None:
     best = max(k for k, e in enumerate(told.of(EpochEnded)) if e.best)
     assert best < 3
     same({name: t.numpy() for name, t in trained.best.state_dict().items()}, states[best])
+    found = trained.evaluate(loader(False), trained.best)
+    assert found == pytest.approx(dict(told.of(EpochEnded)[best].values["valid"]))
     again = sg.load_weights(network(), tmp_path / "best.safetensors")
     same({name: t.numpy() for name, t in again.state_dict().items()}, states[best])
     assert read_config(tmp_path / "config.json", Config) == Config()

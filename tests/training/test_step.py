@@ -140,3 +140,24 @@ def test_a_state_of_another_step_is_refused() -> None:
         step.resume({**step.state(), "key": np.zeros(3, np.uint32)})
     with pytest.raises(sg.InputError, match="precision"):
         TrainStep(network(), sg.optim.SGD(lr=0.1), loss, precision="float8")  # pyright: ignore[reportArgumentType]
+
+
+def towards(model: Any, x: Any, other: Any) -> Any:
+    return ((model(x) - other(x).detach()) ** 2).mean()
+
+
+@on_devices
+def test_a_part_of_a_batch_may_be_a_module(device_name: str) -> None:
+    step = TrainStep(network(), sg.optim.SGD(0.1), towards, device=device_name)
+    (x, _), others = batches(1)[0], [network().map(lambda t, k=k: t * k) for k in (1.5, 0.5)]
+    model, wanted = network(), []
+    for other in others:
+        with nn.observing() as seen:
+            (value, grads) = sg.value_and_grad(towards)(model, sg.tensor(x), other)
+        model, _ = sg.optim.SGD(0.1).step(model.with_modules(seen), grads, sg.optim.SGD(0.1).init(model))
+        wanted.append(value.item())
+    np.testing.assert_allclose([step(x, other) for other in others], wanted, rtol=1e-4)
+    assert len(step._programs) == 1, "another module of the same form takes the same Program"
+    step(x, others[0].eval())
+    assert len(step._programs) == 2, "what a module does is part of its form"
+    assert [p.name for p in step.as_model(x, others[0]).inputs][:2] == ["x", "other.0.weight"]

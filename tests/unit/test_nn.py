@@ -162,6 +162,9 @@ def test_names_are_those_of_pytorch() -> None:
         "body.weight",
         "body.bias",
     ]
+    named = nn.Sequential({"body": nn.Linear(1, 1), "act": nn.ReLU()})
+    assert list(named[:1].state_dict()) == ["body.weight", "body.bias"]
+    assert list(network()[1:3].state_dict()) == [f"0.{k}" for k in norm]
     assert network().parameter_count == sum(p.size for p in network().parameters()) == 318
 
 

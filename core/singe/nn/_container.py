@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Self, overload
 
 from ._module import Module
 
 
 class Sequential(Module, inline="layers"):
-    """Applies layers one after the other. They are named by their numbers, or by the keys of a dict."""
+    """Applies layers one after the other. They are named by their numbers, or by the keys of a dict. A slice is a Sequential."""
 
     layers: tuple[Module, ...] | dict[str, Module]
 
@@ -28,8 +28,15 @@ class Sequential(Module, inline="layers"):
     def __len__(self) -> int:
         return len(self.layers)
 
-    def __getitem__(self, index: int) -> Module:
-        return list(self)[index]
+    @overload
+    def __getitem__(self, index: int) -> Module: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Module:
+        if not isinstance(index, slice):
+            return list(self)[index]
+        some = dict(list(self.layers.items())[index]) if isinstance(self.layers, dict) else self.layers[index]
+        return self.replace(layers=some)
 
 
 class ModuleList(list[Module]):

@@ -105,7 +105,7 @@ class Module(metaclass=_Closed):
 
     def named_modules(self) -> Iterator[tuple[str, Module]]:
         """This module, named "", and all modules inside it."""
-        yield from ((path, part) for path, part, _ in _walk(self) if isinstance(part, Module))
+        yield from ((path, part) for path, part, _ in everything_in(self) if isinstance(part, Module))
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """Parameters by path; a shared parameter is listed once."""
@@ -183,7 +183,7 @@ class Module(metaclass=_Closed):
     def freeze(self, *patterns: str) -> Self:
         """The module in which parameters count as buffers, which training does not learn: those whose paths match a
         pattern ("*.bias"), or are inside of what does ("backbone"); without patterns all."""
-        buffers = {path for path, _, is_buffer in _walk(self) if is_buffer}
+        buffers = {path for path, _, is_buffer in everything_in(self) if is_buffer}
         return _frozen_as(self, _frozen_in(self) | (self._matching("freeze", patterns) - buffers))
 
     def unfreeze(self, *patterns: str) -> Self:
@@ -291,7 +291,7 @@ def _parts(value: Any, path: str) -> Iterator[tuple[Any, str, Any]]:
         yield key, path if key == inline else joined(path, str(key)), part
 
 
-def _walk(
+def everything_in(
     value: Any, path: str = "", is_buffer: bool = False, frozen: AbstractSet[str] = frozenset()
 ) -> Iterator[tuple[str, Any, bool]]:
     """(path, part, whether it is a buffer) of everything inside, outermost first."""
@@ -301,7 +301,7 @@ def _walk(
     buffers = value._buffers if isinstance(value, Module) else ()
     for key, at, part in _parts(value, path):
         kept = key in buffers or at in frozen or (is_buffer and not isinstance(part, Module))
-        yield from _walk(part, at, kept, frozen)
+        yield from everything_in(part, at, kept, frozen)
 
 
 def matches(path: str, pattern: str) -> bool:
@@ -341,7 +341,7 @@ def own_tensors(value: Any, path: str = "") -> Iterator[str]:
 
 def tensors_in(value: Any) -> Iterator[tuple[str, Tensor, bool]]:
     """(path, tensor, whether it is a buffer) of a tensor, or of each in a module, list, tuple or dict."""
-    return ((path, part, is_buffer) for path, part, is_buffer in _walk(value) if isinstance(part, Tensor))
+    return ((path, part, is_buffer) for path, part, is_buffer in everything_in(value) if isinstance(part, Tensor))
 
 
 def with_parts(value: Any, rule: Callable[[Any], Any]) -> Any:

@@ -192,9 +192,9 @@ class Learner:
             print(summary)
         return summary
 
-    def evaluate(self, data: Iterable[Any]) -> dict[str, float]:
-        """The loss and the metrics of the present model on data."""
-        return self._measured(data, None)
+    def evaluate(self, data: Iterable[Any], model: Module | None = None) -> dict[str, float]:
+        """The loss and the metrics of a model on data: of the present one, or of another, such as `learner.best`."""
+        return self._measured(data, None, model)
 
     # --- the loops ---------------------------------------------------------------------------------------------------
 
@@ -253,10 +253,10 @@ class Learner:
             raise InputError("fit: the training data gave no batch")
         now.trained = True
 
-    def _measured(self, data: Iterable[Any], epoch: int | None) -> dict[str, float]:
+    def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
         tallies = Tallies(self.metrics)
-        evaluation = Evaluation(self._objective, self.model, self.device)
+        evaluation = Evaluation(self._objective, model or self.model, self.device)
         last = time.perf_counter()
         for k, batch in enumerate(data, 1):
             fields = fields_of(batch)

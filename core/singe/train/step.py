@@ -7,6 +7,13 @@
 
 Weights, moments and running statistics are states of the Program: they stay on the device, where each run changes them in
 place. Batches of another shape have a Program of their own, over the same states.
+
+What the loss function takes from elsewhere is a constant of the Program. What changes from step to step is part of the batch;
+that may also be a Module: the other network of two that are trained in turns, or a copy of the model from some steps ago.
+
+    for real in loader:
+        critic_step(real, noise(), generator_step.model)
+        generator_step(noise(), critic_step.model)
 """
 
 from __future__ import annotations
@@ -15,7 +22,7 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -32,7 +39,7 @@ from ..model.model import Model
 from ..model.program import Program
 from ..model.session import Session
 from ..nn import Module, drawing, observing
-from ..nn._module import with_parts
+from ..nn._module import CONTAINERS, everything_in, joined, tensors_in, with_parts
 from ..optim import Accumulated, clip_norm
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
@@ -88,7 +95,7 @@ class TrainStep:
         self._session: Session | None = None
 
     def __call__(self, *batch: Any) -> Any:
-        """Train on a batch: arrays or Tensors, in the order in which the loss function takes them."""
+        """Train on a batch: arrays, Tensors or Modules, in the order in which the loss function takes them."""
         return now(self._run(batch), "await step.run_async(…)")
 
     async def run_async(self, *batch: Any) -> Any:
@@ -98,13 +105,11 @@ class TrainStep:
     @property
     def model(self) -> Module:
         """The model with its present weights."""
-        state = self.state()
-        return self._template.with_state({path: state[MODEL + name] for path, name in self._names.items()})
+        return self._template.with_state({path: self._read(MODEL + name) for path, name in self._names.items()})
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all that the next step depends on, by name: weights, moments, counts."""
-        session = self._session
-        return {name: x.copy() if session is None else session.read(name) for name, x in self._first.items()}
+        return {name: self._read(name) for name in self._first}
 
     def resume(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a `state`."""
@@ -128,36 +133,47 @@ class TrainStep:
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
-        arrays = _arrays(batch)
-        key = tuple((a.shape, a.dtype) for a in arrays)
+        key = tuple(map(_form, batch))
         if key not in self._programs:
-            self._programs[key] = self._traced(arrays, self._first).program()
+            self._programs[key] = self._traced(batch, self._first).program()
         return self._programs[key]
 
     def as_model(self, *batch: Any) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
-        and in a page `model.step({x, y})` trains. The inputs are called like the parameters of the loss function."""
-        return self._traced(_arrays(batch), self.state())
+        and in a page `model.step({x, y})` trains. The inputs are called like the parameters of the loss function; those of a
+        Module have its name and the paths of its tensors."""
+        return self._traced(batch, self.state())
 
-    def _traced(self, arrays: Sequence[np.ndarray], states: Mapping[str, np.ndarray]) -> Model:
-        names = _parameters(self._loss, len(arrays))
-        shapes = {name: a.shape for name, a in zip(names, arrays, strict=True)}
-        kinds = {name: plain_array(a).dtype for name, a in zip(names, arrays, strict=True)}
-        return Model.of(self._step, shapes, self.device, dtypes=kinds, states=states, name="step")
+    def _traced(self, batch: Sequence[Any], states: Mapping[str, np.ndarray]) -> Model:
+        names = [
+            path
+            for name, part in zip(_parameters(self._loss, len(batch)), batch, strict=True)
+            for path in ([joined(name, at) for at, _, _ in tensors_in(part)] if isinstance(part, Module) else [name])
+        ]
+        arrays = dict(zip(names, _arrays(batch), strict=True))
+        shapes = {name: a.shape for name, a in arrays.items()}
+        kinds = {name: plain_array(a).dtype for name, a in arrays.items()}
+
+        def step(*tensors: Tensor, **states: Tensor) -> Any:
+            given = iter(tensors)
+            return self._step([_filled(part, given) for part in batch], states)
+
+        return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
     # --- what runs ---
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
-        arrays = _arrays(batch)
-        program = self.program(*arrays)
+        program = self.program(*batch)
         if self._session is None:
             self._session = program.session()
         names = [p.name for p in program.outputs]
         # An array's type is that of its Tensor in the trace: float64 is float32 there.
-        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays, program.inputs, strict=True)]
+        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(_arrays(batch), program.inputs, strict=True)]
         return then(program.start(given, self._session), lambda found: _told(dict(zip(names, found, strict=True))))
 
-    def _step(self, *batch: Tensor, **states: Tensor) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    def _step(
+        self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """The function of which the Program is a trace."""
         model = self._placed(lambda name: states[MODEL + name])
         before = {k.removeprefix(OPTIMIZER): x for k, x in states.items() if k.startswith(OPTIMIZER)}
@@ -173,10 +189,10 @@ class TrainStep:
             new[SCALE] = _next_scale(states[SCALE], finite)
         return told, new
 
-    def _objective(self, model: Module, batch: Sequence[Tensor], scale: Tensor | None) -> tuple[Tensor, Any]:
+    def _objective(self, model: Module, batch: Sequence[Tensor | Module], scale: Tensor | None) -> tuple[Tensor, Any]:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
         computing = model.cast(float16) if self._half else model
-        given = [x.cast(float16) if self._half and x.dtype is float32 else x for x in batch]
+        given = [_halved(x) for x in batch] if self._half else batch
         with observing() as seen:
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
@@ -190,6 +206,10 @@ class TrainStep:
         return value if scale is None else value * scale[0], ({"loss": value, **told}, after)
 
     # --- states ---
+
+    def _read(self, name: str) -> np.ndarray:
+        """A copy of a state."""
+        return self._first[name].copy() if self._session is None else self._session.read(name)
 
     def _initial(self, model: Module, seed: int) -> dict[str, np.ndarray]:
         found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._names).items()}
@@ -226,7 +246,41 @@ def _with_buffers(model: Module, other: Module) -> Module:
 
 
 def _arrays(batch: Sequence[Any]) -> list[np.ndarray]:
-    return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+    """The arrays of a batch: its parts, and the tensors of those that are Modules."""
+    parts = [
+        x for part in batch for x in ((t for _, t, _ in tensors_in(part)) if isinstance(part, Module) else (part,))
+    ]
+    return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in parts]
+
+
+def _filled(part: Any, tensors: Iterator[Tensor]) -> Any:
+    """A part of a batch with the next of some tensors in place of its arrays."""
+    if not isinstance(part, Module):
+        return next(tensors)
+    return with_parts(part, lambda x: next(tensors) if isinstance(x, Tensor) else x)
+
+
+def _form(part: Any) -> Any:
+    """What parts of a batch have in common that a Program can take: shapes, types, and all of a Module but its numbers."""
+    if isinstance(part, Module):
+        return tuple((path, _kind(x)) for path, x, _ in everything_in(part))
+    return np.shape(part), part.dtype.numpy if isinstance(part, Tensor) else np.asarray(part).dtype
+
+
+def _kind(x: Any) -> Any:
+    match x:
+        case Tensor():
+            return _form(x)
+        case np.ndarray():
+            return x.shape, x.dtype, x.tobytes()
+        case _ if isinstance(x, CONTAINERS):
+            return type(x)
+        case _:
+            return type(x), x if isinstance(x, Hashable) else repr(x)
+
+
+def _halved(part: Tensor | Module) -> Tensor | Module:
+    return part.cast(float16) if isinstance(part, Module) or part.dtype is float32 else part
 
 
 def _parameters(loss: Loss, count: int) -> list[str]:

@@ -110,8 +110,8 @@ class Run:
         except ImportError:  # it is not part of every Python
             return []
         try:
-            # The file may be growing, or be where nothing can be written.
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+            # Nothing is written; but what a run that was killed left beside the file goes only if this could be.
+            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as file:
                 return question(file)
         except sqlite3.Error as e:
             raise FormatError(f"{path}: cannot be read as a run's batches: {e}") from None
