@@ -12,15 +12,16 @@ from ...graph import Graph
 from ...program.program import ProgramData
 from ..backend import Executable
 from ..device import Build, Device
+from ..devices import device
 from ..waiting import Later
 
 
 class Decorator(Device):
-    """See the module's docstring. Its values are those of the device inside."""
+    """See the module's docstring. Its values are those of the device inside, which is given or named."""
 
-    def __init__(self, inner: Device) -> None:
-        self.inner: Final = inner
-        self.lock = inner.lock
+    def __init__(self, inner: Device | str) -> None:
+        self.inner: Final = device(inner)
+        self.lock = self.inner.lock
 
     @property
     def name(self) -> str:

@@ -61,7 +61,7 @@ class LazyValue:
 class Fusion(Decorator):
     """See the module's docstring."""
 
-    def __init__(self, inner: Device) -> None:
+    def __init__(self, inner: Device | str) -> None:
         super().__init__(inner)
         self._numbers: Final = count()
         # In the order of creation, so that equal steps give equal Graphs.
