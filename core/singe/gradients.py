@@ -48,7 +48,7 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
     """
 
     def differentiated(by: Any, *args: Any, **named: Any) -> tuple[Any, Gradients]:
-        names = _differentiable(by)
+        names = differentiable(by)
         given = _Values((by, args, named))
         on = Lifting()
         leaves = [value_on(on, x) for x in names.values()]
@@ -70,7 +70,7 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
     return differentiated
 
 
-def _differentiable(by: Any) -> dict[str, Tensor]:
+def differentiable(by: Any) -> dict[str, Tensor]:
     """The float tensors of an argument that are not buffers, by path; shared ones once."""
     found: dict[str, Tensor] = {}
     seen: set[int] = set()

@@ -1,4 +1,4 @@
-"""A run that can be killed at any moment, for test_killed.py: python killed_run.py FOLDER LOSSES [full STEP]
+"""A run that can be killed at any moment, for test_killed.py: python killed_run.py DEVICE FOLDER LOSSES [full STEP]
 
 It goes on from the newest checkpoint, and appends "step loss" to LOSSES after each step, the loss exactly. Writes to the disk are
 slow, so that many kills fall into them. full: after so many steps more, every file is limited to a size below a checkpoint's, as
@@ -50,7 +50,7 @@ class SlowPath(type(Path())):
         return SlowFile(Path(self)) if mode == "wb" else super().open(mode, *given, **named)  # pyright: ignore
 
 
-def main(folder: str, losses: str, full: int | None) -> None:
+def main(device: str, folder: str, losses: str, full: int | None) -> None:
     write = local.write
     for module in ("singe.train.checkpoints", "singe.train.logs.tables"):
         sys.modules[module].write = lambda path, *given, **named: write(SlowPath(path), *given, **named)  # pyright: ignore
@@ -72,7 +72,7 @@ def main(folder: str, losses: str, full: int | None) -> None:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
 
     learner = Learner(
-        model, optim.AdamW(optim.CosineAnnealingLR(0.01, 40)), nn.CrossEntropyLoss(), [metrics.Accuracy()], device="numpy",
+        model, optim.AdamW(optim.CosineAnnealingLR(0.01, 40)), nn.CrossEntropyLoss(), [metrics.Accuracy()], device=device,
         run=folder, checkpoints=Checkpoints(steps=STEPS), seed=7, hooks=[hook], dashboard=None,
     )  # fmt: skip
     train = data.Loader((x, y), 8, shuffle=True, seed=1, workers=1)
@@ -83,4 +83,4 @@ def main(folder: str, losses: str, full: int | None) -> None:
 
 if __name__ == "__main__":
     assert os.environ["OPENBLAS_NUM_THREADS"] == "1"
-    main(sys.argv[1], sys.argv[2], int(sys.argv[4]) if len(sys.argv) > 3 else None)
+    main(*sys.argv[1:4], int(sys.argv[5]) if len(sys.argv) > 4 else None)

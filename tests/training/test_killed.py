@@ -29,8 +29,8 @@ pytestmark = [
 ]
 
 
-def start(folder: Path, losses: Path, *given: object) -> subprocess.Popen[bytes]:
-    command = [sys.executable, RUN, folder, losses, *given]
+def start(device: str, folder: Path, losses: Path, *given: object) -> subprocess.Popen[bytes]:
+    command = [sys.executable, RUN, device, folder, losses, *given]
     return subprocess.Popen([str(part) for part in command], env=ENVIRONMENT, stderr=subprocess.PIPE)
 
 
@@ -49,11 +49,17 @@ def losses_of(files: Iterable[Path]) -> dict[int, str]:
     return found
 
 
+@pytest.fixture(scope="module", params=["numpy", "wasm"])
+def device(request: pytest.FixtureRequest) -> str:
+    """Those that go on to the bit."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[int, str], dict[str, np.ndarray], float]:
+def whole(device: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[int, str], dict[str, np.ndarray], float]:
     """A run that nothing interrupts: its losses, its last weights, and how long it took after its first step."""
     folder = tmp_path_factory.mktemp("whole")
-    process = start(folder / "run", folder / "losses")
+    process = start(device, folder / "run", folder / "losses")
     await_first(process, folder / "losses")
     begun = time.monotonic()
     finish(process)
@@ -69,7 +75,7 @@ def await_first(process: subprocess.Popen[bytes], losses: Path) -> None:
 
 
 def test_a_killed_run_goes_on_to_the_bit(
-    whole: tuple[dict[int, str], dict[str, np.ndarray], float], tmp_path: Path
+    device: str, whole: tuple[dict[int, str], dict[str, np.ndarray], float], tmp_path: Path
 ) -> None:
     losses, last, seconds = whole
     rng = np.random.default_rng(int(os.environ.get("SINGE_SEED", "0")))
@@ -83,7 +89,7 @@ def test_a_killed_run_goes_on_to_the_bit(
         while killed < KILLS and not ended:
             told.append(tmp_path / f"losses{runs}.{len(told)}")
             fills = killed % 4 == 3
-            process = start(folder, told[-1], *(["full", int(rng.integers(1, 10))] if fills else []))
+            process = start(device, folder, told[-1], *(["full", int(rng.integers(1, 10))] if fills else []))
             await_first(process, told[-1])
             time.sleep(rng.uniform(0, seconds / 3))
             process.kill()
@@ -96,7 +102,7 @@ def test_a_killed_run_goes_on_to_the_bit(
                 read_arrays(path)  # a file under its final name is whole
         told.append(tmp_path / f"losses{runs}.last")
         told[-1].touch()
-        finish(start(folder, told[-1]))
+        finish(start(device, folder, told[-1]))
         assert losses_of(path for path in told if path.is_file()) == losses
         for name, array in np.load(folder / "last.npz").items():
             np.testing.assert_array_equal(array, last[name], err_msg=name)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +76,14 @@ def learner(hooks: Sequence[Any] = (), **given: Any) -> Learner:
 
 @pytest.fixture(scope="module")
 def whole() -> tuple[dict[int, float], dict[str, np.ndarray], list[Any]]:
+    return whole_on("numpy")
+
+
+@cache
+def whole_on(*devices: str) -> tuple[dict[int, float], dict[str, np.ndarray], list[Any]]:
     """The losses, the last weights and the rows of a run that nothing interrupts."""
     told = Told()
-    trained = learner([told])
+    trained = learner([told], device=devices if len(devices) > 1 else devices[0])
     summary = trained.fit(loader(), loader(False), EPOCHS)
     return told.losses(), weights(trained), [row.values for row in summary.rows]
 
@@ -201,11 +210,15 @@ def stopping_at(trained: Learner, step: int, how: str) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "interrupt", "fault"])
-@pytest.mark.parametrize("step", [1, 5, 8, 11])
-def test_a_run_goes_on_exactly(whole: Any, tmp_path: Path, step: int, how: str) -> None:
+@pytest.mark.parametrize(
+    ("devices", "step"),
+    [("numpy", 1), ("numpy", 5), ("numpy", 8), ("numpy", 11), ("wasm", 5), ("wasm", 8), ("wasm+wasm", 5)],
+)
+def test_a_run_goes_on_exactly(tmp_path: Path, devices: str, step: int, how: str) -> None:
     """To the bit: losses, weights and metrics of all epochs; from the checkpoint of the stop, or from the one before a fault."""
     told = Told()
-    first = learner([told], run=tmp_path, checkpoints=Checkpoints(steps=3))
+    device = devices if "+" not in devices else devices.split("+")
+    first = learner([told], run=tmp_path, checkpoints=Checkpoints(steps=3), device=device)
     first._hooks = (told, stopping_at(first, step, how))
     if how == "fault":
         with pytest.raises(RuntimeError, match="a fault"):
@@ -216,9 +229,9 @@ def test_a_run_goes_on_exactly(whole: Any, tmp_path: Path, step: int, how: str) 
         assert summary.reason == {"stop": "asked", "interrupt": "interrupted"}[how]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert isinstance(told[-1], Stopped)
-    second = learner([told], run=tmp_path, checkpoints=Checkpoints(steps=3))
+    second = learner([told], run=tmp_path, checkpoints=Checkpoints(steps=3), device=device)
     summary = second.fit(loader(), loader(False), EPOCHS, resume=True)
-    losses, last, rows = whole
+    losses, last, rows = whole_on(*devices.split("+"))
     assert told.losses() == losses
     if how != "fault":
         assert [e.step for e in told.of(BatchEnded) if e.phase == "train"] == list(losses), (
@@ -284,6 +297,31 @@ def test_a_full_disk_does_not_end_training(whole: Any, tmp_path: Path, monkeypat
     assert [p.name for p in (tmp_path / "checkpoints").iterdir()] == ["step-00000004.safetensors"]
     learner([told], run=tmp_path).fit(loader(), loader(False), EPOCHS, resume=True)
     assert told.losses() == whole[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="folders are locked on POSIX")
+def test_a_folder_has_one_learner_at_a_time(tmp_path: Path) -> None:
+    """Also one of another process; when a process ends, however that happens, its lock does."""
+    second = learner(run=tmp_path / "r")
+    first = learner(run=tmp_path / "r")
+
+    def hook(event: Event) -> None:
+        if isinstance(event, EpochBegan):
+            with pytest.raises(InputError, match=rf"in use by process {os.getpid()}, .*give another folder"):
+                second.fit(loader())
+
+    first._hooks = (hook,)
+    first.fit(loader())
+    code = "import sys, time; from pathlib import Path; from singe.train.lock import locked\n"
+    code += "with locked(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
+    process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "r")], stdout=subprocess.PIPE)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"locked\n"
+        with pytest.raises(InputError, match=f"in use by process {process.pid},"):
+            second.fit(loader(), resume=True)
+        process.kill()
+    assert second.fit(loader(), epochs=2, resume=True).rows[-1].step == 2 * BATCHES
 
 
 def test_a_folder_with_checkpoints_is_not_overwritten(tmp_path: Path) -> None:

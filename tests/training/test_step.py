@@ -84,6 +84,20 @@ def test_a_state_is_all_that_a_step_depends_on() -> None:
     assert [third(*b) for b in data[:3]] != losses
 
 
+def test_a_model_can_be_lent_without_a_copy() -> None:
+    """It has the weights of the moment, before and after further steps."""
+    for device in ("numpy", "wasm"):
+        on = sg.Fusion(sg.device(device))
+        step = TrainStep(network(), sg.optim.SGD(lr=0.1), loss, device=device)
+        lent: Any = step.lent(on)
+        for batch in [None, *batches(2)]:
+            if batch is not None:
+                step(*batch)
+                lent = lent if step.state()["key"][1] > 1 else step.lent(on)
+            for path, t in step.model.state_dict().items():
+                np.testing.assert_array_equal(lent.state_dict()[path].numpy(), t.numpy(), err_msg=path)
+
+
 def test_accumulated_batches_make_one_update() -> None:
     data = batches(4)
     step = TrainStep(network(), sg.optim.SGD(lr=0.1), loss, device="numpy", accumulate=2, clip=1.0)

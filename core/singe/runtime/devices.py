@@ -134,6 +134,20 @@ async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) ->
     raise DeviceError("no device: " + "; ".join(reasons))
 
 
+def separate(names: Sequence[str | Device]) -> list[Device]:
+    """Devices that can work at the same time: a name that comes again is another device of its backend."""
+    found: list[Device] = []
+    for name in names:
+        one = device(name)
+        if one in found:
+            if isinstance(name, Device):
+                raise DeviceError(f"{name!r} comes twice; give its name, which opens another device of its backend")
+            backend = now(open_backend(one.name), "with each device once")
+            one = EagerDevice(backend)
+        found.append(one)
+    return found
+
+
 def device_for(target: str) -> Device:
     """The most preferred available device that runs Programs of a target."""
     reasons: list[str] = []

@@ -15,6 +15,7 @@ from .events import Note as Note
 from .events import RunBegan as RunBegan
 from .events import Stopped as Stopped
 from .learner import Learner as Learner
+from .parallel import DataParallel as DataParallel
 from .step import TrainStep as TrainStep
 from .summary import Summary as Summary
 from .watching import EarlyStopping as EarlyStopping

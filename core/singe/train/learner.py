@@ -26,8 +26,7 @@ from ..errors import InputError
 from ..metrics import Metric
 from ..nn import Module
 from ..runtime.device import Device
-from ..runtime.devices import device as open_device
-from ..runtime.devices import in_words
+from ..runtime.devices import in_words, separate
 from ..runtime.files import reason as why
 from ..runtime.waiting import IN_PAGE
 from .checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
@@ -47,8 +46,10 @@ from .events import (
     Stopped,
 )
 from .judging import Mode, best_mode
+from .lock import locked
 from .logs import Log, logs_of
 from .objective import Evaluation, Loss, objective
+from .parallel import DataParallel, Step, Workers
 from .progress import Progress
 from .step import TrainStep
 from .summary import Row, Summary, flat
@@ -74,6 +75,9 @@ class Learner:
     together. accumulate: how many batches make one update. seed: of what layers draw at random; the Loader has its own for
     the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
     beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
+
+    device: one, or a list of several, which share each batch (parallel.py says how). workers: other machines that do so, each on
+    a device of this name: `singe.cluster.RayWorkers(4)`.
     """
 
     def __init__(
@@ -83,7 +87,8 @@ class Learner:
         loss: Loss,
         metrics: Sequence[Metric] = (),
         *,
-        device: str | Device = "auto",
+        device: str | Device | Sequence[str | Device] = "auto",
+        workers: Workers | None = None,
         run: str | Path | None = None,
         checkpoints: Checkpoints | None = None,
         early_stopping: EarlyStopping | None = None,
@@ -96,14 +101,24 @@ class Learner:
     ) -> None:
         if checkpoints is not None and run is None:
             raise InputError("Learner: checkpoints need a folder; give run=…")
-        self.device: Final = open_device(device)
+        settings = {"clip": clip, "accumulate": accumulate, "seed": seed}
         self.folder: Final = None if run is None else Path(run)
         self.metrics: Final = tuple(metrics)
         self.checkpoints: Final = checkpoints or Checkpoints()
         self._objective = objective(loss, predictions=bool(self.metrics))
-        self._step = TrainStep(
-            model.train(), optimizer, self._objective, device=self.device, clip=clip, accumulate=accumulate, seed=seed
-        )
+        several = not isinstance(device, (str, Device))
+        if several and workers is not None:
+            raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")
+        self.devices: Final = separate(device if several else [device])
+        self.device: Final = self.devices[0]
+        training = model.train(), optimizer, self._objective
+        self._step: Step
+        if workers is not None:
+            self._step = workers.step(*training, device=self.device.name, **settings)
+        elif several:
+            self._step = DataParallel(*training, device=self.devices, **settings)
+        else:
+            self._step = TrainStep(*training, device=self.device, **settings)
         self._rate = rate_of(optimizer, accumulate)
         self._tallies = Tallies(self.metrics)
         self._progress = Progress()
@@ -114,9 +129,8 @@ class Learner:
         stop = self._stopping = early_stopping
         self._patience = stop and Watch(stop.value, stop.mode or self._mode(stop.value), stop.min_delta)
         self._files = self.folder and CheckpointFolder(self.folder / CHECKPOINTS, self.checkpoints.keep)
-        self._settings = plain(config) if config is not None else {
-            "optimizer": repr(optimizer), "clip": clip, "accumulate": accumulate, "seed": seed
-        }  # fmt: skip
+        self._settings = plain(config) if config is not None else {"optimizer": repr(optimizer), **settings}
+        self._workers = workers
         self._config, self._hooks = config, tuple(hooks)
         self._dashboard: Kind | None = dashboard
         self._listeners: list[Listener] = []
@@ -165,11 +179,13 @@ class Learner:
         self._asked = None
         if valid is None and self._stopping and self._stopping.value.startswith("valid."):
             raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")
-        notes = self._begin(train, resume)
         reason: Reason = "failed"
         message = ""
-        start = time.perf_counter()
         with ExitStack() as stack:
+            if self.folder is not None:
+                stack.enter_context(locked(self.folder))
+            notes = self._begin(train, resume)
+            start = time.perf_counter()
             self._listeners = [*self._logs(), *self._hooks]
             if self._dashboard is not None:
                 self._listeners.append(stack.enter_context(dashboard(self._dashboard, self.stop)))
@@ -256,7 +272,7 @@ class Learner:
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
         tallies = Tallies(self.metrics)
-        evaluation = Evaluation(self._objective, model or self.model, self.device)
+        evaluation = Evaluation(self._objective, model.to if model else self._step.lent, self.device)
         last = time.perf_counter()
         for k, batch in enumerate(data, 1):
             fields = fields_of(batch)
@@ -339,10 +355,8 @@ class Learner:
         loader = getattr(train, "resume", None)
         if loader is not None and self._progress.loader is not None and (resume or self._progress.batch):
             loader(self._progress.loader)
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            if self._config is not None:
-                write_config(self.folder / CONFIG, self._config)
+        if self.folder is not None and self._config is not None:
+            write_config(self.folder / CONFIG, self._config)
         return notes
 
     def _resume(self, found: Checkpoint) -> None:
@@ -369,7 +383,8 @@ class Learner:
             batches["valid"] = length(valid)
         name = self._best.value.partition(".")[2]
         folder = self.folder
-        device = in_words(self.device.name, self.device.describe())
+        each = " + ".join(in_words(d.name, d.describe()) for d in self.devices)
+        device = f"{self._workers}, each on {each}" if self._workers else each
         return RunBegan(
             folder.name if folder else "training", epochs, batches, device, now.done + 1, now.batch, now.step,
             str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,

@@ -49,10 +49,11 @@ def objective(loss: Loss, predictions: bool) -> Objective:
 class Evaluation:
     """An objective by a model that does not change meanwhile, in inference mode; the batches of a shape share one Program."""
 
-    def __init__(self, objective: Objective, model: Module, device: Device) -> None:
+    def __init__(self, objective: Objective, model: Callable[[Fusion], Module], device: Device) -> None:
+        """model: gives the model on a device around this one."""
         self._objective = objective
         self._on = Fusion(device.eager)
-        self._model = model.eval().to(self._on)
+        self._model = model(self._on).eval()
 
     def __call__(self, *batch: Any) -> tuple[float, dict[str, Any]]:
         loss, told = self._objective(

@@ -22,7 +22,7 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -30,17 +30,17 @@ import numpy as np
 
 from ..dtypes import float16, float32, uint32
 from ..errors import DTypeError, InputError, ShapeError
-from ..frontend.creation import stack, tensor, where
-from ..frontend.gradients import Gradients
+from ..frontend.creation import concat, stack, tensor, where
 from ..frontend.nodes.meet import plain_array
 from ..frontend.tensor import Tensor
-from ..gradients import value_and_grad
+from ..gradients import differentiable, value_and_grad
 from ..model.model import Model
 from ..model.program import Program
 from ..model.session import Session
 from ..nn import Module, drawing, observing
 from ..nn._module import CONTAINERS, everything_in, joined, tensors_in, with_parts
 from ..optim import Accumulated, clip_norm
+from ..runtime.decorators import Fusion
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.waiting import Later, now, soon, then
@@ -49,6 +49,11 @@ from ..shapes import show
 Loss = Callable[..., Any]
 """loss(model, *batch) ↦ a tensor of one number, or a pair of it and a dict of tensors that a step gives, too."""
 Precision = Literal["float32", "float16"]
+Traced = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
+"""What a step gives, and the states after it."""
+Half = Callable[[Sequence[Any], Mapping[str, Tensor]], Traced]
+"""A step, or a half of it: (batch, states) ↦ what it gives, the states after it."""
+_WHOLE: Final = "a step in one piece: await step.run_async(…)"
 
 MODEL: Final = "model."
 OPTIMIZER: Final = "optimizer."
@@ -56,9 +61,28 @@ KEY: Final = "key"
 """The state of random numbers: the seed, and how many steps were made."""
 SCALE: Final = "scale"
 """With float16: the number by which the loss is multiplied, and for how many steps no gradient has overflowed."""
+GRADIENTS: Final = "gradients."
+BUFFERS: Final = "buffers."
+"""How the first half of a step names what it gives beside what the loss function tells."""
+REPLICA: Final = 0x85EBCA6B
+"""Times the number of a replica, it is added to the seed, so that each draws other numbers."""
 FIRST_SCALE: Final = 2.0**16
 GROWTH: Final = 2000
 """After so many steps without an overflow the scale is doubled."""
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """What one of several replicas adds to a step."""
+
+    items: int
+    """How long its part of the batch is."""
+    told: dict[str, np.ndarray]
+    """The loss, and what else the loss function tells."""
+    gradients: np.ndarray
+    """Of all parameters, one behind the other, in float32."""
+    buffers: dict[str, np.ndarray]
+    """The new values of those that the step changes: running statistics."""
 
 
 class TrainStep:
@@ -68,6 +92,9 @@ class TrainStep:
     clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
+
+    `share` and `update` are the two halves of a step, between which several replicas average what they have (parallel.py).
+    replica: the number of this one; layers draw other numbers in each.
     """
 
     def __init__(
@@ -81,6 +108,7 @@ class TrainStep:
         accumulate: int = 1,
         seed: int = 0,
         precision: Precision = "float32",
+        replica: int = 0,
     ) -> None:
         if precision not in ("float32", "float16"):
             raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
@@ -89,7 +117,9 @@ class TrainStep:
         self._loss: Final = loss
         self._optimizer: Final = _optimizer(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
+        self._replica: Final = replica
         self._names: Final = _names(model)
+        self._trained: Final = tuple(differentiable(model))
         self._first: Final = self._initial(model, seed)
         self._programs: Final[dict[Any, Program]] = {}
         self._session: Session | None = None
@@ -106,6 +136,16 @@ class TrainStep:
     def model(self) -> Module:
         """The model with its present weights."""
         return self._template.with_state({path: self._read(MODEL + name) for path, name in self._names.items()})
+
+    def lent(self, on: Fusion) -> Module:
+        """The model on a device around this step's, without a copy: its weights are the states themselves, which the next
+        step changes."""
+        session = self._session
+        if session is None:
+            return self.model.to(on)
+        held = session.held(next(iter(self._programs.values())))
+        values = {name: Tensor(on, on.holding(held[k])) for k, name in enumerate(session.names)}
+        return self._placed(lambda name: values[MODEL + name])
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all that the next step depends on, by name: weights, moments, counts."""
@@ -133,18 +173,31 @@ class TrainStep:
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
-        key = tuple(map(_form, batch))
-        if key not in self._programs:
-            self._programs[key] = self._traced(batch, self._first).program()
-        return self._programs[key]
+        return self._program("step", self._step, batch)
 
     def as_model(self, *batch: Any) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
         and in a page `model.step({x, y})` trains. The inputs are called like the parameters of the loss function; those of a
         Module have its name and the paths of its tensors."""
-        return self._traced(batch, self.state())
+        return self._traced(self._step, batch, self.state())
 
-    def _traced(self, batch: Sequence[Any], states: Mapping[str, np.ndarray]) -> Model:
+    # --- one of several replicas ---
+
+    def share(self, *batch: Any) -> Share:
+        """The first half of a step: what a part of a batch adds to it. No weight changes."""
+        found = now(self._started("share", self._first_half, batch), _WHOLE)
+        gradients = found.pop(GRADIENTS)
+        buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
+        return Share(items_of(batch), found, gradients, buffers)
+
+    def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
+        """The second half: the update of the weights, by the averages of all replicas."""
+        half = functools.partial(self._second_half, tuple(buffers))
+        now(self._started("update", half, [gradients, *buffers.values()]), _WHOLE)
+
+    # --- what runs ---
+
+    def _traced(self, function: Half, batch: Sequence[Any], states: Mapping[str, np.ndarray]) -> Model:
         names = [
             path
             for name, part in zip(_parameters(self._loss, len(batch)), batch, strict=True)
@@ -156,38 +209,83 @@ class TrainStep:
 
         def step(*tensors: Tensor, **states: Tensor) -> Any:
             given = iter(tensors)
-            return self._step([_filled(part, given) for part in batch], states)
+            return function([_filled(part, given) for part in batch], states)
 
         return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
-    # --- what runs ---
+    def _program(self, name: str, function: Half, batch: Sequence[Any]) -> Program:
+        key = (name, *map(_form, batch))
+        if key not in self._programs:
+            self._programs[key] = self._traced(function, batch, self._first).program()
+        return self._programs[key]
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
-        program = self.program(*batch)
+        return then(self._started("step", self._step, batch), told)
+
+    def _started(self, name: str, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
+        """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form."""
+        program = self._program(name, function, batch)
         if self._session is None:
             self._session = program.session()
         names = [p.name for p in program.outputs]
         # An array's type is that of its Tensor in the trace: float64 is float32 there.
         given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(_arrays(batch), program.inputs, strict=True)]
-        return then(program.start(given, self._session), lambda found: _told(dict(zip(names, found, strict=True))))
+        return then(program.start(given, self._session), lambda found: dict(zip(names, found, strict=True)))
 
-    def _step(
+    # The functions of which the Programs are traces.
+
+    def _step(self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]) -> Traced:
+        told, grads, seen = self._differentiated(batch, states)
+        return told, self._updated(seen, grads, states)
+
+    def _first_half(self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]) -> Traced:
+        told, grads, seen = self._differentiated(batch, states)
+        after = _by_name(seen, self._names)
+        joined = concat([g.cast(float32).reshape(-1) for g in grads.values()])
+        changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
+        return {**told, GRADIENTS: joined, **changed}, states
+
+    def _second_half(
+        self, buffers: Sequence[str], batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]
+    ) -> Traced:
+        gradients, *given = (x for x in batch if isinstance(x, Tensor))
+        new = dict(zip(buffers, given, strict=True))
+        before = {name: new.get(name, states[MODEL + name]) for name in self._names.values()}
+        grads: dict[str, Tensor] = {}
+        at = 0
+        for path in self._trained:
+            x = before[self._names[path]]
+            grads[path] = gradients[at : at + x.numel()].reshape(*x.shape).cast(x.dtype)
+            at += x.numel()
+        after = self._updated(self._placed(before.__getitem__), grads, states)
+        return {KEY: after[KEY]}, after  # a Program gives something
+
+    def _differentiated(
         self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]
-    ) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """The function of which the Program is a trace."""
+    ) -> tuple[dict[str, Tensor], dict[str, Tensor], Module]:
+        """What a step tells, the gradients by path, and the model with new running statistics."""
         model = self._placed(lambda name: states[MODEL + name])
-        before = {k.removeprefix(OPTIMIZER): x for k, x in states.items() if k.startswith(OPTIMIZER)}
-        with drawing(states[KEY]):
+        key = states[KEY]
+        if self._replica:
+            key = key + tensor([self._replica * REPLICA & 0xFFFFFFFF, 0], uint32)
+        with drawing(key):
             ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
-        updated, after = self._optimizer.step(seen, _unscaled(grads, states.get(SCALE)), before)
+        return told, dict(grads.items()), seen
+
+    def _updated(self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The states after an update of a model, the running statistics of which are new already."""
+        scale = states.get(SCALE)
+        before = {k.removeprefix(OPTIMIZER): x for k, x in states.items() if k.startswith(OPTIMIZER)}
+        unscaled = grads if scale is None else {name: g / scale[0] for name, g in grads.items()}
+        updated, after = self._optimizer.step(seen, unscaled, before)
         new = {MODEL + name: x for name, x in _by_name(updated, self._names).items()}
         new |= {OPTIMIZER + name: x for name, x in after.items()}
         new[KEY] = states[KEY] + tensor([0, 1], uint32)
-        if self._half:
-            finite = _finite(grads)
+        if scale is not None:
+            finite = _finite(grads.values())
             new = {name: where(finite, x, states[name]) if name != KEY else x for name, x in new.items()}
-            new[SCALE] = _next_scale(states[SCALE], finite)
-        return told, new
+            new[SCALE] = _next_scale(scale, finite)
+        return new
 
     def _objective(self, model: Module, batch: Sequence[Tensor | Module], scale: Tensor | None) -> tuple[Tensor, Any]:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
@@ -296,9 +394,19 @@ def _parameters(loss: Loss, count: int) -> list[str]:
     return named[1 : count + 1] if len(named) > count else [f"x{k}" for k in range(count)]
 
 
-def _told(found: dict[str, np.ndarray]) -> Any:
-    loss = float(found.pop("loss"))
-    return (loss, found) if found else loss
+def told(found: Mapping[str, np.ndarray]) -> Any:
+    """What calling a step gives: the loss, or (loss, what else the loss function tells)."""
+    rest = {name: x for name, x in found.items() if name != "loss"}
+    loss = float(found["loss"])
+    return (loss, rest) if rest else loss
+
+
+def items_of(batch: Sequence[Any]) -> int:
+    """How many items a batch has: the length of its first array."""
+    for part in batch:
+        if not isinstance(part, Module) and np.ndim(part):
+            return len(part)
+    raise ShapeError("a batch needs an array with a row for each item")
 
 
 def _some(names: Sequence[str] | set[str]) -> str:
@@ -332,13 +440,9 @@ def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
 # --- scaling of the loss ---
 
 
-def _unscaled(grads: Gradients, scale: Tensor | None) -> Gradients:
-    return grads if scale is None else grads.map(lambda g: g / scale[0])
-
-
-def _finite(grads: Gradients) -> Tensor:
+def _finite(grads: Iterable[Tensor]) -> Tensor:
     """Whether all gradients are finite: one bool."""
-    return functools.reduce(operator.and_, (g.isfinite().all() for g in grads.values()))
+    return functools.reduce(operator.and_, (g.isfinite().all() for g in grads))
 
 
 def _next_scale(scale: Tensor, finite: Tensor) -> Tensor:

@@ -83,7 +83,11 @@ class Fusion(Decorator):
 
     def upload(self, array: np.ndarray) -> LazyValue:
         with self.lock:
-            return LazyValue(self._leaf(self.inner.upload(array)))
+            return self.holding(self.inner.upload(array))
+
+    def holding(self, value: Any) -> LazyValue:
+        """A value of the device inside as one of this device's."""
+        return LazyValue(self._leaf(value))
 
     def fetch(self, value: LazyValue) -> Later[np.ndarray]:
         with self.lock:

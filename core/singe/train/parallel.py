@@ -1,0 +1,176 @@
+"""DataParallel: a TrainStep over several devices of this process.
+
+    step = sg.train.DataParallel(model, sg.optim.AdamW(1e-3), loss, device=["webgpu", "wasm", "wasm"])
+
+Each device holds a replica of the states, and computes the gradients of a part of the batch in a thread of its own. Their mean,
+weighted by the items of the parts, updates all replicas, so the weights are those of one device with the whole batch, but for
+rounding. That holds for a loss that is the mean over the items of its batch. Two kinds of layers see their part only: batch
+norms normalise by it, and the running statistics are the mean of the parts' own; layers that draw, draw other numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from ..errors import DeviceError, InputError, ShapeError
+from ..frontend.tensor import Tensor
+from ..nn import Module
+from ..runtime.decorators import Fusion
+from ..runtime.device import Device
+from ..runtime.devices import separate
+from ..runtime.waiting import IN_PAGE
+from ..shapes import show
+from .step import Loss, Precision, Share, TrainStep, told
+
+
+class Step(Protocol):
+    """What trains on a batch: a TrainStep, or several that work together."""
+
+    def __call__(self, *batch: Any) -> Any: ...
+
+    @property
+    def model(self) -> Module: ...
+
+    def lent(self, on: Fusion) -> Module: ...
+
+    def state(self) -> dict[str, np.ndarray]: ...
+
+    def resume(self, state: Mapping[str, np.ndarray]) -> None: ...
+
+
+class Workers(Protocol):
+    """Where else steps can run: singe.cluster.RayWorkers."""
+
+    def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str, **settings: Any) -> Step:
+        """What trains there. settings: those of a TrainStep."""
+        ...
+
+
+class DataParallel:
+    """See the module's docstring; arguments and results are those of TrainStep.
+
+    device: the devices. A name that comes again is another device of that backend: ["wasm", "wasm"] computes on two cores.
+    """
+
+    def __init__(
+        self,
+        model: Module,
+        optimizer: Any,
+        loss: Loss,
+        *,
+        device: Sequence[str | Device],
+        clip: float | None = None,
+        accumulate: int = 1,
+        seed: int = 0,
+        precision: Precision = "float32",
+    ) -> None:
+        if IN_PAGE:
+            raise DeviceError("several devices need threads, which Python in a page does not have; give one device")
+        if isinstance(device, str) or not device:
+            raise InputError(f"DataParallel: got device={device!r:.60}, expected a list of devices")
+        self.devices: Final = separate(device)
+        self._steps: Final = [
+            TrainStep(
+                model, optimizer, loss, device=on, clip=clip, accumulate=accumulate, seed=seed, precision=precision, replica=k
+            )
+            for k, on in enumerate(self.devices)
+        ]  # fmt: skip
+        self._threads: Final = ThreadPoolExecutor(len(self._steps), "singe-replica")
+
+    def __call__(self, *batch: Any) -> Any:
+        """Train on a batch, of which each device gets a part."""
+        parts = split(batch, len(self._steps))
+        shares = self._all(lambda step, part: step.share(*part), self._steps, parts)
+        gradients, buffers = average(shares)
+        self._all(lambda step: step.update(gradients, buffers), self._steps)
+        return told(joined(shares))
+
+    @property
+    def model(self) -> Module:
+        """The model with its present weights."""
+        return self._steps[0].model
+
+    def lent(self, on: Fusion) -> Module:
+        """The model on a device around the first one, as that of a TrainStep."""
+        return self._steps[0].lent(on)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """As that of a TrainStep, which can go on from it."""
+        return self._steps[0].state()
+
+    def resume(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from a `state`."""
+        for step in self._steps:
+            step.resume(state)
+
+    def _all(self, function: Callable[..., Any], *each: Sequence[Any]) -> list[Any]:
+        """The results of a function for each of some replicas, at the same time; an error is raised when all have ended."""
+        started = [self._threads.submit(function, *given) for given in zip(*each, strict=False)]
+        for one in started:
+            one.exception()
+        return [one.result() for one in started]
+
+
+def split(batch: Sequence[Any], count: int) -> list[list[Any]]:
+    """At most `count` parts of a batch, none of them empty, as equal as can be. Each has the Modules of the batch."""
+    given = [x if isinstance(x, Module) else x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
+    counts = {len(x) if x.ndim else 0 for x in given if not isinstance(x, Module)}
+    if len(counts) != 1 or 0 in counts:
+        shapes = ", ".join(show(x.shape) for x in given if not isinstance(x, Module)) or "nothing"
+        raise ShapeError(
+            f"a batch for several devices has the shapes {shapes}; expected as many items in each of its parts"
+        )
+    (items,) = counts
+    ends = np.linspace(0, items, min(count, items) + 1).astype(int)
+    return [[x if isinstance(x, Module) else x[low:high] for x in given] for low, high in pairwise(ends)]
+
+
+def average(shares: Sequence[Share]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The gradients and the buffers of all shares together, each weighted by its items."""
+    return mean([s.gradients for s in shares], weights(shares)), average_buffers(shares)
+
+
+def average_buffers(shares: Sequence[Share]) -> dict[str, np.ndarray]:
+    """The buffers of all shares together. Those that are no floats are equal in all."""
+    first = shares[0].buffers
+    by = weights(shares)
+    return {n: mean([s.buffers[n] for s in shares], by) if x.dtype.kind == "f" else x for n, x in first.items()}
+
+
+def weights(shares: Sequence[Share]) -> list[float]:
+    """How much each share counts."""
+    items = sum(s.items for s in shares)
+    return [s.items / items for s in shares]
+
+
+def mean(arrays: Sequence[np.ndarray], by: Sequence[float]) -> np.ndarray:
+    """The weighted mean of arrays; the only one as it is."""
+    if len(arrays) == 1:
+        return arrays[0]
+    with np.errstate(over="ignore", invalid="ignore"):  # of a step in float16 that is skipped
+        total = arrays[0] * arrays[0].dtype.type(by[0])
+        for x, weight in zip(arrays[1:], by[1:], strict=True):
+            total += x * x.dtype.type(weight)
+    return total
+
+
+def joined(shares: Sequence[Share]) -> dict[str, np.ndarray]:
+    """What the shares tell, as one batch would tell it: means of numbers, and arrays with a row for each item joined."""
+    found: dict[str, np.ndarray] = {}
+    by = weights(shares)
+    for name, first in shares[0].told.items():
+        values = [s.told[name] for s in shares]
+        if any(v.shape[:1] != (s.items,) for v, s in zip(values, shares, strict=True)) and first.ndim:
+            raise ShapeError(
+                f"the loss function tells {name!r} of shape {show(first.shape)} for a part of {shares[0].items} items; over several "
+                "devices it can tell numbers, and arrays with a row for each item"
+            )
+        found[name] = (
+            np.concatenate(values) if first.ndim else np.asarray(np.dot(by, [float(v) for v in values]), first.dtype)
+        )
+    return found
