@@ -393,7 +393,7 @@ def test_tables_of_integers_are_gathered_before_they_are_converted() -> None:
         return b.gather(values, b.cast(x, to=int64), axis=0)
 
     graph = graph_of(table, ((N, 4),))
-    made = rewrite(graph, integers=True)
+    made = rewrite(graph, narrow=True)
     same_values(graph, made)
     index = "cast(x, to int64), axis 0)"
     row = f"cast(sub(cast(gather(const[1000, 5], {index}, to int32), 3), to float32)"

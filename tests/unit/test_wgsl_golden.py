@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from singe.compiler.fuse import fuse
-from singe.dtypes import DType, float16, float32
-from singe.graph import Builder, Graph
+from singe.dtypes import DType, float16, float32, int8, int32
+from singe.graph import Builder, Graph, Node
 from singe.ir import affine
 from singe.ir import scalar as S
 from singe.ir.affine import flatten
@@ -100,6 +100,28 @@ def _conv_pooled() -> Routine:
     return group.kernel
 
 
+def _of(y: Node) -> Routine:
+    """The Routine that fusion makes of one node."""
+    inputs = tuple(x for x in y.inputs if not x.is_const)
+    _, (group,) = fuse(Graph(inputs, (y,), ("y",)), WgslTarget.max_ports, lambda group: True)
+    assert isinstance(group.kernel, Routine)
+    return group.kernel
+
+
+def _vector_blocks() -> Routine:
+    """One row by weights of 4 bits in blocks of 32."""
+    b = Builder()
+    shapes = {"x": ((1, 2048), float32), "w": ((256, 512), int32), "scale": ((64, 512), float32)}
+    given = [b.input(name, *what) for name, what in shapes.items()]
+    return _of(b.dot_blocks(*given, b.const(8.0), bits=4, block=32))
+
+
+def _integers() -> Routine:
+    """Whole numbers by constant bytes."""
+    b = Builder()
+    return _of(b.dot_integers(b.input("x", (512, 256), float32), b.input("w", (256, 512), int8)))
+
+
 CASES: dict[str, Kernel | Routine] = {
     "relu": _relu(),
     "softmax": _softmax(),
@@ -108,12 +130,16 @@ CASES: dict[str, Kernel | Routine] = {
     "conv": _conv(24, 48, 1),
     "conv_pooled": _conv_pooled(),
     "depthwise": _conv(32, 32, 32),
+    "vector_blocks": _vector_blocks(),
+    "integers": _integers(),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_text_is_golden(name: str) -> None:
-    first = WgslTarget().print(CASES[name], ())
+    constants = [k for k, port in enumerate(CASES[name].ports) if port.dtype is int8]
+    first = WgslTarget().print(CASES[name], constants)
+    assert first is not None
     for number, printed in enumerate((first, *first.others)):
         for code, variant in zip(printed.code, printed.variants, strict=True):
             _compare("_".join((name, *[f"other{number}"] * (number > 0), *variant.requires)), code)

@@ -1,8 +1,8 @@
 """How WGSL stores element types in device memory and loads their values: one row for each dtype that shaders compute.
 
 WGSL has no elements of fewer than 32 bits except f16, so bool and integers of 2 to 16 bits take a word each: an i32 with
-their sign, or a u32. bfloat16 and narrower floats are stored as their bits; CONVERSIONS are the functions between these bits and
-f32, for the library. float64 and complex numbers are not supported.
+their sign, or a u32. Constant integers are packed; see shader.py. bfloat16 and narrower floats are stored as their bits;
+CONVERSIONS are the functions between these bits and f32, for the library. float64 and complex numbers are not supported.
 """
 
 from __future__ import annotations

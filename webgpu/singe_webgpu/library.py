@@ -45,6 +45,14 @@ fn half_of(pair: u32, index: i32) -> f32 { return unpack2x16float(pair >> (16u *
 
 fn four_halves(pairs: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(pairs.x), unpack2x16float(pairs.y)); }
 
+fn four_bytes(word: i32) -> vec4<i32> {
+  return (vec4<i32>(word) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
+}
+
+fn four_unsigned_bytes(word: u32) -> vec4<i32> {
+  return vec4<i32>((vec4<u32>(word) >> vec4<u32>(0u, 8u, 16u, 24u)) & vec4<u32>(255u));
+}
+
 fn packed_bytes(x: vec4<i32>) -> u32 {
   let bytes = vec4<u32>(x & vec4<i32>(255i)) << vec4<u32>(0u, 8u, 16u, 24u);
   return bytes.x | bytes.y | bytes.z | bytes.w;
@@ -153,6 +161,10 @@ fn i32_of_f32(x: f32) -> i32 {
   if (x >= 2147483648.0f) { return 2147483647i; }
   if (x <= -2147483648.0f) { return i32(-2147483647 - 1); }
   return i32(x);
+}
+
+fn i32s_of_f32s(x: vec4<f32>) -> vec4<i32> {
+  return vec4<i32>(i32_of_f32(x.x), i32_of_f32(x.y), i32_of_f32(x.z), i32_of_f32(x.w));
 }
 
 fn u32_of_f32(x: f32) -> u32 {

@@ -3,6 +3,8 @@
 Group 0 binds one storage buffer for each port, in order; then, when the kernel uses sizes, a uniform of them as int32.
 The text depends only on the kernel and on the features that it may use.
 
+Integers of fewer than 32 bits take a word each, but constant ones are packed; see Packed.
+
 A float16 always takes two bytes in memory. With `shader-f16` it is an f16; without, two of them share a u32. A float16
 that is written alone then needs atomic operations on the u32, since another invocation may write the other half.
 """
@@ -11,8 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from singe.extension import Dim, DType, Port, float16
 
@@ -37,6 +42,8 @@ _BUILTINS: Final = {
     SUBGROUP_MATRIX: "@builtin(subgroup_id) subgroup: u32",
 }
 
+WORD: Final = 32
+"""Bits of a word."""
 _PAIR: Final = "u32"
 """Two float16 where shaders have no f16; a vec2 of these holds four."""
 _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
@@ -46,6 +53,43 @@ _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
 def element_size(dtype: DType) -> int:
     """Bytes of one element in device memory: WGSL has no bytes, so elements of fewer than four bytes take four."""
     return dtype.wide.itemsize
+
+
+@dataclass(frozen=True)
+class Packed(Port):
+    """A port of constant integers of fewer than 32 bits, as many to a word as it holds, the first in the lowest bits."""
+
+    @staticmethod
+    def holds(dtype: DType) -> bool:
+        return dtype.is_int and dtype.bits < WORD
+
+    @property
+    def each(self) -> int:
+        """Elements of a word."""
+        return WORD // self.dtype.bits
+
+    @property
+    def word(self) -> str:
+        """The type of a word: reading bits of an i32 extends their sign."""
+        return "i32" if self.dtype.kind == "int" else "u32"
+
+    def words(self, array: np.ndarray) -> np.ndarray:
+        """The words of an array's elements."""
+        bits, each = self.dtype.bits, self.each
+        padded = np.zeros((-(-array.size // each), each), np.uint32)
+        padded.reshape(-1)[: array.size] = array.reshape(-1).astype(np.int64) & (1 << bits) - 1
+        return np.bitwise_or.reduce(padded << np.arange(0, WORD, bits, dtype=np.uint32), axis=1)
+
+    def load(self, name: str, index: str) -> str:
+        """The i32 of an element."""
+        bits = self.dtype.bits
+        at = f"u32({index}) % {self.each}u * {bits}u"
+        text = f"extractBits({name}[({index}) / {self.each}i], {at}, {bits}u)"
+        return text if self.word == "i32" else f"bitcast<i32>({text})"
+
+    def load_four(self, name: str, number: str) -> str:
+        """The vec4<i32> of four bytes."""
+        return f"four_{'' if self.word == 'i32' else 'unsigned_'}bytes({name}[{number}])"
 
 
 _DECLARED: Final = re.compile(r"@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>")
@@ -98,6 +142,9 @@ class Shader:
 
     def load(self, port: int, index: str) -> str:
         """The element of a port, as its compute type."""
+        at = self.ports[port]
+        if isinstance(at, Packed):
+            return at.load(f"b{port}", index)
         if self._pairs(port):
             pair = f"b{port}[({index}) / 2i]"
             return f"half_of({f'atomicLoad(&{pair})' if self.ports[port].written else pair}, {index})"
@@ -112,7 +159,8 @@ class Shader:
 
     def stored_vectors(self, port: int) -> bool:
         """Whether four elements of a port are a vector that can be read."""
-        return ELEMENTS[self.ports[port].dtype].vectors
+        at = self.ports[port]
+        return at.each == 4 if isinstance(at, Packed) else ELEMENTS[at.dtype].vectors
 
     def stores_vectors(self, port: int) -> bool:
         """Whether four elements of a port can be written as a vector."""
@@ -124,6 +172,9 @@ class Shader:
 
     def load_four(self, port: int, number: str) -> str:
         """The same, by the number of the vector."""
+        at = self.ports[port]
+        if isinstance(at, Packed):
+            return at.load_four(f"b{port}", number)
         self.vectors[port] = 4
         text = f"b{port}[{number}]"
         if self._pairs(port):
@@ -187,6 +238,8 @@ class Shader:
     def _element(self, number: int) -> str:
         """The type of a port's elements as they are bound."""
         port, vector = self.ports[number], self.vectors.get(number, 1)
+        if isinstance(port, Packed):
+            return port.word
         if vector == 8:
             return f"vec4<{_PAIR}>"
         if self._pairs(number):

@@ -16,7 +16,7 @@ from .kernels.choice import has_template, product_of
 from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
 from .kernels.own import print_own
-from .shader import element_size
+from .shader import Packed, element_size
 from .variants import for_all_sizes, variants
 
 
@@ -41,6 +41,16 @@ class WgslTarget:
         return element_size(dtype)
 
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
+        narrow = [k for k in sorted(constants) if Packed.holds(kernel.ports[k].dtype)]
+        ports = tuple(Packed(p.dtype) if k in narrow else p for k, p in enumerate(kernel.ports))
+        if isinstance(kernel, Routine):
+            printed = self._print(replace(kernel, kernel=replace(kernel.kernel, ports=ports)))
+        else:
+            printed = self._print(replace(kernel, ports=ports))
+        packers = {k: Packed(kernel.ports[k].dtype).words for k in narrow}
+        return None if printed is None else replace(printed, packers=packers)
+
+    def _print(self, kernel: Kernel | Routine) -> Printed | None:
         if len(kernel.ports) > self.max_ports:
             raise CompileError(
                 f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most"
@@ -52,7 +62,7 @@ class WgslTarget:
             return print_product(kernel, found, self.choose)
         nest = collapse(kernel.kernel if isinstance(kernel, Routine) else kernel)
         # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
-        is_conv = isinstance(kernel, Routine) and kernel.kind == "conv"
+        is_conv = isinstance(kernel, Routine) and kernel.kind.startswith("conv")
         return for_all_sizes(
             variants(kernel.ports, partial(print_kernel, nest, style=style), when)
             for style, when in ([("points", 1)] if is_conv else styles(nest))

@@ -124,7 +124,7 @@ class _Part:
 def _part(graph: Graph, target: Target | None, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
     with deferring() as checks:
         checks.update(checks_at(graph.checks, {}))
-        rewritten = rewrite(graph, target is not None and target.integers, own_kernels(target))
+        rewritten = rewrite(graph, target is not None, own_kernels(target))
         if options.activations == "int8":
             rewritten = in_integers(rewritten)
         part = _planned(rewritten, target, weights, checks, options.donate, first)

@@ -139,6 +139,11 @@ def _split(e: Expr, by: Dim) -> tuple[Expr, Expr]:
         low, 0
     ):  # the remaining terms alone may be negative, where rounding toward zero differs
         return div(e, size(by)), rem(e, size(by))
+    common = math.gcd(*(d if isinstance(d, int) else 1 for d in (by, *rest.values())))
+    if common > 1 and isinstance(by, int) and isinstance(part, int):  # (4·x + 3) // 8 is x // 2
+        fewer = {atom: factor // common for atom, factor in rest.items()}
+        quotient, left = _split(from_linear(fewer, part // common), by // common)
+        return add(from_linear(out, whole), quotient), add(mul(left, size(common)), const(part % common, int32))
     quotient = _nested_div(left, by)
     return add(from_linear(out, whole), quotient), rem(left, size(by))
 

@@ -87,7 +87,7 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
         return None
     if routine.kind in ("matmul", "matmul_blocks", "matmul_integers"):
         return _matmul(routine.kernel)
-    return _conv(routine, images) if routine.kind == "conv" else None
+    return _conv(routine, images) if routine.kind in ("conv", "conv_integers") else None
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:

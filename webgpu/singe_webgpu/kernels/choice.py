@@ -88,7 +88,7 @@ def has_template(routine: Routine) -> bool:
 def product_of(routine: Routine) -> Contraction | None:
     """The Routine as a product, except a convolution with one output per group, where the plain nest reads as little."""
     found = contraction(routine)
-    return None if found is not None and routine.kind == "conv" and found.columns == 1 else found
+    return None if found is not None and routine.kind.startswith("conv") and found.columns == 1 else found
 
 
 def ranked(routine: Routine, c: Contraction, sizes: Sizes) -> list[Cut]:
@@ -142,7 +142,7 @@ def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: S
     """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
     if SUBGROUP_MATRIX in shader.able:
         return print_matrix(c, _on_matrices(c, sizes), shader)
-    if routine.kind == "matmul_integers":
+    if routine.kind.endswith("_integers") and isinstance(cut, Tile):
         if PACKED_DOTS in shader.able:
             return print_integers(c, shader)
         shader.gains.add(PACKED_DOTS)

@@ -17,13 +17,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from singe.extension import Contraction, Dim, Expr, ceildiv, divides, product, scalar
+from singe.extension import Contraction, Dim, Expr, affine, ceildiv, divides, int32, product, scalar
 
 from ..shader import Shader, Text
 from ..wgsl import TYPES, Statements
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import bind_coordinates
-from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text
+from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text, quad_texts
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:
     if cut.rows < SIDE and not c.a_deep:
         quads -= {"a"}
     split = split_rows(c)
-    put_functions(shader, c, cut.rows, cut.columns, cut.reach, quads, split=split)
+    shared = isinstance(cut, Thin) and _shared(c, quads)
+    put_functions(shader, c, cut.rows, cut.columns, cut.reach, quads, split=split, shared=shared)
     if isinstance(cut, Tile):
         out, groups = _tiled(shader, c, cut, quads, bool(split))
     else:
@@ -119,7 +120,7 @@ def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:
 
 
 def _element(c: Contraction) -> str:
-    return TYPES[c.a.dtype]
+    return TYPES[c.b.dtype]
 
 
 # --- the functions that a template calls -------------------------------------------------------------------------------
@@ -140,6 +141,11 @@ class Digit:
 
     value: Expr
     length: Dim | None
+
+
+def _shared(c: Contraction, quads: frozenset[str]) -> bool:
+    """Whether neighbours in depth of the second operand may be computed from the same vectors, as packed weights are."""
+    return "b" in quads and not c.b_deep and divides(c.depth, SIDE) and c.b.word not in ("load", "select")
 
 
 def split_rows(c: Contraction) -> list[Digit]:
@@ -170,13 +176,14 @@ def split_rows(c: Contraction) -> list[Digit]:
 
 def put_functions(
     shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str],
-    octets: frozenset[str] = frozenset(), split: Sequence[Digit] = (),
+    octets: frozenset[str] = frozenset(), split: Sequence[Digit] = (), shared: bool = False,
 ) -> None:  # fmt: skip
     """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test.
 
+    shared: load_b gives the vectors of four neighbours in depth, by the number of the four.
     split: the digits of rows that `rows_a` computes for four neighbours, and that load_a is then given.
     """
-    limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth)}
+    limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth), "q": (0, 1)}
 
     def function(
         name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str
@@ -184,7 +191,8 @@ def put_functions(
         out = Statements(shader)
         names = [*(f"t{i}" for i in range(len(c.batch))), *(n for n, _ in variables)]
         shader.functions.append(f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){result} {{")
-        out.names.update((v, v.value[0]) for v in (*c.batch_vars, *(v for _, v in variables)) if v.word == "var")
+        out.names.update((v, v.value[0]) for v in c.batch_vars if v.word == "var")
+        out.names.update((v, n) for n, v in variables if v.word == "var")
         tests = [f"{n} >= {shader.dim(limits[n][0])}" for n, _ in variables if not divides(*limits[n])]
         if tests:
             out.put(f"if ({' || '.join(tests)}) {{ return{otherwise}; }}")
@@ -193,17 +201,24 @@ def put_functions(
     def close(out: Statements) -> None:
         shader.functions[-1] = "\n".join((shader.functions[-1], *out.lines, "}"))
 
+    four = scalar.var("k", int32, ceildiv(c.depth, SIDE))
     for name, e, variables in (("a", c.a, (("m", c.m), ("k", c.k))), ("b", c.b, (("k", c.k), ("n", c.n)))):
-        text, kind = Statements.value, _element(c)
-        if name in quads:
-            text, kind = quad_text, f"vec4<{_element(c)}>"
-        elif name in octets:
-            text, kind = octet_text, "vec4<u32>"
+        along = c.k if (c.a_deep if name == "a" else c.b_deep) else c.m if name == "a" else c.n
+        kind = f"vec4<{TYPES[e.dtype]}>" if name in quads else "vec4<u32>" if name in octets else TYPES[e.dtype]
+        if name == "b" and shared:
+            kind, variables = f"array<{kind}, {SIDE}>", (("q", four), ("n", c.n))
         more = ", at: Row" if name == "a" and split else ""
-        out = function(f"load_{name}", variables, more, f" -> {kind}", f" {kind}(0)")
+        out = function(f"load_{name}", variables, more, f" -> {kind}", f" {kind}({'' if 'array' in kind else '0'})")
         if more:
             out.names.update((digit.value, f"at.d{i}") for i, digit in enumerate(split))
-        out.put(f"return {text(out, e)};")
+        if name == "b" and shared:
+            deep = [affine.substitute(e, {c.k: four * SIDE + i}) for i in range(SIDE)]
+            text = f"{kind}({', '.join(quad_texts(out, deep, c.n))})"
+        elif name in quads:
+            text = quad_text(out, e, along)
+        else:
+            text = octet_text(out, e, along) if name in octets else out.value(e)
+        out.put(f"return {text};")
         close(out)
     if split:
         _put_rows(shader, split)
@@ -447,6 +462,9 @@ def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
 
 def _rights(out: Statements, c: Contraction, vector: str, quads: frozenset[str]) -> list[str]:
     """The second operand at four depths: names of vectors of four columns."""
+    if _shared(c, quads):
+        fours = out.let("rights", f"load_b({arguments(c)}deep / {SIDE}i, side)")
+        return [f"{fours}[{deep}]" for deep in range(SIDE)]
     if "b" in quads and not c.b_deep:
         texts = [_load(c, "b", 0, deep) for deep in range(SIDE)]
     else:

@@ -8,14 +8,15 @@ each invocation packs its share of them, then computes four rows by four columns
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from singe.extension import Contraction
+from singe.extension import Contraction, float32
 
 from ..shader import Shader, Text
-from ..wgsl import Statements
-from .gemm import arguments, place, put_functions
-from .quads import PARTS, SIDE, in_fours
+from ..wgsl import TYPES, Statements
+from .gemm import arguments, place, put_functions, quads_of
+from .quads import PARTS, SIDE
 
 TILE: Final = 32
 """Rows and columns of a workgroup's tile."""
@@ -27,7 +28,9 @@ ACROSS: Final = TILE // SIDE
 
 def print_integers(c: Contraction, shader: Shader) -> Text:
     """The contraction in words of four bytes."""
-    quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
+    if c.a.word == "cast" and c.a.args[0].dtype is float32:  # whole numbers need no test before they are converted
+        c = replace(c, a=c.a.args[0])
+    quads = quads_of(shader, c) - {name for name, deep in (("a", not c.a_deep), ("b", c.b_deep)) if deep}
     put_functions(shader, c, TILE, TILE, SIDE * WORDS, quads)
     for name in ("halves", "odds", "weights"):
         shader.shared(name, f"array<vec4<u32>, {ACROSS}>", WORDS)
@@ -39,7 +42,7 @@ def print_integers(c: Contraction, shader: Shader) -> Text:
         out.put(f"var h{i} = vec4<i32>();")
         out.put(f"var o{i} = vec4<i32>();")
     with out.scope(f"for (var base = 0i; base < {shader.dim(c.depth)}; base += {SIDE * WORDS}i)") as step:
-        _fill(step, c)
+        _fill(step, c, quads)
         step.put("workgroupBarrier();")
         with step.scope(f"for (var word = 0i; word < {WORDS}i; word++)") as turn:
             turn.put("let half = halves[word][y];")
@@ -61,20 +64,25 @@ def print_integers(c: Contraction, shader: Shader) -> Text:
     return shader.text(out.lines, ACROSS * ACROSS, total)
 
 
-def _fill(out: Statements, c: Contraction) -> None:
+def _fill(out: Statements, c: Contraction, quads: frozenset[str]) -> None:
     """Pack a word of four rows, and one of four columns: neighbouring invocations read neighbours in memory."""
     given = arguments(c)
 
     def four(name: str, fixed: str, deep: str, swapped: bool) -> str:
         places = (f"{deep} + {k}i" for k in range(SIDE))
         calls = (f"load_{name}({given}{f'{at}, {fixed}' if swapped else f'{fixed}, {at}'})" for at in places)
-        return f"vec4<i32>({', '.join(calls)})"
+        return f"vec4<{TYPES[(c.a if name == 'a' else c.b).dtype]}>({', '.join(calls)})"
 
     for i, part in enumerate(PARTS):
-        text = four("a", f"row + y * {SIDE}i + {i}i", f"base + x * {SIDE}i", swapped=False)
-        out.put(f"let a{i} = {text};")
+        row, deep = f"row + y * {SIDE}i + {i}i", f"base + x * {SIDE}i"
+        text = f"load_a({given}{row}, {deep})" if "a" in quads else four("a", row, deep, False)
+        out.put(f"let a{i} = vec4<i32>({text});")
         out.put(f"halves[x][y].{part} = packed_bytes(a{i} >> vec4<u32>(1u));")
         out.put(f"odds[x][y].{part} = packed_bytes(a{i} & vec4<i32>(1i));")
+    column, deep = f"column + x * {SIDE}i", f"base + y * {SIDE}i"
+    for i in range(SIDE if "b" in quads else 0):
+        out.put(f"let b{i}s = load_b({given}{deep} + {i}i, {column});")
     for i, part in enumerate(PARTS):
-        text = four("b", f"column + x * {SIDE}i + {i}i", f"base + y * {SIDE}i", swapped=True)
+        turned = f"vec4<i32>({', '.join(f'b{k}s.{part}' for k in range(SIDE))})"
+        text = turned if "b" in quads else four("b", f"{column} + {i}i", deep, True)
         out.put(f"weights[y][x].{part} = packed_bytes({text});")

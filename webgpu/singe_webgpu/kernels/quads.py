@@ -1,45 +1,64 @@
 """Vectors of four: which expressions are one vector load, which stores are one vector store, and their texts.
 
 Over an aligned four of a variable (4·q, 4·q + 1, …) an index may stay the same, or step by one from a multiple of four.
-An expression is a quad if it is a load whose index steps, or a choice between such a load and a constant; an octet is
-the same for eight, aligned to eight. A store can write a vector if its index steps: its value is computed for each of
-the four, with vector loads where it loads neighbours.
+An expression is a quad if it is computed, by WORDS, from loads whose indices step and from values that stay the same: a
+weight that is unpacked, say. An octet is the same for eight, aligned to eight, but only a load, or a choice between one
+and a constant. A store can write a vector if its index steps: its value is computed for each of the four, with vector
+loads where it loads neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 
-from singe.extension import Expr, Store, affine, divides, int32, scalar
+from singe.extension import DType, Expr, Store, affine, divides, float32, int32, scalar
 
 from ..shader import Shader
-from ..wgsl import TYPES, Statements, literal
+from ..wgsl import TYPES, Statements
 
 SIDE: Final = 4
 PARTS: Final = "xyzw"
+WORDS: Final[Mapping[str, str]] = {
+    "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})", "and": "({0} & {1})", "shr": "({0} >> bitcast<vec4<u32>>({1}))",
+}  # fmt: skip
+"""The words of quads, besides choices and casts: word ↦ its spelling for vectors."""
+CASTS: Final[Mapping[tuple[DType, DType], str]] = {
+    (int32, float32): "vec4<f32>({0})",
+    (float32, int32): "i32s_of_f32s({0})",
+}
+_VECTORS: Final = (int32, float32)
+"""The types of quads that are computed."""
 
 
 def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], side: int = SIDE) -> bool:
     """Whether an operand is a quad along a variable. others: the shader's other expressions, which load single elements."""
-    found = loads([e])
-    if along.word != "var" or not divides(along.value[1], side) or len(found) != 1:
+    if along.word != "var" or not divides(along.value[1], side) or not _is_quad(e, along, side):
         return False
-    (port,) = (x.value for x in found)
-    single = any(x.value == port for x in loads(others))
-    return not single and shader.has_vectors(port) and _is_quad(e, along, side)
+    found = loads([e])
+    stepping = {x.value for x in found if _course(x.args[0], along, side) == "step"}
+    single = {x.value for x in (*loads(others), *(x for x in found if _course(x.args[0], along, side) != "step"))}
+    return bool(stepping) and not stepping & single and all(map(shader.has_vectors, stepping))
 
 
 def _is_quad(e: Expr, along: Expr, side: int) -> bool:
     if e.word == "load":
-        return _course(e.args[0], along, side) == "step"
+        course = _course(e.args[0], along, side)
+        return course == "step" or (course == "same" and side == SIDE)
+    if e.word == "const":
+        return True
     if e.word == "select":
         condition, *values = e.args
-        same = _course(condition, along, side) == "same"
-        return same and all(x.word == "const" or _is_quad(x, along, side) for x in values)
-    return False
+        return _course(condition, along, side) == "same" and all(_is_quad(x, along, side) for x in values)
+    if side != SIDE:
+        return False
+    if _course(e, along, side) == "same":
+        return True
+    if e.word == "cast":
+        return (e.args[0].dtype, e.dtype) in CASTS and _is_quad(e.args[0], along, side)
+    return e.word in WORDS and e.dtype in _VECTORS and all(_is_quad(x, along, side) for x in e.args)
 
 
 def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
@@ -68,27 +87,42 @@ def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
     return None
 
 
-def quad_text(out: Statements, e: Expr) -> str:
+def quad_text(out: Statements, e: Expr, along: Expr) -> str:
     """The vector of a quad."""
-    return _vector_text(
-        out, e, out.shader.load_vector, lambda x: f"vec4<{TYPES[x.dtype]}>({literal(x.value, x.dtype)})"
-    )
+    return quad_texts(out, [e], along)[0]
 
 
-def octet_text(out: Statements, e: Expr) -> str:
+def quad_texts(out: Statements, quads: Sequence[Expr], along: Expr) -> list[str]:
+    """The vectors of quads; a vector that several of them load is loaded once."""
+    found = [x for e in quads for x in loads([e])]
+    names: dict[Expr, str] = {}
+
+    def text(e: Expr) -> str:
+        if e in names:
+            return names[e]
+        if e.word == "load" and _course(e.args[0], along) == "step":
+            loaded = out.shader.load_vector(e.value, out.value(e.args[0]))
+            if found.count(e) > 1:
+                loaded = names[e] = out.let(out.shader.fresh(), loaded)
+            return loaded
+        if _course(e, along) == "same":
+            return f"vec4<{TYPES[e.dtype]}>({out.value(e)})"
+        if e.word == "select":
+            return f"select({text(e.args[2])}, {text(e.args[1])}, {out.value(e.args[0])})"
+        spelling = CASTS[e.args[0].dtype, e.dtype] if e.word == "cast" else WORDS[e.word]
+        return spelling.format(*map(text, e.args))
+
+    return [text(e) for e in quads]
+
+
+def octet_text(out: Statements, e: Expr, along: Expr) -> str:
     """The vec4<u32> of an octet of float16."""
-    return _vector_text(
-        out, e, out.shader.load_octet, lambda x: f"vec4<u32>({int(np.float16(x.value).view(np.uint16)) * 0x10001}u)"
-    )
-
-
-def _vector_text(out: Statements, e: Expr, load: Callable[[int, str], str], const: Callable[[Expr], str]) -> str:
     if e.word == "load":
-        return load(e.value, out.value(e.args[0]))
+        return out.shader.load_octet(e.value, out.value(e.args[0]))
     if e.word == "select":
-        no, yes = (_vector_text(out, x, load, const) for x in (e.args[2], e.args[1]))
+        no, yes = (octet_text(out, x, along) for x in (e.args[2], e.args[1]))
         return f"select({no}, {yes}, {out.value(e.args[0])})"
-    return const(e)
+    return f"vec4<u32>({int(np.float16(e.value).view(np.uint16)) * 0x10001}u)"
 
 
 def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr] = ()) -> bool:

@@ -26,13 +26,13 @@ def _joined(*tables: Mapping[str, Sequence[Rule]]) -> Mapping[str, Sequence[Rule
 
 
 RULES = {False: _joined(SIMPLIFY, LAYOUT, FLOAT_SUMS), True: _joined(SIMPLIFY, LAYOUT, INTEGER_SUMS)}
-"""Whether integers are faster ↦ row ↦ its rules."""
+"""Whether numbers stay narrow ↦ row ↦ its rules."""
 ELEMENTWISE = (*SIMPLIFY_ELEMENTWISE, *LAYOUT_ELEMENTWISE)
 
 
-def rewrite(graph: Graph, integers: bool = False, whole: Callable[[Node], Row | None] = lambda _: None) -> Graph:
-    """See the module's docstring. integers: whether products in 8-bit integers are faster than those in float32. whole:
-    the row with which a composite stays one node; None: it is lowered."""
-    begin = kept_narrow if integers else None
+def rewrite(graph: Graph, narrow: bool = False, whole: Callable[[Node], Row | None] = lambda _: None) -> Graph:
+    """See the module's docstring. narrow: whether products take numbers of a few bits as they are, as the kernels of targets
+    do; over whole arrays, floats are faster. whole: the row with which a composite stays one node; None: it is lowered."""
+    begin = kept_narrow if narrow else None
     graph = with_attention(graph, whole)
-    return Rewriter(graph, RULES[integers], ELEMENTWISE, without_subnormals, begin, whole=whole).run()
+    return Rewriter(graph, RULES[narrow], ELEMENTWISE, without_subnormals, begin, whole=whole).run()

@@ -1,4 +1,4 @@
-"""Products of quantised numbers: as products of integers where these are faster, otherwise as products of floats.
+"""Products of quantised numbers: in the kernels of targets as products of integers, over whole arrays as those of floats.
 
 A model that computes with quantised numbers multiplies their values, (x − zero) · scale, in floats (DequantizeLinear,
 MatMul, QuantizeLinear), or multiplies the integers x − zero and scales the sums (MatMulInteger). `kept_narrow` turns the
@@ -295,4 +295,4 @@ def _unpacked(r: Rewriter, n: Node) -> Node | None:
 
 FLOAT_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,), "dot_blocks": (_unpacked,)}
 INTEGER_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,), **dict.fromkeys(CONTRACTIONS, (_exact,))}
-"""row ↦ the rules where products of integers are faster."""
+"""row ↦ the rules for the kernels of targets."""

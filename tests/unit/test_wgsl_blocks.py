@@ -1,0 +1,67 @@
+"""Products with packed weights on WebGPU: in every cut, for any number of rows, and reading each word of weights once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe.compiler.build import compile_graph
+
+pytest.importorskip("wgpu")
+from blocks_cases import CASES, N, made
+
+from singe_webgpu.kernels.gemm import Cut, Thin, Tile
+from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.target import WgslTarget
+
+CUTS = (None, Tile(16, 32, 16, slices=4), Tile(64, 64, 16, 8, unroll=16), Thin(1, 16, 64), Thin(4, 16, 32))
+
+
+@pytest.fixture(scope="module")
+def gpu() -> WebGpuBackend:
+    try:
+        return WebGpuBackend()
+    except sg.DeviceError as e:
+        pytest.skip(f"no WebGPU here: {e}")
+
+
+def assert_product(gpu: WebGpuBackend, case: Any, target: WgslTarget, opened: bool) -> None:
+    rows, depth, *rest = case
+    graph, matrix = made(N if opened else rows, depth, *rest)
+    x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
+    wanted = np.concatenate([x, np.ones((rows, 1), np.float32)], 1).astype(np.float64) @ matrix
+    (out,) = gpu.prepare(compile_graph(graph, target)).run([gpu.upload(x)])
+    error = np.abs(gpu.download(out) - wanted).max()
+    assert error < 3e-6 * np.abs(wanted).max() * max(depth, 16) ** 0.5
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
+def test_products_are_those_of_the_unpacked_matrix(gpu: WebGpuBackend, case: Any, opened: bool) -> None:
+    assert_product(gpu, case, WgslTarget(), opened)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize(
+    "case", [(1, 64, 64, 4, 32, True), (6, 96, 24, 4, 32, False), (40, 52, 36, 8, 16, False)], ids=str
+)
+def test_every_cut_unpacks_the_weights(gpu: WebGpuBackend, case: Any, cut: Cut) -> None:
+    assert_product(gpu, case, WgslTarget(lambda *_: [(0, cut)]), False)
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_a_row_reads_each_word_of_weights_once(bits: int) -> None:
+    """Four neighbours in depth take one load of words and one of scales; these are all that is stored."""
+    depth, columns = 2048, 256
+    graph, _ = made(1, depth, columns, bits, 32, True)
+    program = compile_graph(graph, WgslTarget())
+    (text,) = program.modules.values()
+    assert isinstance(text, str)
+    load = text[text.index("fn load_b") : text.index("fn store_c")]
+    assert load.count("b0[") == load.count("b1[") == 1
+    words, scales, bias = depth * columns * bits // 8, 4 * depth // 32 * columns, 4 * columns
+    assert program.weights.size == words + scales + bias
