@@ -67,6 +67,8 @@ def test_datasets_made_of_others_have_their_items() -> None:
     assert sorted(shuffled) == list(base) != list(shuffled)
     assert list(base.shuffle(1)) == list(shuffled) != list(base.shuffle(2))
     assert list(base.select([5, 3, 1]).select([2, 0])) == [1, 25]
+    nested = base.select([5, 3, 1]).partial(1)
+    assert (nested.dataset, list(nested.indices)) == (base, [3, 1])
 
 
 def test_samples_repeat_items_with_replacement_only() -> None:

@@ -7,7 +7,9 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from singe.tools import cli
 from singe.train.examples import EXAMPLES
@@ -65,10 +67,54 @@ def test_weights_of_pytorch_are_read_and_tuned(script: ModuleType) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["page"], indirect=True)
-def test_what_was_trained_is_exported(script: ModuleType) -> None:
-    found = script.main("numpy", quick=True)
+def test_what_was_trained_is_exported(script: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = script.main("numpy", quick=True, out=str(tmp_path / "page"))
     assert found["accuracy"] > 0.3
     assert found["difference"] < 1e-3
+    assert f"singe serve {tmp_path / 'page'}" in capsys.readouterr().out
+    assert (tmp_path / "page" / "index.html").is_file()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["image_folder"], indirect=True)
+def test_a_folder_of_pictures_is_drawn_and_learned(script: ModuleType, tmp_path: Path) -> None:
+    found = script.main("numpy", quick=True, folder=str(tmp_path / "shapes"))
+    assert found["loss"] < 2
+    assert {p.name for p in (tmp_path / "shapes").iterdir()} == set(script.CORNERS)
+    assert script.main("numpy", quick=True, folder=str(tmp_path / "shapes"))["loss"] == pytest.approx(
+        found["loss"], rel=1e-3
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["wgan"], indirect=True)
+def test_two_networks_learn_in_turns(script: ModuleType, digits: Path, tmp_path: Path) -> None:
+    found = script.main("numpy", quick=True, source=str(digits), out=str(tmp_path / "samples"))
+    assert found["distance"] != found["first"]
+    with Image.open(tmp_path / "samples" / "epoch-1.png") as picture:
+        assert picture.size == (8 * 28, 8 * 28)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["dqn"], indirect=True)
+def test_a_pole_is_balanced_by_trial_and_error(script: ModuleType) -> None:
+    found = script.main("numpy", quick=True)
+    assert found["updates"] > 50
+    assert found["mean"] > 9
+
+
+@pytest.mark.parametrize("script", ["dqn"], indirect=True)
+def test_a_cart_moves_as_it_is_pushed(script: ModuleType) -> None:
+    carts = script.CartPole(3, seed=0)
+    right = np.array([True, False, True])
+    after, fallen, lengths = carts.step(right)
+    assert ((after[:, 1] > 0.1) == right).all()
+    assert ((after[:, 3] < -0.2) == right).all(), "the pole stays behind"
+    assert not fallen.any()
+    for _ in range(40):
+        lengths += carts.step(right)[2]
+    assert 6 < len(lengths) < 15
+    assert all(5 < length < 20 for length in lengths)
 
 
 @pytest.mark.slow

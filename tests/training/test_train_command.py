@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -24,22 +22,6 @@ def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, st
     except SystemExit as e:
         code = int(e.code or 0)
     return code, *capsys.readouterr()
-
-
-@pytest.fixture
-def digits(tmp_path: Path) -> Path:
-    """A folder with MNIST's files, of a few images: those of digit d have a bar in row 2 d."""
-    folder = tmp_path / "digits"
-    folder.mkdir()
-    rng = np.random.default_rng(0)
-    for part, count in (("train", 96), ("t10k", 40)):
-        labels = np.arange(count, dtype=np.uint8) % 10
-        images = rng.integers(0, 50, (count, 28, 28), dtype=np.uint8)
-        images[np.arange(count), 4 + 2 * labels, 4:24] = 255
-        for name, array in ((f"{part}-images-idx3-ubyte", images), (f"{part}-labels-idx1-ubyte", labels)):
-            head = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-            (folder / f"{name}.gz").write_bytes(gzip.compress(head + array.tobytes()))
-    return folder
 
 
 def test_the_examples_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@ from .collate import PadCollate as PadCollate
 from .collate import collate as collate
 from .dataset import ArrayDataset as ArrayDataset
 from .dataset import Dataset as Dataset
+from .dataset import Subset as Subset
 from .dataset import concat as concat
 from .dataset import zipped as zipped
 from .draws import Draws as Draws

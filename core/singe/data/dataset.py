@@ -11,7 +11,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -88,20 +88,20 @@ class Dataset(ABC):
         """The items f(item)."""
         return _Map(self, f)
 
-    def select(self, indices: Sequence[int] | np.ndarray) -> Dataset:
+    def select(self, indices: Sequence[int] | np.ndarray) -> Subset:
         """The items of these indices, in their order."""
-        return _Selection(self, indices)
+        return Subset(self, indices)
 
-    def partial(self, start: float = 0, stop: float | None = None) -> Dataset:
+    def partial(self, start: float = 0, stop: float | None = None) -> Subset:
         """The items from start to stop: indices as in slices, or, as floats, fractions: partial(0.0, 0.8)."""
         places = [_place(x, len(self)) for x in (start, len(self) if stop is None else stop)]
         return self.select(np.arange(len(self))[slice(*places)])
 
-    def shuffle(self, seed: int) -> Dataset:
+    def shuffle(self, seed: int) -> Subset:
         """All items in a random order. A Loader can shuffle anew in every epoch."""
         return self.select(permutation(len(self), seed))
 
-    def sample(self, count: int, *, replacement: bool = False, seed: int = 0) -> Dataset:
+    def sample(self, count: int, *, replacement: bool = False, seed: int = 0) -> Subset:
         """`count` random items; each at most once without replacement."""
         if replacement:
             if count and not len(self):
@@ -119,7 +119,7 @@ class Dataset(ABC):
 
     def split(
         self, *parts: float, seed: int | None = None, stratify: Field | Sequence[Any] | np.ndarray = None
-    ) -> tuple[Dataset, ...]:
+    ) -> tuple[Subset, ...]:
         """Parts without common items: counts as ints, or fractions as floats: train, valid = data.split(0.9, 0.1, seed=0).
 
         With a seed the parts are random, otherwise consecutive. stratify: a field (or an array with a value for each
@@ -203,28 +203,31 @@ class _Map(Dataset):
         return self._f(self._of[self._at(index)])
 
 
-class _Selection(Dataset):
+class Subset(Dataset):
+    """Some items of a dataset. dataset: that one, which is no Subset itself; indices: of the items in it."""
+
     def __init__(self, of: Dataset, indices: Sequence[int] | np.ndarray) -> None:
         found = inside(indices, of)
-        if isinstance(of, _Selection):
-            of, found = of._of, of._indices[found]
-        self._of, self._indices = of, found
+        if isinstance(of, Subset):
+            of, found = of.dataset, of.indices[found]
+        self.dataset: Final = of
+        self.indices: Final = found
 
     def __len__(self) -> int:
-        return len(self._indices)
+        return len(self.indices)
 
     def __getitem__(self, index: int) -> Any:
-        return self._of[int(self._indices[self._at(index)])]
+        return self.dataset[int(self.indices[self._at(index)])]
 
     def items(self, indices: Sequence[int] | np.ndarray) -> list[Any]:
-        return self._of.items(self._indices[inside(indices, self)])
+        return self.dataset.items(self.indices[inside(indices, self)])
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Any:
-        return self._of.batch(self._indices[inside(indices, self)])
+        return self.dataset.batch(self.indices[inside(indices, self)])
 
     def column(self, field: Field) -> Any:
-        whole = self._of.column(field)
-        take = lambda c: c[self._indices] if isinstance(c, np.ndarray) else [c[i] for i in self._indices]
+        whole = self.dataset.column(field)
+        take = lambda c: c[self.indices] if isinstance(c, np.ndarray) else [c[i] for i in self.indices]
         return mapped(take, whole)
 
 
