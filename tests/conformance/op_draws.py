@@ -183,6 +183,10 @@ def slices(n: Node) -> None:
     n.const(axes)
     if n.chance(0.7):
         n.const([n.one_of(1, 1, 2, 3, -1, -2) for _ in axes])
+        ends, steps = n.inputs[2], n.inputs[4]
+        assert ends is not None
+        assert steps is not None
+        ends[(steps < 0) & (ends == far)] = 7  # by which onnxruntime means all elements down to the first
 
 
 def gather(n: Node) -> None:

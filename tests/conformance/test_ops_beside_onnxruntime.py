@@ -35,7 +35,6 @@ SECONDS: Final = 2.0
 TOLERANCE: Final = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 """Bytes of a float ↦ the allowed error, absolute and relative."""
 OTHERS: Final[Mapping[str, str]] = {
-    "Slice": "the end 2³¹ − 1 of a slice that goes backwards means all elements down to the first",
     "Reduce": "over an empty tensor it drops axes that are not reduced, or keeps those that are",
 }
 """The beginnings of ops' names ↦ what onnxruntime gives that the reference and Singe do not."""

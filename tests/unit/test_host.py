@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,9 @@ import singe as sg
 from singe.compiler.build import compile_graph
 from singe.compiler.host import IN_SCRIPTS, beyond_scripts
 from singe.compiler.target import find_target
-from singe.dtypes import NUMBERS, float32, float64, int64, widened
+from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, widened
 from singe.errors import HostNeeded, InputError
+from singe.frontend import arithmetic
 from singe.graph import Builder, Graph
 from singe.ir.scalar import convert
 from singe.model.model import Model
@@ -216,3 +218,16 @@ def test_what_a_page_lacks_is_said_without_the_compilers_facts() -> None:
     steps = (Host("levitate", {}, (0,), (1,)),)
     program = ProgramData("wgsl", (0,), (1,), (x, y), 0, (), steps, {}, np.zeros(0, np.uint8))
     assert beyond_scripts(program).startswith("these ops run on the host: levitate; for that, singe.js lacks levitate")
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32", "uint8", "bool"])
+def test_elementwise_functions_run_on_the_device(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str, *rest: Any) -> Any:
+        raise AssertionError(f"{name} of {kind} runs on the host")
+
+    monkeypatch.setattr(arithmetic, "hosted", refused)
+    x = sg.tensor(np.ones(2, kind))
+    for name, function in arithmetic.FUNCTIONS.items():
+        arguments = getattr(function.numpy, "nin", 1)
+        if DTYPES[kind].kind in function.kinds:
+            arithmetic.compute(name, *[x] * arguments)

@@ -79,7 +79,9 @@ def _sine(quarter_turns: int) -> Function:
     # Even quarters have the sine of the remainder, odd ones its cosine; the second half of the turn is negative.
     cosine, sine = z.horner(_COS) * z + 1.0, z.horner(_SIN) * z * r + r
     w.set(r, cosine.where((q & 1).as_i32(), sine))
-    return w.finish((-r).where((q & 2).as_i32(), r))
+    w.set(r, (-r).where((q & 2).as_i32(), r))
+    # A small number is its own sine; so is a zero of either sign.
+    return w.finish(r if quarter_turns else x.where(abs(x) < 2.0**-27, r))
 
 
 def _tanh() -> Function:

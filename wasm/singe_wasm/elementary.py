@@ -94,7 +94,9 @@ def _sine(quarter_turns: int) -> Function:
     z = w.f32x4(r * r)
     # Even quarters have the sine of the remainder, odd ones its cosine; the second half of the turn is negative.
     value = ((q << 31) >> 31).choose(z.horner(_COS) * z + 1.0, z.horner(_SIN) * z * r + r)
-    return w.finish(value ^ ((q & 2) << 30))
+    value = (value ^ ((q & 2) << 30)).as_floats()
+    # A small number is its own sine; so is a zero of either sign.
+    return w.finish(value if quarter_turns else (abs(x) < 2.0**-12).choose(x, value))
 
 
 def _tanh() -> Function:

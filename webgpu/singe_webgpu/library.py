@@ -111,7 +111,10 @@ fn sine(x: f32, quarters: i32) -> f32 {
   let even = 1.0f - 0.5f * z + z * (z * (0.0416666457f + z * (-0.00138873163f + z * 0.0000244331571f)));
   let quarter = i32(clamp(turns, -1e9f, 1e9f)) + quarters;
   let size = select(odd, even, (quarter & 1i) == 1i);
-  return select(select(size, -size, (quarter & 2i) == 2i), nan(), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
+  let signed = select(size, -size, (quarter & 2i) == 2i);
+  // A small number is its own sine; so is a zero of either sign.
+  let value = select(signed, x, quarters == 0i && abs(x) < 2.44140625e-4f);
+  return select(value, nan(), (bitcast<u32>(x) & 0x7fffffffu) >= 0x7f800000u);
 }
 
 fn rem_f32(a: f32, b: f32) -> f32 {

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import SINGLES, DType, bool_, float32
+from ..dtypes import COMPLEX, SINGLES, DType, bool_, float32, int32
 from ..errors import DTypeError
 from ..ops import ROWS, Elementwise
 from .calls import elementwise, operand
@@ -33,7 +33,9 @@ ANY: Final = ("bool", "int", "uint", "float", "complex")
 class Function:
     """numpy: the function over arrays. row: the name of the row, where there is one. kinds: those of the operands that
     it takes; with `widens`, integers become float32 first. same: kinds of which each element is its own result.
-    bools: the row for bools, if that is another one. composed: the function of float32, of others that are rows."""
+    bools: the row for bools, if that is another one. truths: numbers count as bools, true unless they are 0. whole: the
+    comparison of an integer with itself that gives what the function says of every integer. composed: the function of
+    float32, of others that are rows."""
 
     numpy: Callable[..., Any]
     row: str = ""
@@ -41,6 +43,8 @@ class Function:
     widens: bool = False
     same: tuple[str, ...] = ()
     bools: str = ""
+    truths: bool = False
+    whole: str = ""
     composed: Callable[..., Any] | None = None
 
 
@@ -62,11 +66,6 @@ def _expm1(x: Any) -> Any:
     return (2 * t / (1 - t)).where(abs(x) < 1, x.exp() - 1)
 
 
-def _log1p(x: Any) -> Any:
-    """log(1 + x) without the cancellation near 0: 2 · atanh(x / (2 + x))."""
-    return (2 * (x / (2 + x)).atanh()).where(abs(x) < 0.5, (1 + x).log())
-
-
 def _sign(x: Any) -> Any:
     return np.where(x == 0, 0, x / np.abs(x)).astype(x.dtype) if x.dtype.kind == "c" else np.sign(x)
 
@@ -79,17 +78,17 @@ FUNCTIONS: Final = {
     "asin": _floating(np.arcsin, "asin"),
     "asinh": _floating(np.arcsinh, "asinh"),
     "atan": _floating(np.arctan, "atan"),
-    "atan2": _floating(np.arctan2, "", REAL),
+    "atan2": _floating(np.arctan2, "atan2", REAL),
     "atanh": _floating(np.arctanh, "atanh"),
     "bitwise_and": Function(np.bitwise_and, "bitwise_and", WHOLE, bools="logical_and"),
-    "bitwise_left_shift": Function(np.left_shift, "bitwise_left_shift", WHOLE),
+    "bitwise_left_shift": Function(np.left_shift, "bitwise_left_shift", ("int", "uint")),
     "bitwise_not": Function(np.invert, "bitwise_not", WHOLE, bools="logical_not"),
     "bitwise_or": Function(np.bitwise_or, "bitwise_or", WHOLE, bools="logical_or"),
-    "bitwise_right_shift": Function(np.right_shift, "bitwise_right_shift", WHOLE),
+    "bitwise_right_shift": Function(np.right_shift, "bitwise_right_shift", ("int", "uint")),
     "bitwise_xor": Function(np.bitwise_xor, "bitwise_xor", WHOLE, bools="logical_xor"),
     "ceil": _rounding(np.ceil, "ceil"),
     "conj": Function(np.conj, same=("bool", "int", "uint", "float")),
-    "copysign": _floating(np.copysign, "", REAL),
+    "copysign": _floating(np.copysign, "copysign", REAL),
     "cos": _floating(np.cos, "cos"),
     "cosh": _floating(np.cosh, "cosh"),
     "div": _floating(np.divide, "div"),
@@ -97,38 +96,38 @@ FUNCTIONS: Final = {
     "exp": _floating(np.exp, "exp"),
     "expm1": _floating(np.expm1, composed=_expm1),
     "floor": _rounding(np.floor, "floor"),
-    "floor_divide": Function(np.floor_divide, "", REALS),
+    "floor_divide": Function(np.floor_divide, "floor_divide", REALS),
     "fmod": Function(np.fmod, "fmod", REALS),
     "greater": Function(np.greater, "greater", REALS),
     "greater_equal": Function(np.greater_equal, "greater_equal", REALS),
-    "hypot": _floating(np.hypot, "", REAL),
+    "hypot": _floating(np.hypot, "hypot", REAL),
     "imag": Function(np.imag, "", ("complex",)),
-    "isfinite": Function(np.isfinite, composed=lambda x: abs(x) < math.inf),
-    "isinf": Function(np.isinf, "is_inf"),
-    "isnan": Function(np.isnan, "is_nan"),
+    "isfinite": Function(np.isfinite, whole="equal", composed=lambda x: abs(x) < math.inf),
+    "isinf": Function(np.isinf, "is_inf", whole="less"),
+    "isnan": Function(np.isnan, "is_nan", whole="less"),
     "less": Function(np.less, "less", REALS),
     "less_equal": Function(np.less_equal, "less_equal", REALS),
     "log": _floating(np.log, "log"),
     "log10": _floating(np.log10, composed=lambda x: x.log() / math.log(10)),
-    "log1p": _floating(np.log1p, composed=_log1p),
+    "log1p": _floating(np.log1p, "log1p"),
     "log2": _floating(np.log2, composed=lambda x: x.log() / math.log(2)),
-    "logaddexp": _floating(np.logaddexp, "", REAL),
-    "logical_and": Function(np.logical_and, "logical_and", ANY),
-    "logical_not": Function(np.logical_not, "logical_not", ANY),
-    "logical_or": Function(np.logical_or, "logical_or", ANY),
-    "logical_xor": Function(np.logical_xor, "logical_xor", ANY),
+    "logaddexp": _floating(np.logaddexp, "logaddexp", REAL),
+    "logical_and": Function(np.logical_and, "logical_and", ANY, truths=True),
+    "logical_not": Function(np.logical_not, "logical_not", ANY, truths=True),
+    "logical_or": Function(np.logical_or, "logical_or", ANY, truths=True),
+    "logical_xor": Function(np.logical_xor, "logical_xor", ANY, truths=True),
     "maximum": Function(np.maximum, "maximum", REALS),
     "minimum": Function(np.minimum, "minimum", REALS),
     "mul": Function(np.multiply, "mul"),
     "neg": Function(np.negative, "neg"),
-    "nextafter": _floating(np.nextafter, "", REAL),
+    "nextafter": _floating(np.nextafter, "nextafter", REAL),
     "pow": Function(np.power, "pow"),
     "real": Function(np.real, same=("bool", "int", "uint", "float")),
     "reciprocal": _floating(np.reciprocal, "reciprocal"),
     "remainder": Function(np.remainder, "remainder", REALS),
     "round": _rounding(np.round, "round", NUMERIC),
     "sign": Function(_sign, "sign"),
-    "signbit": Function(np.signbit, "", REALS),
+    "signbit": Function(np.signbit, "signbit", REALS),
     "sin": _floating(np.sin, "sin"),
     "sinh": _floating(np.sinh, "sinh"),
     "sqrt": _floating(np.sqrt, "sqrt"),
@@ -153,8 +152,11 @@ def compute(name: str, *operands: Any) -> Tensor:
         )
     if kind.kind in function.same:
         return given[0]
-    if name == "floor_divide" and kind.is_float:
-        return compute("floor", compute("div", *given))
+    if function.truths and kind not in COMPLEX:
+        kind = bool_
+    if function.whole and kind.kind in WHOLE:
+        x = given[0].cast(int32) if kind is bool_ else given[0]
+        return compute(function.whole, x, x)
     if function.composed and kind in SINGLES:
         made = function.composed(*(_cast(x, float32) for x in given))
         return made if made.dtype is bool_ else made.cast(kind)

@@ -36,6 +36,33 @@ def remainder(a: Any, b: Any) -> Any:
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
+def floor_divide(a: Any, b: Any) -> Any:
+    """The largest whole number that is at most a / b."""
+    if a.dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            return np.floor_divide(a, b)
+    exact = np.vectorize(lambda x, y: x // y, otypes=[object])
+    return np.asarray(exact(a.astype(object), b.astype(object)), object).astype(a.dtype)
+
+
+def power(x: Any, y: Any) -> Any:
+    """Integers by Python's; a negative exponent gives a number that is rounded toward zero."""
+    if x.dtype.kind == "f":
+        return np.power(x, y)
+    bits = 8 * x.dtype.itemsize
+
+    def one(a: int, n: int) -> int:
+        return (a**n if n >= 0 else a ** (n % 2) if abs(a) == 1 else 0) % (1 << bits)
+
+    exact = np.asarray(np.vectorize(one, otypes=[object])(x.astype(object), y.astype(object)), object)
+    return exact.astype(f"u{bits // 8}").view(x.dtype)
+
+
+def nextafter(x: Any, to: Any) -> Any:
+    """Among float32, which the given float64 are."""
+    return np.nextafter(x.astype(np.float32), to.astype(np.float32))
+
+
 def cast(x: np.ndarray, to: Any) -> np.ndarray:
     """Floats go to integers toward zero, saturating at 32 or 64 bits, NaN to 0; integers wrap."""
     if x.dtype.kind != "f" or not to.is_int:

@@ -1,4 +1,4 @@
-"""Arithmetic, roots, exponentials and powers: each op is one expression over the scalar vocabulary, and needs nothing
+"""Arithmetic, roots and exponentials: each op is one expression over the scalar vocabulary, and needs nothing
 else.
 
 To add an op, add a row: README.md in the folder above says how.
@@ -20,25 +20,6 @@ from .._reference import elementwise as reference
 from .._row import ROWS, Elementwise, register, sum_to
 
 
-def _pow(x: Expr, y: Expr) -> Expr:
-    """Whole exponents below 64 by squaring, which is exact if the result is exact; others by the logarithm."""
-    most = float(np.finfo(x.dtype.numpy).max)
-    times = scalar.absolute(y)
-    product, square, left = const(1, x.dtype), x, times
-    for _ in range(6):
-        half = scalar.floor(left * 0.5)
-        product = select(scalar.eq(left - half * 2.0, 1.0), product * square, product)
-        square, left = square * square, half
-    whole = scalar.eq(scalar.floor(y), y)
-    by_squaring = select(y < 0.0, 1.0 / product, product)
-    odd = scalar.eq(times - scalar.floor(times * 0.5) * 2.0, 1.0)
-    size = scalar.absolute(x)
-    power = exp(y * log(select(whole, size, select(x < -most, size, x))))  # NaN if x < 0 and y is not whole
-    power = select(scalar.and_(x < 0.0, scalar.and_(whole, odd)), -power, power)
-    one = scalar.or_(scalar.eq(x, 1.0), scalar.and_(scalar.eq(size, 1.0), times > most))
-    return select(scalar.and_(whole, times < 64.0), by_squaring, select(one, const(1, x.dtype), power))
-
-
 def _sign(x: Expr) -> Expr:
     return select(x > 0, const(1, x.dtype), select(x < 0, const(-1, x.dtype), x))
 
@@ -54,6 +35,18 @@ def _remainder(a: Expr, b: Expr) -> Expr:
     return select(none, zero, moved)
 
 
+def _floor_divide(a: Expr, b: Expr) -> Expr:
+    """⌊a / b⌋ as in Python: of floats, the exact quotient counts, not the rounded one."""
+    if a.dtype.kind == "uint":
+        return a / b
+    left = scalar.rem(a, b)
+    unlike = scalar.and_(scalar.ne(left, 0), scalar.ne(left < 0, b < 0))
+    if a.dtype.is_int:
+        return a / b - select(unlike, const(1, a.dtype), const(0, a.dtype))
+    quotient = (a - left) / b - select(unlike, const(1, a.dtype), const(0, a.dtype))
+    return select(scalar.eq(b, 0.0), a / b, scalar.round_(quotient))
+
+
 def _remainder_of_dims(a: Dim, b: Dim) -> Dim:
     """By the quotient, so that a + (-a) % b is known to be a multiple of b."""
     if b == 0:
@@ -66,18 +59,6 @@ def _remainder_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     a, c = inputs
     quotient = b.round(b.div(b.sub(y, a), c))
     return [sum_to(b, g, a.shape), sum_to(b, b.mul(g, quotient), c.shape)]
-
-
-def _pow_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
-    """Of zeros, where the logarithm and negative powers are infinite, powers are constant."""
-    x, exponent = inputs
-    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
-    constant = b.equal(exponent, zero)
-    slope = b.mul(exponent, b.pow(x, b.sub(b.where(constant, one, exponent), one)))
-    by_base = b.where(constant, zero, b.mul(g, slope))
-    nothing = b.logical_and(b.equal(x, zero), b.greater_equal(exponent, zero))
-    grown = b.mul(y, b.log(b.where(nothing, one, x)))
-    return [sum_to(b, by_base, x.shape), sum_to(b, b.where(nothing, zero, b.mul(g, grown)), exponent.shape)]
 
 
 def _extreme_vjp(greater: str) -> Callable[..., list[Any]]:
@@ -102,6 +83,7 @@ register(
     Elementwise(
         name="remainder", body=_remainder, reference=reference.remainder, vjp=_remainder_vjp, dtypes=NUMBERS, dims=_remainder_of_dims,
     ),
+    Elementwise(name="floor_divide", body=_floor_divide, reference=reference.floor_divide, vjp=lambda b, g, inputs, y: [None, None], dtypes=NUMBERS),
     Elementwise(name="minimum", body=minimum, reference=np.minimum, vjp=_extreme_vjp("less"), dtypes=NUMBERS),
     Elementwise(name="maximum", body=maximum, reference=np.maximum, vjp=_extreme_vjp("greater"), dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),
@@ -115,5 +97,4 @@ register(
     Elementwise(name="sqrt", body=sqrt, reference=np.sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
     Elementwise(name="exp", body=exp, reference=np.exp, onnx="Exp", dtypes=FLOATS, domain=(-20, 10), tolerance=8),
     Elementwise(name="log", body=log, reference=np.log, onnx="Log", dtypes=FLOATS, domain=(0.01, 50), tolerance=8),
-    Elementwise(name="pow", body=_pow, reference=np.power, vjp=_pow_vjp, dtypes=FLOATS, domain=(0.1, 4), tolerance=64),
 )  # fmt: skip

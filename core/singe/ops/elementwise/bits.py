@@ -1,10 +1,10 @@
-"""Operations on the bits of integers."""
+"""Operations on the bits of integers, and on those of floats: the sign, and the numbers beside."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...dtypes import INTS
+from ...dtypes import FLOATS, INTS, NUMBERS, float32, float64
 from ...ir import scalar
 from ...ir.scalar import Expr, const, select
 from .._reference import elementwise as reference
@@ -28,6 +28,27 @@ def _is_below(amount: Expr, bits: int) -> Expr:
     return amount < bits if amount.dtype.kind == "uint" else (amount >= 0) & (amount < bits)
 
 
+def is_negative(x: Expr) -> Expr:
+    """Whether the sign is minus, also that of zero."""
+    return (scalar.bits(x) if x.dtype.is_float else x) < 0
+
+
+def _copysign(x: Expr, sign: Expr) -> Expr:
+    size = scalar.absolute(x)
+    return select(is_negative(sign), -size, size)
+
+
+def _nextafter(x: Expr, to: Expr) -> Expr:
+    """The bits of floats of one sign are ordered as the floats are."""
+    own = scalar.bits(x)
+    one = const(1, own.dtype)
+    beside = scalar.of_bits(select(scalar.eq(to > x, x > 0.0), own + one, own - one))
+    least = scalar.of_bits(one)
+    from_zero = select(to < 0.0, -least, least)
+    found = select(scalar.eq(x, 0.0), from_zero, beside)
+    return select(scalar.or_(scalar.isnan(x), scalar.isnan(to)), x + to, select(scalar.eq(x, to), to, found))
+
+
 register(
     Elementwise(name="bitwise_and", body=scalar.and_, reference=np.bitwise_and, onnx="BitwiseAnd", dtypes=INTS),
     Elementwise(name="bitwise_or", body=scalar.or_, reference=np.bitwise_or, onnx="BitwiseOr", dtypes=INTS),
@@ -35,4 +56,7 @@ register(
     Elementwise(name="bitwise_not", body=scalar.not_, reference=np.invert, onnx="BitwiseNot", dtypes=INTS),
     Elementwise(name="bitwise_left_shift", body=_left_shift, reference=reference.left_shift, dtypes=INTS),
     Elementwise(name="bitwise_right_shift", body=_right_shift, reference=reference.right_shift, dtypes=INTS),
+    Elementwise(name="signbit", body=is_negative, reference=np.signbit, gives="bool", dtypes=NUMBERS),
+    Elementwise(name="copysign", body=_copysign, reference=np.copysign, dtypes=FLOATS),
+    Elementwise(name="nextafter", body=_nextafter, reference=reference.nextafter, dtypes=(float32, float64)),
 )  # fmt: skip

@@ -14,9 +14,10 @@ import numpy as np
 
 from ...dtypes import FLOATS, float32, float64
 from ...ir import scalar
-from ...ir.scalar import Expr, absolute, const, exp, log, select, sqrt, tanh
-from .._row import Elementwise, register
+from ...ir.scalar import Expr, absolute, const, exp, log, maximum, select, sqrt, tanh
+from .._row import Elementwise, register, sum_to
 from .activations import polynomial
+from .bits import is_negative
 
 # Of f(t) = t + t · t² · P(t²) for small t, the coefficients of P: our own fits, within half a unit in the last place.
 _ATAN: Final = {  # to tan(π/8)
@@ -94,7 +95,7 @@ def _asinh(x: Expr) -> Expr:
     grown = log(select(huge, size, safe + sqrt(safe * safe + 1.0))) + select(
         huge, const(math.log(2), x.dtype), const(0, x.dtype)
     )
-    return select(size < 0.5, _odd(x, _ASINH[x.dtype]), _like(x, grown))
+    return _like(x, select(size < 0.5, _odd(size, _ASINH[x.dtype]), grown))
 
 
 def _acosh(x: Expr) -> Expr:
@@ -103,6 +104,31 @@ def _acosh(x: Expr) -> Expr:
 
 def _atanh(x: Expr) -> Expr:
     return _asinh(x / sqrt((1.0 - x) * (1.0 + x)))
+
+
+def log1p(x: Expr) -> Expr:
+    """log(1 + x) without the cancellation near 0: 2 · atanh(x / (2 + x))."""
+    return select(absolute(x) < 0.5, 2.0 * _atanh(x / (x + 2.0)), log(x + 1.0))
+
+
+def _atan2(y: Expr, x: Expr) -> Expr:
+    """The angle of the point (x, y): that below the diagonal, reflected into the octant of the point."""
+    a, b = absolute(x), absolute(y)
+    steep, zero = b > a, const(0, x.dtype)
+    ratio = select(scalar.eq(a, b), const(1, x.dtype), select(steep, a, b) / select(steep, b, a))
+    angle = _atan(select(scalar.eq(maximum(a, b), 0.0), zero, ratio))
+    angle = select(steep, math.pi / 2 - angle, angle)
+    angle = select(is_negative(x), math.pi - angle, angle)
+    return select(is_negative(y), -angle, angle)
+
+
+def _atan2_vjp(b: Any, g: Any, inputs: Sequence[Any], angle: Any) -> list[Any]:
+    """x / (x² + y²) and −y / (x² + y²); at the origin, where there is no slope, 0."""
+    y, x = inputs
+    square = b.add(b.mul(x, x), b.mul(y, y))
+    zero = b.const(0, square.dtype)
+    part = b.where(b.equal(square, zero), zero, b.div(g, square))
+    return [sum_to(b, b.mul(part, x), y.shape), sum_to(b, b.neg(b.mul(part, y)), x.shape)]
 
 
 def _by_slope(slope: Callable[[Any, Any, Any], Any]) -> Callable[..., list[Any]]:
@@ -134,6 +160,7 @@ _acos_vjp: Final = _by_slope(lambda b, x, one: b.neg(b.sqrt(_rest(b, x, one))))
 _atan_vjp: Final = _by_slope(lambda b, x, one: b.add(one, b.mul(x, x)))
 _asinh_vjp: Final = _by_slope(lambda b, x, one: b.sqrt(b.add(one, b.mul(x, x))))
 _acosh_vjp: Final = _by_slope(lambda b, x, one: b.sqrt(b.neg(_rest(b, x, one))))
+_log1p_vjp: Final = _by_slope(lambda b, x, one: b.add(one, x))
 _atanh_vjp: Final = _by_slope(_rest)
 
 register(
@@ -143,10 +170,12 @@ register(
     Elementwise(name="asin", body=_asin, reference=np.arcsin, vjp=_asin_vjp, onnx="Asin", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
     Elementwise(name="acos", body=_acos, reference=np.arccos, vjp=_acos_vjp, onnx="Acos", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
     Elementwise(name="atan", body=_atan, reference=np.arctan, vjp=_atan_vjp, onnx="Atan", dtypes=FLOATS, domain=(-8, 8), floor=0),
+    Elementwise(name="atan2", body=_atan2, reference=np.arctan2, vjp=_atan2_vjp, dtypes=FLOATS, floor=0),
     Elementwise(name="sinh", body=_sinh, reference=np.sinh, vjp=_sinh_vjp, onnx="Sinh", dtypes=FLOATS, tolerance=16, floor=0),
     Elementwise(name="cosh", body=_cosh, reference=np.cosh, vjp=_cosh_vjp, onnx="Cosh", dtypes=FLOATS, tolerance=16, floor=0),
     Elementwise(name="tanh", body=tanh, reference=np.tanh, onnx="Tanh", dtypes=FLOATS, tolerance=16),
     Elementwise(name="asinh", body=_asinh, reference=np.arcsinh, vjp=_asinh_vjp, onnx="Asinh", dtypes=FLOATS, domain=(-20, 20), tolerance=8, floor=0),
     Elementwise(name="acosh", body=_acosh, reference=np.arccosh, vjp=_acosh_vjp, onnx="Acosh", dtypes=FLOATS, domain=(1.01, 20), tolerance=8, floor=0),
+    Elementwise(name="log1p", body=log1p, reference=np.log1p, vjp=_log1p_vjp, dtypes=FLOATS, domain=(-0.9, 20), tolerance=8, floor=0),
     Elementwise(name="atanh", body=_atanh, reference=np.arctanh, vjp=_atanh_vjp, onnx="Atanh", dtypes=FLOATS, domain=(-0.99, 0.99), tolerance=8, floor=0),
 )  # fmt: skip

@@ -224,13 +224,7 @@ def _pow(call: Call) -> Node:
     if x.dtype.is_float or y.dtype.is_float:
         kind = x.dtype if x.dtype.is_float else float32
         return cast(call, b.pow(cast(call, x, kind), cast(call, y, kind)), x.dtype)
-    out, square, left = b.const(1, x.dtype), x, y
-    two, one = b.const(2, y.dtype), b.const(1, y.dtype)
-    for _ in range(6):  # from an exponent of 64 on, all results but 0, 1 and −1 are out of range
-        half = b.div(left, two)
-        out = b.where(b.equal(b.sub(left, b.mul(half, two)), one), b.mul(out, square), out)
-        square, left = b.mul(square, square), half
-    return out
+    return b.pow(x, cast(call, y, x.dtype))
 
 
 @adapter("Softsign")
