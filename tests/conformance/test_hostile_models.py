@@ -345,7 +345,7 @@ def test_output_may_be_an_input_or_a_constant() -> None:
     [
         ((node("Relu", "nowhere"),), "before any node makes it"),
         ((node("Relu", "y"),), "before any node makes it"),
-        ((node("Relu", "b", outputs=("y",)), node("Relu", "x", outputs=("b",))), "before any node makes it"),
+        ((node("Relu", "b", outputs=("y",)), node("Relu", "y", outputs=("b",))), "before any node makes it"),
         ((node("Relu", "x", outputs=("x",)), node("Relu", "x")), "defined twice"),
         ((node("Relu", "x"), node("Neg", "x")), "defined twice"),
         ((node("Relu", "x", outputs=("a", "y")),), "1 outputs"),

@@ -60,6 +60,23 @@ def test_a_function_has_opsets_of_its_own(device: str) -> None:
 
 
 @pytest.mark.parametrize("device", DEVICES)
+def test_nodes_out_of_order(device: str) -> None:
+    """As onnxruntime's quantiser leaves them: a branch reads a value that a later node makes, another node a later one."""
+    branches = (
+        helper.make_graph([helper.make_node(op, ["a"], [op])], op, [], [helper.make_empty_tensor_value_info(op)])
+        for op in ("Neg", "Exp")
+    )
+    nodes = [
+        helper.make_node("Add", ["b", "a"], ["y"]),
+        helper.make_node("If", ["holds"], ["b"], **dict(zip(("then_branch", "else_branch"), branches, strict=True))),
+        helper.make_node("Cast", ["total"], ["holds"], to=TensorProto.BOOL),
+        helper.make_node("Abs", ["x"], ["a"]),
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+    ]
+    check([run(model(nodes, opsets(**{"": 18})), device)], [np.zeros_like(X)], 1e-6, 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_function_over_lists(device: str) -> None:
     nodes = [helper.make_node("ConcatFromSequence", ["s"], ["b"], axis=0)]
     joined = helper.make_function("f", "Joined", ["s"], ["b"], nodes, opsets(**{"": 18}))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol
 
 from ..dtypes import uint32
@@ -169,11 +170,39 @@ def owned(node: OnnxNode) -> list[OnnxGraph]:
 
 
 def needed(nodes: Sequence[OnnxNode], outputs: Iterable[str]) -> list[tuple[int, OnnxNode]]:
-    """The nodes on which outputs depend, in their order, with their positions in the file."""
-    wanted = set(outputs)
-    kept = []
-    for i in reversed(range(len(nodes))):
-        if any(name and name in wanted for name in nodes[i].outputs):
-            kept.append((i, nodes[i]))
-            wanted |= used(nodes[i])
-    return kept[::-1]
+    """The nodes on which outputs depend, with their positions in the file, in its order as far as each comes after those
+    that it reads: some tools write files out of order. Nodes that read each other stay as they are."""
+    makers: dict[str, list[int]] = {}
+    for i, node in enumerate(nodes):
+        for name in filter(None, node.outputs):
+            makers.setdefault(name, []).append(i)
+    before: dict[int, set[int]] = {}
+    pending = [i for name in outputs for i in makers.get(name, ())]
+    while pending:
+        i = pending.pop()
+        if i not in before:
+            before[i] = {k for name in used(nodes[i]) for k in makers.get(name, ())}
+            pending += before[i]
+    order = sorted(before)
+    if any(k >= i for i in order for k in before[i]):
+        order = _sorted(before)
+    return [(i, nodes[i]) for i in order]
+
+
+def _sorted(before: Mapping[int, set[int]]) -> list[int]:
+    """Each number after those before it, the least first; those in circles last."""
+    after: dict[int, list[int]] = {i: [] for i in before}
+    for i, first in before.items():
+        for k in first:
+            after[k].append(i)
+    waiting = {i: len(first) for i, first in before.items()}
+    ready = [i for i, n in waiting.items() if n == 0]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        order.append(heappop(ready))
+        for i in after[order[-1]]:
+            waiting[i] -= 1
+            if waiting[i] == 0:
+                heappush(ready, i)
+    return order + sorted(before.keys() - set(order))
