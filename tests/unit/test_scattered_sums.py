@@ -77,3 +77,22 @@ def test_scattered_sums_of_known_lengths(device_name: str) -> None:
         program, expected = Model(graph, device_name).program(), Model(graph, "numpy").program()
         for got, want in zip(program.run(given), expected.run(given), strict=True):
             assert same(got, want), str(lengths)
+
+
+@runners(*slow("webgpu"))
+def test_long_lists_of_indices_keep_numpys_bits(device_name: str) -> None:
+    """The gradient of an embedding: more indices than a workgroup reads at once, many of them of the same row."""
+    rng = np.random.default_rng(2)
+    for rows, width, count in ((50, 1, 3000), (1000, 20, 1500), (7, 300, 700), (3, 8, 64)):
+        b = Builder()
+        x, part = b.input("x", (rows, width), float32), b.input("part", (size("N"), width), float32)
+        at = b.input("at", (size("N"), 1), int32)
+        elements = b.scatter_elements_reduce(b.const(np.ones(rows, np.float32)), b.reshape(part, shape=(size("N"),)),
+                                             b.reshape(at, shape=(size("N"),)), axis=0, reduction="add") if width == 1 else x  # fmt: skip
+        graph = Graph((x, part, at), (b.scatter_nd_reduce(x, part, at, reduction="add"), b.neg(elements)), ("y", "z"))
+        given = [rng.normal(size=shape).astype(np.float32) for shape in ((rows, width), (count, width))]
+        given.append((rng.integers(0, rows, (count, 1)) * rng.integers(0, 2, (count, 1))).astype(np.int32))
+        program, expected = Model(graph, device_name).program(), Model(graph, "numpy").program()
+        assert "host" not in program.data.facts
+        for got, want in zip(program.run(given), expected.run(given), strict=True):
+            np.testing.assert_array_equal(got, want)

@@ -1,16 +1,19 @@
 """Elements and slices folded into those at indices: `scatter_elements_reduce` and `scatter_nd_reduce`.
 
-The result is seen as (outer, rows, inner): the indices name rows. An invocation owns one column of the result, or a block
-of one: it copies these elements from x, then walks all of the indices in order and folds the elements of the part that go
-to its own rows. So no two invocations write the same element, and sums have the same bits as NumPy's.
+The result is seen as (outer, rows, inner), whose rows the indices name: for slices with one list of indices, for elements
+with a list for each outer and inner. A workgroup owns a block of the rows of a list: it copies them from x, then goes
+through the list, an index for each invocation at a time. Those that name its rows are marked in a mask, in whose order
+their slices are folded: each invocation owns columns, and every n-th of the rows if these are short. So no two invocations
+write the same element, and sums have the same bits as NumPy's.
 
-Every index is read once for each block. There are as many blocks as give BUSY invocations, so this costs at most
-max(BUSY, columns) · indices reads, most of which are shared by neighbouring invocations.
+Every index is read once by each of the workgroups of its list, TEAMS at most if the lists are few.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 from singe.extension import (
@@ -34,9 +37,18 @@ from ..wgsl import Statements, fold_text
 from .nest import MANY
 
 OPS: Final = frozenset(("scatter_elements_reduce", "scatter_nd_reduce"))
-BUSY: Final = 1 << 14
-"""With this many invocations, a device is busy."""
-THREADS: Final = 64
+TEAMS: Final = 256
+"""With this many workgroups, a device is busy."""
+THREADS: Final = {True: 256, False: 64}
+"""Whether lists are few ↦ the invocations of a workgroup, and the indices that are read at a time."""
+FEW: Final = 64
+"""This many lists are few."""
+OPEN: Final = 64
+"""The value assumed for an open width of slices."""
+MARKS: Final = 32
+"""Bits of a word of a mask."""
+MASKS: Final = 3
+"""Masks in turn, so that one barrier is enough: while one is read, the next may be written, and the one after is cleared."""
 _WRAP: Final = """fn row_of(index: i32, rows: i32) -> i32 {
   return clamp(select(index, index + rows, index < 0i), 0i, rows - 1i);
 }"""
@@ -78,36 +90,55 @@ class _Scatter:
 
     def text(self, axis: int | None) -> Text:
         dim, out = self.shader.dim, Statements(self.shader)
-        columns = self.outer * self.inner
-        blocks = dim_min(self.rows, ceildiv(BUSY, dim_max(columns, 1)))
+        lists, width = (1, self.inner) if axis is None else (self.outer * self.inner, 1)
+        threads = THREADS[isinstance(lists, int) and lists <= FEW]
+        across = min(1 << max(width - 1, 0).bit_length() if isinstance(width, int) else OPEN, threads)
+        blocks = dim_min(self.rows, ceildiv(TEAMS, dim_max(lists, 1)))
         block = ceildiv(self.rows, dim_max(blocks, 1))
-        first, all_ = f"i32(group.x * {THREADS}u + lane)", f"i32(groups.x) * {THREADS}i"
-        with out.scope(f"for (var point = {first}; point < {dim(columns * blocks)}; point += {all_})") as turn:
-            turn.let("column", f"point % {self._by(columns)}")
-            turn.let("begin", f"point / {self._by(columns)} * {dim(block)}")
+        self.shader.shared("rows", f"array<i32, {threads}>", MASKS)
+        self.shader.shared("marks", f"array<atomic<u32>, {threads // MARKS}>", MASKS)
+        out.put(f"let share = i32(lane) / {across}i;")
+        with out.scope(f"for (var item = i32(group.x); item < {dim(lists * blocks)}; item += i32(groups.x))") as turn:
+            turn.let("list", f"item / {self._by(blocks)}")
+            turn.let("begin", f"item % {self._by(blocks)} * {dim(block)}")
             turn.let("end", f"min(begin + {dim(block)}, {dim(self.rows)})")
+            inner = self._by(self.inner)
             turn.let(
-                "first",
-                f"column / {self._by(self.inner)} * {dim(self.rows * self.inner)} + column % {self._by(self.inner)}",
+                "first", "0i" if axis is None else f"list / {inner} * {dim(self.rows * self.inner)} + list % {inner}"
             )
-            with turn.scope("for (var row = begin; row < end; row++)") as copy:
-                copy.let("to", f"first + row * {dim(self.inner)}")
+            header = f"for (var row = begin + share; row < end; row += {threads // across}i)"
+            with turn.scope(header) as rows, self._columns(rows, across, width) as copy:
                 copy.put(self.shader.store(3, "to", self.shader.load(0, "to")))
             if axis is None:
-                self._slices(turn)
+                self._walk(
+                    turn, threads, across, width, product(self.places[:-1]), self._place, "turn", dim(self.inner)
+                )
             else:
-                self._elements(turn, axis)
-        return self.shader.text(out.lines, THREADS, dim_min(ceildiv(columns * blocks, THREADS), MANY))
+                with self._part_of(turn, axis) as inside:
+                    step = dim(product(self.part[axis + 1 :]))
+                    at = f"origin + turn * {step}"
+                    row = partial(self._row, at, self.rows)
+                    self._walk(inside, threads, across, width, self.part[axis], row, at, "1i")
+        return self.shader.text(out.lines, threads, dim_min(lists * blocks, MANY))
 
     def _by(self, divisor: Dim) -> str:
         """A divisor. WGSL rejects the constant zero even where nothing runs."""
         return self.shader.dim(1 if divisor == 0 else divisor)
 
-    def _elements(self, out: Statements, axis: int) -> None:
-        """Walk the indices of this column, if the part has it."""
+    @contextmanager
+    def _columns(self, out: Statements, across: int, width: Dim) -> Iterator[Statements]:
+        """Go through the columns of `row` that the invocation owns; `to` is the place in the result."""
+        header = f"for (var column = i32(lane) % {across}i; column < {self.shader.dim(width)}; column += {across}i)"
+        with out.scope(header) as turn:
+            turn.let("to", f"first + row * {self.shader.dim(self.inner)} + column")
+            yield turn
+
+    @contextmanager
+    def _part_of(self, out: Statements, axis: int) -> Iterator[Statements]:
+        """Where the part has this list; `origin` is its first element."""
         dim = self.shader.dim
         others = [k for k in range(len(self.shape)) if k != axis]
-        at, inside, rest = "0i", "true", "column"
+        at, inside, rest = "0i", "true", "list"
         for k in reversed(others):
             own = out.let(f"c{k}", f"{rest} % {self._by(self.shape[k])}" if k != others[0] else rest)
             rest = out.let(f"rest{k}", f"{rest} / {self._by(self.shape[k])}") if k != others[0] else rest
@@ -115,23 +146,56 @@ class _Scatter:
             if self.part[k] != self.shape[k]:
                 inside += f" && {own} < {dim(self.part[k])}"
         out.let("origin", at)
-        with out.scope(f"if ({inside})") as column:
-            count, step = dim(self.part[axis]), dim(product(self.part[axis + 1 :]))
-            with column.scope(f"for (var turn = 0i; turn < {count}; turn++)") as turn:
-                turn.let("source", f"origin + turn * {step}")
-                self._fold(turn, self._row("source", self.rows))
+        with out.scope(f"if ({inside})") as found:
+            yield found
 
-    def _slices(self, out: Statements) -> None:
-        """Walk all indices."""
-        dim, rank = self.shader.dim, self.places[-1]
+    def _walk(
+        self, out: Statements, threads: int, across: int, width: Dim, count: Dim, row: Callable[[], str], at: str, step: str
+    ) -> None:  # fmt: skip
+        """Go through a list of indices. row: the text of the row that index `turn` names; at: that of the place of its
+        slice in the part, in steps of `step`."""
+        shares, words = threads // across, threads // MARKS
+        with out.scope(f"if (lane < {words}u)") as clear:
+            for k in range(MASKS):
+                clear.put(f"atomicStore(&marks[{k}][lane], 0u);")
+        out.put("workgroupBarrier();")
+        out.put("var mask = 0u;")
+        with out.scope(f"for (var base = 0i; base < {self.shader.dim(count)}; base += {threads}i)") as chunk:
+            with chunk.scope(f"if (base + i32(lane) < {self.shader.dim(count)})") as some:
+                some.let("turn", "base + i32(lane)")
+                some.let("row", row())
+                with some.scope("if (row >= begin && row < end)") as own:
+                    own.put("rows[mask][lane] = row;")
+                    own.put(f"atomicOr(&marks[mask][lane / {MARKS}u], 1u << (lane % {MARKS}u));")
+            chunk.put("workgroupBarrier();")
+            chunk.put(f"if (lane < {words}u) {{ atomicStore(&marks[(mask + {MASKS - 1}u) % {MASKS}u][lane], 0u); }}")
+            with (
+                chunk.scope(f"for (var word = 0u; word < {words}u; word++)") as word,
+                word.scope("for (var left = atomicLoad(&marks[mask][word]); left != 0u; left &= left - 1u)") as found,
+            ):
+                found.let("mark", f"word * {MARKS}u + firstTrailingBit(left)")
+                found.let("turn", "base + i32(mark)")
+                found.let("row", "rows[mask][mark]")
+                if shares > 1:
+                    found.put(f"if ((row - begin) % {shares}i != share) {{ continue; }}")
+                with self._columns(found, across, width) as own:
+                    own.let("source", f"({at}) * {step} + column")
+                    own.let("total", self.shader.load(3, "to"))
+                    own.let("value", self.shader.load(1, "source"))
+                    folded = fold_text(self.word, self.shader.ports[3].dtype.compute, "total", "value")
+                    own.put(self.shader.store(3, "to", folded))
+            chunk.put(f"mask = (mask + 1u) % {MASKS}u;")
+        out.put("workgroupBarrier();")
+
+    def _place(self) -> str:
+        """The row that the list's index `turn` names, of several numbers."""
+        rank = self.places[-1]
         assert isinstance(rank, int)
-        with out.scope(f"for (var turn = 0i; turn < {dim(product(self.places[:-1]))}; turn++)") as turn:
-            turn.let("source", f"turn * {dim(self.inner)} + column")
-            rows = (
-                f"{self._row(f'turn * {rank}i + {k}i', self.shape[k])} * {dim(product(self.shape[k + 1 : rank]))}"
-                for k in range(rank)
-            )
-            self._fold(turn, " + ".join(rows))
+        rows = (
+            f"{self._row(f'turn * {rank}i + {k}i', self.shape[k])} * {self.shader.dim(product(self.shape[k + 1 : rank]))}"
+            for k in range(rank)
+        )
+        return " + ".join(rows) or "0i"
 
     def _row(self, at: str, rows: Dim) -> str:
         """The index at this position: negative ones count from the end, others are clipped."""
@@ -143,13 +207,3 @@ class _Scatter:
             index = f"i32(min({index}, 0x7fffffffu))"
         self.shader.functions += [f for f in wanted if f not in self.shader.functions]
         return f"row_of({index}, {self.shader.dim(rows)})"
-
-    def _fold(self, out: Statements, row: str) -> None:
-        """Fold the element `source` of the part into the one of this column in a row, if the invocation owns it."""
-        out.let("row", row)
-        with out.scope("if (row >= begin && row < end)") as own:
-            own.let("to", f"first + row * {self.shader.dim(self.inner)}")
-            own.let("total", self.shader.load(3, "to"))
-            own.let("value", self.shader.load(1, "source"))
-            folded = fold_text(self.word, self.shader.ports[3].dtype.compute, "total", "value")
-            own.put(self.shader.store(3, "to", folded))
