@@ -94,7 +94,7 @@ def _sine(quarter_turns: int) -> Function:
     z = w.f32x4(r * r)
     # Even quarters have the sine of the remainder, odd ones its cosine; the second half of the turn is negative.
     value = ((q << 31) >> 31).choose(z.horner(_COS) * z + 1.0, z.horner(_SIN) * z * r + r)
-    value = (value ^ ((q & 2) << 30)).as_floats()
+    value = (value ^ ((q & 2) << 30)).floats()
     # A small number is its own sine; so is a zero of either sign.
     return w.finish(value if quarter_turns else (abs(x) < 2.0**-12).choose(x, value))
 
