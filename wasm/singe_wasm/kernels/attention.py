@@ -21,7 +21,7 @@ from ..values import F32, I32, F32x4, I32x4, Int, maximum, minimum
 from ..writer import Writer
 from . import memory as elements
 from .lower import Lowering
-from .product import LAST, RELAXED, SIMD, STEPS
+from .product import ALONE, LAST, RELAXED, SIMD
 from .share import divide
 
 ROWS: Final = 24
@@ -297,15 +297,13 @@ class _Template:
 
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
         """Add the products of some rows with a panel; depth: how many, or a local with how many times COLUMNS."""
-        whole = depth // STEPS * STEPS if isinstance(depth, int) else 0
-        if not isinstance(depth, int):
-            with self._until(b, b + depth * (4 * COLUMNS * COLUMNS)):
-                self._steps(total, a, line, b, COLUMNS)
-        elif whole:
+        count = ALONE if len(total) == 1 else 1
+        whole = depth // count * count if isinstance(depth, int) else depth * COLUMNS
+        if whole != 0:
             with self._until(b, b + whole * (4 * COLUMNS)):
-                self._steps(total, a, line, b, STEPS)
-        if isinstance(depth, int) and depth - whole:
-            self._steps(total, a, line, b, depth - whole)
+                self._steps(total, a, line, b, count)
+        if isinstance(depth, int):
+            self._steps(total, a, line, b, depth % count)
 
     @contextmanager
     def _until(self, b: I32, end: I32) -> Iterator[None]:
@@ -314,6 +312,8 @@ class _Template:
             yield
 
     def _steps(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, count: int) -> None:
+        if not count:
+            return
         w = self.w
         for k in range(count):
             with w.scope():

@@ -10,7 +10,7 @@ stored one by one. A sum is one accumulator's, in the order of k, so tiles and b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Final, NamedTuple
 
@@ -28,11 +28,12 @@ REGISTERS: Final = 15
 """Vector registers that V8 can allocate on x64; further values are spilled to memory at each step."""
 CACHED: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one is streamed through."""
-STEPS: Final = 4
-"""Steps of k in a turn of the innermost loop."""
-STEPS_LONG, TALL, LONG = 8, 4, 128
-"""STEPS_LONG replaces STEPS for full tiles of at least TALL rows if k is at least LONG: each turn increments a pointer per
-row, which is up to a twelfth of its time. Elsewhere the larger code does not pay."""
+ALONE: Final = 4
+"""Steps of k in a turn of the innermost loop if the tile has one row; other tiles make one step in a turn. wasmtime's
+compiler moves the additions of a turn to its end: several steps then need more registers than there are (6 × 8
+accumulators: 41 GFLOP/s by one step, 35 by four, 28 by eight; Chromium: 65 by any number)."""
+SHARED: Final = 1 << 20
+"""Rows whose addresses are fewer bytes apart have one pointer."""
 
 
 class RegisterTile(NamedTuple):
@@ -79,6 +80,17 @@ def panels_across(c: Contraction, tile: RegisterTile, few: Mapping[int, int] = F
         # At least that many columns, in tiles as equal in width as possible.
         across[rows] = most if not count else -(-count // -(-count // most))
     return {rows: spanned for rows, spanned in across.items() if spanned > 1}
+
+
+class Place(NamedTuple):
+    """An element of A: an address in a local, and constant bytes."""
+
+    pointer: I32
+    offset: int
+
+
+def _pointers(places: Sequence[Place]) -> Collection[I32]:
+    return {id(p.pointer): p.pointer for p in places}.values()
 
 
 class Section(NamedTuple):
@@ -297,39 +309,49 @@ class Product:
         """Locals with the address of the first k of each row."""
         return [self.w.i32(self.w.value(tree) + offset) for tree, offset in feed.addresses(rows)]
 
+    def _places(self, feed: Feed, rows: int) -> list[Place]:
+        """The first k of each row; rows at constant distances share a local."""
+        first: dict[Tree, tuple[I32, int]] = {}
+        places = []
+        for tree, offset in feed.addresses(rows):
+            if tree not in first or not 0 <= offset - first[tree][1] < SHARED:
+                first[tree] = self.w.i32(self.w.value(tree) + offset), offset
+            pointer, start = first[tree]
+            places.append(Place(pointer, offset - start))
+        return places
+
     def sum(self, feed: Feed, rows: int, panels: int = 1) -> None:
         """The accumulators of one tile, from the panels at `b`, which then is at their end."""
         w, depth, width = self.w, self.c.depth, 4 * self.tile.columns
         for local in (x for line in self.accumulators[:rows] for x in line[: panels * width // 16]):
             w.set(local, 0.0)
         with w.scope():
-            pointers = self.pointers(feed, rows)
+            places = self._places(feed, rows)
             if isinstance(depth, int):
                 runs = feed.runs or Runs(1, depth, 0)
                 several = runs.count > 1
                 with self._until(w.i32(self.b + depth * width)) if several else nullcontext():
-                    self._run(pointers, feed.step, runs.length, rows, panels)
-                    for pointer in pointers if several else ():
+                    self._run(places, feed.step, runs.length, panels)
+                    for pointer in _pointers(places) if several else ():
                         w.add(pointer, runs.jump)
                 if panels > 1:
                     w.add(self.b, (panels - 1) * depth * width)
             else:
                 k, start = self.low.size(depth), w.i32(self.b)
-                for count in (STEPS, 1):
+                for count in (ALONE, 1) if rows == 1 else (1,):
                     end = w.i32(start + (k & -count) * width)
                     with w.when(self.b.below(end)), self._until(end):
-                        self._steps(pointers, feed.step, count)
+                        self._steps(places, feed.step, count)
 
-    def _run(self, pointers: Sequence[I32], step: int, length: int, rows: int, panels: int) -> None:
+    def _run(self, places: Sequence[Place], step: int, length: int, panels: int) -> None:
         """The products of `length` neighbours in k."""
         if not length:
             return
-        long = rows == self.tile.rows >= TALL and length >= LONG
-        unroll = min(STEPS_LONG if long else STEPS, length)
+        unroll = min(ALONE, length) if len(places) == 1 else 1
         rest = length % unroll
         with self._until(self.w.i32(self.b + (length - rest) * 4 * self.tile.columns)):
-            self._steps(pointers, step, unroll, panels)
-        self._steps(pointers, step, rest, panels)
+            self._steps(places, step, unroll, panels)
+        self._steps(places, step, rest, panels)
 
     @contextmanager
     def _until(self, end: I32) -> Iterator[None]:
@@ -337,14 +359,14 @@ class Product:
         with self.w.repeat_while(self.b.below(end)):
             yield
 
-    def _steps(self, pointers: Sequence[I32], step: int, count: int, panels: int = 1) -> None:
+    def _steps(self, places: Sequence[Place], step: int, count: int, panels: int = 1) -> None:
         """`count` steps of k; the pointers are moved on."""
         if not count:
             return
         w, width, depth = self.w, self.tile.columns // 4, self.c.depth
         panel = 16 * width * depth if isinstance(depth, int) else 0  # bytes
         for turn in range(count):
-            a = [p.f32x4(turn * step, "v128.load32_splat") for p in pointers]
+            a = [p.pointer.f32x4(p.offset + turn * step, "v128.load32_splat") for p in places]
             b = [self.b.f32x4(i * panel + 16 * (turn * width + j)) for i in range(panels) for j in range(width)]
             # Besides the accumulators, registers hold the operand with fewer values in a step; the other one is loaded value
             # by value.
@@ -357,7 +379,7 @@ class Product:
                     for j, local in enumerate(kept):
                         into = self.accumulators[i][j] if held is b else self.accumulators[j][i]
                         w.multiply_add(into, one, local)
-        for pointer in pointers:
+        for pointer in _pointers(places):
             w.add(pointer, count * step)
         w.add(self.b, 16 * width * count)
 
