@@ -29,9 +29,13 @@ REGISTERS: Final = 15
 CACHED: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one is streamed through."""
 ALONE: Final = 4
-"""Steps of k in a turn of the innermost loop if the tile has one row; other tiles make one step in a turn. wasmtime's
-compiler moves the additions of a turn to its end: several steps then need more registers than there are (6 × 8
-accumulators: 41 GFLOP/s by one step, 35 by four, 28 by eight; Chromium: 65 by any number)."""
+"""Steps of k in a turn of the innermost loop if the tile has one row."""
+APART: Final = 2
+"""Steps in a turn if the rows need several pointers, which are moved in each turn; other tiles make one step.
+
+wasmtime's compiler moves the additions of a turn to its end, where several steps need more registers than there are.
+6 × 8 accumulators and one pointer: 41 GFLOP/s by one step, 39 by two, 35 by four, 28 by eight; with six pointers 30, 37,
+36, 28. Chromium: 65 in each case."""
 SHARED: Final = 1 << 20
 """Rows whose addresses are fewer bytes apart have one pointer."""
 
@@ -91,6 +95,11 @@ class Place(NamedTuple):
 
 def _pointers(places: Sequence[Place]) -> Collection[I32]:
     return {id(p.pointer): p.pointer for p in places}.values()
+
+
+def _unroll(places: Sequence[Place]) -> int:
+    """The steps of k in a turn."""
+    return ALONE if len(places) == 1 else APART if len(_pointers(places)) > 1 else 1
 
 
 class Section(NamedTuple):
@@ -309,7 +318,7 @@ class Product:
         """Locals with the address of the first k of each row."""
         return [self.w.i32(self.w.value(tree) + offset) for tree, offset in feed.addresses(rows)]
 
-    def _places(self, feed: Feed, rows: int) -> list[Place]:
+    def _starts(self, feed: Feed, rows: int) -> list[Place]:
         """The first k of each row; rows at constant distances share a local."""
         first: dict[Tree, tuple[I32, int]] = {}
         places = []
@@ -326,7 +335,7 @@ class Product:
         for local in (x for line in self.accumulators[:rows] for x in line[: panels * width // 16]):
             w.set(local, 0.0)
         with w.scope():
-            places = self._places(feed, rows)
+            places = self._starts(feed, rows)
             if isinstance(depth, int):
                 runs = feed.runs or Runs(1, depth, 0)
                 several = runs.count > 1
@@ -338,7 +347,7 @@ class Product:
                     w.add(self.b, (panels - 1) * depth * width)
             else:
                 k, start = self.low.size(depth), w.i32(self.b)
-                for count in (ALONE, 1) if rows == 1 else (1,):
+                for count in dict.fromkeys((_unroll(places), 1)):
                     end = w.i32(start + (k & -count) * width)
                     with w.when(self.b.below(end)), self._until(end):
                         self._steps(places, feed.step, count)
@@ -347,7 +356,7 @@ class Product:
         """The products of `length` neighbours in k."""
         if not length:
             return
-        unroll = min(ALONE, length) if len(places) == 1 else 1
+        unroll = min(_unroll(places), length)
         rest = length % unroll
         with self._until(self.w.i32(self.b + (length - rest) * 4 * self.tile.columns)):
             self._steps(places, step, unroll, panels)

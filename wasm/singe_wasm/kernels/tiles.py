@@ -1,9 +1,9 @@
 """Writes the function of a convolution that winograd.py scheduled: transforms, products, transforms, epilogue.
 
-For each image and band of tiles all inputs are transformed; then for each panel of columns its weights are, and each block
-of tiles, as many as a register tile has rows, gets its products and its outputs. A transform goes along one axis, into a
-square of vectors in scratch, and then along the other, by the functions of transforms.py. The parts of a run share images,
-tiles or columns.
+For each band of tiles, which may be of several images, all inputs are transformed; then for each panel of columns its
+weights are, and each block of tiles, as many as a register tile has rows, gets its products and its outputs. A transform
+goes along one axis, into a square of vectors in scratch, and then along the other, by the functions of transforms.py. The
+parts of a run share tiles or columns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..writer import Tree
 from .feeds import Feed
 from .lower import Lowering
 from .product import RELAXED, SIMD, Product, Section, row_turns, sections
-from .share import begin, choose_loop, divide, first_alone, loop
+from .share import begin, choose_loop, divide, first_alone
 from .winograd import COLUMNS, POSITIONS, WinogradSchedule
 
 
@@ -52,7 +52,7 @@ class _Tiles:
         self.low: Final = Lowering(kernel.ports, sizes, True, self.channel)
         self.tile: Final = RELAXED if relaxed else SIMD
         self.image_at, self.y_at, self.x_at, self.channel_at = (self.w.i32() for _ in range(4))
-        levels = ((self.image, self.image_at, 1), (self.x, self.x_at, 2), (self.channel, self.channel_at, 3))
+        levels = ((self.image, self.image_at, 2), (self.x, self.x_at, 2), (self.channel, self.channel_at, 3))
         for variable, local, level in (*levels, (self.y, self.y_at, 4)):
             self.low.variable(variable, local, level)
         value = scalar.const(0.0, float32)
@@ -64,23 +64,22 @@ class _Tiles:
         simple, size = self.w.simple, self.low.size
         self.height, self.width = (simple(size(d)) for d in s.facts["x_shape"][1:-1])
         self.down, self.across = (simple(size(d)) for d in s.stored)
-        self.along, self.tiles = simple(size(s.along)), simple(size(s.tiles))
+        self.along, self.lines, self.tiles = (simple(size(d)) for d in (s.along, s.lines, s.tiles))
         self.line = 4 * s.channels  # bytes of an input position
 
     def function(self) -> Function:
         w, s, low = self.w, self.s, self.low
-        images, turns = s.routine.kernel.grid[0], row_turns(s.tiles, self.tile.rows)
+        turns = row_turns(s.tiles, self.tile.rows)
         whole = turns if isinstance(turns, int) else None
-        shared = choose_loop([images, turns, ceildiv(s.outputs, COLUMNS)])
+        shared = choose_loop([turns, ceildiv(s.outputs, COLUMNS)])
         # A tile is inside the input if neither its first line and element nor its last ones are outside (unsigned compare).
         self.clear = [w.simple(maximum(w.simple(length - (SIZE - 1)), 0)) for length in (self.height, self.width)]
         with ExitStack() as stack:
             stack.enter_context(first_alone(w, low, shared is None))
-            stack.enter_context(loop(w, low, self.image_at, images, shared == 0))
             first, limit = (I32.of(0), self.tiles)
-            if shared == 1:
+            if shared == 0:
                 first, limit = divide(w, low, self.tiles, self.tile.rows, whole)
-            columns = divide(w, low, s.outputs, COLUMNS) if shared == 2 else (I32.of(0), I32.of(s.outputs))
+            columns = divide(w, low, s.outputs, COLUMNS) if shared == 1 else (I32.of(0), I32.of(s.outputs))
             at, stop, column = w.i32(), w.i32(), w.i32()
             with w.loop(at, limit, 0, start=first):
                 w.set(stop, at + s.band)
@@ -116,13 +115,12 @@ class _Tiles:
         zero = scalar.const(0, int32)
         index = affine.flatten((self.image, zero, zero, zero), s.facts["x_shape"])
         image, offset = self.low.address(s.facts["x"], index)
-        w.hoist([image], 1)
         with w.scope():
             tile, to = w.i32(), w.i32(self._scratch(self.inputs))
             with w.loop(tile, stop, start=first):
                 top, left = (
                     w.i32(at * WIDE - self.low.size(pad))
-                    for at, pad in zip((tile // self.along, tile % self.along), s.facts["pads"], strict=True)
+                    for at, pad in zip((self._line(tile), tile % self.along), s.facts["pads"], strict=True)
                 )
                 source = w.i32(w.value(image) + offset + (top * self.width + left) * line)
                 apart = w.i32(self.width * line)
@@ -135,6 +133,12 @@ class _Tiles:
                     self._square("input", source, line, apart, SIZE, put, s.stride)
                     w.add(put, 16)
                 w.add(to, line)
+
+    def _line(self, tile: I32) -> I32:
+        """The line of tiles that a tile is in; its image is noted."""
+        line = self.w.i32(tile // self.along)
+        self.w.set(self.image_at, line // self.lines)
+        return line % self.lines
 
     def _copy_patch(self, top: I32, left: I32, source: I32) -> None:
         """The tile with zeros around the input; `source` is where its first element would be."""
@@ -226,11 +230,12 @@ class _Tiles:
             w.set(end, minimum(end, s.outputs))
             with w.loop(number, stop, start=tile, sure=True):
                 w.set(self.x_at, number % self.along * wide)
+                line = w.i32(self._line(number) * high)
                 with w.loop(self.channel_at, end, 4, start=column, sure=True):
                     at = w.i32(source + (self.channel_at - column) * 4)
                     self._square("output", at, position, SIZE * position, SIZE, self._scratch(self.half), 16)
                     half = w.i32(self._scratch(self.half))
-                    w.set(self.y_at, number // self.along * high)
+                    w.set(self.y_at, line)
                     bottom = w.i32(self.y_at + high)
                     if self.down.known is None or self.down.known % high:
                         w.set(bottom, minimum(bottom, self.down))

@@ -65,9 +65,18 @@ class WinogradSchedule:
         return ceildiv(self.space[1], WIDE)
 
     @property
+    def lines(self) -> Dim:
+        """The number of rows of tiles in an image."""
+        return ceildiv(self.space[0], WIDE)
+
+    @property
+    def images(self) -> Dim:
+        return self.routine.kernel.grid[0]
+
+    @property
     def tiles(self) -> Dim:
-        """The number of tiles in an image."""
-        return ceildiv(self.space[0], WIDE) * self.along
+        """The number of tiles in all images."""
+        return self.images * self.lines * self.along
 
     @property
     def band(self) -> int:
@@ -77,13 +86,14 @@ class WinogradSchedule:
     @property
     def gain(self) -> float:
         """The multiply-adds of a direct convolution, divided by the estimated work of this method in the same unit."""
-        channels, outputs, tiles = self.channels, self.outputs, guess(self.tiles)
+        channels, outputs, images = self.channels, self.outputs, guess(self.images, 1)
+        tiles = images * guess(self.lines * self.along)
         bands = -(-tiles // self.band)
         products = 1.1 * POSITIONS * tiles * channels * outputs
         # Measured costs, in multiply-adds, per transformed element or per channel of a tile.
         transforms = 120 * bands * channels * outputs + 200 * tiles * channels + 180 * tiles * outputs
         positions = map(guess, self.facts.get("positions", self.space))
-        return 9 * math.prod(positions) * channels * outputs / (products + transforms)
+        return 9 * images * math.prod(positions) * channels * outputs / (products + transforms)
 
     # --- scratch, in bytes; strides are odd multiples of a cache line: otherwise positions would compete for few sets
 

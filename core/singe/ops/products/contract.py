@@ -19,11 +19,12 @@ from ...dtypes import COMPLEX, FLOATS, NUMBERS, float32, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import COMPUTE, Expr, const, select, size
-from ...shapes import Dim, Shape, at_least, broadcast, dim_max, product, same, show
+from ...shapes import Shape, broadcast, dim_max, product, same, show
 from .._reference import products as reference
 from .._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..folds.window import wide_floats, window_size
 from ..movement.move import project
+from .transposed import conv_or_dot, resized, transposed_last
 
 # --- dot -------------------------------------------------------------------------------------------------------------
 
@@ -258,87 +259,6 @@ def _depthwise(patches: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
     return out
 
 
-def _flip(b: Any, x: Any, axes: Sequence[int]) -> Any:
-    starts = tuple(d - 1 if i in axes else 0 for i, d in enumerate(x.shape))
-    return b.slice(x, starts=starts, steps=tuple(-1 if i in axes else 1 for i in range(len(x.shape))), sizes=x.shape)
-
-
-def _resized(b: Any, x: Any, axis: int, before: Dim, length: Dim) -> Any:
-    """`length` elements of an axis, beginning at `before`; elements outside the axis are zero."""
-    rank, d = len(x.shape), x.shape[axis]
-
-    def along(value: Dim, other: Shape) -> Shape:
-        return (*other[:axis], value, *other[axis + 1 :])
-
-    zeros = (0,) * rank
-    lo = -before if isinstance(before, int) and before < 0 else 0
-    start = before + lo
-    end = start + (length - lo)
-    hi = end - d if not at_least(d - end, 0) else 0
-    count = length - lo - hi
-    if start != 0 or count != d:
-        x = b.slice(x, starts=along(start, zeros), steps=(1,) * rank, sizes=along(count, x.shape))
-    if lo or hi:
-        x = b.pad(x, b.const(0, x.dtype), before=along(lo, zeros), after=along(hi, zeros), mode="constant")
-    return x
-
-
-def transposed_last(
-    b: Any,
-    x: Any,
-    w: Any,
-    strides: Sequence[int],
-    dilations: Sequence[int],
-    before: Sequence[int],
-    sizes: Shape,
-    group: int,
-) -> Any:
-    """The transpose of conv_last: x (n, …space, channels), w (…window, channels, outputs per group) → (n, …sizes, outputs).
-
-    Input i contributes to output Y = i·s + k. With Y = q·s + r and k = t·s + r this means i = q − t, which is an
-    ordinary convolution for each remainder r. All of them are computed as one convolution with s times the output
-    channels; a transpose and a reshape put its results in order.
-    """
-    spaces = len(strides)
-    axes = range(spaces)
-    *window, channels, outputs = w.shape
-    for i in axes:
-        if dilations[i] > 1:  # fill the gaps of the dilated window with zeros
-            w = b.reshape(w, shape=(*w.shape[: i + 1], 1, *w.shape[i + 1 :]))
-            w = _resized(b, w, i + 1, 0, dilations[i])
-            w = b.reshape(w, shape=(*w.shape[:i], w.shape[i] * w.shape[i + 1], *w.shape[i + 2 :]))
-            window[i] = dilations[i] * (window[i] - 1) + 1
-            w = _resized(b, w, i, 0, window[i])
-    turns = [-(-k // s) for k, s in zip(window, strides, strict=True)]
-    for i in axes:
-        w = _resized(b, w, i, 0, turns[i] * strides[i])
-    per_group = channels // group
-    split = [d for t, s in zip(turns, strides, strict=True) for d in (t, s)]
-    w = b.reshape(w, shape=(*split, group, per_group, outputs))
-    w = _flip(b, w, [2 * i for i in axes])
-    w = b.transpose(
-        w, perm=(*(2 * i for i in axes), 2 * spaces + 1, 2 * spaces, *(2 * i + 1 for i in axes), 2 * spaces + 2)
-    )
-    phases = math.prod(strides)
-    w = b.reshape(w, shape=(*turns, per_group, group * phases * outputs))
-    reach = tuple(t - 1 for t in turns)
-    low, high = reach, reach
-    if phases == 1:  # one place for each output: padding leaves out those that are not wanted
-        ends = [n + lo - d for n, lo, d in zip(sizes, before, x.shape[1:-1], strict=True)]
-        fits = all(r >= lo for r, lo in zip(reach, before, strict=True)) and all(at_least(n, 1) for n in sizes)
-        if fits and all(at_least(end, 0) for end in ends):
-            low, high = tuple(r - lo for r, lo in zip(reach, before, strict=True)), tuple(ends)
-            before = (0,) * spaces
-    y = conv_or_dot(b, x, w, strides=(1,) * spaces, dilations=(1,) * spaces, before=low, after=high, group=group)
-    places = y.shape[1:-1]
-    y = b.reshape(y, shape=(y.shape[0], *places, group, *strides, outputs))
-    y = b.transpose(y, perm=(0, *(p for i in axes for p in (1 + i, 2 + spaces + i)), 1 + spaces, 2 + 2 * spaces))
-    y = b.reshape(y, shape=(y.shape[0], *(q * s for q, s in zip(places, strides, strict=True)), group * outputs))
-    for i in axes:
-        y = _resized(b, y, i + 1, before[i], sizes[i])
-    return y
-
-
 def _conv_vjp(
     b: Any,
     g: Any,
@@ -392,7 +312,7 @@ def _by_weights(
     ]
     for axis, (end, hi) in enumerate(zip(ends, after, strict=True)):
         if end != hi and isinstance(end, int) and end < 0:
-            turned = _resized(b, turned, axis + 1, 0, space[axis] + end)
+            turned = resized(b, turned, axis + 1, 0, space[axis] + end)
     reach = [hi if end == hi else dim_max(end, 0) for end, hi in zip(ends, after, strict=True)]
     y = b.conv_last(
         turned, b.transpose(g, perm=(*range(1, spaces + 1), 0, spaces + 1)),
@@ -402,15 +322,6 @@ def _by_weights(
 
 
 # --- convolution, as ONNX and PyTorch spell it -----------------------------------------------------------------------
-
-
-def conv_or_dot(b: Any, x: Any, w: Any, **facts: Any) -> Any:
-    """conv_last, or a plain product if it computes the same (a 1 × 1 window, stride 1, no padding, one group)."""
-    window = w.shape[:-2]
-    plain = all(d == 1 for d in (*window, *facts["strides"], facts["group"])) and not any(
-        (*facts["before"], *facts["after"])
-    )
-    return b.dot(x, b.reshape(w, shape=w.shape[-2:])) if plain else b.conv_last(x, w, **facts)
 
 
 def _last(b: Any, x: Any) -> Any:
