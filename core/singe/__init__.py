@@ -202,7 +202,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LAZY = ("array_api", "data", "metrics", "optim", "random", "train")
+_LAZY = ("array_api", "cluster", "data", "metrics", "optim", "random", "train")
 """Submodules that are imported when they are first used."""
 _RANDOM = ("manual_seed", "rand", "rand_like", "randint", "randn", "randn_like", "randperm")
 """Functions of `random` that PyTorch has at the top, too."""

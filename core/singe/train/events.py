@@ -1,8 +1,9 @@
 """What a Learner tells while it trains: a stream of small frozen values, which a listener takes one at a time.
 
 One fit is: RunBegan; for each epoch EpochBegan, the BatchEnded of "train", then those of "valid", EpochEnded, and
-CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. A Note may come at any time. Epochs,
-batches and steps count from 1; steps are counted through all epochs.
+CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. A Note may come at any time. RunBegan comes
+again when all workers of a cluster were lost and training goes on from a checkpoint. Epochs, batches and steps count from 1;
+steps are counted through all epochs.
 
 A listener is called in the thread that trains, so it must return at once: what takes time is done in a thread of its own.
 """

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import DeviceLost, InputError
 from ..metrics import Metric
 from ..nn import Module
 from ..runtime.device import Device
@@ -194,7 +194,7 @@ class Learner:
                 self._tell(Note(text))
             try:
                 with self._interruptible():
-                    reason, message = self._epochs(train, valid, epochs)
+                    reason, message = self._surviving(train, valid, epochs)
             except KeyboardInterrupt:
                 reason = "interrupted"
             except BaseException as e:
@@ -213,6 +213,23 @@ class Learner:
         return self._measured(data, None, model)
 
     # --- the loops ---------------------------------------------------------------------------------------------------
+
+    def _surviving(self, train: Iterable[Any], valid: Iterable[Any] | None, epochs: int) -> tuple[Reason, str]:
+        """The epochs. When all workers are lost, training goes on from the last checkpoint."""
+        lost = -1
+        while True:
+            try:
+                return self._epochs(train, valid, epochs)
+            except DeviceLost as e:
+                step = self._progress.step
+                if self._workers is None or self._files is None or not self._files.steps() or step <= lost:
+                    raise
+                lost = step
+                self._tell(Note(f"{e}; training goes on from the last checkpoint"))
+            self._progress, self._tallies = Progress(), Tallies(self.metrics)
+            for text in self._begin(train, resume=True):
+                self._tell(Note(text))
+            self._tell(self._began(train, valid, epochs))
 
     def _epochs(self, train: Iterable[Any], valid: Iterable[Any] | None, epochs: int) -> tuple[Reason, str]:
         now = self._progress

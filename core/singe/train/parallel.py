@@ -47,7 +47,7 @@ class Workers(Protocol):
     """Where else steps can run: singe.cluster.RayWorkers."""
 
     def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str, **settings: Any) -> Step:
-        """What trains there. settings: those of a TrainStep."""
+        """What trains there. settings: those of a TrainStep. When it raises a DeviceLost, it goes on after `resume`."""
         ...
 
 

@@ -95,13 +95,17 @@ class TensorBoardLog:
             case RunBegan():
                 self._begin(event)
             case Stopped():
-                if self._file is not None:
-                    self._file.close()
-                    self._file = None
+                self._close()
             case _:
                 pass
 
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def _begin(self, event: RunBegan) -> None:
+        self._close()
         self.folder.mkdir(parents=True, exist_ok=True)
         number = time.time_ns()
         name = f"events.out.tfevents.{number // 10**9}.{socket.gethostname()}.{os.getpid()}.{number % 10**9}"

@@ -1,0 +1,27 @@
+"""Ray, imported when it is used. Only this module needs it (the extra `cluster`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import DeviceError
+
+
+def engine() -> Any:
+    """The package ray. Ray connects to the cluster that the program or the environment (RAY_ADDRESS) names, or starts one on
+    this machine, when it is first used."""
+    try:
+        import ray  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+        import ray.util  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+    except ImportError as e:
+        raise DeviceError(
+            f"training and inference on several machines need the package ray: pip install 'singe[cluster]' ({e})"
+        ) from e
+    return ray
+
+
+def is_lost(e: Any) -> bool:
+    """Whether an error of Ray is the end of a process or of a machine, and not an error of the code that ran there."""
+    errors = engine().exceptions
+    cause = e.cause if isinstance(e, errors.RayTaskError) else e
+    return isinstance(cause, errors.RayError) and not isinstance(cause, errors.RayTaskError)

@@ -1,0 +1,251 @@
+"""RayWorkers: processes of a Ray cluster that train together, on this machine or on many.
+
+    learner = sg.train.Learner(model, optimizer, loss, device="wasm", workers=sg.cluster.RayWorkers(4), run="runs/first")
+
+Each worker has a replica of the states and computes the gradients of a part of each batch. The workers average their gradients
+among themselves: each adds up one piece of all gradients, and then each fetches all pieces. So a worker receives and sends at
+most twice the size of the gradients in a step, however many workers there are (docs/cluster.md has measurements).
+
+When a worker is lost, the others do its step again without it, and Ray starts another, which joins when it is ready. No step is
+lost, and the batches stay the same. When all are lost at once, a DeviceLost is raised; a Learner with a folder then goes on from
+its last checkpoint, on new workers.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import DeviceError, DeviceLost, InputError
+from ..nn import Module
+from ..runtime.decorators import Fusion
+from ..train.parallel import average_buffers, joined, mean, split, weights
+from ..train.step import Loss, Share, TrainStep, told
+from .engine import engine, is_lost
+
+ATTEMPTS: Final = 3
+"""How often a step is done again before the loss of workers is taken for a fault of the step: too little memory, for example."""
+
+
+@dataclass(frozen=True)
+class RayWorkers:
+    """See the module's docstring.
+
+    options: how Ray places each worker, as `options` of its actors: {"num_cpus": 4, "num_gpus": 1}; by default one CPU. patience: for how many
+    seconds training waits for all workers to start; then those that are ready begin, and the others join later.
+    """
+
+    count: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    patience: float = 120.0
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise InputError(f"RayWorkers: got count={self.count!r}, expected at least 1")
+
+    def placed(self) -> dict[str, Any]:
+        """The options of each worker's actor."""
+        return {"num_cpus": 1, **self.options}
+
+    def __str__(self) -> str:
+        return f"{self.count} worker{'s' * (self.count > 1)} of Ray"
+
+    def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str = "auto", **settings: Any) -> RayStep:
+        """A TrainStep over the workers, for a loop of one's own; arguments and results are those of TrainStep."""
+        return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, device=device, **settings))
+
+
+class RayStep:
+    """What `RayWorkers.step` gives. The workers end with it."""
+
+    def __init__(self, workers: RayWorkers, make: Callable[..., TrainStep]) -> None:
+        self._ray = engine()
+        self._wanted: Final = workers
+        self._errors: Any = self._ray.exceptions.RayError
+        self._actor = self._ray.remote(Worker).options(**workers.placed())
+        self._make = self._ray.put(make)
+        self._started = 0
+        self._done = 0
+        """How many steps all workers have done."""
+        self._workers: list[Any] = []
+        self._coming: list[tuple[Any, Any]] = []
+        """Workers that start, and what is there when they are ready."""
+        self._start(workers.count)
+        self._begin()
+
+    def __call__(self, *batch: Any) -> Any:
+        """Train on a batch, of which each worker gets a part."""
+        step = self._done + 1
+        shares: list[Share] = []
+        attempts = 0
+        while self._done < step:
+            self._welcome()
+            try:
+                shares = self._shared(batch, shares)
+            except self._errors as e:
+                attempts += 1
+                if not is_lost(e) or attempts > ATTEMPTS:
+                    raise
+                self._survive(e)
+        return told(joined(shares))
+
+    @property
+    def model(self) -> Module:
+        """The model with its present weights."""
+        return self._ask(lambda worker: worker.model.remote())
+
+    def lent(self, on: Fusion) -> Module:
+        """The model on a device of this process."""
+        return self.model.to(on)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """As that of a TrainStep, which can go on from it."""
+        return {name: np.array(x) for name, x in self._ask(lambda worker: worker.state.remote()).items()}
+
+    def resume(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from a `state`; on new workers, if all were lost."""
+        if not self._workers:
+            self._start(self._wanted.count - len(self._coming))
+            self._begin()
+        held = self._ray.put(dict(state))
+        self._ray.get([worker.resume.remote(held, self._done) for worker in self._workers])
+
+    @property
+    def workers(self) -> int:
+        """How many workers train at present."""
+        return len(self._workers)
+
+    # --- a step ---
+
+    def _shared(self, batch: Sequence[Any], shares: list[Share]) -> list[Share]:
+        """A step of the present workers; shares: is filled before a weight changes."""
+        count = len(self._workers)
+        parts = split(batch, count)
+        given = [
+            worker.share.options(num_returns=count + 1).remote(count, *part)
+            for worker, part in zip(self._workers, parts, strict=False)
+        ]
+        shares[:] = self._ray.get([first for first, *_ in given])
+        by = weights(shares)
+        means = [
+            worker.mean.remote(by, *pieces)
+            for worker, pieces in zip(self._workers, zip(*(pieces for _, *pieces in given), strict=True), strict=True)
+        ]
+        buffers = average_buffers(shares)
+        step = self._done + 1
+        self._ray.get([worker.update.remote(step, buffers, *means) for worker in self._workers])
+        self._done = step
+        return shares
+
+    # --- workers that come and go ---
+
+    def _start(self, count: int) -> None:
+        for _ in range(count):
+            worker = self._actor.remote(self._make, self._started)
+            self._started += 1
+            self._coming.append((worker, worker.done.remote()))
+
+    def _begin(self) -> None:
+        """Wait for the first workers."""
+        ready = [there for _, there in self._coming]
+        self._ray.wait(ready, num_returns=len(ready), timeout=self._wanted.patience)
+        self._welcome()
+        if not self._workers:
+            raise DeviceError(
+                f"none of {self._wanted} could start within {self._wanted.patience:g} s: the cluster has "
+                f"{self._ray.cluster_resources()}, and each worker asks for {self._wanted.placed()}; "
+                "other workers, of a Learner that is still there, may hold it"
+            )
+
+    def _welcome(self) -> None:
+        """Let those take part that are ready now."""
+        if not self._coming:
+            return
+        ready, _ = self._ray.wait([there for _, there in self._coming], num_returns=len(self._coming), timeout=0)
+        for worker, there in [c for c in self._coming if c[1] in ready]:
+            self._coming.remove((worker, there))
+            try:
+                self._ray.get(there)
+                if self._workers:
+                    self._ray.get(worker.resume.remote(self._workers[0].state.remote(), self._done))
+            except self._errors as e:
+                if not is_lost(e):
+                    raise
+                continue  # it, or the one that had the state; the next step finds out
+            self._workers.append(worker)
+
+    def _survive(self, e: BaseException) -> None:
+        """Bring the workers that are left to the same step, and start others for those that are not."""
+        alive: list[tuple[int, Any]] = []
+        for worker, there in [(w, w.done.remote()) for w in self._workers]:
+            try:
+                alive.append((self._ray.get(there), worker))
+            except self._errors:
+                self._ray.kill(worker)
+        if not alive:
+            self._workers = []
+            raise DeviceLost(
+                f"all of {self._wanted} were lost in step {self._done + 1}: {str(e).splitlines()[0]}"
+            ) from e
+        self._done, first = max(alive, key=lambda each: each[0])
+        self._workers = [first]
+        for done, worker in alive:
+            if worker is not first:
+                if done < self._done:
+                    try:
+                        self._ray.get(worker.resume.remote(first.state.remote(), self._done))
+                    except self._errors:
+                        continue
+                self._workers.append(worker)
+        self._start(self._wanted.count - len(self._workers) - len(self._coming))
+
+    def _ask(self, question: Callable[[Any], Any]) -> Any:
+        """The answer of the first worker that has one."""
+        for worker in self._workers:
+            try:
+                return self._ray.get(question(worker))
+            except self._errors as e:
+                if not is_lost(e):
+                    raise
+        raise DeviceLost(f"all of {self._wanted} were lost after step {self._done}")
+
+
+class Worker:
+    """The actor: one replica in a process of its own."""
+
+    def __init__(self, make: Callable[..., TrainStep], number: int) -> None:
+        self._step = make(replica=number)
+        self._done = 0
+
+    def done(self) -> int:
+        """How many steps it has done."""
+        return self._done
+
+    def share(self, pieces: int, *batch: Any) -> tuple[Any, ...]:
+        """Its Share without the gradients, and these in as many pieces."""
+        found = self._step.share(*batch)
+        return Share(found.items, found.told, found.gradients[:0], found.buffers), *np.array_split(
+            found.gradients, pieces
+        )
+
+    def mean(self, by: Sequence[float], *pieces: np.ndarray) -> np.ndarray:
+        """The mean of the same piece of all shares."""
+        return mean(pieces, by)
+
+    def update(self, done: int, buffers: Mapping[str, np.ndarray], *means: np.ndarray) -> None:
+        self._step.update(np.concatenate(means), buffers)
+        self._done = done
+
+    def model(self) -> Module:
+        return self._step.model
+
+    def state(self) -> dict[str, np.ndarray]:
+        return self._step.state()
+
+    def resume(self, state: Mapping[str, np.ndarray], done: int) -> None:
+        self._step.resume(state)
+        self._done = done

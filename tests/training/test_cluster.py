@@ -1,0 +1,247 @@
+"""Training and inference by workers of Ray: a local cluster of two, on the loopback interface."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+from singe import data, metrics, nn, optim
+from singe.cluster import RayStep, RayWorkers
+from singe.train import BatchEnded, Checkpoints, Event, Learner, Note, RunBegan, TrainStep
+
+slow = pytest.mark.slow
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(50, 1, 6, 6)).astype(np.float32)
+Y = (X.mean((1, 2, 3)) > 0).astype(np.int64)
+EPOCHS = 2
+STEPS = 8
+ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+"""No keys in the user's folder, the loopback interface only, and nothing told to anybody."""
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """A local cluster of two workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        ray = pytest.importorskip("ray", reason="no package ray: pip install 'singe[cluster]'")
+        ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
+        yield ray
+        ray.shutdown()
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(1, 4, 3, rng=0), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2, rng=1))
+
+
+def loader(train: bool = True) -> data.Loader:
+    return data.Loader((X, Y), 13, shuffle=train, seed=3)
+
+
+class Told(list[Event]):
+    """A hook that keeps the events."""
+
+    __call__ = list.append
+
+    def of(self, kind: type[Any]) -> list[Any]:
+        return [event for event in self if isinstance(event, kind)]
+
+    def losses(self) -> dict[int, float]:
+        return {e.step: e.values["loss"] for e in self.of(BatchEnded) if e.phase == "train"}
+
+
+def learner(*hooks: Any, **given: Any) -> Learner:
+    optimizer = optim.AdamW(optim.CosineAnnealingLR(0.05, STEPS))
+    given = {"device": "numpy", "dashboard": None, "clip": 0.5, "accumulate": 2} | given
+    return Learner(network(), optimizer, nn.CrossEntropyLoss(), [metrics.Accuracy()], hooks=hooks, **given)
+
+
+@pytest.fixture(autouse=True)
+def collected() -> Iterator[None]:
+    """Workers end when nothing refers to them."""
+    yield
+    gc.collect()
+
+
+@pytest.fixture(scope="module")
+def whole() -> dict[int, float]:
+    """The losses of a single process with the same batches."""
+    told = Told()
+    learner(told).fit(loader(), loader(False), EPOCHS)
+    return told.losses()
+
+
+def same(losses: dict[int, float], wanted: dict[int, float]) -> None:
+    assert losses == pytest.approx(wanted, rel=1e-4)
+
+
+def kill(ray: Any, step: RayStep, count: int) -> None:
+    """End some workers as a crash does."""
+    for worker in step._workers[:count]:
+        pid = ray.get(worker.__ray_call__.remote(lambda self: os.getpid()))
+        os.kill(pid, signal.SIGKILL)
+
+
+def once_at(step: int, do: Callable[[], object]) -> Callable[[Event], None]:
+    """A hook that does something after a step, the first time."""
+    left = [step]
+
+    def hook(event: Event) -> None:
+        if isinstance(event, BatchEnded) and event.phase == "train" and event.step in left:
+            left.clear()
+            do()
+
+    return hook
+
+
+def step_of(trained: Learner) -> RayStep:
+    assert isinstance(trained._step, RayStep)
+    return trained._step
+
+
+@slow
+def test_workers_train_as_one_process_with_the_whole_batch(ray: Any, whole: dict[int, float]) -> None:
+    told = Told()
+    trained = learner(told, workers=RayWorkers(2))
+    summary = trained.fit(loader(), loader(False), EPOCHS)
+    assert "2 workers of Ray, each on numpy" in told.of(RunBegan)[0].device
+    same(told.losses(), whole)
+    assert summary.last["valid.accuracy"] > 0.5
+
+
+@slow
+@pytest.mark.parametrize("when", ["between steps", "in a step"])
+def test_a_worker_that_is_killed_loses_no_step(ray: Any, whole: dict[int, float], when: str) -> None:
+    told = Told()
+    trained = learner(told, workers=RayWorkers(2))
+    step = step_of(trained)
+    if when == "between steps":
+        trained._hooks = (told, once_at(3, lambda: kill(ray, step, 1)))
+    else:  # when it has told its share, and before its weights are updated
+        from singe.cluster import workers  # noqa: PLC0415
+
+        average = workers.average_buffers
+
+        def killing(shares: Any) -> Any:
+            if step._done == 4 and len(step._workers) == 2:
+                kill(ray, step, 1)
+            return average(shares)
+
+        workers.average_buffers = killing
+    try:
+        assert trained.fit(loader(), loader(False), EPOCHS).reason == "finished"
+    finally:
+        if when == "in a step":
+            workers.average_buffers = average
+    assert [e.step for e in told.of(BatchEnded) if e.phase == "train"] == list(range(1, STEPS + 1))
+    same(told.losses(), whole)
+    trained.fit(loader(), epochs=60)
+    assert step.workers == 2, "another has come"
+
+
+@slow
+def test_training_goes_on_from_a_checkpoint_when_all_workers_are_lost(
+    ray: Any, whole: dict[int, float], tmp_path: Path
+) -> None:
+    told = Told()
+    trained = learner(told, workers=RayWorkers(2), run=tmp_path, checkpoints=Checkpoints(steps=2))
+    trained._hooks = (told, once_at(5, lambda: kill(ray, step_of(trained), 2)))
+    summary = trained.fit(loader(), loader(False), EPOCHS)
+    assert (summary.reason, trained.step) == ("finished", STEPS)
+    assert [e.step for e in told.of(BatchEnded) if e.phase == "train"] == [1, 2, 3, 4, 5, 5, 6, 7, 8]
+    assert ["all of 2 workers of Ray were lost" in note.text for note in told.of(Note)] == [True]
+    assert [(e.epoch, e.batch, e.step) for e in told.of(RunBegan)] == [(1, 0, 0), (2, 0, 4)]
+    same(told.losses(), whole)
+
+
+@slow
+def test_a_run_without_a_folder_ends_when_all_workers_are_lost(ray: Any) -> None:
+    without = learner(workers=RayWorkers(1))
+    without._hooks = (once_at(2, lambda: kill(ray, step_of(without), 1)),)
+    with pytest.raises(sg.DeviceError, match="all of 1 worker of Ray were lost in step 3"):
+        without.fit(loader())
+
+
+@slow
+def test_an_interrupted_run_goes_on_with_another_number_of_workers(
+    ray: Any, whole: dict[int, float], tmp_path: Path
+) -> None:
+    told = Told()
+    first = learner(told, workers=RayWorkers(2), run=tmp_path)
+    first._hooks = (told, once_at(3, lambda: signal.raise_signal(signal.SIGINT)))
+    assert first.fit(loader(), loader(False), EPOCHS).reason == "interrupted"
+    del first
+    gc.collect()
+    second = learner(told, workers=RayWorkers(1), run=tmp_path)
+    assert second.fit(loader(), loader(False), EPOCHS, resume=True).reason == "finished"
+    same(told.losses(), whole)
+
+
+@slow
+def test_a_step_over_workers_serves_a_loop_of_ones_own(ray: Any) -> None:
+    """More workers than items, a state that another step goes on from, and errors of the loss function."""
+
+    def loss(model: Any, x: Any, y: Any) -> Any:
+        return nn.CrossEntropyLoss()(model(x), y)
+
+    step = RayWorkers(2, {"num_cpus": 0.5}).step(network().train(), optim.SGD(0.1), loss, device="numpy")
+    one = TrainStep(network().train(), optim.SGD(0.1), loss, device="numpy")
+    assert step(X[:1], Y[:1]) == pytest.approx(one(X[:1], Y[:1]), rel=1e-5)
+    one.resume(step.state())
+    assert step(X, Y) == pytest.approx(one(X, Y), rel=1e-5)
+    with pytest.raises(sg.SingeError):
+        step(X[:, :, :2], Y)
+    assert step(X, Y) == pytest.approx(one(X, Y), rel=1e-5)
+
+
+@slow
+def test_map_gives_the_outputs_in_order(ray: Any, tmp_path: Path) -> None:
+    """Also when a worker is killed."""
+    model, mark = network(), tmp_path / "killed"
+
+    class Deadly(data.Dataset):
+        def __len__(self) -> int:
+            return len(X)
+
+        def __getitem__(self, index: int) -> Any:
+            if index == 30 and not mark.exists():
+                mark.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return X[index]
+
+    found = list(sg.cluster.map(model, Deadly(), batch_size=8, workers=RayWorkers(2), device="numpy"))
+    assert mark.exists()
+    assert [len(part) for part in found] == [8] * 6 + [2]
+    np.testing.assert_allclose(np.concatenate(found), model.eval()(sg.tensor(X)).numpy(), rtol=1e-5, atol=1e-6)
+    with pytest.raises(sg.InputError, match="the path of the model's file"):
+        sg.cluster.map(sg.Model.of(model, {"x": ("N", 1, 6, 6)}, "numpy"), X)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_predictor_takes_batches_in_all_forms() -> None:
+    """Of arrays, tuples, and dicts, as Ray Data gives them."""
+    predict = sg.cluster.Predictor(network(), device="numpy")
+    wanted = network().eval()(sg.tensor(X[:3])).numpy()
+    for found in (predict(X[:3]), predict((X[:3],)), predict({"input": X[:3]})["output"]):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_without_ray_an_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(sg.DeviceError, match=r"pip install 'singe\[cluster\]'"):
+        learner(workers=RayWorkers(2))
+    with pytest.raises(sg.DeviceError, match=r"pip install 'singe\[cluster\]'"):
+        next(sg.cluster.map(network(), X))
+    with pytest.raises(sg.InputError, match="at least 1"):
+        RayWorkers(0)
+    with pytest.raises(sg.InputError, match="several devices and workers"):
+        learner(device=["numpy", "numpy"], workers=RayWorkers(2))
