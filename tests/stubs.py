@@ -1,6 +1,6 @@
 """Writes core/singe/frontend/tensor.pyi, from which editors and type checkers know every method of Tensor.
 
-`python tests/stubs.py` writes the file; tests/unit/test_stubs.py checks that it is current. Methods that are written
+`python tests/stubs.py` writes the file; tests/unit/frontend/test_stubs.py checks that it is current. Methods that are written
 out keep their parameters; the others are rows, whose parameters are those of the functions that declare them.
 """
 

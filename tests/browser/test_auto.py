@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 from bundles import assert_close, packed, small_case, write_bundle
+from changed import changed_graph
 from pages import Page, open_page
-from test_cache import changed_graph
 
 HARDWARE: Final = """
 for (const [name, value] of [["vendor", "acme"], ["architecture", given.adapter ?? "fast-1"], ["description", ""]]) {

@@ -8,15 +8,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pytest
 from browsers import WEBGPU
 from bundles import assert_close, packed, small_case, write_bundle
+from changed import changed_graph
 from pages import Page, open_page
-
-from singe.dtypes import float32
-from singe.graph import Builder, Graph
-from singe.shapes import size
 
 RUN: Final = (
     "return (await answer(load, given.url, { device: given.device, ...given.options }, given.cases)).outputs[0];"
@@ -155,12 +151,6 @@ def test_a_server_that_answers_with_an_error_is_not_offline(page: Page, device: 
     loaded(page, device)
     (page.root / "small" / "model.json").unlink()
     assert page.failed("await load('/bundles/small', {});")["code"] == "network"
-
-
-def changed_graph() -> Graph:
-    b = Builder()
-    x = b.input("x", (size("N"), 3), float32)
-    return Graph((x,), (b.add(x, b.const(np.array([1, 2, 3], np.float32))),), ("y",))
 
 
 def test_what_no_bundle_names_is_removed(page: Page, device: str) -> None:

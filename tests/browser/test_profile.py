@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import MODELS, assert_close, model_case, packed, small_case, write_bundle
+from changed import edited
 from graphs import two_layers
 from pages import Page, node, open_page
-from test_runner_node import edited
 
 from singe.dtypes import float32
 from singe.errors import DeviceError

@@ -5,31 +5,21 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bundles import BOUND, BOUNDS, MODEL_NAMES, STATIC, assert_close, dtypes_case, model_case, packed, small_case
+from changed import Edit, edited
 from pages import node
 
 MOST_GZIP_BYTES = 20_000
 EAGER = ("singe.js", "singe-model.js", "singe-files.js", "singe-format.js", "singe-wasm.js", "singe-webgpu.js")
-Edit = Callable[[dict[str, Any]], None]
 
 
 def failed(folder: Path, body: str = "await load(given.url)", **given: Any) -> dict[str, str]:
     return node(f"return failure(async () => {{ {body} }});", url=folder.as_uri(), **given)
-
-
-def edited(source: Path, folder: Path, edit: Edit) -> Path:
-    """A copy of a bundle in which the manifest is changed."""
-    shutil.copytree(source, folder, dirs_exist_ok=True)
-    manifest = json.loads((folder / "model.json").read_text())
-    edit(manifest)
-    (folder / "model.json").write_text(json.dumps(manifest))
-    return folder
 
 
 ANSWER = "return answer(load, given.url, { device: given.device }, given.cases);"

@@ -1,0 +1,338 @@
+"""The file format singe/2: as documented, the same after a round trip, and refused when it is damaged."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from containers import flipped, joined, split, with_hostile_values
+
+from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
+from singe.dtypes import bool_, float32, int64
+from singe.errors import DeviceError, FormatError, InputError
+from singe.graph import Builder, Graph
+from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
+from singe.program.program import (
+    HOST,
+    Bind,
+    Buffer,
+    Check,
+    Code,
+    Copy,
+    Dispatch,
+    Host,
+    If,
+    Loop,
+    ProgramData,
+    Specialised,
+    State,
+    Variant,
+)
+from singe.runtime.registry import open_backend
+from singe.shapes import evaluate, size
+
+DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
+BACKENDS = {HOST: "numpy", "wasm": "wasm", "wgsl": "webgpu"}
+"""A target ↦ the backend that runs its Programs."""
+
+
+def small_program(target: str) -> ProgramData:
+    """relu(x · w + b), with a symbolic batch."""
+    b = Builder()
+    x = b.input("x", (size("N"), 3), float32)
+    w = b.const(np.arange(6, dtype=np.float32).reshape(3, 2) - 2)
+    y = b.relu(b.add(b.matmul(x, w), b.const(np.array([0.5, -0.5], np.float32))))
+    return compile_graph(Graph((x,), (y,), ("y",)), None if target == HOST else find_target(target))
+
+
+def documented_program() -> ProgramData:
+    """relu(x + c): the example of the document."""
+    b = Builder()
+    x = b.input("x", (size("N"), 4), float32)
+    y = b.relu(b.add(x, b.const(np.array([-1, 0, 1, 2], np.float32))))
+    return compile_graph(Graph((x,), (y,), ("y",)), find_target("wgsl"))
+
+
+def every_step() -> ProgramData:
+    """A Program with each kind of step and each kind of attribute, of an op that Singe lacks; it is never run."""
+    n = size("N")
+    buffers = (
+        Buffer("x", float32, (n, 4), 4, ("input", 0)),
+        Buffer("k", int64, (1,), 8, ("weights", 0)),
+        Buffer("t", float32, ((n + 1) // 2, 4), 4, ("slot", 0)),
+        Buffer("y", float32, (n, 4), 4, ("output", 0)),
+        Buffer("count", int64, (1,), 8, ("state", 0)),
+        Buffer("sum", float32, (2, 2), 4, ("state", 1)),
+        Buffer("flag", bool_, (), 4, ("slot", 0)),
+    )
+    host = Host(
+        "of_another_package",
+        {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True},
+        (0,),
+        (2,),
+    )
+    steps = (
+        Dispatch(0, (0, 2)),
+        Copy(0, 3),
+        host,
+        If(6, (Copy(0, 3),), ()),
+        Loop(n + 1, None, (Copy(0, 2),)),
+        Loop(None, 6, ()),
+        Bind("M", buffer=1),
+        Bind("K", dim=n * 2),
+        Check(size("K") - 2, "K must be at least 2"),
+    )
+    closed = tuple(replace(b, shape=tuple(evaluate(d, {"N": 8}) for d in b.shape)) for b in buffers)
+    kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
+    modules = {"w0": "fn main() {}", "b": b"\0asm"}
+    return ProgramData(
+        "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}},
+        (State("count", 4, 1), State("sum", 5, None)),
+        ((size("N") - 1, "N must be at least 1"),),
+        (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
+        {"N": 64},
+    )  # fmt: skip
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+def written_fields() -> set[str]:
+    """Every field that a file can have, with `.` between levels, except keys that are names (of modules,
+    attributes, facts)."""
+    found: set[str] = set()
+
+    def walk(data: Any, path: str) -> None:
+        if isinstance(data, list):
+            for item in data:
+                walk(item, path)
+        elif isinstance(data, dict):
+            path = re.sub(r"^specialised\.(buffers|steps|checks)", r"\1", path)
+            if path in ("modules", "facts", "bounds") or path.endswith((".attrs", ".sizes")):
+                data = {"*": next(iter(data.values()))} if path == "modules" else {}
+            for key, value in data.items():
+                name = f"steps.{key}" if path.startswith("steps") else f"{path}.{key}" if path else key
+                found.add(name)
+                walk(value, name)
+
+    walk(split(to_bytes(every_step()))[0], "")
+    return found
+
+
+def test_the_document_names_every_field_and_no_other() -> None:
+    """A field's row in a table of static/README.md starts with its name in backquotes: | `buffers.place` | … |"""
+    of_programs = DOCUMENT.read_text().split("## The bundle")[0]
+    documented = set(re.findall(r"^\| `([a-z0-9_.*]+)` \|", of_programs, re.M))
+    assert documented == written_fields()
+    assert set(header(every_step())) == {f for f in written_fields() if "." not in f} - {"blocks", "modules", "sha256"}
+
+
+def test_the_example_in_the_document_is_what_is_written() -> None:
+    text, code = re.findall(r"^```(?:json|wgsl)\n(.*?)^```", DOCUMENT.read_text(), re.M | re.S)
+    program = documented_program()
+    head, _ = split(to_bytes(program))
+    shown = json.loads(text)
+    assert shown == head
+    assert code == program.modules["w0"]
+
+
+# --- round trips ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("target", BACKENDS)
+def test_a_program_runs_the_same_after_a_round_trip(target: str, tmp_path: Path) -> None:
+    program = small_program(target)
+    write_program(program, tmp_path / "p.singe")
+    again = read_program(tmp_path / "p.singe")
+    assert to_bytes(again) == to_bytes(program)
+    try:
+        backend = open_backend(BACKENDS[target])
+    except DeviceError as e:
+        pytest.skip(f"{target}: {e}")
+    for batch in (1, 3):
+        x = np.random.default_rng(batch).standard_normal((batch, 3), np.float32)
+        one, two = (backend.download(backend.prepare(p).run([backend.upload(x)])[0]) for p in (program, again))
+        assert one.shape == (batch, 2)
+        np.testing.assert_array_equal(one, two)
+
+
+def test_every_kind_of_step_survives() -> None:
+    program = every_step()
+    again = from_bytes(to_bytes(program))
+    assert header(again) == header(program)
+    assert (again.steps, again.modules) == (program.steps, program.modules)
+
+
+def test_saving_copies_no_weights(tmp_path: Path) -> None:
+    program = replace(every_step(), weights=np.ones(1 << 23, np.uint8))
+    tracemalloc.start()
+    try:
+        write_program(program, tmp_path / "p.singe")
+        (_, peak) = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < program.weights.size / 8
+    assert (tmp_path / "p.singe").read_bytes() == to_bytes(program)
+
+
+def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_program(tmp_path / "none.singe")
+
+
+# --- damage -----------------------------------------------------------------------------------------------------------
+
+
+def test_another_version_is_named() -> None:
+    head, block = split(to_bytes(every_step()))
+    with pytest.raises(
+        FormatError, match="'singe/1', this version of Singe reads 'singe/2'; compile, export or save the model again"
+    ):
+        from_bytes(joined(head | {"format": "singe/1"}, block))
+
+
+def test_truncation_at_every_offset() -> None:
+    data = to_bytes(small_program(HOST))
+    for count in range(len(data)):
+        with pytest.raises(FormatError):
+            from_bytes(data[:count])
+
+
+def accepts_or_refuses(data: bytes) -> bool:
+    """Whether a file is read. The result must be a FormatError, or a Program with valid numbers;
+    anything else fails the test."""
+    start = time.perf_counter()
+    try:
+        p = from_bytes(data)
+    except FormatError:
+        return False
+    finally:
+        assert time.perf_counter() - start < 2
+    assert p.slots <= len(p.buffers)
+    for b in p.buffers:
+        if b.place[0] == "weights":
+            p.view(b).view(np.uint8)
+    return True
+
+
+def test_flipped_bytes() -> None:
+    data = to_bytes(every_step())
+    for damaged in flipped(data, 2000):
+        accepts_or_refuses(damaged)
+
+
+def test_flipped_bytes_in_the_block_are_noticed() -> None:
+    data = to_bytes(small_program("wgsl"))
+    start = len(data) - len(split(data)[1])
+    for damaged in flipped(data, 200, start):
+        with pytest.raises(FormatError, match="sha256"):
+            from_bytes(damaged)
+
+
+@pytest.mark.slow
+def test_every_value_replaced_by_hostile_ones() -> None:
+    """The hash is corrected, so that only the other checks can refuse the file."""
+    for data in with_hostile_values(to_bytes(every_step())):
+        accepts_or_refuses(data)
+
+
+REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
+    "a buffer in a slot that is not there": (lambda h: h["buffers"][2].update(place=["slot", 9]), "slot 9 of 1"),
+    "an input that is not there": (lambda h: h["buffers"][0].update(place=["input", 1]), "input 1 of 1"),
+    "an output that is not there": (lambda h: h["buffers"][3].update(place=["output", 7]), "output 7 of 1"),
+    "a place that is none": (lambda h: h["buffers"][0].update(place=["heap", 0]), "place 'heap'"),
+    "weights beyond the block": (lambda h: h["buffers"][1].update(place=["weights", 256]), "8 bytes at 256 of 256"),
+    "weights that are not aligned": (lambda h: h["buffers"][1].update(place=["weights", 8]), "8 bytes at 8"),
+    "weights of an open size": (lambda h: h["buffers"][1].update(shape=[[[1, "N"]]]), "bytes at 0"),
+    "a negative dimension": (lambda h: h["buffers"][0].update(shape=[-3, 4]), "negative"),
+    "elements of three bytes": (lambda h: h["buffers"][0].update(size=3), "3 bytes"),
+    "an input that lies elsewhere": (lambda h: h.update(inputs=[2]), "input 0 is buffer 2"),
+    "a module that is not there": (lambda h: h["kernels"][0]["variants"][0].update(entry="w9"), "'w9'"),
+    "more slots than buffers": (lambda h: h.update(slots=2**40), "slots"),
+    "a step of no kernel": (lambda h: h["steps"][0].update(kernel=3), "kernel 3 of 1"),
+    "a step with too few buffers": (
+        lambda h: h["steps"][0].update(buffers=[0]),
+        "1 buffers to kernel 0, which takes 2",
+    ),
+    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 7"),
+    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 7"),
+    "a step of no kind": (lambda h: h["steps"][0].update(do="jump"), "'jump'"),
+    "a kernel with no variant": (lambda h: h["kernels"][0].update(variants=[]), "no complete variant"),
+    "a block beyond the file": (lambda h: h["blocks"].update(weights=[0, 10**9]), "the file holds"),
+    "a field that is missing": (lambda h: h.pop("slots"), "slots"),
+    "a state that is not there": (lambda h: h["buffers"][4].update(place=["state", 2]), "state 2 of 2"),
+    "a state of an open size": (lambda h: h["buffers"][5].update(shape=[[[1, "N"]]]), "expected one of fixed shape"),
+    "a state that starts as what is no weight": (lambda h: h["states"][0].update(initial=0), "expected a weight"),
+    "a buffer larger than its input": (
+        lambda h: h["buffers"].append({**h["buffers"][0], "shape": [[[4, "N"], [1]]]}),
+        "buffer 7 takes 16*N + 4 bytes in input 0, which has 16*N",
+    ),
+    "a buffer larger than its state": (
+        lambda h: h["buffers"].append({**h["buffers"][5], "shape": [5]}),
+        "buffer 7 takes 20 bytes in state 1, which has 16",
+    ),
+    "a buffer of strings in an input of numbers": (
+        lambda h: h["buffers"].append({**h["buffers"][0], "dtype": "string", "size": 0}),
+        "buffer 7 of string lies in input 0, which is of float32",
+    ),
+    "a buffer in an output without memory": (
+        lambda h: (
+            h["buffers"][3].update(place=["input", 0]),
+            h["buffers"].append({**h["buffers"][3], "place": ["output", 0]}),
+        ),
+        "buffer 7 lies in output 0, which has no memory of its own",
+    ),
+    "more elements than a kernel counts": (lambda h: h["buffers"][2].update(shape=[2**31]), "2147483648 elements"),
+    "a copy to a smaller buffer": (
+        lambda h: h["steps"][1].update(source=5, target=4),
+        "copies buffer 5 of 16 bytes to buffer 4 of 8",
+    ),
+    "a condition of numbers": (lambda h: h["steps"][3].update(condition=0), "buffer 0 for a condition"),
+    "a size from floats": (lambda h: h["steps"][6].update(buffer=0), "'M' to buffer 0, expected one of int32 or int64"),
+    "a loop without an end": (lambda h: h["steps"][4].update(count=None), "it would never end"),
+    "a size that is found too late": (
+        lambda h: h["steps"].insert(0, h["steps"].pop()),
+        "a Check step needs the size K before it is found",
+    ),
+    "an output of a size that is never found": (
+        lambda h: h["buffers"][3].update(shape=[[[1, "M"]], 4]) or h.update(steps=[]),
+        "output 0 needs the size M before it is found",
+    ),
+    "steps that are no list": (lambda h: h.update(steps="x"), "expected a list, got 'x'"),
+    "a name that is none": (lambda h: h["steps"][2].update(op=None), "expected a string, got None"),
+    "two states of one name": (lambda h: h["states"][1].update(name="count"), "two states have one name"),
+    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "to a buffer and to a dimension"),
+    "a step of no buffer at some sizes": (
+        lambda h: h["specialised"][0]["steps"][1].update(source=44),
+        "specialised for {'N': 8}: a step names buffer 44 of 7",
+    ),
+    "an input of another shape at some sizes": (
+        lambda h: h["specialised"][0]["buffers"][0].update(shape=[9, 4]),
+        "specialised for {'N': 8}: buffer 0 is not 'x' at these sizes",
+    ),
+    "fewer buffers at some sizes": (lambda h: h["specialised"][0].update(buffers=[], slots=0), "buffer 0 of 0"),
+    "a bound below zero": (lambda h: h["bounds"].update(N=-1), "-1"),
+    "steps within steps within …": (lambda h: h.update(steps=[nested(40)]), "32 deep"),
+}
+
+
+def nested(depth: int) -> dict[str, Any]:
+    return {"do": "loop", "condition": 6, "count": None, "body": [nested(depth - 1)] if depth else []}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_references_out_of_range(name: str) -> None:
+    damage, message = REFUSED[name]
+    head, block = split(to_bytes(every_step()))
+    damage(head)
+    with pytest.raises(FormatError, match=re.escape(message)):
+        from_bytes(joined(head, block))

@@ -1,0 +1,98 @@
+"""Public names: exactly those that are listed exist; extensions and demos use nothing else."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import singe
+from singe import data, extension, nn
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.parametrize("module", [singe, nn, data])
+def test_all_is_what_is_importable(module: ModuleType) -> None:
+    public = {
+        name for name, value in vars(module).items() if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert len(set(module.__all__)) == len(module.__all__)
+    more = {singe: {"nn", "__version__"}, nn: {"init"}}.get(module, set())
+    assert public | more == set(module.__all__)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_private_modules_are_not_shown() -> None:
+    assert dir(singe) == sorted(singe.__all__)
+    assert not [name for name in dir(singe) if name.startswith("_") and name != "__version__"]
+
+
+def test_public_names_are_no_submodules() -> None:
+    """A name has one meaning: no function or class has the name of a module or a room."""
+    assert [name for name in singe.__all__ if isinstance(getattr(singe, name), ModuleType)] == ["nn"]
+    rooms = {path.stem for path in Path(singe.__file__).parent.iterdir() if not path.stem.startswith("_")}
+    assert rooms & set(singe.__all__) == {"nn"}
+
+
+def test_extensions_have_one_door() -> None:
+    """singe_webgpu and singe_wasm use of Singe what singe.extension lists, and nothing else; it lists nothing unused."""
+    used: set[str] = set()
+    for package in ("webgpu/singe_webgpu", "wasm/singe_wasm"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Import):
+                    assert not [a.name for a in node.names if a.name.partition(".")[0] == "singe"], path
+                elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "singe":
+                    assert node.module == "singe.extension", f"{path} imports {node.module}"
+                    used |= {a.name for a in node.names}
+    listed = {name for name in vars(extension) if not name.startswith("_")}
+    protocols = {"Backend", "Decorator", "Device", "Executable", "Target"}  # for type annotations of packages to come
+    assert used | protocols == listed
+
+
+PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js"}
+"""The scripts that the npm package exports and that a bundle has; other scripts of the runner are private."""
+
+
+def demo_files(*suffixes: str) -> list[Path]:
+    built = {".cache", "site", "node_modules"}
+    found = (p for p in (ROOT / "demos").rglob("*") if p.suffix in suffixes)
+    return [p for p in found if not built & set(p.relative_to(ROOT).parts)]
+
+
+def test_demos_use_public_names_only() -> None:
+    """Python of the demos imports `singe`, `singe.nn` and `singe.data`, and of them what `__all__` lists and the submodules
+    that are imported when they are used; so does Python in scripts."""
+    public = {*singe.__all__, *singe._LAZY}
+    names = {"singe": public, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
+    names["singe.train.examples.mnist"] = {"Digits", "MEAN", "STD"}  # the network that the training page has, too
+    used: set[str] = set()
+    for path in demo_files(".py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                assert not [a.name for a in node.names if a.name.startswith("singe.")], path
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "singe":
+                assert {a.name for a in node.names} <= names.get(node.module or "", set()), f"{path}: {node.module}"
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sg":
+                assert node.attr in public, f"{path}: sg.{node.attr}"
+                used.add(node.attr)
+    assert {"export", "load_weights", "save"} <= used
+
+
+def test_demos_import_public_scripts_only() -> None:
+    used: set[str] = set()
+    for path in demo_files(".js", ".cjs", ".html", ".ts"):
+        imported = re.findall(r"""(?:from|import|import\()\s*["'][^"']*?/(singe[\w-]*\.js)["']""", path.read_text())
+        assert set(imported) <= PUBLIC_SCRIPTS, path
+        used |= set(imported)
+    assert used >= {"singe.js", "singe-picture.js"}
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert singe.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

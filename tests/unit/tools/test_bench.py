@@ -1,0 +1,528 @@
+"""`singe bench`: times add up and belong to the right steps; traces; the command's output."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import two_layers
+from onnx import TensorProto, helper
+
+import singe
+from singe.dtypes import bool_, float16, float32, int64
+from singe.errors import DeviceError, InputError
+from singe.graph import Builder, Graph
+from singe.model.arguments import TensorSpec
+from singe.model.model import Model
+from singe.model.program import Program
+from singe.ops import find_row
+from singe.program.program import Dispatch, If, Loop, ProgramData, walk
+from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
+from singe.runtime.devices import EagerDevice
+from singe.runtime.devices import device as open_device
+from singe.shapes import known, product, size
+from singe.tools import bench, cli, profiling
+from singe.tools.bench import (
+    gemm,
+    kept_seconds,
+    peaks,
+    random_arrays,
+    random_inputs,
+    time_model,
+    timed_seconds,
+    timing_data,
+)
+from singe.tools.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
+
+NAMES = ("numpy", "wasm", "webgpu")
+PEAKS = Peaks(2e12, 1e11, "a product of 64³", 1 << 20)
+ROWS = 5
+
+
+@pytest.fixture(params=NAMES)
+def device(request: pytest.FixtureRequest) -> EagerDevice:
+    """Each device in turn; a missing device is a visible skip."""
+    try:
+        return open_device(request.param)
+    except DeviceError as e:
+        pytest.skip(f"no {request.param} here: {e}")
+
+
+@pytest.fixture
+def runnable(device: EagerDevice) -> Program:
+    return Model(two_layers(), device).program()
+
+
+@pytest.fixture
+def given() -> list[np.ndarray]:
+    return [np.random.default_rng(1).standard_normal((ROWS, 16)).astype(np.float32)]
+
+
+def working(program: ProgramData) -> list[int]:
+    """The numbers of the steps that have work for ROWS: a product's code for other sizes has no workgroups."""
+    groups = [product(code.variants[-1].groups) for code in program.kernels]
+    return [
+        k for k, s in enumerate(program.steps) if not isinstance(s, Dispatch) or known(groups[s.kernel], {"N": ROWS})
+    ]
+
+
+# --- timed runs -------------------------------------------------------------------------------------------------------
+
+
+def timed(runnable: Program, given: list[np.ndarray]) -> Timeline:
+    executable: Executable = runnable.executable
+    assert isinstance(executable, TimedExecutable)
+    return executable.profile([runnable.device.backend.upload(a) for a in given])
+
+
+def check_timeline(runnable: Program, given: list[np.ndarray], found: Timeline) -> None:
+    """Check that each step is timed once, in order, inside the run, and that the outputs are those of a plain run."""
+    steps = [s.step for s in found.spans if s.step is not None]
+    assert steps == working(runnable.data)
+    assert all(s.seconds >= 0 and s.overhead >= 0 and s.start >= 0 for s in found.spans)
+    assert 0 < sum(s.seconds + s.overhead for s in found.spans) <= found.seconds
+    starts = [s.start for s in found.spans]
+    assert starts == sorted(starts)
+    for array, wanted in zip(found.outputs, runnable.run(given), strict=True):
+        np.testing.assert_array_equal(runnable.device.backend.download(array), wanted)
+
+
+def test_a_timed_run_times_each_step_and_answers_alike(runnable: Program, given: list[np.ndarray]) -> None:
+    found = timed(runnable, given)
+    check_timeline(runnable, given, found)
+    assert found.clock
+
+
+def test_a_gpu_without_timestamps_is_timed_dispatch_by_dispatch(
+    given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = pytest.importorskip("singe_webgpu.native", reason="wgpu is not installed")
+    runnable = Model(two_layers(), on_webgpu()).program()
+    monkeypatch.setattr(runnable.device.backend.gpu, "has_timestamps", False)  # pyright: ignore
+    found = timed(runnable, given)
+    check_timeline(runnable, given, found)
+    assert "empty submit" in found.clock
+    assert all(s.overhead > 0 for s in found.spans)
+    assert native._PROBES > 1
+
+
+def on_webgpu() -> EagerDevice:
+    try:
+        return open_device("webgpu")
+    except DeviceError as e:
+        pytest.skip(f"no webgpu here: {e}")
+
+
+def test_timestamps_of_many_dispatches_lie_in_several_sets(
+    given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = pytest.importorskip("singe_webgpu.native", reason="wgpu is not installed")
+    runnable = Model(two_layers(), on_webgpu()).program()
+    if not runnable.device.backend.gpu.has_timestamps:  # pyright: ignore
+        pytest.skip("this adapter has no timestamp queries")
+    monkeypatch.setattr(native, "_QUERIES", 4)
+    assert len(working(runnable.data)) > 2
+    check_timeline(runnable, given, timed(runnable, given))
+
+
+def test_the_cost_of_a_call_into_wasmtime_is_told_apart(given: list[np.ndarray]) -> None:
+    native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
+    runnable = Model(two_layers(), "wasm").program()
+    found = timed(runnable, given)
+    engine = runnable.device.backend.engine  # pyright: ignore
+    assert isinstance(engine, native.WasmtimeEngine)
+    assert engine.calls is None, "a plain run after a timed one keeps no times"
+    assert engine.call_seconds(3) > 0
+    for span in found.spans:
+        step = runnable.data.steps[span.step] if span.step is not None else None
+        assert (span.overhead > 0) == isinstance(step, Dispatch)
+
+
+# --- profiles ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_adds_up_to_the_run(runnable: Program, given: list[np.ndarray]) -> None:
+    told: list[int] = []
+    found = profile(runnable, given, 4, told.append)
+    assert told == [0, 1, 2, 3, 4]
+    assert found.runs == 4
+    assert found.device == runnable.device.name
+    assert set(found.rest) == set(profiling.REST)
+    total = sum(k.seconds for k in found.kernels) + sum(found.rest.values())
+    assert total == pytest.approx(found.seconds, rel=1e-9)
+    assert [k.seconds for k in found.kernels] == sorted((k.seconds for k in found.kernels), reverse=True)
+    copies = len(runnable.data.outputs)
+    steps = len(working(runnable.data))
+    assert steps <= sum(k.calls for k in found.kernels) <= steps + copies
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_a_profile_counts_what_runs_in_branches_and_loops(device: EagerDevice, taken: bool) -> None:
+    """A loop of three turns that doubles, then exp or a sine of what is not zero."""
+    b = Builder()
+    flag, x = b.input("flag", (), bool_), b.input("x", (6,), float32)
+    v = b.input("v", (6,), float32)
+    body = b.graph((v,), (b.const(True), b.add(v, v)))
+    many = b.loop(x, body=body, carried=1, conditional=False, count=3)
+    some = b.compress(many, b.less(b.const(0.0), many), axis=0)
+    w = b.input("w", some.shape, float32)
+    y = b.apply(find_row("if"), flag, some, then=b.graph((w,), (b.exp(w),)), otherwise=b.graph((w,), (b.sin(w),)))
+    runnable = Model(Graph((flag, x), (y,), ("y",), b.bound), device).program()
+    given = [np.array(taken), np.array([0, 1, 2, 0, 3, 4], np.float32)]
+    timeline = timed(runnable, given)
+    np.testing.assert_allclose(device.download(timeline.outputs[0]), runnable.run(given)[0])
+    assert 4 in timeline.sizes.values()
+    steps = list(walk(runnable.data.steps))
+    assert {type(steps[s.step]) for s in timeline.spans if s.step is not None}.isdisjoint({If, Loop})
+    kernels = profile(runnable, given, 1).kernels
+    assert [k.calls for k in kernels if k.label == "add"] == [3]
+    assert [k.label for k in kernels if k.label in ("exp", "sin")] == ["exp" if taken else "sin"]
+
+
+def test_equal_steps_are_one_row_with_the_work_of_all(runnable: Program, given: list[np.ndarray]) -> None:
+    found = profile(runnable, given, 1)
+    products = [k for k in found.kernels if k.output == "(5, 16)" and (k.kind == "matmul" or k.label == "dot")]
+    assert sum(k.calls for k in products) == 2
+    for k in products:
+        assert k.flops is not None
+        assert k.flops >= k.calls * 2 * ROWS * 16 * 16
+        assert k.bytes >= k.calls * 4 * (2 * ROWS * 16 + 16 * 16)
+    code = runnable.data.kernels
+    if code:
+        steps = [runnable.data.steps[k] for k in working(runnable.data)]
+        uses = [s.kernel for s in steps if isinstance(s, Dispatch)]
+        assert sum(k.flops or 0 for k in found.kernels) == sum(known(code[u].flops, {"N": ROWS}) for u in uses)
+        assert len([k for k in found.kernels if k.kind != "copy"]) == len(set(uses))
+
+
+def test_a_profile_is_the_mean_of_the_faster_half(given: list[np.ndarray]) -> None:
+    runnable = Model(two_layers(), "numpy").program()
+    steps = len(runnable.data.steps)
+
+    def sample(each: float) -> profiling._Sample:
+        spans = tuple(Span(k, k * each, each * 0.5, each * 0.25) for k in range(steps))
+        return profiling._Sample(0.1, Timeline([], steps * each, spans, "a made-up clock"), 0.2)
+
+    samples = [sample(1.0), sample(3.0), sample(100.0)]
+    found = profiling._summed(runnable, {"x": (ROWS, 16)}, samples)
+    assert found.seconds == pytest.approx(0.3 + 2 * steps)
+    assert sum(k.seconds for k in found.kernels) == pytest.approx(steps)
+    expected = {"upload": 0.1, "calls": 0.5 * steps, "dispatch": 0.5 * steps, "readback": 0.2}
+    assert found.rest == pytest.approx(expected)
+    assert found.clock == "a made-up clock"
+
+
+def test_a_device_that_cannot_time_its_steps_says_so(given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    runnable = Model(two_layers(), "numpy").program()
+
+    class Plain:
+        def run(self, inputs: Any) -> Any: ...
+        def memory(self) -> Any: ...
+        def dispose(self) -> None: ...
+
+    monkeypatch.setattr(runnable, "executable", Plain())
+    with pytest.raises(DeviceError, match="cannot time its steps"):
+        profile(runnable, given, 1)
+
+
+def test_the_table_shows_kernels_and_the_rest(runnable: Program, given: list[np.ndarray]) -> None:
+    found = profile(runnable, given, 2)
+    text = describe_profile(found, PEAKS)
+    lines = text.splitlines()
+    assert " ".join(lines[0].split()) == "kernel kind output calls ms share GFLOP GFLOP/s of peak GB/s of peak"
+    for k in found.kernels:
+        assert any(line.startswith(k.label) and k.output in line for line in lines)
+    assert any(line.startswith("dispatch") for line in lines)
+    assert any(line.startswith("together") and line.endswith("100.0%") for line in lines)
+    assert "2.0 TFLOP/s (a product of 64³), 100.0 GB/s" in text
+    short = describe_profile(found, PEAKS, most=1)
+    assert f"{len(found.kernels) - 1} others" in short
+    assert len(short.splitlines()) == len(lines) - (len(found.kernels) - 2)
+
+
+def test_shares_of_peaks_are_rates_over_them() -> None:
+    kernel = profiling.KernelTime("dot", "matmul", "(4, 4)", 2, 0.5, 10**12, 10**10)
+    found = Profile("numpy", "a clock", 3, 1.0, (kernel,), {"upload": 0.5}, ())
+    (data,) = profile_data(found, PEAKS)["kernels"]
+    assert data["of_peak_flops"] == pytest.approx(1.0)
+    assert data["of_peak_bytes"] == pytest.approx(0.2)
+    assert data["share"] == pytest.approx(0.5)
+    row = describe_profile(found, PEAKS).splitlines()[1].split()
+    assert row[-8:] == ["2", "500.000", "50.0%", "1000.000", "2000.0", "100%", "20.0", "20%"]
+
+
+# --- traces -----------------------------------------------------------------------------------------------------------
+
+
+def check_trace(text: str) -> list[dict[str, Any]]:
+    """Check the rules of Chrome's trace format for the events that are used here; returns the complete events."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    data = json.loads(text, parse_constant=refuse)
+    assert isinstance(data["traceEvents"], list)
+    assert data["displayTimeUnit"] in ("ms", "ns")
+    lines: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    named: set[tuple[int, int]] = set()
+    for event in data["traceEvents"]:
+        assert isinstance(event["name"], str)
+        assert isinstance(event["pid"], int)
+        assert isinstance(event["tid"], int)
+        assert math.isfinite(event["ts"])
+        assert event["ts"] >= 0
+        where = event["pid"], event["tid"]
+        if event["ph"] == "M":
+            assert event["name"] in ("process_name", "thread_name")
+            assert isinstance(event["args"]["name"], str)
+            if event["name"] == "thread_name":
+                named.add(where)
+            continue
+        assert event["ph"] == "X"
+        assert isinstance(event["cat"], str)
+        assert math.isfinite(event["dur"])
+        assert event["dur"] >= 0
+        lines.setdefault(where, []).append(event)
+    assert named == set(lines), "each line has a name, and each name a line"
+    for events in lines.values():
+        end = 0.0
+        for event in sorted(events, key=lambda e: e["ts"]):
+            assert event["ts"] >= end - 1e-3, f"{event['name']} begins before the one before it ends"
+            end = event["ts"] + event["dur"]
+    return [e for events in lines.values() for e in events]
+
+
+def test_a_trace_keeps_the_formats_rules(runnable: Program, given: list[np.ndarray]) -> None:
+    found = profile(runnable, given, 2)
+    events = check_trace(json.dumps(trace_data(found)))
+    by_name = {e["name"]: e for e in events}
+    run = by_name["run"]
+    steps = [e for e in events if e["tid"] != run["tid"]]
+    assert len(steps) == sum(k.calls for k in found.kernels)
+    assert all(e["ts"] >= run["ts"] for e in steps)
+    assert {e["name"] for e in steps} == {k.label for k in found.kernels}
+    assert by_name["readback"]["ts"] == pytest.approx(run["ts"] + run["dur"])
+
+
+# --- models and devices -----------------------------------------------------------------------------------------------
+
+
+def test_a_model_is_timed(device: EagerDevice) -> None:
+    model = Model(two_layers(), device)
+    told: list[str] = []
+    timing, runnable = time_model(model, random_inputs(model.inputs, 3), 0.5, "network", 7, told.append)
+    assert runnable is model.program({"x": (3, 16)})
+    assert len(timing.runs) == 7
+    assert min(timing.runs) <= timing.quartiles[0] <= timing.median <= timing.quartiles[1] <= max(timing.runs)
+    assert (timing.batch, timing.device, timing.load) == (3, device.name, 0.5)
+    assert timing.memory["weights"] >= 2 * 16 * 16 * 4
+    assert told[-1] == "run 7 of 7"
+    data = timing_data(timing, None, None)
+    assert data["items_per_second"] == pytest.approx(3 / timing.median)
+    assert json.loads(json.dumps(data, default=str))["inputs"] == [{"name": "x", "dtype": "float32", "shape": [3, 16]}]
+
+
+def test_without_a_number_runs_fill_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "BUDGET", 1e-9)
+    model = Model(two_layers(), "numpy")
+    timing, _ = time_model(model, random_inputs(model.inputs, None), 0.0, "network")
+    assert len(timing.runs) == bench.RUNS[0]
+    assert timing.batch == 1
+
+
+def test_random_inputs_fit_their_ports() -> None:
+    ports = [TensorSpec("x", float32, (size("N"), 3)), TensorSpec("i", int64, (2,))]
+    found = random_inputs(ports, 4)
+    assert {k: (a.dtype, a.shape) for k, a in found.items()} == {"x": (np.float32, (4, 3)), "i": (np.int64, (2,))}
+    assert 0 <= found["x"].min() <= found["x"].max() < 1
+    assert set(found["i"].tolist()) <= {0, 1}
+    with pytest.raises(InputError, match=r"--input-shape x=7x1$"):
+        random_inputs([TensorSpec("x", float32, (7, size("H")))], None)
+    with pytest.raises(InputError, match="no input has an open first dimension"):
+        random_inputs([TensorSpec("x", float32, (1, 3))], 2)
+
+
+def test_a_device_has_peaks(device: EagerDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "GEMMS", (64, 128))
+    monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 22))
+    monkeypatch.setattr(bench, "SAMPLE", 0.001)
+    found = peaks(device)
+    assert found.gemm in ("a product of 64³", "a product of 128³")
+    assert found.copied in (1 << 20, 1 << 22)
+    assert 1e7 < found.flops < 1e15
+    assert 1e7 < found.bytes < 1e14
+
+
+@pytest.mark.slow
+def test_products_of_odd_shapes_have_times(device: EagerDevice) -> None:
+    for kind in (float32, float16):
+        runnable = Model(gemm(197, 129, 131, kind), device).program()
+        given = random_arrays(runnable)
+        assert [(a.shape, a.dtype) for a in given] == [((197, 129), kind.numpy)]
+        assert timed_seconds(runnable, given) > 0
+        assert kept_seconds(runnable, given) > 0
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
+    """The exit code, standard output and standard error of a command."""
+    try:
+        code = cli.main(["bench", *map(str, args)])
+    except SystemExit as e:
+        code = int(e.code or 0)
+    return code, *capsys.readouterr()
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure peaks with small problems, to be quick."""
+    monkeypatch.setattr(bench, "GEMMS", (128, 128))
+    monkeypatch.setattr(bench, "COPIES", (1 << 20, 1 << 20))
+    monkeypatch.setattr(bench, "SAMPLE", 0.001)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """y = x · w, where x is (N, H, 4)."""
+    value = helper.make_tensor_value_info
+    weight = helper.make_tensor("w", TensorProto.FLOAT, (4, 3), np.arange(12, dtype=np.float32))
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [value("x", TensorProto.FLOAT, ["N", "H", 4])], [value("y", TensorProto.FLOAT, ["N", "H", 3])], [weight],
+    )  # fmt: skip
+    path = tmp_path / "m.onnx"
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def test_bench_prints_times_profile_and_trace(
+    capsys: pytest.CaptureFixture[str], small: None, model: Path, tmp_path: Path
+) -> None:
+    shape = ["--input-shape", "x=Nx5x4", "--batch", 2]
+    trace = tmp_path / "t.json"
+    code, out, err = run(
+        capsys, model, *shape, "--device", "numpy", "--repeat", 3, "--profile", "--most", 1, "--trace", trace
+    )
+    assert (code, err) == (0, "")
+    assert "x float32(2, 5, 4)" in out
+    assert "median of 3; least" in out
+    assert "items/s (batch 2)" in out
+    assert "together" in out
+    assert check_trace(trace.read_text())
+
+
+def test_bench_prints_json(capsys: pytest.CaptureFixture[str], small: None, model: Path) -> None:
+    shape = ["--input-shape", "x=2x5x4"]
+    code, out, err = run(capsys, model, *shape, "--device", "numpy", "--repeat", 3, "--profile", "--json")
+    assert (code, err) == (0, "")
+    data = json.loads(out)
+    assert len(data["runs"]) == 3
+    assert data["machine"]["numpy"] == np.__version__
+    assert data["inputs"][0]["shape"] == [2, 5, 4]
+    kernels = data["profile"]["kernels"]
+    assert sum(k["seconds"] for k in kernels) + sum(data["profile"]["rest"].values()) == pytest.approx(
+        data["profile"]["seconds"]
+    )
+    assert data["peaks"]["flops"] > 0
+
+
+def test_bench_of_a_program(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
+    made = tmp_path / "m.singe"
+    assert cli.main(["compile", str(model), "--input-shape", "x=Nx5x4", "--device", "numpy", "-o", str(made)]) == 0
+    capsys.readouterr()
+    code, out, _ = run(capsys, made, "--batch", 3, "--repeat", 2)
+    assert code == 0
+    assert "x float32(3, 5, 4)" in out
+    code, _, err = run(capsys, made, "--input-shape", "x=1x5x4")
+    assert code == 2
+    assert "a program has its shapes already" in err
+
+
+def test_bench_refuses_in_one_line(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    for args, message in (
+        ([model, "--device", "numpy"], "give its open dimensions with --input-shape x="),
+        (
+            [model, "--device", "numpy", "--input-shape", "x=1x5x4", "--batch", 2],
+            "no input has an open first dimension",
+        ),
+        (["--profile"], "--profile needs a MODEL"),
+        (["--input-shape", "x=1"], "--input-shape needs a MODEL"),
+        ([model, "--repeat", 0], "expected a number above 0"),
+    ):
+        code, out, err = run(capsys, *args)
+        assert (code, out, err.count("\n")) == (2, "", 1), err
+        assert message in err
+
+
+def test_bench_without_a_model_shows_every_device(capsys: pytest.CaptureFixture[str], small: None) -> None:
+    code, out, _ = run(capsys)
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} == {"device", *NAMES}
+    code, out, _ = run(capsys, "--device", "numpy", "--json")
+    data = json.loads(out)
+    assert (code, list(data["devices"])) == (0, ["numpy"])
+    assert data["devices"]["numpy"]["flops"] > 0
+
+
+def test_a_trace_alone_seeks_no_peaks(
+    capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("singe.tools.commands.peaks", None)
+    trace = tmp_path / "t.json"
+    code, out, _ = run(capsys, model, "--device", "numpy", "--input-shape", "x=1x5x4", "--repeat", 2, "--trace", trace)
+    assert code == 0
+    assert "together" not in out
+    assert check_trace(trace.read_text())
+
+
+# --- the scripts of tests/bench ---------------------------------------------------------------------------------------
+
+SCRIPTS = Path(__file__).parents[2] / "bench"
+
+
+def script(*args: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *map(str, args)], capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.mark.slow
+def test_the_races_of_a_gpu_run_wherever_webgpu_does(model: Path, tmp_path: Path) -> None:
+    on_webgpu()
+    x = np.random.default_rng(0).random((2, 5, 4), np.float32)
+    weight = np.arange(12, dtype=np.float32).reshape(4, 3)
+    np.savez(tmp_path / "m.npz", **{"in:x": x, "out:y": x @ weight})
+    out = tmp_path / "figures.json"
+    done = script(SCRIPTS / "gpu.py", "run", "--quick", "--profile", "--models", tmp_path, "--out", out)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    assert {(f["what"], f["steps"]) for f in found["chains"] if "PyTorch" not in f["what"]} == {
+        ("buffer copy", 1),
+        ("elementwise copy (−x)", 1),
+        ("GELU", 1),
+    }
+    assert {f["dtype"] for f in found["products"]} == {"float32", "float16"}
+    (figures,) = found["models"]
+    assert figures["difference"] < 1e-5
+    assert figures["profile"]["kernels"]
+    assert "| m | 2 |" in done.stdout or "| m | 1 |" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_race_that_cannot_run_is_told_and_fails(tmp_path: Path) -> None:
+    out = tmp_path / "results.md"
+    done = script(SCRIPTS / "suite.py", "--quick", "--only", "profile-numpy", "--models", tmp_path, "--out", out)
+    assert done.returncode == 1
+    text = out.read_text()
+    assert "Not run to its end: singe bench:" in text
+    assert f"Singe {singe.__version__}" in text
+    done = script(SCRIPTS / "suite.py", "--only", "nothing")
+    assert done.returncode == 2
+    assert "no race nothing" in done.stderr

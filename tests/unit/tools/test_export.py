@@ -1,0 +1,361 @@
+"""Bundles: the manifest has the Program's header, the files its bytes; folders with other contents are not touched."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from singe import __version__
+from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
+from singe.dtypes import float32, int64
+from singe.errors import InputError
+from singe.graph import Builder, Graph, specialise
+from singe.model.files import load
+from singe.model.model import Model
+from singe.program.container import ALIGN, encode_dim
+from singe.program.format import header
+from singe.program.program import ProgramData
+from singe.runtime.files.assets import static_folder
+from singe.shapes import size
+from singe.tools import cli
+from singe.tools.export import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
+from singe.tools.images import PictureSpec
+
+DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
+MODELS = Path(__file__).parents[4] / "shared" / "models"
+
+
+def dense() -> Graph:
+    """relu(x · w + b), with a symbolic batch."""
+    b = Builder()
+    x = b.input("x", (size("N"), 3), float32)
+    w = b.const(np.arange(6, dtype=np.float32).reshape(3, 2) - 2)
+    return Graph((x,), (b.relu(b.add(b.matmul(x, w), b.const(np.array([0.5, -0.5], np.float32)))),), ("y",))
+
+
+def two() -> Graph:
+    """Two inputs, two outputs, fixed shapes, no weights."""
+    b = Builder()
+    x, y = b.input("x:0", (2, 3), float32), b.input("y", (), float32)
+    return Graph((x, y), (b.add(x, y), b.exp(x)), ("sum", "powers"))
+
+
+def picture() -> Graph:
+    """A graph with a picture as its input."""
+    b = Builder()
+    x = b.input("pixels", (1, 3, 8, 6), float32)
+    return Graph((x,), (b.relu(b.add(x, b.const(np.ones((3, 1, 1), np.float32)))),), ("y",))
+
+
+def contractions() -> Graph:
+    """A convolution and a product with weights large enough for int8, a bias beyond the range of float16,
+    an int64 table."""
+    b = Builder()
+    rng = np.random.default_rng(5)
+    x, i = b.input("x", (size("N"), 4, 6, 6), float32), b.input("i", (size("N"), 1), int64)
+    w = (
+        rng.normal(size=(17, 4, 3, 3)).astype(np.float32)
+        * np.logspace(-9, 3, 17, dtype=np.float32)[:, None, None, None]
+    )
+    y = b.relu(b.conv(x, b.const(w), strides=(1, 1), dilations=(1, 1), before=(1, 1), after=(1, 1), group=1))
+    y = b.matmul(b.reshape(y, shape=(size("N"), 17 * 36)), b.const(rng.normal(size=(17 * 36, 5)).astype(np.float32)))
+    y = b.add(y, b.const(np.array([1e9, 0, -2, 0.5, 1], np.float32)))
+    table = b.const(np.array([3, -4, 5], np.int64))
+    return Graph((x, i), (y, b.add(i, table)), ("y", "j"))
+
+
+GRAPHS: dict[str, Callable[[], Graph]] = {"dense": dense, "two": two, "picture": picture}
+
+
+def model(graph: Graph, name: str = "model") -> Model:
+    return Model(graph, "numpy", name)
+
+
+def compiled(graph: Graph, target: str) -> ProgramData:
+    return compile_graph(graph, find_target(page_targets()[target]))
+
+
+def check(bundle: Bundle, graph: Graph) -> None:
+    """Check that the bundle has the graph's compiled Programs, byte by byte."""
+    manifest = json.loads(bundle.files[MANIFEST])
+    assert manifest == bundle.manifest
+    assert manifest["inputs"] == [
+        {"name": x.name, "dtype": x.dtype.name, "shape": [encode_dim(d) for d in x.shape]} for x in graph.inputs
+    ]
+    assert [p["name"] for p in manifest["outputs"]] == list(graph.output_names)
+    for name, target in manifest["targets"].items():
+        program = compiled(graph, name)
+        wanted = header(program)
+        assert target["program"] == wanted
+        pieces = [read(bundle, w) for w in target["weights"]]
+        assert b"".join(pieces) == program.weights.tobytes()
+        assert all(len(p) % ALIGN == 0 for p in pieces[:-1])
+        assert all(len(p) <= PIECE for p in pieces)
+        if name == "wasm":
+            assert {k: read(bundle, m) for k, m in target["modules"].items()} == program.modules
+        else:
+            assert json.loads(read(bundle, target["modules"])) == program.modules
+
+
+def read(bundle: Bundle, entry: dict[str, Any]) -> bytes:
+    """A file of the manifest, after a check of its length and hash."""
+    data = bundle.files[entry["file"]]
+    assert entry == {"file": entry["file"], "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return data
+
+
+# --- contents ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_a_bundle_is_its_programs(name: str) -> None:
+    graph = GRAPHS[name]()
+    bundle = make_bundle(model(graph, name))
+    assert bundle.manifest["format"] == "singe/2"
+    assert (bundle.manifest["singe"], bundle.manifest["name"]) == (__version__, name)
+    assert list(bundle.manifest["targets"]) == ["wasm", "webgpu"]
+    assert bundle.manifest["image"] is bundle.manifest["labels"] is None
+    check(bundle, graph)
+
+
+def test_weights_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("singe.tools.export.PIECE", 2 * ALIGN)
+    b = Builder()
+    x = b.input("x", (1, 300), float32)
+    graph = Graph((x,), (b.add(x, b.const(np.arange(300, dtype=np.float32))),), ("y",))
+    bundle = make_bundle(model(graph))
+    assert [w["bytes"] for w in bundle.manifest["targets"]["wasm"]["weights"]] == [512, 512, 256]
+    check(bundle, graph)
+
+
+def test_the_weights_of_a_model_without_any_are_no_files() -> None:
+    bundle = make_bundle(model(two()))
+    assert [t["weights"] for t in bundle.manifest["targets"].values()] == [[], []]
+
+
+def test_open_sizes_stay_open_and_given_ones_are_numbers() -> None:
+    assert make_bundle(model(dense())).manifest["inputs"][0]["shape"] == [[[1, "N"]], 3]
+    assert make_bundle(model(specialise(dense(), {"N": 4}))).manifest["inputs"][0]["shape"] == [4, 3]
+
+
+@pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
+def test_a_real_model(tmp_path: Path) -> None:
+    mnist = load(MODELS / "mnist_cnn.onnx", "numpy")
+    bundle = export(mnist, tmp_path / "mnist")
+    check(bundle, mnist.graph())
+    assert {p.name: p.read_bytes() for p in (tmp_path / "mnist").iterdir()} == bundle.files
+
+
+def exports(module: bytes) -> set[str]:
+    """The names that a WebAssembly module exports."""
+
+    def number(at: int) -> tuple[int, int]:
+        value, shift = 0, 0
+        while True:
+            value |= (module[at] & 127) << shift
+            at, shift = at + 1, shift + 7
+            if module[at - 1] < 128:
+                return value, at
+
+    at, found = 8, set()
+    while at < len(module):
+        section = module[at]
+        length, at = number(at + 1)
+        if section == 7:
+            count, inside = number(at)
+            for _ in range(count):
+                size, inside = number(inside)
+                found.add(module[inside : inside + size].decode())
+                _, inside = number(inside + size + 1)
+        at += length
+    return found
+
+
+@pytest.mark.parametrize("make", [dense, two, picture, contractions])
+def test_no_kernel_is_there_that_no_step_runs(make: Callable[[], Graph]) -> None:
+    bundle = make_bundle(model(make()))
+    for name, target in bundle.manifest["targets"].items():
+        program = target["program"]
+        assert {s["kernel"] for s in program["steps"] if s["do"] == "dispatch"} == set(range(len(program["kernels"])))
+        entries = {v["entry"] for k in program["kernels"] for v in k["variants"]}
+        if name == "wasm":
+            there = {f"{k}:{e}" for k, m in target["modules"].items() for e in exports(read(bundle, m))}
+            entries |= {f"{k}:run" for k in target["modules"]}  # what makes all calls
+        else:
+            there = set(json.loads(read(bundle, target["modules"])))
+        assert there == entries
+
+
+def test_webgpu_code_needs_no_feature() -> None:
+    program = make_bundle(model(dense()), ["webgpu"]).manifest["targets"]["webgpu"]["program"]
+    assert [v["requires"] for k in program["kernels"] for v in k["variants"]] == [[]] * len(program["kernels"])
+
+
+def test_one_model_is_one_bundle() -> None:
+    assert make_bundle(model(dense())).files == make_bundle(model(dense())).files
+
+
+def test_pictures_and_labels() -> None:
+    spec = PictureSpec((8, 6), 3, 0.875, (127.0,), (128.0,), "nchw", "pixels")
+    bundle = make_bundle(model(picture()), picture=spec, labels={0: "cat", 1: "größer"})
+    assert bundle.manifest["image"] == {
+        "input": "pixels", "size": [8, 6], "channels": 3, "crop": 0.875, "mean": [127.0], "std": [128.0], "layout": "nchw",
+    }  # fmt: skip
+    assert json.loads(bundle.files[bundle.manifest["labels"]]) == ["cat", "größer"]
+    gaps = make_bundle(model(picture()), labels={3: "dog"})
+    assert json.loads(gaps.files["labels.json"]) == {"3": "dog"}
+
+
+def test_the_scripts_are_those_of_static() -> None:
+    files = make_bundle(model(dense())).files
+    for path in (*static_folder().glob("singe*.js"), *static_folder().glob("*.d.ts")):
+        if path.name == "singe-python.js":
+            assert path.name not in files, "only Pyodide needs it"
+        else:
+            assert files[path.name] == path.read_bytes()
+
+
+def test_the_page_allows_its_own_script_and_style_alone() -> None:
+    page = make_bundle(model(dense())).files["index.html"].decode()
+    for tag in ("script", "style"):
+        (text,) = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page
+        assert f"{tag}-hash" not in page
+    assert not re.search(r"https?:|//\w|unsafe-inline|unsafe-eval'(?<!wasm-unsafe-eval')|\son\w+=", page)
+
+
+def test_targets_are_known() -> None:
+    for targets in (["cuda"], ["numpy"], []):
+        with pytest.raises(InputError, match=r"expected some of wasm, webgpu"):
+            make_bundle(model(dense()), targets)
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_bundle_replaces_the_old_one_and_leaves_the_rest(tmp_path: Path) -> None:
+    export(model(dense()), tmp_path / "a" / "b", labels={0: "x"})
+    (tmp_path / "a" / "b" / "notes.txt").write_text("mine")
+    bundle = export(model(two()), tmp_path / "a" / "b", ["wasm"])
+    assert {p.name for p in (tmp_path / "a" / "b").iterdir()} == {*bundle.files, "notes.txt"}
+
+
+@pytest.mark.parametrize("name", ["notes.txt", MANIFEST, ".hidden"])
+def test_a_folder_of_others_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text('{"format": "other"}')
+    with pytest.raises(InputError, match="not empty, and not a bundle"):
+        export(model(two()), tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_force_shares_a_folder_and_removes_nothing(tmp_path: Path) -> None:
+    for name in ("notes.txt", "labels.json"):
+        (tmp_path / name).write_text("mine")
+    bundle = export(model(two()), tmp_path, force=True)
+    assert {p.name for p in tmp_path.iterdir()} == {*bundle.files, "notes.txt", "labels.json"}
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("")
+    with pytest.raises(InputError, match="a file, expected a folder"):
+        export(model(two()), tmp_path / "f")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_has_every_file() -> None:
+    bundle = make_bundle(model(dense()))
+    text = describe_bundle(bundle)
+    for name in bundle.files:
+        assert re.search(rf"^{re.escape(name)} +[\d.]+ k?M?B +[\d.]+ k?M?B$", text, re.M)
+    assert re.search(r"^wasm +weights 512 B \(.* gzip\); kernels .* \(relaxed\), or .* \(simd\)$", text, re.M)
+
+
+@pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
+def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    labels = tmp_path / "labels.txt"
+    labels.write_text("\n".join("0123456789"))
+    pictures = ["--mean", "33.3", "--std", "78.6", "--labels", str(labels)]
+    path, out = str(MODELS / "mnist_cnn.onnx"), str(tmp_path / "out")
+    assert cli.main(["export", path, "-o", out, "--targets", "wasm", *pictures]) == 0
+    assert "singe serve" in capsys.readouterr().out
+    manifest = json.loads((tmp_path / "out" / MANIFEST).read_text())
+    assert list(manifest["targets"]) == ["wasm"]
+    assert (manifest["image"]["size"], manifest["image"]["mean"]) == ([28, 28], [33.3])
+    assert json.loads((tmp_path / "out" / "labels.json").read_text()) == list("0123456789")
+
+
+def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["export", "m.onnx", "-o", str(tmp_path), "--dtype", "x"])
+    assert "choose from" in capsys.readouterr().err
+    with pytest.raises(InputError, match="'x', expected one of float32, float16, int8"):
+        make_bundle(model(dense()), dtype="x")
+
+
+@pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
+@pytest.mark.parametrize("dtype", ["float16", "int8"])
+def test_the_command_reports_bytes_and_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, dtype: str) -> None:
+    labels, sample = tmp_path / "labels.txt", tmp_path / "digit.npy"
+    labels.write_text("\n".join("0123456789"))
+    np.save(sample, np.random.default_rng(1).normal(size=(1, 1, 28, 28)).astype(np.float32))
+    path, out = str(MODELS / "mnist_cnn.onnx"), str(tmp_path / "out")
+    options = ["--dtype", dtype, "--input", str(sample), "--input", str(sample), "--labels", str(labels)]
+    assert cli.main(["export", path, "-o", out, *options]) == 0
+    text = capsys.readouterr().out
+    assert re.search(rf"^wasm weights +.*{dtype} [\d.]+ kB.*; in memory 1.6 MB$", text, re.M)
+    assert re.search(r"^error +\w+: \d\.\de-0[2-6] of the largest value, against float32, on 2 inputs$", text, re.M)
+    assert re.search(r"^top-1 +kept in 2 of 2 inputs$", text, re.M)
+
+
+def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    if not (MODELS / "magika.onnx").exists():
+        pytest.skip("needs ../shared/models")
+    assert cli.main(["export", str(MODELS / "magika.onnx"), "-o", str(tmp_path / "o"), "--mean", "1"]) == 2
+    assert "need an input of four axes" in capsys.readouterr().err
+
+
+# --- the document -----------------------------------------------------------------------------------------------------
+
+
+def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
+    """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
+    documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))
+    spec = PictureSpec((8, 6))
+    bundles = [
+        make_bundle(model(picture()), picture=spec, labels={0: "a"}),
+        make_bundle(model(contractions()), dtype="int8"),
+    ]
+    found: set[str] = set()
+
+    def walk(data: Any, path: str) -> None:
+        if isinstance(data, list):
+            for item in data:
+                walk(item, path)
+        elif isinstance(data, dict) and not path.endswith("/program"):
+            for key, value in data.items():
+                found.add(f"{path}/{key}")
+                walk(value, f"{path}/{key}")
+
+    for bundle in bundles:
+        walk(bundle.manifest, "")
+    names = r"(?<=/modules/)(simd|relaxed)\b|(?<=/facts/errors/)\w+"
+    assert documented == {re.sub(names, "*", f) for f in found}
+
+
+def test_activations_in_integers_need_weights_in_integers_and_wasm(tmp_path: Path) -> None:
+    for given in ({"dtype": "float32"}, {"dtype": "float16"}, {"dtype": "int8", "targets": ["webgpu"]}):
+        with pytest.raises(InputError, match="expected dtype int8 and the target wasm"):
+            export(model(dense()), tmp_path, activations="int8", **given)
+    with pytest.raises(InputError, match="activations: got 'int4'"):
+        export(model(dense()), tmp_path, activations="int4")
