@@ -15,6 +15,7 @@ from made_runs import events
 
 from singe.errors import FormatError, InputError
 from singe.tools.cli import main
+from singe.tools.runs import describe_runs
 from singe.train.events import BatchEnded, EpochEnded, Listener, RunBegan, Stopped
 from singe.train.logs import CsvLog, FactsLog, ReportLog, SqliteLog
 from singe.train.reports import differing, find_runs, read_run, report, titles
@@ -266,6 +267,16 @@ def test_the_table_has_best_values_and_settings_that_differ(runs: Path, capsys: 
     assert "0.1184 (6)" in lines[2]
     assert lines[2].endswith("0.0016")
     assert lines[2].count("finished") == 1
+
+
+def test_a_table_wider_than_the_terminal_is_cut(runs: Path) -> None:
+    whole, cut = describe_runs(runs), describe_runs(runs, 60)
+    parts = [part.splitlines() for part in cut.split("\n\n")]
+    assert len(parts) > 1
+    for part in parts:
+        assert [line.split()[0] for line in part] == ["run", "slow", "quick"]
+        assert max(map(len, part)) <= 60
+    assert sorted(set(whole.split())) == sorted(set(cut.split()))
 
 
 def test_a_report_is_written_of_runs_by_name_or_folder(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shlex
+import shutil
 import sys
 import time
 from argparse import Namespace
@@ -371,7 +372,7 @@ def runs(args: Namespace) -> None:
         return
     if args.out:
         raise InputError("-o needs --report")
-    print(describe_runs(folder))
+    print(describe_runs(folder, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------

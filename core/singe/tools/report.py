@@ -20,15 +20,24 @@ def clean(value: Any) -> str:
     return "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]]) -> str:
-    """Headings and rows, each column as wide as its widest cell."""
+def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], width: int | None = None) -> str:
+    """Headings and rows, each column as wide as its widest cell. width: a table that is wider is cut into several, one below the
+    other, each with the first column."""
     cells = [[heading for heading, _ in columns], *([clean(v) for v in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = (
-        GAP.join(pad(cell, width) for cell, width, (_, pad) in zip(line, widths, columns, strict=True))
-        for line in cells
+    parts: list[list[int]] = [[0]]
+    for k in range(1, len(columns)):
+        part = parts[-1]
+        whole = sum(widths[i] + len(GAP) for i in part) + widths[k]
+        if width is not None and whole > width and len(part) > 1:
+            parts.append([0, k])
+        else:
+            part.append(k)
+    tables = (
+        "\n".join(GAP.join(columns[k][1](line[k], widths[k]) for k in part).rstrip() for line in cells)
+        for part in parts
     )
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n\n".join(tables)
 
 
 def fields(pairs: Sequence[tuple[str, Any]]) -> str:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from ..errors import InputError
 from ..runtime.files import reason
+from ..train.events import ENDS
 from ..train.reports import Run, differing, find_runs, is_run, read_run, report, titles
 from ..train.scales import duration, number
 from .report import LEFT, RIGHT, Column, fields, table
 
 
-def describe_runs(folder: Path) -> str:
-    """A table of the runs in a folder: their best values, and the settings in which they differ."""
+def describe_runs(folder: Path, width: int | None = None) -> str:
+    """A table of the runs in a folder: their best values, and the settings in which they differ. width: as of `table`."""
     runs = find_runs(folder)
     if not runs:
         return f"no runs in {folder}"
@@ -36,13 +37,13 @@ def describe_runs(folder: Path) -> str:
             run.device,
             f"{len(run.epochs)}/{run.planned}" if run.planned else len(run.epochs),
             duration(run.seconds),
-            run.reason,
+            ENDS.get(run.reason, run.reason),
             *(_best(run, metric) for metric in judged),
             *(run.settings.get(setting, "") for setting in settings),
         ]
         for run, name in zip(runs, titles(runs), strict=True)
     ]
-    return table(columns, rows)
+    return table(columns, rows, width)
 
 
 def _best(run: Run, metric: str) -> str:

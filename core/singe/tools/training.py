@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import re
+import shlex
 import types
 import typing
 from argparse import Namespace
@@ -82,6 +83,8 @@ def train(args: Namespace) -> int:
         config = module.Config(**{**(module.QUICK if args.quick else {}), **given})
     run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
     _, summary = module.train(config, run)
+    if summary.reason in ("asked", "interrupted"):
+        print(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
     return INTERRUPTED if summary.reason == "interrupted" else 0
 
 

@@ -18,6 +18,15 @@ Phase: TypeAlias = Literal["train", "valid"]
 PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
 Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "failed"]
 """All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; an exception."""
+ENDS: Final[Mapping[str, str]] = {
+    "finished": "finished",
+    "patience": "stopped early",
+    "asked": "stopped when asked",
+    "interrupted": "interrupted",
+    "failed": "failed",
+    "running": "running, or killed",
+}
+"""Reasons, and what a run's folder says before there is one, in words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from .events import Phase, Reason
+from .events import ENDS, Phase, Reason
 from .judging import Mode, best_mode
 from .scales import duration, number
 
@@ -61,7 +61,9 @@ class Summary:
             for row in rows
         ]
         epochs = len(self.rows)
-        head = f"{epochs} epoch{'s' * (epochs != 1)}, {self.step} steps in {duration(self.seconds)}: {self.reason}"
+        head = (
+            f"{epochs} epoch{'s' * (epochs != 1)}, {self.step} steps in {duration(self.seconds)}: {ENDS[self.reason]}"
+        )
         head += f" ({self.message})" if self.message else ""
         return "\n".join([head, *(line.rstrip() for line in table), *([f"in {self.folder}"] if self.folder else [])])
 

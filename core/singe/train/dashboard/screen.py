@@ -22,7 +22,8 @@ VALUE: Final = 9
 """Columns of a number in the table."""
 SPARK: Final = 24
 DOING: Final = {"train": "training", "valid": "validating"}
-QUESTION: Final = "Stop after this batch? The best so far is kept."
+QUESTION: Final = "Stop after this batch?"
+KEPT: Final = "the best so far is kept"
 
 
 @dataclass(slots=True)
@@ -242,7 +243,8 @@ def _foot(canvas: Canvas, history: History, view: View, row: int) -> None:
     if view.asking:
         canvas.text(row, 0, " " * canvas.width, "question")
         after = canvas.text(row, MARGIN, QUESTION, "question", end)
-        canvas.right(row, end, "y yes   n no", "question", min(after + 2, end - 12))
+        after = canvas.text(row, after + 3, "y yes   n no", "question", end)
+        canvas.right(row, end, KEPT, "question", after + 3)
         return
     if view.stopping:
         canvas.text(row, MARGIN, "stopping after this batch …", "warning", end)

@@ -8,7 +8,7 @@ from html import escape
 from typing import Final
 
 from ...errors import InputError
-from ..events import PHASES, Phase
+from ..events import ENDS, PHASES, Phase
 from ..judging import best_mode
 from ..scales import duration, number
 from .chart import Series, chart
@@ -17,15 +17,6 @@ from .record import Run, differing, titles
 BATCHES: Final = 180
 """Points of a curve of batches."""
 COLOURS: Final = 8
-ENDS: Final = {
-    "finished": "finished",
-    "patience": "stopped early",
-    "asked": "stopped when asked",
-    "interrupted": "interrupted",
-    "failed": "failed",
-    "running": "running, or killed",
-}
-
 STYLE: Final = """
 :root { color-scheme: light dark; --back: #fff; --text: #1d2430; --dim: #5b6675; --line: #e3e7ec; --panel: #f7f8fa;
   --c0: #1f77d0; --c1: #d9650b; --c2: #17945a; --c3: #b0379e; --c4: #8a6d00; --c5: #6a55d4; --c6: #c8283c; --c7: #0a8ea0; }

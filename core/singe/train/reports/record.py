@@ -264,6 +264,6 @@ def titles(runs: Sequence[Run]) -> list[str]:
 
 
 def differing(runs: Sequence[Run]) -> list[str]:
-    """The names of settings that are not the same in all runs."""
+    """The names of settings that are not the same in all runs that have them."""
     there = dict.fromkeys(name for run in runs for name in run.settings)
-    return [name for name in there if len({run.settings.get(name) for run in runs}) > 1]
+    return [name for name in there if len({run.settings[name] for run in runs if name in run.settings}) > 1]
