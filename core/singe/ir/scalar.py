@@ -482,6 +482,25 @@ def _viewed(kind: str) -> Callable[..., Any]:
     return lambda a: np.array(a).view(f"{kind}{8 * np.asarray(a).dtype.itemsize}")
 
 
+MANY: Final = 4096
+"""The fewest elements that are chosen by their bits."""
+
+
+def _chosen(condition: Any, a: Any, b: Any) -> Any:
+    """np.where, by bits where it pays: np.where branches at each element, which takes ten times as long if these differ."""
+    kind = np.asarray(a).dtype
+    if (
+        np.size(condition) < MANY
+        or condition.dtype != np.bool_
+        or kind != np.asarray(b).dtype
+        or kind.kind not in "fiu"
+    ):
+        return np.where(condition, a, b)
+    bits = np.dtype(f"i{kind.itemsize}")
+    x, y = np.asarray(a).view(bits), np.asarray(b).view(bits)
+    return (y ^ ((x ^ y) & -condition.astype(bits))).view(kind)
+
+
 NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "rem": _remainder,
     "min": np.minimum, "max": np.maximum, "neg": np.negative, "abs": np.abs,
@@ -492,7 +511,7 @@ NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
     "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "not": np.invert,
     "shl": lambda a, b: np.left_shift(a, b & (8 * a.dtype.itemsize - 1)),
     "shr": lambda a, b: np.right_shift(a, b & (8 * a.dtype.itemsize - 1)),
-    "select": np.where,
+    "select": _chosen,
 }  # fmt: skip
 
 

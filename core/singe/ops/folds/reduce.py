@@ -6,6 +6,7 @@ Elements are folded in their compute type; integers wrap to their own width.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -40,16 +41,35 @@ def _nest(word: str) -> Callable[..., Folds]:
     return nest
 
 
+LINE = 2048
+"""Elements of a line that NumPy folds into another: its loop over a short line costs more than the elements."""
+
+
+def _long_lines(function: Any, x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, Sequence[int]]:
+    """What remains to fold, and its axes, after the first axes' lines are folded as long lines of several of them."""
+    count = len(axes)
+    if not x.flags.c_contiguous or not x.size or tuple(axes_of(axes, x.ndim, "reduce")) != tuple(range(count)):
+        return x, axes
+    rows, width = math.prod(x.shape[:count]), math.prod(x.shape[count:])
+    several = math.gcd(rows, 1 << max(LINE // width, 1).bit_length() - 1)
+    if several == 1 or several == rows:
+        return x, axes
+    lines = function.reduce(x.reshape(rows // several, several * width), axis=0, dtype=x.dtype)
+    return lines.reshape(several, width), (0,)
+
+
 def _whole(word: str) -> Callable[..., np.ndarray]:
     function: Any = scalar.NUMPY[word]
 
     def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
         compute = COMPUTE[dtype(x.dtype)]
         wide = scalar.convert(x, compute.numpy)
+        shape = tuple(1 if a in axes_of(axes, x.ndim, "reduce") else d for a, d in enumerate(x.shape))
+        wide, axes = _long_lines(function, wide, axes)
         out = function.reduce(
             wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute)
         )
-        return scalar.convert(out, x.dtype)
+        return scalar.convert(out.reshape(shape), x.dtype)
 
     return whole
 

@@ -227,7 +227,7 @@ def _conv_whole(
         columns = patches.transpose(order)  # (n, …space, …window, channels)
         points, depth = math.prod(rows), math.prod(window) * per_group
         if group == 1:
-            out = np.ascontiguousarray(columns).reshape(points, depth) @ w.reshape(depth, outputs)
+            out = _in_parts(columns, w.reshape(depth, outputs), spaces)
         else:
             split = columns.reshape(*columns.shape[:-1], group, per_group)
             stack = np.moveaxis(split, -2, 0).reshape(group, points, depth)
@@ -237,6 +237,30 @@ def _conv_whole(
             out = np.moveaxis(stack @ weights, 0, 1)
         out = out.reshape(*rows, outputs)
     return scalar.convert(out, kind)
+
+
+GATHERED = 1 << 18
+"""How many elements of windows are gathered at a time: few enough to stay in the cache."""
+
+
+def _in_parts(columns: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
+    """Windows (n, …space, …window, channels) times (window elements, outputs), some images or rows of one at a time."""
+    rows = columns.shape[: spaces + 1]
+    out = np.zeros((*rows, w.shape[-1]), np.result_type(columns, w))
+    if not out.size or not w.size:
+        return out
+    line = math.prod(rows[2:]) * w.shape[0]
+    images = max(GATHERED // (line * rows[1]), 1)
+    lines = rows[1] if images > 1 else min(max(GATHERED // line, 1), rows[1])
+    gathered = np.empty((min(images, rows[0]), lines, *columns.shape[2:]), columns.dtype)
+    for n in range(0, rows[0], images):
+        for at in range(0, rows[1], lines):
+            part = columns[n : n + images, at : at + lines]
+            here = gathered[: part.shape[0], : part.shape[1]]
+            np.copyto(here, part)
+            place = (slice(n, n + images), slice(at, at + lines))
+            out[place] = (here.reshape(-1, w.shape[0]) @ w).reshape(*part.shape[: spaces + 1], -1)
+    return out
 
 
 def _depthwise(patches: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
