@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import lru_cache
 from types import FrameType
@@ -516,6 +516,16 @@ def known(dim: Dim, sizes: Mapping[str, int]) -> int:
     if isinstance(value, int):
         return value
     raise ShapeError(f"the dimension {dim} depends on {', '.join(sorted(symbols(value)))}, which no input gives")
+
+
+def guessed(dim: Dim, sizes: int | Mapping[str, int]) -> int:
+    """A dimension as a number of which only the magnitude matters, with these sizes, or one number for all, in place of
+    open ones. They are taken larger where short ones leave nothing that the dimension could be divided by."""
+    sizes = dict.fromkeys(symbols(dim), sizes) if isinstance(sizes, int) else sizes
+    for more in (0, 7, 17):
+        with suppress(ShapeError):
+            return known(dim, {name: number << more for name, number in sizes.items()})
+    return 0
 
 
 def _text(dim: Size) -> str:

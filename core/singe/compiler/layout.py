@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import DType
-from ..errors import CompileError, ShapeError
+from ..errors import CompileError
 from ..graph import Node
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Place, to_stored
-from ..shapes import Dim, Shape, known, product, symbols
+from ..shapes import Dim, Shape, guessed, product, symbols
 from .target import Packer, Target
 
 
@@ -131,8 +130,4 @@ def bytes_of(shape: Shape, kind: DType) -> Dim:
 
 def weight(dim: Dim) -> int:
     """A dimension as a number to compare by, with one number for every size in it."""
-    for size in (8, 1 << 10, 1 << 20):
-        # A short input may leave nothing that a dimension could be divided by.
-        with suppress(ShapeError):
-            return known(dim, dict.fromkeys(symbols(dim), size))
-    return 0
+    return guessed(dim, 8)

@@ -43,6 +43,7 @@ from ..errors import DeviceError as DeviceError
 from ..errors import DeviceLost as DeviceLost
 from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
+from ..errors import ShapeError as ShapeError
 from ..ir import affine as affine
 from ..ir import scalar as scalar
 from ..ir.attention import Attention as Attention
@@ -113,6 +114,7 @@ from ..shapes import dim_max as dim_max
 from ..shapes import dim_min as dim_min
 from ..shapes import divides as divides
 from ..shapes import evaluate as evaluate
+from ..shapes import guessed as guessed
 from ..shapes import known as known
 from ..shapes import product as product
 from ..shapes import show as show

@@ -187,11 +187,22 @@ class Builder:
 
     def _value_of(self, x: Node) -> Any:
         """Like `value_of`, but also a tuple of arrays for a node of several results."""
-        if x not in self._values:
-            for n in postorder([x], lambda m: () if m in self._values else m.lowered or m.inputs):
-                if n not in self._values:
-                    self._values[n] = n.value if n.is_const else None if n.is_input else self._evaluate(n)
-        return self._values[x]
+        values = self._values
+
+        def unknown(m: Node) -> tuple[Node, ...]:
+            return () if m in values else m.lowered or m.inputs
+
+        if x not in values:
+            # First, without computing anything, what only a run can find: the constants beside it are not needed.
+            for n in postorder([x], unknown):
+                if n.is_input or (
+                    n.op not in _DECIDES and any(values.get(m, n) is None for m in n.lowered or n.inputs)
+                ):
+                    values[n] = None
+            for n in postorder([x], unknown):
+                if n not in values:
+                    values[n] = n.value if n.is_const else self._evaluate(n)
+        return values[x]
 
     def _evaluate(self, n: Node) -> Any:
         if n.lowered:

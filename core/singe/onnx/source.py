@@ -58,7 +58,11 @@ class OnnxSource:
         objects = {name: mapped(partial(_sized, sizes), tree) for name, tree in self._objects.items()}
         try:
             return import_model(self._model, input_shapes=shapes, values=values, objects=objects)
-        except (SizeNeeded, ValueNeeded) as e:
+        except SizeNeeded as e:
+            given = symbols([x.shape for x in self.inputs])
+            # Sizes found in mid-run may become known where all sizes of the inputs are numbers.
+            return Needed.by(e) if e.sizes <= given else Needed.by(SizeNeeded(str(e), (e.sizes | given) - sizes.keys()))
+        except ValueNeeded as e:
             return Needed.by(e)
 
     def with_layers(self) -> tuple[OnnxSource, Mapping[str, str]]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from singe.extension import Dim, Kernel, Routine, evaluate, symbols
+from singe.extension import Dim, Kernel, Routine, guessed
 
 from ..encode import Body, integers
 from ..values import I32, Int, select
@@ -43,9 +43,7 @@ def choose_loop(turns: Sequence[Dim]) -> int | None:
 
 def guess(dim: Dim, size: int = TYPICAL) -> int:
     """A dimension with every open size taken as this number."""
-    value = evaluate(dim, dict.fromkeys(symbols(dim), size))
-    assert isinstance(value, int)
-    return value
+    return guessed(dim, size)
 
 
 def divide(w: Writer, low: Lowering, end: Int, step: int = 1, turns: Int | None = None) -> tuple[I32, I32]:

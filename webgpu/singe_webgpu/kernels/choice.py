@@ -12,11 +12,12 @@ a device and fits RATES; only ratios matter. If the device is available, tune.py
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Final, TypeAlias, TypeVar
 
-from singe.extension import Contraction, Routine, collapse, contraction, known, product
+from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, known, product
 
 from ..shader import PACKED_DOTS, SUBGROUP_MATRIX, Shader, Text
 from .gemm import Cut, Thin, Tile, print_contraction, quads_of
@@ -116,8 +117,11 @@ def costs(c: Contraction, rates: Mapping[AnyCut, Rate], sizes: Sizes) -> dict[An
 
 
 def extents(c: Contraction, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
-    """How many products there are at these sizes, and the rows, columns and depth of each."""
-    return known(product(c.batch), sizes), known(c.rows, sizes), known(c.columns, sizes), known(c.depth, sizes)
+    """How many products there are at these sizes, and the rows, columns and depth of each; zeros at sizes too short for a
+    run."""
+    with suppress(ShapeError):  # nothing is left that a dimension could be divided by
+        return known(product(c.batch), sizes), known(c.rows, sizes), known(c.columns, sizes), known(c.depth, sizes)
+    return 0, 0, 0, 0
 
 
 def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:

@@ -29,9 +29,9 @@ from singe.extension import (
     dim_max,
     dim_min,
     float32,
+    guessed,
     identity,
     int32,
-    known,
     product,
     scalar,
     symbols,
@@ -113,7 +113,7 @@ def styles(kernel: Kernel) -> list[tuple[str, Dim]]:
 def _style(kernel: Kernel) -> str:
     """The style at guessed sizes."""
     guesses = dict.fromkeys(symbols(kernel.inner), LENGTH) | dict.fromkeys(symbols(kernel.grid), GUESS)
-    return "points" if known(_apart(kernel), guesses) else "workgroups"
+    return "points" if guessed(_apart(kernel), guesses) else "workgroups"
 
 
 def _apart(kernel: Kernel) -> Dim:
@@ -129,7 +129,7 @@ def _apart(kernel: Kernel) -> Dim:
 
 
 def _guess(dim: Dim, each: int = GUESS) -> int:
-    return known(dim, dict.fromkeys(symbols(dim), each))
+    return guessed(dim, each)
 
 
 def _fours(kernel: Kernel, shader: Shader, points: Dim) -> bool:

@@ -37,22 +37,26 @@ def _integer_power(x: Expr, y: Expr) -> Expr:
 
 
 def _float_power(x: Expr, y: Expr) -> Expr:
-    """Whole exponents below 64 by squaring, which is exact if the result is exact; others by the logarithm."""
+    """Whole exponents and halves below 64 by squaring and a square root, which are exact if the result is exact; others by
+    the logarithm."""
     most = float(np.finfo(x.dtype.numpy).max)
-    times = scalar.absolute(y)
-    product, square, left = const(1, x.dtype), x, times
+    times, size = absolute(y), absolute(x)
+    left = scalar.floor(times)
+    half = scalar.eq(times - left, 0.5)
+    root = sqrt(select(scalar.or_(x < -most, scalar.eq(x, 0.0)), size, x))  # of −∞ and −0: ∞ and 0
+    product, square = select(half, root, const(1, x.dtype)), select(half, size, x)
     for _ in range(6):
-        half = scalar.floor(left * 0.5)
-        product = select(scalar.eq(left - half * 2.0, 1.0), product * square, product)
-        square, left = square * square, half
+        rest = scalar.floor(left * 0.5)
+        product = select(scalar.eq(left - rest * 2.0, 1.0), product * square, product)
+        square, left = square * square, rest
     whole = scalar.eq(scalar.floor(y), y)
     by_squaring = select(y < 0.0, 1.0 / product, product)
     odd = scalar.eq(times - scalar.floor(times * 0.5) * 2.0, 1.0)
-    size = scalar.absolute(x)
     power = exp(y * log(select(whole, size, select(x < -most, size, x))))  # NaN if x < 0 and y is not whole
     power = select(scalar.and_(x < 0.0, scalar.and_(whole, odd)), -power, power)
     one = scalar.or_(scalar.eq(x, 1.0), scalar.and_(scalar.eq(size, 1.0), times > most))
-    return select(scalar.and_(whole, times < 64.0), by_squaring, select(one, const(1, x.dtype), power))
+    exact = scalar.and_(scalar.or_(whole, half), times < 64.0)
+    return select(exact, by_squaring, select(one, const(1, x.dtype), power))
 
 
 def _pow_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
