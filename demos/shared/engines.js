@@ -76,7 +76,7 @@ export class Engines {
   async #open(backend, throughPython, onProgress) {
     const start = performance.now();
     const run = throughPython
-      ? await openInPython(this.#record, backend, onProgress)
+      ? await (await import("./python.js")).openInPython(PYTHON, this.#record, backend, onProgress)
       : await openHere(this.#bundle, backend, onProgress);
     const shape = await this.#shape;
     await run(new Float32Array(shape.reduce((a, b) => a * b)), shape);
@@ -90,47 +90,5 @@ async function openHere(bundle, device, onProgress) {
     const begun = performance.now();
     const outputs = await model.run({ [model.inputs[0].name]: { data, shape } });
     return { ms: performance.now() - begun, data: outputs[model.outputs[0].name].data };
-  };
-}
-
-// --- Python ----------------------------------------------------------------------------------------------------------
-
-let python;
-
-/** The worker, started when first needed, and again after a failure. */
-class Python {
-  #worker = new Worker(new URL("python-worker.js", import.meta.url), { type: "module" });
-  #waiting = new Map();
-  #last = 0;
-
-  constructor() {
-    this.#worker.onmessage = ({ data: { id, progress, error, answer } }) => {
-      const { onProgress, resolve, reject } = this.#waiting.get(id);
-      if (progress) return onProgress?.(progress);
-      this.#waiting.delete(id);
-      error ? reject(new Error(error)) : resolve(answer);
-    };
-    this.#worker.onerror = (event) => {
-      python = undefined;
-      this.#worker.terminate();
-      for (const { reject } of this.#waiting.values()) reject(new Error(`Python stopped: ${event.message ?? "no reason given"}`));
-    };
-  }
-
-  ask(task, onProgress, transfer = []) {
-    const id = ++this.#last;
-    return new Promise((resolve, reject) => {
-      this.#waiting.set(id, { onProgress, resolve, reject });
-      this.#worker.postMessage({ id, ...task }, transfer);
-    });
-  }
-}
-
-async function openInPython(record, device, onProgress) {
-  const here = (python ??= new Python());
-  const model = await here.ask({ do: "open", python: PYTHON.href, record, device }, onProgress);
-  return (data, shape) => {
-    const copy = data.slice();
-    return here.ask({ do: "run", model, data: copy, shape }, undefined, [copy.buffer]);
   };
 }

@@ -1,14 +1,15 @@
 /**
- * The part that both demo pages share: choice of backend and language, progress of loading, times.
+ * The part that demo pages share: choice of backend and language, state, progress of loading, times.
  *
- * Contract: the page has elements with the ids in `IDS`. `panel.engine` is the chosen backend's Engine once it is ready,
- * and undefined before; `onReady()` is called for each new one. Missing choices are disabled and show the reason.
+ * Contract: the page has elements with the ids `status`, `progress`, `backend` and `reasons`; for a Panel also with the others
+ * in `IDS`. `panel.engine` is the chosen backend's Engine once it is ready, and undefined before; `onReady()` is called for
+ * each new one. Missing choices are disabled and show the reason.
  */
 
 import { findReasons } from "./engines.js";
 
 const IDS = ["backend", "python", "reasons", "status", "progress", "time", "load"];
-const NAMES = { numpy: "NumPy", wasm: "WebAssembly", webgpu: "WebGPU" };
+export const NAMES = { numpy: "NumPy", wasm: "WebAssembly", webgpu: "WebGPU" };
 const PHASES = {
   download: "Downloading",
   compile: "Preparing the kernels",
@@ -16,11 +17,43 @@ const PHASES = {
   numpy: "NumPy",
   singe: "Singe",
   model: "Loading the model into Python",
+  images: "The images",
 };
 
 export const milliseconds = (ms) => `${ms < 10 ? ms.toFixed(2) : ms < 100 ? ms.toFixed(1) : Math.round(ms)} ms`;
 
 const megabytes = (bytes) => (bytes / 1e6).toFixed(bytes < 1e7 ? 2 : 1);
+
+/** Write the page's state; its text only if it changed, so that screen readers announce it once. */
+export function say(state, text) {
+  const status = document.getElementById("status");
+  status.dataset.state = state;
+  if (text !== undefined && text !== status.textContent) status.textContent = text;
+}
+
+/** Show how far loading is: bytes and phase. */
+export function showProgress({ loaded, total, phase }) {
+  const progress = document.getElementById("progress");
+  const [text, bar] = progress.children;
+  progress.hidden = phase === "ready";
+  Object.assign(progress.dataset, { loaded, total });
+  const amount = total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : loaded ? `${megabytes(loaded)} MB` : "";
+  text.textContent = [PHASES[phase] ?? phase, amount].filter(Boolean).join(": ");
+  if (total) bar.value = loaded / total;
+  else bar.removeAttribute("value");
+}
+
+/** Disable the backends that are missing, and list why. */
+export function showReasons(reasons) {
+  const options = [...document.getElementById("backend").options];
+  for (const option of options) {
+    option.disabled = Boolean(reasons[option.value]);
+    option.title = reasons[option.value];
+  }
+  const missing = options.filter((option) => option.disabled);
+  const line = ({ value, title }) => Object.assign(document.createElement("li"), { textContent: `${NAMES[value]}: ${title}.` });
+  document.getElementById("reasons").replaceChildren(...missing.map(line));
+}
 
 /** Runs `work`, and once more if it was requested meanwhile: never two at once, never more than one waiting. */
 export function latest(work) {
@@ -39,16 +72,6 @@ export function latest(work) {
       running = false;
     }
   };
-}
-
-/** Probabilities; other values are treated as logits. */
-export function probabilities(values) {
-  const sum = values.reduce((a, b) => a + b, 0);
-  if (values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 1e-3) return Float64Array.from(values);
-  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
-  const powers = Float64Array.from(values, (v) => Math.exp(v - most));
-  const total = powers.reduce((a, b) => a + b, 0);
-  return powers.map((p) => p / total);
 }
 
 export class Panel {
@@ -92,9 +115,9 @@ export class Panel {
     this.python.checked = numpy || this.#wish;
     this.python.disabled = numpy || Boolean(this.#reasons.python);
     this.engine = undefined;
-    this.say("loading", `Loading ${this.name}${this.python.checked ? " in Python" : ""} …`);
+    say("loading", `Loading ${this.name}${this.python.checked ? " in Python" : ""} …`);
     const chosen = this.#chosen; // a backend that is chosen again while it loads continues to report progress
-    const onProgress = (progress) => chosen === this.#chosen && this.#show(progress);
+    const onProgress = (progress) => chosen === this.#chosen && showProgress(progress);
     try {
       const engine = await this.#engines.open(this.backend.value, this.python.checked, onProgress);
       if (turn !== this.#turn) return;
@@ -111,19 +134,13 @@ export class Panel {
     }
   }
 
-  /** Write a text only if it changed, so that screen readers announce it once. */
-  say(state, text = this.status.textContent) {
-    this.status.dataset.state = state;
-    if (text !== this.status.textContent) this.status.textContent = text;
-  }
-
   ready() {
-    this.say("ready", `${this.name} is ready${this.python.checked ? ", in Python" : ""}.`);
+    say("ready", `${this.name} is ready${this.python.checked ? ", in Python" : ""}.`);
   }
 
   /** Show an error; the page continues. */
   fail(error) {
-    this.say("error", error?.message || String(error));
+    say("error", error?.message || String(error));
   }
 
   took(ms) {
@@ -131,40 +148,21 @@ export class Panel {
     this.time.textContent = milliseconds(ms);
   }
 
-  #show({ loaded, total, phase }) {
-    const [text, bar] = this.progress.children;
-    this.progress.hidden = phase === "ready";
-    this.progress.dataset.loaded = loaded;
-    this.progress.dataset.total = total;
-    text.textContent = total ? `${PHASES[phase] ?? phase}: ${megabytes(loaded)} of ${megabytes(total)} MB` : (PHASES[phase] ?? phase);
-    if (total) bar.value = loaded / total;
-    else bar.removeAttribute("value");
-  }
-
   /** Disable missing choices, and leave a backend that is no longer available. */
   #disable(reasons) {
     this.#reasons = reasons;
-    const options = [...this.backend.options];
-    for (const option of options) {
-      option.disabled = Boolean(reasons[option.value]);
-      option.title = reasons[option.value];
-    }
+    showReasons(reasons);
     this.python.disabled ||= Boolean(reasons.python);
     this.python.closest("label").title = reasons.python;
-    this.reasons.replaceChildren(
-      ...options
-        .filter((option) => option.disabled)
-        .map((option) => Object.assign(document.createElement("li"), { textContent: `${NAMES[option.value]}: ${option.title}.` })),
-    );
     if (!this.backend.selectedOptions[0].disabled) return;
-    const usable = options.findLast((option) => !option.disabled);
+    const usable = [...this.backend.options].findLast((option) => !option.disabled);
     if (usable) {
       this.backend.value = usable.value;
       this.choose();
     } else {
       this.#turn++;
       this.backend.disabled = true;
-      this.say("unsupported", "This browser cannot run the model: it needs WebAssembly with SIMD, or WebGPU.");
+      say("unsupported", "This browser cannot run the model: it needs WebAssembly with SIMD, or WebGPU.");
     }
   }
 }

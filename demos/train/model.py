@@ -1,4 +1,5 @@
-"""The networks of the training page, a step of training of each, and the same network for reading.
+"""The networks of the training page, a step of training of each, and the same network for reading; and how the digit page's
+network is taught a hand.
 
 Names of weights are those of `state_dict`. "strong" is the network of `singe train mnist`: the page reads the file that this
 command writes, and the other way round.
@@ -77,18 +78,25 @@ def step(network: str, device: str = "numpy") -> sg.train.TrainStep:
     return sg.train.TrainStep(make().train(), optimizer, loss, device=device)
 
 
+def teaching(trained: nn.Module) -> sg.train.TrainStep:
+    """A step that changes the last convolution of a trained "strong" and what follows it. Running statistics stay: a few
+    drawings say little about them."""
+    last = trained.eval().freeze("*").unfreeze("blocks.3.*", "head.*")
+    return sg.train.TrainStep(last, sg.optim.AdamW(0.001, betas=(0.9, 0.99), weight_decay=0.02), loss, device="numpy")
+
+
 def batch() -> tuple[np.ndarray, np.ndarray]:
     """An empty batch: the shapes and types that a step takes."""
     return np.zeros((BATCH, *IMAGE), np.float32), np.zeros(BATCH, np.int32)
 
 
-def reader(network: str) -> sg.Model:
-    """The network for any number of images, with its weights as states, which are called as those of the step."""
-    made = NETWORKS[network][0]().eval()
+def reader(network: nn.Module, name: str) -> sg.Model:
+    """A network for any number of images, with its weights as states, which are called as those of the step."""
+    made = network.eval()
     states = {f"model.{path}": t.numpy() for path, t in made.state_dict().items()}
 
     def read(x: sg.Tensor, **weights: sg.Tensor) -> tuple[dict[str, sg.Tensor], dict[str, sg.Tensor]]:
-        found = made.with_state({name.removeprefix("model."): w for name, w in weights.items()})
+        found = made.with_state({path.removeprefix("model."): w for path, w in weights.items()})
         return {"logits": found(x)}, weights
 
-    return sg.Model.of(read, {"x": ("N", *IMAGE)}, "numpy", states=states, name=network)
+    return sg.Model.of(read, {"x": ("N", *IMAGE)}, "numpy", states=states, name=name)

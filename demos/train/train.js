@@ -1,14 +1,15 @@
 /** The page that trains: choices, the course of training as figures and plots, drawing, teaching, weights as a file. */
 
 import { findReasons } from "../shared/engines.js";
-import { latest } from "../shared/panel.js";
-import { Pad } from "../mnist/pad.js";
-import { SIDE, toPicture } from "../mnist/strokes.js";
-import { fetchDigits } from "./digits.js";
-import { paint, showFilters, showImages } from "./pictures.js";
+import { showAnswer, showNothing, showPicture } from "../shared/answer.js";
+import { NAMES, latest, say, showProgress, showReasons } from "../shared/panel.js";
+import { Pad } from "../shared/pad.js";
+import { toPicture } from "../shared/strokes.js";
+import { fetchDigits } from "../shared/digits.js";
+import { showFilters, showImages } from "../shared/pictures.js";
 import { Plot, smoothed, thinned } from "./plot.js";
 import { readTensors, writeTensors } from "./safetensors.js";
-import { Trainer, largest } from "./trainer.js";
+import { Trainer } from "../shared/trainer.js";
 
 /** Of model.py: when the learning rate has reached its last value. */
 const STEPS = 1500;
@@ -21,11 +22,9 @@ const PATIENCE = 5;
 const MISTAKES = 24;
 /** Fewer training images than this are a set for want of a better one. */
 const FEW = 5000;
-const NAMES = { wasm: "WebAssembly", webgpu: "WebGPU" };
 
 const byId = (id) => document.getElementById(id);
 const choices = ["network", "backend"].map(byId);
-const bars = [...byId("bars").children];
 
 const accuracies = new Plot(byId("accuracies"), {
   scale: (right) => -Math.log10(Math.max(1 - right, 0.004)) / -Math.log10(0.004),
@@ -74,8 +73,8 @@ async function open() {
   enable(false);
   say("loading", `Loading the network for ${NAMES[byId("backend").value]} …`);
   try {
-    digits ??= await fetchDigits("digits.bin", loading);
-    const found = await Trainer.open({ folder: `model/${byId("network").value}/`, device: byId("backend").value, digits, onProgress: loading });
+    digits ??= await fetchDigits("digits.bin", showProgress);
+    const found = await Trainer.open({ folder: `model/${byId("network").value}/`, device: byId("backend").value, digits, onProgress: showProgress });
     if (mine !== turn) return void found.dispose();
     trainer = found;
     trainer.teach(taught);
@@ -200,12 +199,12 @@ function drawn() {
 
 async function readDrawing() {
   const picture = toPicture(pad.strokes);
-  paint(byId("view"), picture ?? new Float32Array(SIDE * SIDE), (ink) => new Array(3).fill(255 * ink));
+  showPicture(picture);
   const here = trainer;
   if (!picture || !here) return;
   try {
-    const { parts } = await here.read(picture);
-    if (here === trainer && pad.strokes.length) showAnswer([...parts]);
+    const parts = await here.read(picture);
+    if (here === trainer && pad.strokes.length) showAnswer(parts);
   } catch (error) {
     if (here === trainer) fail(error, true);
   }
@@ -306,38 +305,13 @@ function showAccuracy(right, of) {
 
 async function showLayer() {
   const here = trainer;
-  const [first] = here.weights;
-  const tensors = await here.tensors();
-  if (here === trainer) showFilters(byId("filters"), { shape: first.shape, data: tensors[0].data });
-}
-
-function showAnswer(parts) {
-  const digit = largest(parts);
-  byId("prediction").textContent = byId("prediction").dataset.value = digit;
-  byId("certainty").textContent = `${percent(parts[digit])} sure`;
-  bars.forEach((bar, k) => showBar(bar, parts[k], k === digit));
-}
-
-function showNothing() {
-  byId("prediction").textContent = byId("prediction").dataset.value = "";
-  byId("certainty").textContent = "nothing is drawn yet";
-  for (const bar of bars) showBar(bar, 0, false);
-}
-
-function showBar(bar, part, leading) {
-  bar.dataset.value = part;
-  bar.style.setProperty("--value", part);
-  bar.classList.toggle("leading", leading);
-  bar.querySelector("output").textContent = percent(part);
+  const layer = await here.firstLayer();
+  if (here === trainer) showFilters(byId("filters"), layer);
 }
 
 function show(id, value, text) {
   byId(id).dataset.value = value;
   byId(id).textContent = text;
-}
-
-function percent(part) {
-  return `${(100 * part).toFixed(1)} %`;
 }
 
 function time(seconds) {
@@ -368,21 +342,6 @@ function fail(error, here = false) {
   enable(here);
 }
 
-function say(state, text) {
-  byId("status").dataset.state = state;
-  if (text !== byId("status").textContent) byId("status").textContent = text;
-}
-
-function loading({ loaded, total, phase }) {
-  const [text, bar] = byId("progress").children;
-  byId("progress").hidden = phase === "ready";
-  Object.assign(byId("progress").dataset, { loaded, total });
-  const amount = total ? `${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB` : `${(loaded / 1e6).toFixed(1)} MB`;
-  text.textContent = `${phase === "images" ? "The images" : phase === "compile" ? "Preparing the kernels" : "The network"}: ${amount}`;
-  if (total) bar.value = loaded / total;
-  else bar.removeAttribute("value");
-}
-
 /** Let the page draw; hidden pages do not draw, and train on. */
 function painted() {
   return document.hidden ? undefined : new Promise((done) => setTimeout(done));
@@ -391,14 +350,7 @@ function painted() {
 /** Switch off backends that are missing here, and leave one. */
 function disable(reasons) {
   const backend = byId("backend");
-  for (const option of backend.options) {
-    option.disabled = Boolean(reasons[option.value]);
-    option.title = reasons[option.value];
-  }
-  const missing = [...backend.options].filter((option) => option.disabled);
-  byId("reasons").replaceChildren(
-    ...missing.map((option) => Object.assign(document.createElement("li"), { textContent: `${NAMES[option.value]}: ${option.title}.` })),
-  );
+  showReasons(reasons);
   if (!backend.selectedOptions[0].disabled) return;
   const usable = [...backend.options].find((option) => !option.disabled);
   if (usable) {

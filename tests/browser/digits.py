@@ -1,12 +1,15 @@
-"""Digits as people draw them: three handwritings, as strokes.
+"""Digits as people draw them: ten handwritings, as strokes.
 
 A stroke is a list of points in a box of 100 × 100, in the order of the pen; `path` is a smooth curve through them. The
-handwritings differ in shapes (a one with a foot, a seven with a bar, a four in one stroke), slant, position and size.
+handwritings differ in forms (a one with a foot, a crossed zero, an open four, loops), slant, width, position and size, and in how
+steady the hand is.
 """
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 Point = tuple[float, float]
@@ -15,20 +18,31 @@ Stroke = list[Point]
 
 @dataclass(frozen=True)
 class Hand:
-    """A handwriting: the digits' strokes, and the place of their box on a canvas of 1 × 1."""
+    """A handwriting: the digits' strokes, and the place of their box on a canvas of 1 × 1; `width` is relative to the height.
+
+    shake: how far points are off, in hundredths of the box. retraced: each stroke is drawn again, so far beside itself.
+    """
 
     digits: dict[int, list[Stroke]]
     at: Point
     size: float
     slant: float = 0.0
+    width: float = 1.0
+    shake: float = 0.0
+    retraced: float = 0.0
 
     def strokes(self, digit: int) -> list[Stroke]:
         """The digit's strokes on a canvas of 1 × 1."""
-        return [[self._place(p) for p in path(stroke)] for stroke in self.digits[digit]]
+        chance = random.Random(digit)
+        around = partial(chance.uniform, -self.shake, self.shake)
+        curves = [[(x + around(), y + around()) for x, y in path(stroke)] for stroke in self.digits[digit]]
+        if self.retraced:
+            curves += [[(x + self.retraced, y + self.retraced) for x, y in curve] for curve in curves]
+        return [[self._place(p) for p in curve] for curve in curves]
 
     def _place(self, point: Point) -> Point:
         x, y = point[0] / 100, point[1] / 100
-        return self.at[0] + self.size * (x + self.slant * (0.5 - y)), self.at[1] + self.size * y
+        return self.at[0] + self.size * (self.width * x + self.slant * (0.5 - y)), self.at[1] + self.size * y
 
 
 def path(points: Stroke, pieces: int = 4) -> Stroke:
@@ -99,4 +113,71 @@ SCHOOL: Final = Hand(
 )  # fmt: skip
 """As some schools teach it: a one with a foot, a seven with a bar."""
 
-HANDS: Final = {"round": ROUND, "slanted": SLANTED, "school": SCHOOL}
+EUROPEAN: Final = Hand(
+    {
+        0: [[(52, 4), (28, 16), (20, 50), (30, 86), (52, 96), (74, 84), (80, 50), (72, 14), (52, 4)], [(72, 18), (52, 50), (30, 84)]],
+        1: [[(18, 46), (40, 24), (60, 4), (60, 4), (60, 50), (60, 96)]],
+        2: [[(26, 22), (40, 6), (62, 8), (70, 26), (58, 50), (38, 74), (22, 94), (22, 94), (50, 92), (80, 95)]],
+        3: [[(24, 16), (46, 4), (70, 14), (66, 36), (44, 46), (44, 46), (70, 56), (74, 80), (50, 97), (22, 86)]],
+        4: [[(34, 6), (28, 32), (20, 58), (20, 58), (50, 58), (84, 58)], [(66, 30), (64, 62), (62, 97)]],
+        5: [[(36, 8), (33, 26), (30, 44), (30, 44), (54, 40), (74, 56), (70, 84), (48, 96), (22, 88)], [(36, 8), (56, 8), (78, 6)]],
+        6: [[(62, 4), (40, 26), (28, 54), (28, 82), (46, 97), (66, 88), (70, 68), (54, 56), (32, 68)]],
+        7: [[(18, 8), (50, 8), (82, 7), (82, 7), (66, 38), (52, 68), (44, 97)], [(30, 52), (52, 50), (76, 50)]],
+        8: [[(50, 46), (30, 30), (34, 8), (54, 4), (70, 16), (66, 36), (50, 46), (30, 60), (26, 82), (48, 97), (72, 86), (74, 64), (50, 46)]],
+        9: [[(72, 24), (56, 42), (34, 36), (30, 14), (52, 4), (70, 12), (72, 24), (74, 54), (64, 86), (42, 97), (26, 86)]],
+    },
+    at=(0.2, 0.16), size=0.6,
+)  # fmt: skip
+"""A crossed zero, a one with a long upstroke, a four that is open, a seven with a bar."""
+
+QUICK: Final = Hand(
+    {
+        0: [[(58, 10), (34, 16), (22, 48), (32, 84), (54, 95), (74, 76), (78, 40), (64, 12), (46, 6), (34, 14), (40, 24)]],
+        1: [[(56, 4), (50, 40), (46, 97)]],
+        2: [[(22, 26), (36, 8), (60, 8), (68, 28), (54, 60), (30, 88), (22, 82), (32, 74), (50, 84), (68, 94), (84, 84)]],
+        3: [[(26, 14), (48, 4), (68, 16), (58, 38), (42, 46), (40, 40), (50, 42), (72, 58), (70, 84), (48, 97), (22, 88)]],
+        4: [[(40, 8), (26, 46), (28, 58), (50, 54), (80, 46)], [(70, 16), (62, 56), (56, 97)]],
+        5: [[(78, 8), (40, 10), (40, 10), (30, 46), (30, 46), (54, 42), (72, 58), (66, 86), (42, 96), (20, 86)]],
+        6: [[(64, 6), (40, 24), (26, 58), (32, 90), (54, 94), (66, 74), (54, 60), (38, 66), (28, 82)]],
+        7: [[(22, 12), (44, 16), (80, 8), (80, 8), (62, 44), (48, 97)]],
+        8: [[(68, 12), (44, 4), (30, 20), (44, 40), (66, 60), (66, 88), (44, 97), (28, 80), (42, 58), (62, 38), (72, 16)]],
+        9: [[(70, 20), (52, 40), (32, 34), (32, 12), (52, 4), (70, 18), (70, 18), (62, 58), (50, 97)]],
+    },
+    at=(0.3, 0.2), size=0.55, slant=0.18,
+)  # fmt: skip
+"""Fast: ends that overshoot, a loop in the two, a four and an eight that do not close."""
+
+ANGULAR: Final = Hand(
+    {
+        0: [[(50, 2), (50, 2), (14, 30), (14, 30), (16, 72), (16, 72), (50, 98), (50, 98), (86, 70), (86, 70), (84, 28), (84, 28), (50, 2)]],
+        1: [[(28, 28), (54, 2)], [(54, 2), (54, 98)]],
+        2: [[(14, 22), (14, 22), (40, 3), (40, 3), (78, 8), (78, 8), (80, 34), (80, 34), (14, 96), (14, 96), (88, 96)]],
+        3: [[(14, 6), (14, 6), (80, 6), (80, 6), (44, 42), (44, 42), (82, 64), (82, 64), (66, 94), (66, 94), (16, 94)]],
+        4: [[(56, 2), (56, 2), (10, 66), (10, 66), (90, 66)], [(62, 34), (62, 98)]],
+        5: [[(82, 4), (82, 4), (22, 4), (22, 4), (20, 44), (20, 44), (66, 42), (66, 42), (84, 68), (84, 68), (62, 96), (62, 96), (14, 92)]],
+        6: [[(70, 2), (70, 2), (26, 40), (26, 40), (18, 76), (18, 76), (46, 97), (46, 97), (80, 84), (80, 84), (74, 56), (74, 56), (24, 60)]],
+        7: [[(10, 5), (10, 5), (88, 5), (88, 5), (40, 97)]],
+        8: [
+            [(50, 48), (50, 48), (22, 24), (22, 24), (50, 2), (50, 2), (78, 24), (78, 24), (50, 48)],
+            [(50, 48), (50, 48), (16, 74), (16, 74), (50, 98), (50, 98), (84, 74), (84, 74), (50, 48)],
+        ],
+        9: [[(78, 44), (78, 44), (30, 44), (30, 44), (24, 14), (24, 14), (54, 2), (54, 2), (80, 14), (80, 14), (76, 56), (76, 56), (56, 98)]],
+    },
+    at=(0.03, 0.03), size=0.94,
+)  # fmt: skip
+"""Of straight lines, filling the sheet."""
+
+HANDS: Final = {
+    "round": ROUND,
+    "slanted": SLANTED,
+    "school": SCHOOL,
+    "european": EUROPEAN,
+    "quick": QUICK,
+    "angular": ANGULAR,
+    "left": Hand(ROUND.digits | {4: EUROPEAN.digits[4], 1: QUICK.digits[1]}, at=(0.22, 0.5), size=0.42, slant=-0.34),
+    "narrow": Hand(SCHOOL.digits | {1: ROUND.digits[1], 7: ROUND.digits[7]}, at=(0.3, 0.04), size=0.9, width=0.55),
+    "shaky": Hand(EUROPEAN.digits | {0: ROUND.digits[0]}, at=(0.62, 0.05), size=0.32, shake=2.0),
+    "thick": Hand(QUICK.digits | {2: SCHOOL.digits[2]}, at=(0.1, 0.2), size=0.7, retraced=3.0),
+}
+"""Ten hands: six with forms of their own; four that vary them: leaning to the left, narrow, small and shaky, and with each line
+drawn twice, which makes it thick."""

@@ -7,10 +7,11 @@
  */
 
 import { load } from "../singe.js";
-import { SIDE } from "../mnist/strokes.js";
+import { largest, softmax } from "./answer.js";
+import { SIDE } from "./strokes.js";
 import { Batches, PIXELS, imageOf, toUnit } from "./digits.js";
 
-/** Of model.py: images in a step, and at once in an evaluation. */
+/** Of ../train/model.py: images in a step, and at once in an evaluation. */
 export const BATCH = 64;
 const READ = 250;
 const CLASSES = 10;
@@ -54,24 +55,21 @@ export class Trainer {
     this.batches = new Batches(train, BATCH);
   }
 
-  /** The weights by name, as a description: the first one is that of the first layer. */
+  /** What weights there are: the first one is that of the first layer. */
   get weights() {
     return this.#reader.states;
   }
 
-  /** One step: its loss, its part of right answers, and its milliseconds. The next batch is made while it runs. */
+  /** One step. The next batch is made while it runs. */
   step() {
     return this.#inTurn(async () => {
       const batch = this.#prepared ?? this.batches.next();
-      const begun = performance.now();
       const running = this.#session.step(batch);
       this.#prepared = this.batches.next();
       const { loss, logits } = await running;
       this.done++;
-      const found = { loss: loss.data[0], right: rightsOf(logits.data, batch.y.data) / BATCH, ms: performance.now() - begun };
-      this.history.losses.push(found.loss);
-      this.history.rights.push(found.right);
-      return found;
+      this.history.losses.push(loss.data[0]);
+      this.history.rights.push(rightsOf(logits.data, batch.y.data) / BATCH);
     });
   }
 
@@ -119,15 +117,19 @@ export class Trainer {
   read(image) {
     return this.#inTurn(async () => {
       await this.#give();
-      const begun = performance.now();
-      const logits = await this.#answer(Float32Array.from(image), 1);
-      return { parts: softmax(logits), ms: performance.now() - begun };
+      return softmax(await this.#answer(Float32Array.from(image), 1));
     });
   }
 
   /** The present weights, as tensors of a file. */
   tensors() {
     return this.#inTurn(() => this.#tensors());
+  }
+
+  /** The present weights of the first layer. */
+  firstLayer() {
+    const [{ name, shape }] = this.weights;
+    return this.#inTurn(async () => ({ shape, data: await this.#session.read(name) }));
   }
 
   /** Go on from these weights, after so many steps. */
@@ -188,15 +190,6 @@ export class Trainer {
     this.#last = done.catch(() => {});
     return done;
   }
-}
-
-export const largest = (values) => values.indexOf(values.reduce((a, b) => Math.max(a, b)));
-
-function softmax(logits) {
-  const most = Math.max(...logits);
-  const powers = Float32Array.from(logits, (v) => Math.exp(v - most));
-  const total = powers.reduce((a, b) => a + b);
-  return powers.map((p) => p / total);
 }
 
 function rightsOf(logits, labels) {

@@ -1,6 +1,7 @@
 /** Small pictures: the filters of a layer, and images with a word below each. */
 
-import { SIDE } from "../mnist/strokes.js";
+import { paint } from "./answer.js";
+import { SIDE } from "./strokes.js";
 
 /** Blue, black, straw: what a filter is against, and what it looks for. */
 const AGAINST = [72, 130, 220];
@@ -34,12 +35,6 @@ export function showImages(place, images, most) {
     paint(figure.firstChild, images[k].image, (value) => new Array(3).fill((255 * value) / most));
     figure.lastChild.textContent = images[k].text;
   });
-}
-
-export function paint(canvas, values, colourOf) {
-  const pixels = new ImageData(canvas.width, canvas.height);
-  values.forEach((value, at) => pixels.data.set([...colourOf(value), 255], 4 * at));
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
 }
 
 /** So many children of an element, the old ones kept. */

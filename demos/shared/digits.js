@@ -2,14 +2,14 @@
  * The images to learn from, and batches of them.
  *
  * `fetchDigits` gives { train, test }, each { images, labels, count }: bytes, an image being 784 of them, white on black.
- * The file is what data.py packs: two counts (uint32, little-endian), labels, images, all compressed by gzip.
+ * The file is what ../train/data.py packs: two counts (uint32, little-endian), labels, images, all compressed by gzip.
  *
  * A `Batches` goes through the images in a new order each time; `next` gives { x, y } for a step: x from 0 to 1. Images
  * are varied a little (turned, scaled, sheared, shifted) if `varied`. `taught` are images of the user's own, { image,
  * label }: a quarter of each batch, as soon as there are any.
  */
 
-import { SIDE } from "../mnist/strokes.js";
+import { SIDE } from "./strokes.js";
 
 export const PIXELS = SIDE * SIDE;
 const OWN = 4;
