@@ -175,3 +175,21 @@ def test_a_part_of_a_batch_may_be_a_module(device_name: str) -> None:
     step(x, others[0].eval())
     assert len(step._programs) == 2, "what a module does is part of its form"
     assert [p.name for p in step.as_model(x, others[0]).inputs][:2] == ["x", "other.0.weight"]
+
+
+def test_a_loss_may_be_a_module() -> None:
+    by_module, by_function = (
+        TrainStep(network(), sg.optim.SGD(0.1), f, device="numpy") for f in (nn.CrossEntropyLoss(), loss)
+    )
+    assert [by_module(*batch) for batch in batches(2)] == [by_function(*batch) for batch in batches(2)]
+
+
+def test_habits_of_pytorch_are_answered() -> None:
+    model = network()
+    with pytest.raises(sg.InputError, match=r"Adam: got <generator.*does not hold parameters"):
+        sg.optim.Adam(model.parameters(), lr=1e-3)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    with pytest.raises(sg.InputError, match=r"the order is \(model, optimizer, loss\)"):
+        TrainStep(model, nn.CrossEntropyLoss(), sg.optim.SGD(0.1))  # pyright: ignore[reportArgumentType]
+    for name, instead in (("load_state_dict", "with_state"), ("cuda", "to"), ("requires_grad_", "freeze")):
+        with pytest.raises(AttributeError, match=rf"no '{name}'; in its place: module = module\.{instead}"):
+            getattr(model, name)

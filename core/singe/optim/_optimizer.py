@@ -53,6 +53,14 @@ class Optimizer(ABC):
 
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
 
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        if args and not (callable(args[0]) or isinstance(args[0], (int, float))):
+            raise InputError(
+                f"{cls.__name__}: got {args[0]!r:.60}, expected a learning rate or a schedule first. An optimiser does not hold "
+                "parameters: they are given to init(model) and step(model, grads, state), or with the model to a TrainStep"
+            )
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         names = [f.name for f in fields(self) if f.name != "groups"]
         for pattern, options in self.groups.items():

@@ -45,6 +45,7 @@ from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import show
+from .objective import objective
 
 Loss = Callable[..., Any]
 """loss(model, *batch) ↦ a tensor of one number, or a pair of it and a dict of tensors that a step gives, too."""
@@ -87,7 +88,7 @@ class Share:
 
 class TrainStep:
     """See the module's docstring. Calling it gives the loss as a number, or (loss, dict of arrays) if the loss function gives
-    a pair.
+    a pair. loss may also be a Module, called as loss(model(*inputs), target), where the target is the last part of a batch.
 
     clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
@@ -101,7 +102,7 @@ class TrainStep:
         self,
         model: Module,
         optimizer: Any,
-        loss: Loss,
+        loss: Loss | Module,
         *,
         device: str | Device = "auto",
         clip: float | None = None,
@@ -114,7 +115,7 @@ class TrainStep:
             raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
         self.device: Final = open_device(device)
         self._template: Final = model
-        self._loss: Final = loss
+        self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else loss
         self._optimizer: Final = _optimizer(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
         self._replica: Final = replica
@@ -431,6 +432,10 @@ class _Clipped:
 
 
 def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
+    if not (hasattr(given, "init") and hasattr(given, "step")):
+        raise InputError(
+            f"TrainStep: got the optimizer {given!r:.80}, expected one as of sg.optim; the order is (model, optimizer, loss)"
+        )
     if clip is not None and not (clip > 0 and math.isfinite(clip)):
         raise InputError(f"TrainStep: got clip={clip!r}, expected a positive number, or None")
     clipped = given if clip is None else _Clipped(given, clip)
