@@ -92,7 +92,7 @@ def _variants(name: str) -> tuple[Variant, ...]:
 
 @lru_cache(maxsize=256)
 def _attention(cut: strips.Strips) -> Printed:
-    return _printed((), partial(strips.print_strips, cut), scratch=cut.scratch)
+    return replace(_printed((), partial(strips.print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
 
 
 def _contraction(routine: Routine, constants: Collection[int]) -> Printed | None:

@@ -75,6 +75,11 @@ fn div_f32(a: f32, b: f32) -> f32 {
   return (a * scale) / (b * scale);
 }
 
+fn over_zero(a: f32) -> f32 {
+  let signed = bitcast<f32>((bitcast<u32>(a) & 0x80000000u) | inf_bits);
+  return select(signed, nan(), a == 0.0f || is_nan(a));
+}
+
 fn sqrt_f32(x: f32) -> f32 { return select(select(sqrt(x), nan(), x < 0.0f), x, is_nan(x)); }
 
 fn exp_f32(x: f32) -> f32 {

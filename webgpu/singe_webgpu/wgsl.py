@@ -82,8 +82,11 @@ def _divide(e: Expr, args: Sequence[str]) -> str:
 
 
 def _quotient(e: Expr, args: Sequence[str]) -> str:
-    """Division of floats. WGSL guarantees nothing for divisors near the largest numbers; devices flush the reciprocal."""
+    """Division of floats. WGSL guarantees nothing for divisors near the largest numbers; devices flush the reciprocal.
+    Compilers make anything of a division by a constant zero."""
     b = e.args[1]
+    if _is_zero(b):
+        return f"over_zero({args[0]})" if math.copysign(1, b.value) > 0 else f"-over_zero({args[0]})"
     plain = b.word == "const" and 2.0**-126 <= abs(b.value) <= 2.0**126
     return f"({args[0]} / {args[1]})" if plain else f"div_f32({args[0]}, {args[1]})"
 

@@ -221,7 +221,7 @@ def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ..
 def _code(w: Work, choices: Sequence[Any]) -> Code:
     p, group = w.printed, w.group
     if group is None:
-        return Code(w.label, "opaque", w.buffers, p.sizes, tuple(choices), 0, 0, p.scratch != 0)
+        return Code(w.label, "opaque", w.buffers, p.sizes, tuple(choices), p.flops * p.when, 0, p.scratch != 0)
     kernel = group.kernel.kernel if isinstance(group.kernel, Routine) else group.kernel
     moved: Dim = 0
     for n in (*group.inputs, *group.outputs):

@@ -33,7 +33,8 @@ class Printed:
     the same ports; `when` is 1 at the sizes at which it does work, otherwise 0, and then it has no workgroups. So there
     are versions for other values of the open sizes, and work in two steps: the second reads what the first left in
     the workspace, which all kernels of a Program share. sharing: other code for the same ports, over weights packed as for open sizes;
-    steps for particular sizes use it if those weights are there already.
+    steps for particular sizes use it if those weights are there already. flops: the float operations of a function that is
+    no Kernel, in which they would be counted.
     """
 
     code: Any
@@ -42,6 +43,7 @@ class Printed:
     packers: Mapping[int, Packer] = field(default_factory=dict)
     scratch: Dim = 0
     when: Dim = 1
+    flops: Dim = 0
     others: tuple[Printed, ...] = ()
     sharing: Callable[[], Printed] | None = field(default=None, compare=False)
 

@@ -54,6 +54,12 @@ class Attention:
         """How many heads of keys there are."""
         return product(self.outer) * self.heads
 
+    @property
+    def flops(self) -> Dim:
+        """The float operations: the products, and a maximum, a difference, an exponential and a sum for each score. Those
+        of hidden keys count too."""
+        return self.points * self.rows * self.keys * (2 * (self.size + self.width) + 4)
+
 
 def attention(attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]]) -> Attention | None:
     """The facts of a node of the row `attention`; None if the templates do not take it."""

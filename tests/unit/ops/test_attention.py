@@ -17,7 +17,7 @@ from singe.graph import Builder, Graph, Node, gradient
 from singe.ir.attention import attention
 from singe.ops.products.attention import seen_keys
 from singe.program.program import Copy, walk
-from singe.shapes import evaluate, size
+from singe.shapes import evaluate, known, size
 from singe_wasm.target import LEVELS
 from singe_webgpu.kernels.attention.choice import Cut, chosen
 
@@ -185,7 +185,14 @@ def spelled(form: str, kind: DType = float32) -> Graph:
     scores = b.div(scores, b.const(2.0, kind)) if form == "divided" else b.mul(b.const(0.5, kind), scores)
     if form == "spread":
         mask = b.expand(mask, shape=(N, 1, L, L))
-    if form != "plain":
+    hidden = b.less(mask, b.const(-0.5, kind))
+    if form == "replaced by −∞":
+        scores = b.where(b.expand(hidden, shape=(N, 1, L, L)), b.const(-np.inf, kind), scores)
+    elif form == "kept or low":
+        scores = b.where(b.logical_not(hidden), scores, b.const(float(np.finfo(np.float32).min), kind))
+    elif form == "added and replaced":
+        scores = b.where(hidden, b.const(-1e9, kind), b.add(scores, mask))
+    elif form != "plain":
         scores = b.add(mask, scores) if form == "divided" else b.add(scores, mask)
     weights = b.softmax(scores, axis=3)
     if form == "zeros for nan":
@@ -197,7 +204,14 @@ def spelled(form: str, kind: DType = float32) -> Graph:
 
 
 @pytest.mark.parametrize(
-    "form", ["plain", "zeros for nan", "scores too", *slow("divided", "multiplied", "spread", "weights too")]
+    "form",
+    [
+        "plain",
+        "zeros for nan",
+        "scores too",
+        "replaced by −∞",
+        *slow("kept or low", "added and replaced", "divided", "multiplied", "spread", "weights too"),
+    ],
 )
 def test_attention_that_a_model_spells_out_is_one_kernel(form: str, run_graph: Any) -> None:
     """If nothing else reads the values between."""
@@ -207,10 +221,21 @@ def test_attention_that_a_model_spells_out_is_one_kernel(form: str, run_graph: A
     arrays = [q, k, v, np.where(mask > 1, -np.inf, mask)]
     graph = spelled(form)
     for target in ("wasm", "wgsl"):
-        labels = {kernel.label for kernel in compile_graph(graph, find_target(target)).kernels}
-        assert "attention" not in labels if "too" in form else labels == {"attention"}
+        compiled = compile_graph(graph, find_target(target))
+        labels = {kernel.label for kernel in compiled.kernels}
+        assert ("attention" in labels) is ("too" not in form)
+        assert not labels & {"softmax", "matmul"} or "too" in form
+        work = sum(known(k.flops, {"N": 3, "L": 20}) for k in compiled.kernels if k.label == "attention")
+        assert "too" in form or work == 3 * 2 * 20 * 20 * (2 * (8 + 8) + 4)
     got, *_ = run_graph(graph, arrays)
-    given = [] if form == "plain" else [arrays[3]]
+    mask, hidden = arrays[3], np.where(arrays[3] < -0.5, np.float32(-np.inf), np.float32(0))
+    given = (
+        []
+        if form == "plain"
+        else [hidden]
+        if "kept" in form or "by" in form
+        else [mask + hidden if "and" in form else mask]
+    )
     want = formula(q, k, v, *given, scale=0.5)
     np.testing.assert_allclose(got, want, 0, 1e-5)
 

@@ -121,6 +121,16 @@ def test_zeros_keep_their_signs(name: str, run_graph: Any) -> None:
     np.testing.assert_array_equal(np.signbit(got), np.signbit(row.reference(*zeros)))
 
 
+@pytest.mark.parametrize("divisor", [0.0, -0.0])
+def test_a_quotient_by_a_constant_zero(divisor: float, run_graph: Any) -> None:
+    b = Builder()
+    x = b.input("x", (6,), float32)
+    values = np.array([2.0, -2.0, 0.0, np.nan, np.inf, -np.inf], np.float32)
+    (got,) = run_graph(Graph((x,), (b.div(x, b.const(divisor, float32)),), ("y",)), [values])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(got, values / np.float32(divisor))
+
+
 @pytest.mark.parametrize(("row", "kind"), FLOAT_CASES)
 def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_name: str) -> None:
     """NaN, infinities, zeros of both signs and denormals, each met with each."""

@@ -1,21 +1,39 @@
 """Recognises attention that a model spells out: softmax(scale · q · kᵀ + mask) · v becomes one node of the row `attention`.
 
 This is done before composites are lowered, where the target has a function for that node (compiler/own.py), and where
-nothing else reads the values between. A query whose keys are all hidden by −∞ then gets zeros; by the softmax alone, it
+nothing else reads the values between. Scores of hidden keys may also be replaced (Where, masked_fill), by −∞ or a number
+so low that adding it to them gives the same. A query whose keys are all hidden by −∞ then gets zeros; by the softmax alone, it
 would get NaN, which PyTorch's exports replace by zeros.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from ...dtypes import DType
 from ...graph import Builder, Graph, Node, parts, rebuild
 from ...ops import Nest, Row
 from ...shapes import axis_of
 from ._rewriter import number
 
 _PRODUCTS: Final = ("matmul", "dot")
+_LOW: Final = -1e9
+"""Scores in float32 are lost when this is added to them, or their exponentials are zeros."""
+
+
+class _Hidden(NamedTuple):
+    """What replaces scores. where: bools, or their opposite, according to `given`."""
+
+    where: Node
+    given: bool
+    number: float
+
+    def mask(self, b: Builder, where: Node, kind: DType) -> Node:
+        """What is added to the scores."""
+        values = (b.const(self.number, kind), b.const(0, kind))
+        return b.where(where, *(values if self.given else values[::-1]))
 
 
 class _Found(NamedTuple):
@@ -25,6 +43,7 @@ class _Found(NamedTuple):
     turned: Node
     v: Node
     mask: Node | None
+    hidden: _Hidden | None
     scale: float
 
 
@@ -40,15 +59,26 @@ def with_attention(graph: Graph, whole: Callable[[Node], Row | None]) -> Graph:
     def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
         made = None
         if n in chains:
-            q, turned, v, mask, scale = chains[n]
+            q, turned, v, mask, hidden, scale = chains[n]
             rank = len(turned.shape)
             k = b.transpose(new[turned], perm=(*range(rank - 2), rank - 1, rank - 2))
-            made = b.attention(new[q], k, new[v], *(() if mask is None else (new[mask],)), scale=scale)
+            added = [] if mask is None else [new[mask]]
+            if hidden is not None:
+                own = hidden.mask(b, new[hidden.where], q.dtype)
+                added = [b.add(*added, own) if added else own]
+            made = b.attention(new[q], k, new[v], *added, scale=scale)
             made = None if whole(made) is None else made
         new[n] = made or (n if n.row is None else b.node(n.row, *given, **n.attrs))
         return new[n]
 
     return rebuild(graph, Builder(), rule, dict(new))
+
+
+def _narrow(x: Node) -> Node:
+    """A value before it was expanded."""
+    while x.op == "expand":
+        x = x.inputs[0]
+    return x
 
 
 class _Chain:
@@ -75,6 +105,7 @@ class _Chain:
         rank = len(scores.shape)
         if axis_of(weights.attrs.get("axis", -1), rank, "softmax") != rank - 1 or len(v.shape) != rank:
             return None
+        hidden, scores = self._replaced(scores)
         pairs = [(scores, None)]
         if self._is_inner(scores, "add"):
             pairs = [(scores.inputs[i], scores.inputs[1 - i]) for i in range(2)]
@@ -82,10 +113,20 @@ class _Chain:
             found = self._scaled(product)
             if found is not None and product.shape == scores.shape:
                 q, turned, scale = found
-                while mask is not None and mask.op == "expand":
-                    mask = mask.inputs[0]
-                return _Found(q, turned, v, mask, scale) if len(q.shape) == len(turned.shape) == rank else None
+                if not len(q.shape) == len(turned.shape) == rank:
+                    return None
+                return _Found(q, turned, v, None if mask is None else _narrow(mask), hidden, scale)
         return None
+
+    def _replaced(self, x: Node) -> tuple[_Hidden | None, Node]:
+        """What replaces some of the scores, and the scores before."""
+        if self._is_inner(x, "where"):
+            where, *values = x.inputs
+            for given, (value, scores) in ((True, values), (False, values[::-1])):
+                low = number(_narrow(value))
+                if low is not None and (low == -math.inf or low <= _LOW) and scores.shape == x.shape:
+                    return _Hidden(_narrow(where), given, low), scores
+        return None, x
 
     def _scaled(self, x: Node) -> tuple[Node, Node, float] | None:
         """q, kᵀ and the scale of a product, which may be scaled."""

@@ -7,6 +7,7 @@ there are too few rows to keep a device busy, the keys are split over workgroups
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache, partial
 
 from singe.extension import Attention, Dim, Printed, dim_max, dim_min
@@ -34,7 +35,8 @@ def print_cuts(a: Attention, cuts: list[Cut]) -> list[Printed]:
     found = []
     for cut in cuts:
         partly = cut.splits != 1
-        found.append(variants(ports(a, partial=partly), partial(_print, a, cut), cut.when, room if partly else 0))
+        printed = variants(ports(a, partial=partly), partial(_print, a, cut), cut.when, room if partly else 0)
+        found.append(replace(printed, flops=a.flops))
     if is_split != 0:
         shared = 8 if any(isinstance(cut.way, Few) for cut in cuts) else 1
         found.append(variants(ports(a, joined=True), partial(print_join, a, splits, shared), is_split, room))
