@@ -71,6 +71,22 @@ from .frontend.creation import zeros_like as zeros_like
 from .frontend.gradients import Gradients as Gradients
 from .frontend.own import op as op
 from .frontend.products import einsum as einsum
+from .frontend.several import atleast_1d as atleast_1d
+from .frontend.several import atleast_2d as atleast_2d
+from .frontend.several import atleast_3d as atleast_3d
+from .frontend.several import block_diag as block_diag
+from .frontend.several import broadcast_shapes as broadcast_shapes
+from .frontend.several import broadcast_tensors as broadcast_tensors
+from .frontend.several import cartesian_prod as cartesian_prod
+from .frontend.several import column_stack as column_stack
+from .frontend.several import dstack as dstack
+from .frontend.several import is_tensor as is_tensor
+from .frontend.several import std_mean as std_mean
+from .frontend.several import tensordot as tensordot
+from .frontend.several import trapezoid as trapezoid
+from .frontend.several import tril_indices as tril_indices
+from .frontend.several import triu_indices as triu_indices
+from .frontend.several import var_mean as var_mean
 from .frontend.tensor import Tensor as Tensor
 from .gradients import checkpoint as checkpoint
 from .gradients import grad as grad
@@ -134,10 +150,18 @@ __all__ = [
     "arange",
     "as_tensor",
     "asarray",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "bfloat16",
+    "block_diag",
     "bool_",
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "cartesian_prod",
     "cat",
     "checkpoint",
+    "column_stack",
     "compile",
     "complex64",
     "complex128",
@@ -145,6 +169,7 @@ __all__ = [
     "device",
     "device_async",
     "devices",
+    "dstack",
     "dtype",
     "einsum",
     "empty",
@@ -174,6 +199,7 @@ __all__ = [
     "int16",
     "int32",
     "int64",
+    "is_tensor",
     "linspace",
     "load",
     "load_async",
@@ -186,8 +212,13 @@ __all__ = [
     "read_weights",
     "save",
     "stack",
+    "std_mean",
     "string",
     "tensor",
+    "tensordot",
+    "trapezoid",
+    "tril_indices",
+    "triu_indices",
     "uint2",
     "uint4",
     "uint8",
@@ -195,6 +226,7 @@ __all__ = [
     "uint32",
     "uint64",
     "value_and_grad",
+    "var_mean",
     "vstack",
     "where",
     "zeros",
@@ -204,7 +236,7 @@ __all__ = [
 
 _LAZY = ("array_api", "cluster", "data", "metrics", "optim", "random", "train")
 """Submodules that are imported when they are first used."""
-_RANDOM = ("manual_seed", "rand", "rand_like", "randint", "randn", "randn_like", "randperm")
+_RANDOM = ("manual_seed", "multinomial", "rand", "rand_like", "randint", "randn", "randn_like", "randperm")
 """Functions of `random` that PyTorch has at the top, too."""
 
 

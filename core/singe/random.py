@@ -181,3 +181,19 @@ def randint(
 def randperm(n: int, *, device: str | Device | None = None) -> Tensor:
     """The integers below n in random order, with the next key."""
     return permutation(next_key(), n, device=device)
+
+
+def multinomial(weights: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
+    """Indices along the last axis of weights, which need not sum to 1, drawn by their shares with the next key; without
+    replacement, none twice."""
+    count = weights.shape[-1]
+    if weights.ndim not in (1, 2) or num_samples < 1 or not (replacement or num_samples <= count):
+        raise InputError(
+            f"multinomial: {num_samples} of weights {weights.shape}; expected a vector or rows, and from 1 to {count} samples"
+        )
+    if replacement:
+        so_far = weights.cumsum(-1)
+        places = rand(*weights.shape[:-1], num_samples, device=weights.device) * so_far[..., -1:]
+        return (so_far.unsqueeze(-2) <= places.unsqueeze(-1)).sum(-1).clip(0, count - 1)
+    drawn = rand(*weights.shape, device=weights.device).clip(1e-30, 1)
+    return (weights.log() - (-drawn.log()).log()).topk(num_samples, -1).indices

@@ -147,6 +147,8 @@ class Tensor:
         """The index of the least element, as `argmax` gives that of the largest."""
     def argsort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Tensor:
         """The indices that put the elements in order along an axis."""
+    def argwhere(self) -> Tensor:
+        """The coordinates of all elements that are not zero, one row each."""
     def asin(self) -> Tensor:
         """asin of each element"""
     def asinh(self) -> Tensor:
@@ -199,6 +201,8 @@ class Tensor:
         """The elements as bool."""
     def broadcast_to(self, *shape: Any) -> Tensor:
         """The tensor repeated along axes of length 1, and along new leading axes."""
+    def bucketize(self, boundaries: Any, right: _bool = False) -> Tensor:
+        """The number of the interval between boundaries in order that each element lies in."""
     def byte(self) -> Tensor:
         """The elements as uint8."""
     def cast(self, to: Any) -> Tensor:
@@ -243,18 +247,26 @@ class Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
     def copysign(self, other: TensorLike) -> Tensor:
         """copysign of each element"""
+    def corrcoef(self) -> Tensor:
+        """The correlations of variables: each row is one, each column an observation of all."""
     def cos(self) -> Tensor:
         """cos of each element"""
     def cosh(self) -> Tensor:
         """cosh of each element"""
     def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """How many elements over axes are not zero."""
+    def cov(self, correction: _int = 1) -> Tensor:
+        """The covariances of variables: each row is one, each column an observation of all."""
     def cpu(self) -> Tensor:
         """The tensor on the device "numpy"."""
     def cross(self, other: TensorLike, axis: _int = -1) -> Tensor:
         """The cross products of vectors of three elements along an axis."""
     def cross_entropy(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the logarithm of the softmax at each place's class, times the weight of the class"""
+    def cummax(self, axis: _int) -> Ordered:
+        """The largest element up to each one along an axis, and its last index. NaN is the largest."""
+    def cummin(self, axis: _int) -> Ordered:
+        """The least element up to each one along an axis, and its last index. NaN is the least."""
     def cumprod(self, axis: _int, dtype: Any = None) -> Tensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
     def cumsum(self, axis: _int, dtype: Any = None) -> Tensor:
@@ -283,6 +295,8 @@ class Tensor:
         """The number of axes."""
     def dimensions(self, kind: TensorLike) -> Any:
         """dimensions as elements of a vector"""
+    def dist(self, other: TensorLike, p: _float = 2) -> Tensor:
+        """The p-norm of the difference."""
     def div(self, other: TensorLike) -> Tensor:
         """div of each element"""
     def divide(self, other: TensorLike) -> Tensor:
@@ -337,10 +351,16 @@ class Tensor:
         """The rows (axis 0) in reverse order."""
     def float(self) -> Tensor:
         """The elements as float32."""
+    def float_power(self, exponent: TensorLike) -> Tensor:
+        """Elements to a power, in float64."""
     def floor(self) -> Tensor:
         """floor of each element"""
     def floor_divide(self, other: TensorLike) -> Tensor:
         """floor_divide of each element"""
+    def fmax(self, other: TensorLike) -> Tensor:
+        """The larger of two; of NaN and a number the number."""
+    def fmin(self, other: TensorLike) -> Tensor:
+        """The lesser of two; of NaN and a number the number."""
     def fmod(self, other: TensorLike) -> Tensor:
         """fmod of each element"""
     def frac(self) -> Tensor:
@@ -381,6 +401,13 @@ class Tensor:
         """hard_swish of each element"""
     def hardmax(self, *, axis: Any = -1) -> Any:
         """1 at the first largest element along an axis, 0 elsewhere"""
+    def hardshrink(self, lambd: _float = 0.5) -> Tensor:
+        """Elements beyond ±lambd, zeros in place of the others."""
+    def heaviside(self, values: TensorLike) -> Tensor:
+        """0 for negative elements, 1 for positive ones, `values` for zeros; NaN for NaN."""
+    def histc(self, bins: _int = 100, low: _float = 0, high: _float = 0) -> Tensor:
+        """How many elements lie in each of `bins` equal intervals from low to high; from the least element to the largest, if
+        low and high are equal. Elements beyond are not counted."""
     def hypot(self, other: TensorLike) -> Tensor:
         """hypot of each element"""
     def imag(self) -> Tensor:
@@ -393,6 +420,8 @@ class Tensor:
         """The tensor with one value in the slices at indices along an axis."""
     def index_select(self, axis: _int, index: Tensor | np.ndarray | Sequence[_int]) -> Tensor:
         """The slices along an axis at the given indices."""
+    def inner(self, other: Tensor) -> Tensor:
+        """The products of all vectors along the last axis of x with those of another."""
     def int(self) -> Tensor:
         """The elements as int32."""
     def interpolate(self, size: Ints | None = None, scale: Any = None, mode: str = 'nearest', align_corners: _bool = False) -> Tensor:
@@ -414,16 +443,26 @@ class Tensor:
         """Whether elements differ by at most atol + rtol · |other|; infinities are close to themselves only."""
     def isfinite(self) -> Tensor:
         """isfinite of each element"""
+    def isin(self, elements: TensorLike) -> Tensor:
+        """Whether each element is one of the others."""
     def isinf(self) -> Tensor:
         """isinf of each element"""
     def isnan(self) -> Tensor:
         """isnan of each element"""
+    def isneginf(self) -> Tensor:
+        """Whether each element is −∞."""
+    def isposinf(self) -> Tensor:
+        """Whether each element is ∞."""
     def item(self) -> Number:
         """The only element as a Python number."""
+    def kron(self, other: Tensor) -> Tensor:
+        """Kronecker's product: each element of x times the whole other tensor."""
     def kthvalue(self, k: _int, axis: _int = -1, keepdims: _bool = False) -> Ordered:
         """The k-th smallest element along an axis (1: the smallest), and its index."""
     def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
+    def ldexp(self, exponent: TensorLike) -> Tensor:
+        """x · 2ʸ."""
     def le(self, other: TensorLike) -> Tensor:
         """less_equal of each element"""
     def leaky_relu(self, *, alpha: Any = 0.01) -> Tensor:
@@ -446,6 +485,8 @@ class Tensor:
         """The logarithm of `softmax`."""
     def logaddexp(self, other: TensorLike) -> Tensor:
         """logaddexp of each element"""
+    def logaddexp2(self, other: TensorLike) -> Tensor:
+        """log₂(2ˣ + 2ʸ)."""
     def logical_and(self, other: TensorLike) -> Tensor:
         """logical_and of each element"""
     def logical_not(self) -> Tensor:
@@ -504,6 +545,8 @@ class Tensor:
         """flat indices that move computed axes of a tensor to the end, and those that move them back"""
     def movedim(self, source: Axis, destination: Axis) -> Tensor:
         """Axes moved to other positions; the others keep their order."""
+    def msort(self) -> Tensor:
+        """The elements in order along the first axis."""
     def mul(self, other: TensorLike) -> Tensor:
         """mul of each element"""
     def multiply(self, other: TensorLike) -> Tensor:
@@ -512,6 +555,10 @@ class Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
+    def nanmean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The mean over axes of the elements that are not NaN."""
+    def nansum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The sum over axes; NaN counts as 0."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """The elements from `start` to `start + length` along an axis."""
     @property
@@ -526,6 +573,16 @@ class Tensor:
         """neg of each element"""
     def nelement(self) -> _int:
         """The number of elements."""
+    def new_empty(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """Zeros, with x's dtype and device unless others are given: new_zeros(2, 3) or new_zeros((2, 3))."""
+    def new_full(self, shape: Sequence[_int], value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """A tensor filled with a value, with x's dtype and device unless others are given."""
+    def new_ones(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """Ones, with x's dtype and device unless others are given: new_ones(2, 3) or new_ones((2, 3))."""
+    def new_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """A tensor of data, with x's dtype and device unless others are given."""
+    def new_zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """Zeros, with x's dtype and device unless others are given: new_zeros(2, 3) or new_zeros((2, 3))."""
     def nextafter(self, other: TensorLike) -> Tensor:
         """nextafter of each element"""
     def nll_loss(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
@@ -567,11 +624,16 @@ class Tensor:
         """the number of the place in each window of its largest element, the first if several are equal"""
     def pool_sum(self, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
         """the sum of each window"""
+    def positive(self) -> Tensor:
+        """The tensor itself."""
     def pow(self, exponent: TensorLike) -> Tensor:
         """Elements to a power. Whole exponents and halves up to 16 are products and roots; integers to a negative power
         become float32."""
     def prod(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The product over axes, as `sum`."""
+    def quantile(self, q: _float | Sequence[_float], axis: _int | None = None, keepdims: _bool = False, interpolation: str = 'linear') -> Tensor:
+        """The numbers below which the shares q of the elements lie, along an axis or of all. Several q are a new first axis.
+        interpolation: what to take between two elements. NaN beside NaN."""
     def rad2deg(self) -> Tensor:
         """Radians as degrees."""
     def random_bits(self, *, shape: Any, stream: Any = 0) -> Any:
@@ -689,6 +751,8 @@ class Tensor:
         """silu of each element"""
     def sin(self) -> Tensor:
         """sin of each element"""
+    def sinc(self) -> Tensor:
+        """sin(πx) / (πx), and 1 at 0."""
     def sinh(self) -> Tensor:
         """sinh of each element"""
     @property
@@ -707,6 +771,8 @@ class Tensor:
     def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Ordered:
         """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
+        """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
+    def split_with_sizes(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
     def sqrt(self) -> Tensor:
         """sqrt of each element"""
@@ -752,6 +818,8 @@ class Tensor:
         """tan of each element"""
     def tanh(self) -> Tensor:
         """tanh of each element"""
+    def tensor_split(self, sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
+        """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
     def thresholded_relu(self, *, alpha: Any = 1.0) -> Tensor:
         """thresholded_relu of each element"""
     def tile(self, *axis: Any) -> Tensor:
@@ -805,12 +873,16 @@ class Tensor:
         The starts are integers, or tensors of one integer. One is moved so that the part lies within the tensor."""
     def var(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
         """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
+    def vdot(self, other: Tensor) -> Tensor:
+        """The product of two vectors; of a complex first one, the conjugates."""
     def view(self, *shape: Any) -> Tensor:
         """Like reshape: a tensor does not change, so views and copies are the same."""
     def view_as(self, other: Tensor) -> Tensor:
         """The elements under the shape of another tensor."""
     def where(self, condition: TensorLike, other: TensorLike) -> Tensor:
         """The elements where a condition holds, and those of `other` elsewhere."""
+    def xlogy(self, other: TensorLike) -> Tensor:
+        """x · log(other), and 0 where x is 0 and the other is not NaN."""
 def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
     """The tensor of `build(builder, *operands)`, or a tuple of tensors if that makes several nodes.
 

@@ -1,7 +1,7 @@
 """Tensor's methods, one file for each subject. Importing this package attaches them."""
 
-from . import elementwise, folds, movement, order, rows, selection, types, windows
+from . import elementwise, folds, movement, order, rows, selection, statistics, types, windows
 
-__all__ = ["elementwise", "folds", "movement", "order", "rows", "selection", "types", "windows"]
+__all__ = ["elementwise", "folds", "movement", "order", "rows", "selection", "statistics", "types", "windows"]
 
 rows.attach_rows()

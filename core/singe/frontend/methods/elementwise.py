@@ -284,3 +284,95 @@ def lerp(x: Tensor, end: TensorLike, weight: TensorLike) -> Tensor:
 def where(x: Tensor, condition: TensorLike, other: TensorLike) -> Tensor:
     """The elements where a condition holds, and those of `other` elsewhere."""
     return call_row(ROWS["where"], (condition, x, other))
+
+
+@method
+def positive(x: Tensor) -> Tensor:
+    """The tensor itself."""
+    return x
+
+
+@method
+def isposinf(x: Tensor) -> Tensor:
+    """Whether each element is ∞."""
+    return compute("equal", x, math.inf) if x.dtype.is_float else x.isinf()
+
+
+@method
+def isneginf(x: Tensor) -> Tensor:
+    """Whether each element is −∞."""
+    return compute("equal", x, -math.inf) if x.dtype.is_float else x.isinf()
+
+
+@method
+def fmax(x: Tensor, other: TensorLike) -> Tensor:
+    """The larger of two; of NaN and a number the number."""
+    return _beside_nan(x.maximum(other), x, other)
+
+
+@method
+def fmin(x: Tensor, other: TensorLike) -> Tensor:
+    """The lesser of two; of NaN and a number the number."""
+    return _beside_nan(x.minimum(other), x, other)
+
+
+def _beside_nan(extreme: Tensor, x: Tensor, other: TensorLike) -> Tensor:
+    if not extreme.dtype.is_float:
+        return extreme
+    y = placed(x, other)[1]
+    y = y.cast(extreme.dtype) if isinstance(y, Tensor) else y
+    kept = call_row(ROWS["where"], (x.isnan(), y, extreme))
+    return kept if not isinstance(y, Tensor) else call_row(ROWS["where"], (y.isnan(), x.cast(extreme.dtype), kept))
+
+
+@method
+def heaviside(x: Tensor, values: TensorLike) -> Tensor:
+    """0 for negative elements, 1 for positive ones, `values` for zeros; NaN for NaN."""
+    step = (x > 0).cast(x.dtype)
+    step = call_row(ROWS["where"], (compute("equal", x, 0), values, step))
+    return x.where(x.isnan(), step) if x.dtype.is_float else step
+
+
+@method
+def xlogy(x: Tensor, other: TensorLike) -> Tensor:
+    """x · log(other), and 0 where x is 0 and the other is not NaN."""
+    y = placed(x, other)[1]
+    y = y if isinstance(y, Tensor) else x * 0 + y
+    product = x * y.log()
+    nothing = compute("equal", x, 0) & y.isnan().logical_not()
+    return product.masked_fill(nothing, 0)
+
+
+@method
+def sinc(x: Tensor) -> Tensor:
+    """sin(πx) / (πx), and 1 at 0."""
+    turned = (x if x.dtype.is_float else x.cast("float32")) * math.pi
+    is_zero = compute("equal", turned, 0)
+    return (turned.sin() / turned.masked_fill(is_zero, 1)).masked_fill(is_zero, 1)
+
+
+@method
+def float_power(x: Tensor, exponent: TensorLike) -> Tensor:
+    """Elements to a power, in float64."""
+    y = placed(x, exponent)[1]
+    return x.cast("float64").pow(y.cast("float64") if isinstance(y, Tensor) else float(y))
+
+
+@method
+def logaddexp2(x: Tensor, other: TensorLike) -> Tensor:
+    """log₂(2ˣ + 2ʸ)."""
+    y = placed(x, other)[1]
+    return compute("logaddexp", x * math.log(2), y * math.log(2)) / math.log(2)
+
+
+@method
+def ldexp(x: Tensor, exponent: TensorLike) -> Tensor:
+    """x · 2ʸ."""
+    y = placed(x, exponent)[1]
+    return x * (y.exp2() if isinstance(y, Tensor) else 2.0**y)
+
+
+@method
+def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
+    """Elements beyond ±lambd, zeros in place of the others."""
+    return x.masked_fill(x.abs() <= lambd, 0)

@@ -265,3 +265,24 @@ def outer(x: Tensor, other: TensorLike) -> Tensor:
 def trace(x: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
     return x.diagonal().sum(-1)
+
+
+@method
+def inner(x: Tensor, other: Tensor) -> Tensor:
+    """The products of all vectors along the last axis of x with those of another."""
+    if not x.ndim or not other.ndim:
+        return x * other
+    kept = (*x.shape[:-1], *other.shape[:-1])
+    return (x.reshape(-1, x.shape[-1]) @ other.reshape(-1, other.shape[-1]).T).reshape(kept)
+
+
+@method
+def vdot(x: Tensor, other: Tensor) -> Tensor:
+    """The product of two vectors; of a complex first one, the conjugates."""
+    return (x.conj() if x.dtype in COMPLEX else x).dot(other)
+
+
+@method
+def dist(x: Tensor, other: TensorLike, p: float = 2) -> Tensor:
+    """The p-norm of the difference."""
+    return (x - other).norm(p)

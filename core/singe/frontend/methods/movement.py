@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -371,3 +372,29 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
 def ravel(x: Tensor) -> Tensor:
     """The elements as a vector."""
     return x.reshape(-1)
+
+
+@method
+def tensor_split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> tuple[Tensor, ...]:
+    """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
+    at = axis_of(axis, x.ndim, "tensor_split")
+    d = x.shape[at]
+    if not isinstance(d, int):
+        raise SizeNeeded(f"tensor_split: axis {axis} of {show(x.shape)} has no number until a run", symbols(d))
+    if isinstance(sections, int):
+        if sections < 1:
+            raise ShapeError(f"tensor_split: got {sections} pieces, expected at least 1")
+        less, more = divmod(d, sections)
+        return x.split([less + 1] * more + [less] * (sections - more), at)
+    ends = [0, *(min(max(p + d if p < 0 else p, 0), d) for p in sections), d]
+    return tuple(x.narrow(at, a, max(0, b - a)) for a, b in pairwise(ends))
+
+
+@method
+def kron(x: Tensor, other: Tensor) -> Tensor:
+    """Kronecker's product: each element of x times the whole other tensor."""
+    rank = max(x.ndim, other.ndim)
+    own, theirs = ((1,) * (rank - y.ndim) + tuple(y.shape) for y in (x, other))
+    left = x.reshape([d for n in own for d in (n, 1)])
+    right = other.reshape([d for n in theirs for d in (1, n)])
+    return (left * right).reshape([a * b for a, b in zip(own, theirs, strict=True)])

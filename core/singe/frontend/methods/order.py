@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dtypes import bool_, int64, uint8
+from ...dtypes import COMPLEX, bool_, int64, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
 from ...shapes import Dim, axis_of, show
+from ..arithmetic import placed
 from ..calls import call_row
 from ..host import hosted
-from ..tensor import Tensor, apply
+from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
 
 
@@ -126,4 +127,42 @@ def bincount(x: Tensor, minlength: int = 0) -> Tensor:
 @method
 def searchsorted(x: Tensor, values: Any, right: bool = False) -> Tensor:
     """The indices in a vector in order at which values would be inserted to keep the order."""
-    return hosted("searchsorted", np.searchsorted, x, values, side="right" if right else "left")
+    given = values if isinstance(values, Tensor) else Tensor(x.device, x.device.upload(np.asarray(values)))
+    count = x.shape[0] if x.ndim == 1 else None
+    if not isinstance(count, int) or x.dtype in COMPLEX:
+        return hosted("searchsorted", np.searchsorted, x, given, side="right" if right else "left")
+    place = given.cast(bool_).cast(int64) * 0
+    for power in reversed(range(count.bit_length())):
+        further = place + (1 << power)
+        element = x[(further - 1).clip(0, count - 1)]
+        goes = element <= given if right else element < given
+        if given.dtype.is_float:  # NaN is the largest
+            goes = goes | (given.isnan() & (element.isnan().logical_not() if not right else given.isnan()))
+        place = further.where(goes & (further <= count), place)
+    return place
+
+
+@method
+def bucketize(x: Tensor, boundaries: Any, right: bool = False) -> Tensor:
+    """The number of the interval between boundaries in order that each element lies in."""
+    found = (
+        boundaries
+        if isinstance(boundaries, Tensor)
+        else Tensor(x.device, x.device.upload(np.asarray(boundaries, np.float32)))
+    )
+    return found.searchsorted(x, right)
+
+
+@method
+def isin(x: Tensor, elements: TensorLike) -> Tensor:
+    """Whether each element is one of the others."""
+    return (x.unsqueeze(-1) == placed(x, elements)[1].reshape(-1)).any(-1)
+
+
+@method
+def msort(x: Tensor) -> Tensor:
+    """The elements in order along the first axis."""
+    return x.sort(0).values
+
+
+alias("argwhere", nonzero)

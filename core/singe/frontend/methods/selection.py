@@ -15,7 +15,7 @@ from ..calls import call_row
 from ..nodes import indexing, shaping
 from ..nodes.shaping import unpacked
 from ..tensor import Tensor, TensorLike, apply
-from .attach import method
+from .attach import alias, method
 
 REDUCTIONS: Final = {
     "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",
@@ -144,6 +144,8 @@ def split(x: Tensor, sizes: int | Sequence[int], axis: int = 0) -> tuple[Tensor,
     at = axis_of(axis, x.ndim, "split")
     return tuple(x[(slice(None),) * at + (part,)] for part in shaping.split_slices(sizes, x.shape, at))
 
+
+alias("split_with_sizes", split)
 
 # replaced elements
 

@@ -1,14 +1,18 @@
-"""Methods that convert elements to other types."""
+"""Methods that convert elements to other types, and make tensors of the type and on the device of another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from ...dtypes import DType, bfloat16, bool_, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
 from ...ops import ROWS
 from ...shapes import product
 from ..calls import call_row
+from ..host import on_device
+from ..nodes.shaping import given_sizes
 from ..tensor import Tensor
 from .attach import alias, method
 
@@ -102,3 +106,32 @@ def clone(x: Tensor) -> Tensor:
 
 
 alias("contiguous", clone)
+
+
+@method
+def new_full(x: Tensor, shape: Sequence[int], value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor filled with a value, with x's dtype and device unless others are given."""
+    made = on_device(np.full(tuple(shape), value), x.device).cast(x.dtype if dtype is None else dtype)
+    return made if device is None else made.to(device)
+
+
+@method
+def new_zeros(x: Tensor, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Zeros, with x's dtype and device unless others are given: new_zeros(2, 3) or new_zeros((2, 3))."""
+    return x.new_full(given_sizes(shape, "new_zeros"), 0, dtype, device)
+
+
+@method
+def new_ones(x: Tensor, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Ones, with x's dtype and device unless others are given: new_ones(2, 3) or new_ones((2, 3))."""
+    return x.new_full(given_sizes(shape, "new_ones"), 1, dtype, device)
+
+
+alias("new_empty", new_zeros)
+
+
+@method
+def new_tensor(x: Tensor, data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of data, with x's dtype and device unless others are given."""
+    made = on_device(np.asarray(data), x.device).cast(x.dtype if dtype is None else dtype)
+    return made if device is None else made.to(device)

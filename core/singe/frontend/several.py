@@ -1,0 +1,126 @@
+"""Functions of several Tensors: joined, broadcast, combined; and the indices of triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import int64
+from ..errors import InputError
+from ..runtime.device import Device
+from ..shapes import Dim, broadcast, show
+from .creation import concat, meshgrid, tensor
+from .methods.attach import both_spellings
+from .tensor import Tensor, TensorLike
+
+
+def atleast_1d(x: TensorLike) -> Tensor:
+    """The tensor, or a number as a vector."""
+    return _with_axes(x, 1)
+
+
+def atleast_2d(x: TensorLike) -> Tensor:
+    """The tensor with leading axes of length 1 until it has two."""
+    return _with_axes(x, 2)
+
+
+def atleast_3d(x: TensorLike) -> Tensor:
+    """The tensor with axes of length 1 until it has three: a vector of n gets (1, n, 1), a matrix (m, n, 1)."""
+    y = _with_axes(x, 2)
+    return y.unsqueeze(-1) if y.ndim < 3 else y
+
+
+def _with_axes(x: TensorLike, least: int) -> Tensor:
+    y = x if isinstance(x, Tensor) else tensor(x)
+    return y.reshape((1,) * (least - y.ndim) + tuple(y.shape)) if y.ndim < least else y
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors joined along axis 1; vectors are columns."""
+    return concat([x if x.ndim > 1 else x.reshape(-1, 1) for x in tensors], 1)
+
+
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors joined along axis 2, of three axes at least."""
+    return concat([atleast_3d(x) for x in tensors], 2)
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Dim, ...]:
+    """The shape to which arrays of these shapes broadcast."""
+    return broadcast([(s,) if isinstance(s, int) else tuple(s) for s in shapes], "broadcast_shapes")
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """The tensors, each repeated to the shape to which all broadcast."""
+    shape = broadcast([x.shape for x in tensors], "broadcast_tensors")
+    return tuple(x.broadcast_to(shape) for x in tensors)
+
+
+def block_diag(*tensors: Tensor) -> Tensor:
+    """The matrix that has the given matrices on its diagonal; vectors are rows."""
+    blocks = [atleast_2d(x) for x in tensors]
+    if not blocks or any(x.ndim != 2 for x in blocks):
+        raise InputError(f"block_diag: got {', '.join(show(x.shape) for x in tensors) or 'nothing'}, expected matrices")
+    width = sum(x.shape[1] for x in blocks)
+    rows, start = [], 0
+    for x in blocks:
+        rows.append(x.pad((start, width - start - x.shape[1])))
+        start += x.shape[1]
+    return concat(rows, 0)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """All combinations of an element of each vector, one row each."""
+    if len(tensors) == 1:
+        return tensors[0]
+    return concat([x.reshape(-1, 1) for x in meshgrid(*tensors)], 1)
+
+
+def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+    """Sums of products over the last `dims` axes of x and the first of y, or over the given axes of both."""
+    own, others = (list(range(x.ndim - dims, x.ndim)), list(range(dims))) if isinstance(dims, int) else map(list, dims)
+    own, others = [a % x.ndim for a in own], [a % y.ndim for a in others]
+    if len(own) != len(others):
+        raise InputError(f"tensordot: got the axes {own} and {others}, expected as many of both")
+    kept, rest = [a for a in range(x.ndim) if a not in own], [a for a in range(y.ndim) if a not in others]
+    depth = int(np.prod([x.shape[a] for a in own], dtype=np.int64))
+    left = x.permute(*kept, *own).reshape(-1, depth) if x.ndim else x.reshape(1, 1)
+    right = y.permute(*others, *rest).reshape(depth, -1) if y.ndim else y.reshape(1, 1)
+    return (left @ right).reshape([*(x.shape[a] for a in kept), *(y.shape[a] for a in rest)])
+
+
+@both_spellings
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, axis: int = -1) -> Tensor:
+    """The integral along an axis of lines through points: at the places x, or at distances dx."""
+    moved = y.movedim(axis, -1)
+    middles = (moved[..., 1:] + moved[..., :-1]) / 2
+    return (middles * (dx if x is None else x.diff())).sum(-1)
+
+
+@both_spellings
+def std_mean(x: Tensor, axis: Any = None, correction: int = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The standard deviation and the mean."""
+    return x.std(axis, correction=correction, keepdims=keepdims), x.mean(axis, keepdims)
+
+
+@both_spellings
+def var_mean(x: Tensor, axis: Any = None, correction: int = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+    """The variance and the mean."""
+    return x.var(axis, correction=correction, keepdims=keepdims), x.mean(axis, keepdims)
+
+
+def tril_indices(rows: int, columns: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
+    """The rows and columns of the elements on and below a diagonal."""
+    return tensor(np.stack(np.tril_indices(rows, offset, columns)), int64, device)
+
+
+def triu_indices(rows: int, columns: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
+    """The rows and columns of the elements on and above a diagonal."""
+    return tensor(np.stack(np.triu_indices(rows, offset, columns)), int64, device)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether x is a Tensor."""
+    return isinstance(x, Tensor)
