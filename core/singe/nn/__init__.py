@@ -45,6 +45,7 @@ from ._dropout import GaussianNoise as GaussianNoise
 from ._dropout import RReLU as RReLU
 from ._linear import Bilinear as Bilinear
 from ._linear import Linear as Linear
+from ._linear import PackedLinear as PackedLinear
 from ._loss.classes import BCELoss as BCELoss
 from ._loss.classes import BCEWithLogitsLoss as BCEWithLogitsLoss
 from ._loss.classes import CrossEntropyLoss as CrossEntropyLoss
@@ -167,7 +168,7 @@ __all__ = [
     "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LocalResponseNorm",
     "LogSigmoid", "LogSoftmax", "LpLoss", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
     "MaxUnpool3d", "Mish", "Module", "ModuleDict", "ModuleList", "MultiLabelMarginLoss", "MultiLabelSoftMarginLoss", "MultiMarginLoss",
-    "MultiheadAttention", "NLLLoss", "PReLU", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell",
+    "MultiheadAttention", "NLLLoss", "PReLU", "PackedLinear", "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "PoissonNLLLoss", "RMSNorm", "RNNCell",
     "RNNTLoss", "RReLU", "ReLU", "ReLU6", "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d",
     "ReplicationPad3d", "RotaryEmbedding", "Sequential", "SiLU", "Sigmoid", "SinusoidalPositions", "SmoothL1Loss", "SoftMarginLoss", "Softmax",
     "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "SpectralNorm", "Tanh", "Tanhshrink", "Threshold", "Transformer",

@@ -1,10 +1,14 @@
-"""The linear layer, and the bilinear one."""
+"""The linear layer, that with packed weights, and the bilinear one."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..dtypes import float32
+from ..errors import InputError
+from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor
+from ..ops.products.blocks import BITS, WORD
 from ._module import Module
 from .init import Rng, by_inputs
 
@@ -22,6 +26,44 @@ class Linear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return projected(x, self.weight, self.bias)
+
+
+class PackedLinear(Module, buffers=("words", "scale", "zero")):
+    """Linear with weights of 4 or 8 bits that stay packed in memory, as `load_weights(…, packed=True)` makes it.
+
+    A weight is (q − zero) · scale. `block` neighbours along the inputs share the scale, and the zero unless it is one
+    number for all. words is (words, outputs): 32 / bits neighbours in each, the first in the lowest bits; scale is
+    (blocks, outputs). The weights are constants of a trained model; only the bias is a parameter.
+    """
+
+    words: Tensor
+    scale: Tensor
+    zero: Tensor
+    bias: Tensor | None
+    bits: int
+    block: int
+
+    def __init__(
+        self, in_features: int, out_features: int, bits: int = 4, block: int = 32, bias: bool = True, zeros: bool = True
+    ) -> None:
+        """zeros: whether each block has a zero of its own."""
+        if bits not in BITS or block < 1 or block * bits % WORD:
+            raise InputError(
+                f"PackedLinear: {bits} bits in blocks of {block}; expected 4 or 8, in blocks of whole words"
+            )
+        blocks = -(-in_features // block)
+        self.bits, self.block = bits, block
+        self.words = tensor(np.zeros((-(-in_features * bits // WORD), out_features), np.int32))
+        self.scale = tensor(np.zeros((blocks, out_features), np.float32))
+        self.zero = tensor(np.zeros((blocks, out_features) if zeros else (), np.float32))
+        self.bias = tensor(np.zeros(out_features, np.float32)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows = x.reshape(-1, x.shape[-1]).cast(float32)
+        scale, zero = self.scale.cast(float32), self.zero.cast(float32)
+        y = rows.dot_blocks(self.words, scale, zero, bits=self.bits, block=self.block)
+        y = y.reshape(*x.shape[:-1], self.words.shape[-1]).cast(x.dtype)
+        return y if self.bias is None else y + self.bias
 
 
 class Bilinear(Module):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..errors import FormatError, InputError, ShapeError
-from ..nn import Module
+from ..nn import Linear, Module, PackedLinear
+from ..nn._module import joined
 from ..nn._report import WeightsReport, compared
 from ..runtime.files import mapped, reason
 from ..runtime.files.download import local_file
@@ -30,12 +31,15 @@ def load_weights(
     key: str | None = None,
     rename: Mapping[str, str] | None = None,
     report: Callable[[WeightsReport], object] | None = None,
+    packed: bool = False,
 ) -> M:
     """The module with the weights of a file, converted to its dtypes and devices; see `read_weights`.
 
     strict: names and shapes must be the same on both sides; otherwise what is the same is used, and the rest left out.
     rename: regular expressions, each of which is replaced in the file's names wherever it is found, in this order:
     {r"^model\\.": ""}. report: is called with a WeightsReport of what is the same and what is not; `report=print` shows it.
+    packed: whether Linear layers whose weights the file quantises in blocks (GGUF: Q4_0 to Q8_0, Q4_K to Q6_K) become
+    PackedLinear, with the weights as they are; those are a quarter to an eighth of float32's, and not trained.
     """
     name = "weights" if isinstance(path, bytes) else str(path)
     weights = read_weights(path, key)
@@ -44,9 +48,30 @@ def load_weights(
         told = compared(found, module.state_dict())
         if report is not None:
             report(told)
-        return module.with_state(found if strict else {k: found[k] for k in told.loaded}, strict)
+        state: dict[str, Any] = found if strict else {k: found[k] for k in told.loaded}
+        if packed:
+            module, state = _packed(module, state, set(told.loaded))
+        return module.with_state(state, strict)
     except (InputError, ShapeError) as e:
         raise type(e)(f"{name}: {e}") from None
+
+
+def _packed(module: M, state: Mapping[str, StoredArray], fits: Collection[str]) -> tuple[M, dict[str, Any]]:
+    """The module with a PackedLinear for each Linear whose weights are packed in the file, and the state of that module."""
+    new: dict[Module, Module] = {}
+    held: dict[str, Any] = dict(state)
+    for path, layer in module.named_modules():
+        name = joined(path, "weight")
+        matrix = state[name].packed if name in fits else None
+        if type(layer) is not Linear or matrix is None:
+            continue
+        del held[name]
+        words, scale, zero, bits, block = matrix()
+        outputs, inputs = layer.weight.shape
+        made = PackedLinear(inputs, outputs, bits, block, layer.bias is not None, zero.ndim > 0)
+        new[layer] = made.to(layer.weight.device)
+        held |= {joined(path, k): present(a) for k, a in (("words", words), ("scale", scale), ("zero", zero))}
+    return module.with_modules(new), held
 
 
 def renamed(stored: Mapping[str, StoredArray], rules: Mapping[str, str]) -> dict[str, StoredArray]:

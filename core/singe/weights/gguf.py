@@ -1,6 +1,7 @@
 """GGUF files, versions 2 and 3: metadata, the places of tensors, and their elements.
 
-Tensors of plain numbers are views of the mapped file; those in blocks (gguf_blocks.py) become float32 when they are read.
+Tensors of plain numbers are views of the mapped file; those in blocks (gguf_blocks.py) become float32 when they are read,
+or packed matrices (gguf_packed.py).
 Axes are in PyTorch's order, the reverse of the file's. Every count is compared with the bytes that follow before it is
 used, so memory is proportional to the file.
 """
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 
 from ..dtypes import DTYPES, DType, float32
 from ..errors import FormatError
 from .gguf_blocks import FORMATS, BlockFormat
+from .gguf_packed import PARTS, packed_matrix
 from .stored import StoredArray, Weights, element_count, viewed
 
 MAGIC: Final = b"GGUF"
@@ -144,4 +147,7 @@ def _stored(
     raw = block[offset : offset + size]
     if isinstance(form, DType):
         return viewed(raw, form, shape), size
-    return StoredArray(shape, float32, form.name, lambda: form.dequantised(raw, shape)), size
+    matrix = (
+        partial(packed_matrix, form, raw, shape) if form.name in PARTS and len(shape) == 2 and 0 not in shape else None
+    )
+    return StoredArray(shape, float32, form.name, lambda: form.dequantised(raw, shape), matrix), size

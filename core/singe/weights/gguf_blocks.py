@@ -43,83 +43,83 @@ def _shifted(x: np.ndarray, shifts: Sequence[int], mask: int) -> np.ndarray:
     return x[..., None, :] >> np.array(shifts, x.dtype)[:, None] & x.dtype.type(mask)
 
 
-def _nibbles(x: np.ndarray) -> np.ndarray:
+def nibbles(x: np.ndarray) -> np.ndarray:
     """The low halves of all bytes along the last axis, then the high ones."""
     found = _shifted(x, (0, 4), 15)
     return found.reshape(*x.shape[:-1], 2 * x.shape[-1])
 
 
-def _float(x: np.ndarray) -> np.ndarray:
+def float_(x: np.ndarray) -> np.ndarray:
     """A field of one scale for each block, as a column of float32."""
     return x.astype(np.float32)[:, None]
 
 
 def _q4_0(b: np.ndarray) -> np.ndarray:
-    return _float(b["d"]) * (_nibbles(b["q"]).astype(np.float32) - 8)
+    return float_(b["d"]) * (nibbles(b["q"]).astype(np.float32) - 8)
 
 
 def _q4_1(b: np.ndarray) -> np.ndarray:
-    return _float(b["d"]) * _nibbles(b["q"]) + _float(b["m"])
+    return float_(b["d"]) * nibbles(b["q"]) + float_(b["m"])
 
 
-def _fives(b: np.ndarray) -> np.ndarray:
+def fives(b: np.ndarray) -> np.ndarray:
     """Numbers of five bits: the low four are nibbles, the fifth is in `h`."""
     high = b["h"][:, None] >> np.arange(32, dtype=np.uint32) & np.uint32(1)
-    return (_nibbles(b["q"]) | high.astype(np.uint8) << np.uint8(4)).astype(np.float32)
+    return (nibbles(b["q"]) | high.astype(np.uint8) << np.uint8(4)).astype(np.float32)
 
 
 def _q5_0(b: np.ndarray) -> np.ndarray:
-    return _float(b["d"]) * (_fives(b) - 16)
+    return float_(b["d"]) * (fives(b) - 16)
 
 
 def _q5_1(b: np.ndarray) -> np.ndarray:
-    return _float(b["d"]) * _fives(b) + _float(b["m"])
+    return float_(b["d"]) * fives(b) + float_(b["m"])
 
 
 def _q8(b: np.ndarray) -> np.ndarray:
-    return _float(b["d"]) * b["q"]
+    return float_(b["d"]) * b["q"]
 
 
 def _q2_k(b: np.ndarray) -> np.ndarray:
-    scales = (_float(b["d"]) * (b["s"] & 15))[..., None]
-    least = (_float(b["m"]) * (b["s"] >> 4))[..., None]
+    scales = (float_(b["d"]) * (b["s"] & 15))[..., None]
+    least = (float_(b["m"]) * (b["s"] >> 4))[..., None]
     q = _shifted(b["q"].reshape(-1, 2, 32), (0, 2, 4, 6), 3).reshape(-1, 16, 16)
     return scales * q - least
 
 
 def _q3_k(b: np.ndarray) -> np.ndarray:
-    low = _nibbles(b["s"][:, :8])
+    low = nibbles(b["s"][:, :8])
     high = _shifted(b["s"][:, 8:], (0, 2, 4, 6), 3).reshape(-1, 16)
-    scales = _float(b["d"]) * ((low | high << np.uint8(4)).astype(np.float32) - 32)
+    scales = float_(b["d"]) * ((low | high << np.uint8(4)).astype(np.float32) - 32)
     q = _shifted(b["q"].reshape(-1, 2, 32), (0, 2, 4, 6), 3).reshape(-1, 16, 16).astype(np.float32)
     more = _shifted(b["h"], range(8), 1).reshape(-1, 16, 16)
     return scales[..., None] * (q + 4 * more.astype(np.float32) - 4)
 
 
-def _scales(b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def scales_and_minima(b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The scales and minima of the eight parts of a block, of six bits each, in twelve bytes."""
     low, middle, high = (b["s"][:, k : k + 4] for k in (0, 4, 8))
     top = np.uint8(0x30)
     scales = np.concatenate([low & 63, high & 15 | low >> 2 & top], axis=1)
     least = np.concatenate([middle & 63, high >> 4 | middle >> 2 & top], axis=1)
-    return (_float(b["d"]) * scales)[..., None], (_float(b["m"]) * least)[..., None]
+    return (float_(b["d"]) * scales)[..., None], (float_(b["m"]) * least)[..., None]
 
 
 def _q4_k(b: np.ndarray) -> np.ndarray:
-    scales, least = _scales(b)
-    return scales * _nibbles(b["q"].reshape(-1, 4, 32)).reshape(-1, 8, 32) - least
+    scales, least = scales_and_minima(b)
+    return scales * nibbles(b["q"].reshape(-1, 4, 32)).reshape(-1, 8, 32) - least
 
 
 def _q5_k(b: np.ndarray) -> np.ndarray:
-    scales, least = _scales(b)
-    low = _nibbles(b["q"].reshape(-1, 4, 32)).reshape(-1, 8, 32)
+    scales, least = scales_and_minima(b)
+    low = nibbles(b["q"].reshape(-1, 4, 32)).reshape(-1, 8, 32)
     return scales * (low | _shifted(b["h"], range(8), 1) << np.uint8(4)) - least
 
 
 def _q6_k(b: np.ndarray) -> np.ndarray:
-    low = _nibbles(b["q"].reshape(-1, 2, 64)).reshape(-1, 16, 16)
+    low = nibbles(b["q"].reshape(-1, 2, 64)).reshape(-1, 16, 16)
     high = _shifted(b["h"].reshape(-1, 2, 32), (0, 2, 4, 6), 3).reshape(-1, 16, 16)
-    scales = (_float(b["d"]) * b["s"])[..., None]
+    scales = (float_(b["d"]) * b["s"])[..., None]
     return scales * ((low | high << np.uint8(4)).astype(np.float32) - 32)
 
 
@@ -128,14 +128,14 @@ _CURVE: Final = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 3
 
 
 def _iq4_nl(b: np.ndarray) -> np.ndarray:
-    return _float(b["d"]) * _CURVE[_nibbles(b["q"])]
+    return float_(b["d"]) * _CURVE[nibbles(b["q"])]
 
 
 def _iq4_xs(b: np.ndarray) -> np.ndarray:
     low = np.stack([b["s"] & 15, b["s"] >> 4], axis=-1).reshape(-1, 8)
     high = b["h"][:, None] >> np.arange(0, 16, 2, dtype=np.uint16) & np.uint16(3)
-    scales = _float(b["d"]) * ((low | high << 4).astype(np.float32) - 32)
-    return scales[..., None] * _CURVE[_nibbles(b["q"].reshape(-1, 8, 16))]
+    scales = float_(b["d"]) * ((low | high << 4).astype(np.float32) - 32)
+    return scales[..., None] * _CURVE[nibbles(b["q"].reshape(-1, 8, 16))]
 
 
 _FP4: Final = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
@@ -143,7 +143,7 @@ _FP4: Final = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12]
 
 
 def _mxfp4(b: np.ndarray) -> np.ndarray:
-    return np.ldexp(_FP4[_nibbles(b["q"])], b["e"].astype(np.int32)[:, None] - 128)
+    return np.ldexp(_FP4[nibbles(b["q"])], b["e"].astype(np.int32)[:, None] - 128)
 
 
 _HALF: Final = "<f2"

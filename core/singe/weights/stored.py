@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,14 +18,27 @@ from ..errors import FormatError
 from ..shapes import MAX_ELEMENTS, MAX_RANK
 
 
+class PackedMatrix(NamedTuple):
+    """A matrix of weights as the row `dot_blocks` takes it: (inputs, outputs), in words, with scales and zeros of blocks."""
+
+    words: np.ndarray
+    scale: np.ndarray
+    zero: np.ndarray
+    bits: int
+    block: int
+
+
 @dataclass(frozen=True, eq=False)
 class StoredArray:
-    """An array in a file: its shape, the dtype that reading gives, and how the file stores it ("Q4_K", "float16")."""
+    """An array in a file: its shape, the dtype that reading gives, and how the file stores it ("Q4_K", "float16").
+
+    packed: gives a matrix (outputs, inputs) of weights of a few bits as it is; None where it is not such a one."""
 
     shape: tuple[int, ...]
     dtype: DType
     stored: str
     read: Callable[[], np.ndarray]
+    packed: Callable[[], PackedMatrix] | None = None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.read(), dtype, copy=copy)

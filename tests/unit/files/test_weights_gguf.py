@@ -11,8 +11,12 @@ import numpy as np
 import pytest
 
 import singe as sg
+from singe.compiler.build import compile_graph
+from singe.compiler.target import find_target
+from singe.frontend.tracing import trace_call
 from singe.weights.gguf import PLAIN
 from singe.weights.gguf_blocks import FORMATS, BlockFormat
+from singe.weights.gguf_packed import PARTS
 
 
 def text(value: str | bytes) -> bytes:
@@ -213,3 +217,42 @@ def test_mutations_are_read_or_refused(count: int) -> None:
         read += 1
         assert all(found.stored[name].shape == a.shape and a.nbytes < 10_000 for name, a in arrays.items())
     assert read
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_linear_layers_keep_the_files_blocks(name: str) -> None:
+    """With `packed`, products have the values of the dequantised weights, and the weights take a quarter or an eighth."""
+    code, form = next((code, form) for code, form in FORMATS.items() if form.name == name)
+    rng = np.random.default_rng(code)
+    inputs, outputs = 512, 40
+    made = blocks(form, outputs * inputs // form.count, rng)
+    if "m" in (form.layout.names or ()):
+        made["d"][: len(made) // 3] = 0  # blocks of one value
+    bias = rng.normal(size=outputs).astype(np.float32)
+    tensors = {"up.weight": ((outputs, inputs), code, made.tobytes()), "up.bias": ((outputs,), 0, bias.tobytes())}
+    data = file_of(tensors)
+    module = sg.nn.Sequential({"up": sg.nn.Linear(inputs, outputs), "act": sg.nn.ReLU()})
+    plain, packed = sg.load_weights(module, data), sg.load_weights(module, data, packed=True)
+    x = rng.normal(size=(2, 3, inputs)).astype(np.float32)
+    wanted = plain(sg.tensor(x)).numpy()
+    found = packed(sg.tensor(x)).numpy()
+    assert isinstance(dict(packed.named_modules())["up"], sg.nn.PackedLinear)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=2e-5 * np.abs(wanted).max())
+    assert packed.half()(sg.tensor(x)).shape == wanted.shape
+    sizes = [sum(t.numpy().nbytes for t in m.state_dict().values()) for m in (plain, packed)]
+    assert sizes[1] < sizes[0] * (0.42 if PARTS[name][0] == 8 else 0.3)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_packed_layers_compile_to_packed_products(bias: bool) -> None:
+    form = FORMATS[2]
+    made = blocks(form, 64 * 128 // form.count, np.random.default_rng(0))
+    tensors: dict[str, tuple[tuple[int, ...], int, bytes]] = {"weight": ((64, 128), 2, made.tobytes())}
+    if bias:
+        tensors["bias"] = ((64,), 0, np.ones(64, np.float32).tobytes())
+    layer = sg.load_weights(sg.nn.Linear(128, 64, bias=bias), file_of(tensors), packed=True)
+    assert [k for k, _ in layer.named_parameters()] == ["bias"] * bias
+    graph = trace_call(layer, [np.zeros((1, 128), np.float32)])
+    program = compile_graph(graph, find_target("wgsl"))
+    assert [k.kind for k in program.kernels] == ["matmul_blocks"]
+    assert program.weights.size == 64 * 128 // 2 + 4 * 64 * 128 // 32 + 256 * bias

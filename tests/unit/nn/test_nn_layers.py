@@ -282,7 +282,7 @@ def test_every_layer_is_tested() -> None:
         "LSTMCell", "GRUCell", "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
         "TransformerDecoder", "Transformer",
         "GaussianNoise", "drawing", "init", "next_key", "LoRA", "WeightNorm", "lora", "merged", "weight_norm",
-        "SpectralNorm", "spectral_norm", "DeformConv2d",
+        "SpectralNorm", "spectral_norm", "DeformConv2d", "PackedLinear",
     }  # fmt: skip
     activations = {c.__name__ for c in nn.ReLU.__base__.__subclasses__()}  # pyright: ignore[reportOptionalMemberAccess]
     losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tests/training/test_losses.py
