@@ -11,8 +11,9 @@ outside of regions that depend on the inputs' sizes alone are done before the ru
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -23,10 +24,11 @@ from ..ir.kernel import Kernel, Routine
 from ..ops import SIZES, Elementwise, Opaque, Region, Result, Row, Update, without_sizes
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Checks, Shape, Size, deferring, repeating, require, symbols
+from .early import early
 from .fuse import Group, fuse
 from .host import lacking, on_host
 from .late import computed, named
-from .layout import Layout, Slots, bytes_of
+from .layout import Layout, Slots, bytes_of, weight
 from .order import on_device
 from .sums import rounded_once
 from .target import Packer, Printed, Target
@@ -192,7 +194,24 @@ class Blocks:
             elif isinstance(n.row, stepped) and not isinstance(n.row, Result):
                 items.append(n)
             items += (_Tell(s, n) for s in told.get(n, ()))
-        return graph, items
+        return graph, items if told else early(items, self._reads, partial(self._made, graph), self._room(graph))
+
+    def _made(self, graph: Graph, item: _Item) -> Sequence[Node]:
+        """The values that an item makes, and the nodes that are their names."""
+        if isinstance(item, Group):
+            return item.outputs
+        assert isinstance(item, Node)
+        return [item, *(u for u in graph.users[item] if isinstance(u.row, Result))]
+
+    def _room(self, graph: Graph) -> Callable[[Node], int]:
+        """The bytes of a value among the slots: none for what comes from outside or goes there."""
+        outside = {self._memory(x) for x in (*graph.roots, *graph.leaves)}
+
+        def room(n: Node) -> int:
+            several = len(n.results) > 1  # which have nodes of their own
+            return 0 if n in outside or n.is_const or several else weight(bytes_of(n.shape, n.dtype))
+
+        return room
 
     def _updates_last(self, items: list[_Item], pairs: Sequence[tuple[Node, Node]]) -> list[_Item]:
         """The items, with the update of each leaf moved after all readers of the leaf, if no item in between needs the new

@@ -1,0 +1,36 @@
+"""The last reader of a value runs as soon as it can, if it then frees more memory than it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from singe.compiler.early import early
+
+Items = Mapping[str, tuple[Sequence[str], str]]
+
+
+def order(items: Items, room: Mapping[str, int]) -> list[str]:
+    """items: name ↦ (what it reads, what it makes). room: bytes, 8 where none are given."""
+    return early(list(items), lambda i: items[i][0], lambda i: [items[i][1]], lambda v: room.get(v, 8))
+
+
+BACKWARD: Items = {
+    "forward 1": (["x"], "a"), "forward 2": (["a"], "b"), "loss": (["b"], "gb"), "back 2": (["gb"], "ga"),
+    "back 1": (["ga"], "gx"), "weight 1": (["ga", "x"], "w1"), "weight 2": (["gb", "a"], "w2"),
+}  # fmt: skip
+
+
+def test_gradients_of_weights_are_computed_when_what_they_read_is_needed_by_nothing_else() -> None:
+    found = order(BACKWARD, {"x": 0, "w1": 0, "w2": 0})
+    assert found.index("weight 2") == found.index("loss") + 1  # the last to read "a"
+    assert sorted(found) == sorted(BACKWARD)
+
+
+def test_items_stay_where_they_are_if_they_free_nothing() -> None:
+    assert order(BACKWARD, {"x": 0, "w1": 100, "w2": 100}) == list(BACKWARD)
+
+
+def test_an_item_waits_for_all_that_it_reads() -> None:
+    items: Items = {"p": ([], "a"), "q": (["a"], "b"), "r": ([], "c"), "s": (["a", "b", "c"], "d")}
+    found = order(items, {"d": 1})
+    assert found.index("s") == 3
