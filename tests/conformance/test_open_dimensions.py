@@ -95,6 +95,38 @@ def test_a_quotient_as_pytorch_rounds_it_down_leaves_no_nodes() -> None:
     assert made.outputs[0].shape == (N // 4,)
 
 
+def _strided(halved: int) -> Graph:
+    """Two convolutions with stride 2, and heads cut from what is left; its length is computed by quotients toward zero, of
+    which the second is by `halved`."""
+    return graph(
+        node("Shape", "x", outputs=("n",), start=2),
+        node("Add", "n", "less", outputs=("before",)),
+        node("Div", "before", "two", outputs=("half",)),
+        node("Add", "half", "less", outputs=("first",)),
+        node("Div", "first", "halved", outputs=("quarter",)),
+        node("Concat", "one", "quarter", "open", "two", outputs=("target",), axis=0),
+        node("Conv", "x", "w", outputs=("once",), strides=(2,)),
+        node("Conv", "once", "w", outputs=("twice",), strides=(2,)),
+        node("Reshape", "twice", "target"),
+        inputs={"x": (1, 4, "N")},
+        constants={
+            "one": ints(1), "two": ints(2), "less": ints(-1), "halved": ints(halved), "open": ints(-1),
+            "w": np.ones((4, 4, 3), np.float32),
+        },
+    )  # fmt: skip
+
+
+def test_a_length_that_a_file_computes_in_its_own_way_is_that_of_the_data() -> None:
+    """As PyTorch's newer exporter writes what precedes a transformer for sounds. A run checks that both are one."""
+    made = _strided(2)
+    heads, length = made.outputs[0].shape[2], made.outputs[0].shape[1]
+    assert heads == 2
+    assert [known(length, {"N": n}) for n in (7, 10, 100)] == [1, 1, 24]
+    assert min(known(check, {"N": 100}) for check in made.checks) == 0
+    assert min(known(check, {"N": 2}) for check in made.checks) < 0
+    assert _strided(3).outputs[0].shape[2] != 2
+
+
 def test_padding_to_a_multiple_is_known_to_be_one() -> None:
     """(w − n mod w) mod w more rows can be cut into windows of w, and those be counted."""
     made = graph(

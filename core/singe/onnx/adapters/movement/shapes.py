@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import TypeGuard
+from random import Random
+from typing import Final, TypeGuard
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ....ops.sizes import FAR
 from ....shapes import (
     Dim,
     Shape,
+    Size,
     at_least,
     axes_of,
     axis_of,
@@ -25,6 +27,7 @@ from ....shapes import (
     dim_max,
     dim_min,
     floordiv,
+    known,
     product,
     same,
     show,
@@ -86,10 +89,45 @@ def _reshape(call: Call) -> Node:
                 shape[i] = x.shape[i]
     if shape.count(-1) > 1:
         raise call.fail(f"the shape {show(shape)} leaves more than one length open")
+    shape = [_as_in(call, d, x.shape) for d in shape]
     if -1 in shape:
         rest = product(d for d in shape if d != -1)
         shape[shape.index(-1)] = 0 if rest == 0 else floordiv(product(x.shape), rest)
     return call.b.reshape(x, shape=call.lengths(shape))
+
+
+def _as_in(call: Call, asked: Dim, dims: Shape) -> Dim:
+    """A dimension that a file computes in its own way, as one of `dims` if it seems to be that: a run checks it. (PyTorch
+    computes the length that convolutions leave by a chain of quotients.)"""
+    for d in () if asked in dims or not isinstance(asked, Size) else dims:
+        if isinstance(d, Size) and _seem_equal(d, asked):
+            text = f"{call.op}: an axis of length {d} becomes one of length {asked}"
+            for gap in (d - asked, asked - d):
+                call.scope.checks.setdefault(gap, text)
+            return d
+    return asked
+
+
+TRIED: Final = 32
+"""How many sizes are tried to see whether two dimensions are equal."""
+
+
+def _seem_equal(d: Size, asked: Size) -> bool:
+    """Whether a length and what a file computes are equal at all sizes that are tried at which there is such a length, and
+    these are many. (The file's quotients are rounded toward zero, and so give other numbers where there is none.)"""
+    names, draws, equal = sorted(d.names), Random(0), 0
+    for _ in range(TRIED if d.names == asked.names else 0):
+        sizes = {name: int(2 ** draws.uniform(1, 17)) for name in names}
+        length = known(d, sizes)
+        if length < 1:
+            continue
+        try:
+            if known(asked, sizes) != length:
+                return False
+        except ZeroDivisionError:
+            return False
+        equal += 1
+    return equal >= TRIED // 4
 
 
 @adapter("Flatten")
