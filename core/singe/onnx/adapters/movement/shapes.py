@@ -99,7 +99,9 @@ def _reshape(call: Call) -> Node:
 def _as_in(call: Call, asked: Dim, dims: Shape) -> Dim:
     """A dimension that a file computes in its own way, as one of `dims` if it seems to be that: a run checks it. (PyTorch
     computes the length that convolutions leave by a chain of quotients.)"""
-    for d in () if asked in dims or not isinstance(asked, Size) else dims:
+    if asked in dims or not isinstance(asked, Size):
+        return asked
+    for d in dims:
         if isinstance(d, Size) and _seem_equal(d, asked):
             text = f"{call.op}: an axis of length {d} becomes one of length {asked}"
             for gap in (d - asked, asked - d):
