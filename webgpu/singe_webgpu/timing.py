@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from singe.extension import Dim, Kernel, Printed, Store, Variant, affine, known, product, scalar
+from singe.extension import Dim, Kernel, Printed, Store, Variant, affine, known, product, scalar, symbols
 
 from .memory import LEAST, Binding, Gpu, Handle, Launch
 from .recording import spread
@@ -26,8 +26,17 @@ BATCH: Final = 32
 
 
 def text_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Mapping[str, int]) -> list[float]:
-    """The shortest time of each text, over buffers of zeros; of hopeless texts, that of their first run."""
-    counts = [element_size(p.dtype) * n for p, n in zip(kernel.ports, _elements(kernel, sizes), strict=True)]
+    """The shortest time of each text, over buffers of zeros; of hopeless texts, that of their first run.
+
+    Sizes that are not given do not change the work, only which part of a buffer it is done on, as those of a loop around
+    the kernel do: they are taken as 1.
+    """
+    accessed = _elements(kernel)
+    sizes = dict.fromkeys(symbols([accessed, [p.sizes for p in printed]]), 1) | dict(sizes)
+    counts = [
+        element_size(p.dtype) * max(known(n, sizes) for n in ends)
+        for p, ends in zip(kernel.ports, accessed, strict=True)
+    ]
     whole = [max(16, -(-count // 4) * 4) for count in counts]
     buffers: list[Handle] = []
     try:
@@ -47,15 +56,15 @@ def text_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Ma
             gpu.free(b)
 
 
-def _elements(kernel: Kernel, sizes: Mapping[str, int]) -> list[int]:
-    """How many elements of each port the kernel accesses, at least one."""
+def _elements(kernel: Kernel) -> list[list[Dim]]:
+    """How many elements of each port the kernel accesses: the largest of these numbers."""
     every = product((*kernel.grid, *kernel.inner))
     indices = [(e.value, e.args[0]) for e in scalar.postorder(kernel.roots) if e.word == "load"]
     indices += [(s.port, s.index) for s in kernel.stages if isinstance(s, Store)]
-    found = [1] * len(kernel.ports)
+    found: list[list[Dim]] = [[1] for _ in kernel.ports]
     for port, index in indices:
         most = affine.bounds(index)[1]
-        found[port] = max(found[port], known(every if most is None else most + 1, sizes))
+        found[port].append(every if most is None else most + 1)
     return found
 
 

@@ -84,7 +84,7 @@ class PolynomialLR(Schedule):
         _positive(self, "total_iters")
 
     def __call__(self, step: Any) -> Any:
-        left = 1 - _real(_smaller(step, self.total_iters)) / self.total_iters
+        left = _real(self.total_iters - _smaller(step, self.total_iters)) / self.total_iters
         return left**self.power * rate_at(self.lr, step)
 
 

@@ -81,13 +81,13 @@ def run(device: str, arrays: list[np.ndarray], build: Any) -> list[np.ndarray]:
         program.dispose()
 
 
-def same(got: np.ndarray, want: np.ndarray, kind: DType, what: str, rtol: float = 0.0) -> None:
+def same(got: np.ndarray, want: np.ndarray, kind: DType, what: str, rtol: float = 0.0, atol: float = 1e-37) -> None:
     assert got.dtype == kind.numpy, f"{what}: {got.dtype}, expected {kind}"
     mine, theirs = widen(got), widen(own(want))
     if kind.is_int or kind.name in ("bool", "string"):
         np.testing.assert_array_equal(mine, theirs, what)
     else:
-        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=1e-37, err_msg=what)
+        np.testing.assert_allclose(mine, theirs, rtol=rtol, atol=atol, err_msg=what)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -302,7 +302,9 @@ def test_functions_of_every_float(device_name: str) -> None:
         for row, x, found in zip(rows, xs, every, strict=True):
             wanted = row.reference(widen(x).astype(np.float64))  # pyright: ignore[reportOptionalCall]
             accuracy = {"float16": 1e-3, "bfloat16": 8e-3, "float32": 2e-6, "float64": 1e-14}[kind.name]
-            same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row.name}", rtol=accuracy)
+            # WGSL promises of a logarithm near 1 no more than an absolute error of 2^-21.
+            least = 2**-21 if (device_name, row.name) == ("webgpu", "log") else 1e-37
+            same(found, convert(wanted, kind.numpy), kind, f"{kind}: {row.name}", rtol=accuracy, atol=least)
 
 
 @RUNNERS
@@ -337,7 +339,8 @@ def test_a_float8_between_casts_is_rounded(device_name: str) -> None:
     for kind in (d for d in STORED if d.is_float):
         (got,) = run(device_name, [x], lambda b, n, kind=kind: [b.add(b.cast(b.cast(n, to=kind), to=sg.float32), n)])
         wanted = widen(own(cast(x, sg.float32, kind))) + x
-        np.testing.assert_array_equal(got, wanted, kind.name)
+        # float8_e8m0fnu has no zero, and its least number is subnormal in float32: a GPU may take it for zero.
+        np.testing.assert_allclose(got, wanted, rtol=0, atol=6e-39, err_msg=kind.name)
 
 
 @RUNNERS

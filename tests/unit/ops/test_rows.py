@@ -142,7 +142,10 @@ def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_na
         given = Sample(tuple(a.shape for a in arrays), sample.attrs)
         graph = graph_of(row, given, arrays)
         (got,) = run_graph(graph, arrays)
-        assert_close(got, expected(row, given, arrays, graph.outputs[0].dtype), row, f"{row.name} {sample.attrs}")
+        want = expected(row, given, arrays, graph.outputs[0].dtype)
+        if device_name == "webgpu" and want.dtype == np.float32:  # what is hardly a normal number may become zero
+            got, want = (np.where(np.abs(y) <= 1.2e-38, np.float32(0), y) for y in (got, want))
+        assert_close(got, want, row, f"{row.name} {sample.attrs}")
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from recurrent_cases import CASES, built
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32
@@ -120,6 +121,13 @@ def test_open_sizes(gpu: WebGpuBackend) -> None:
     compile_graph(Graph((x,), (y,), ("y",)), gpu.target)
     assert gpu.tuner is not None
     assert gpu.tuner.searched == 1
+
+
+def test_a_product_within_a_loop_of_open_length(gpu: WebGpuBackend) -> None:
+    graph, _ = built("lstm", (), CASES[0][2], "float32")
+    compile_graph(graph, gpu.target)
+    assert gpu.tuner is not None
+    assert gpu.tuner.searched
 
 
 @pytest.mark.slow
