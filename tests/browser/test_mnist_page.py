@@ -13,7 +13,7 @@ from desk import LOOKS, Desk, desk, plain
 from digits import HANDS, Stroke
 from sites import served, served_plainly, until
 
-LIMIT: Final = 41_000
+LIMIT: Final = 40_000
 """The most bytes, compressed, that the page may fetch besides weights."""
 
 

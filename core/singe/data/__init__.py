@@ -32,5 +32,5 @@ from .warp import RandomAffine as RandomAffine
 __all__ = [
     "CIFAR10", "CIFAR100", "CSV", "MNIST", "ArrayDataset", "ArrowTable", "Augment", "Dataset", "Draws", "ElasticTransform", "FashionMNIST",
     "ImageFolder", "Loader", "Normalize", "PadCollate", "RandomAffine", "RandomCrop", "RandomErasing", "RandomHorizontalFlip",
-    "RandomVerticalFlip", "SQLite", "Step", "TextFolder", "collate", "concat", "read_idx", "zipped",
+    "RandomVerticalFlip", "SQLite", "Step", "Subset", "TextFolder", "collate", "concat", "read_idx", "zipped",
 ]  # fmt: skip
