@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import gzip
+import signal
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is Python's, also where the tests run in the background of a shell, which lets its jobs ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

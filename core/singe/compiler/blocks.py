@@ -194,7 +194,8 @@ class Blocks:
             elif isinstance(n.row, stepped) and not isinstance(n.row, Result):
                 items.append(n)
             items += (_Tell(s, n) for s in told.get(n, ()))
-        return graph, items if told else early(items, self._reads, partial(self._made, graph), self._room(graph))
+        # Sizes that are found in mid-run are needed by more than the readers of a value: such items keep their order.
+        return graph, items if graph.found else early(items, self._reads, partial(self._made, graph), self._room(graph))
 
     def _made(self, graph: Graph, item: _Item) -> Sequence[Node]:
         """The values that an item makes, and the nodes that are their names."""

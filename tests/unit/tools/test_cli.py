@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import run
+from command_line import run
 from onnx import TensorProto, helper
 
 import singe as sg

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import run
+from command_line import run
 from onnx import TensorProto, helper
 
 from singe.tools.sounds import resample

@@ -12,6 +12,8 @@ from ...shapes import Dim, Shape, at_least
 
 WASTE: Final = 1.25
 """How many times more products one convolution may compute than one for each remainder would."""
+REMAINDERS: Final = 16
+"""The most convolutions that are made of one."""
 
 
 def conv_or_dot(b: Any, x: Any, w: Any, **facts: Any) -> Any:
@@ -79,7 +81,7 @@ def transposed_last(
     joint = math.prod(turns) * math.prod(strides)
     known = [d for d in sizes if isinstance(d, int)]
     closed = len(known) == spaces and all(isinstance(d, int) for d in (*before, *x.shape[1:-1]))
-    if closed and joint > WASTE * math.prod(window):
+    if closed and math.prod(strides) <= REMAINDERS and joint > WASTE * math.prod(window):
         return _by_remainders(b, x, w, strides, before, known, group)
     for i in axes:
         w = resized(b, w, i, 0, turns[i] * strides[i])
