@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -174,11 +174,13 @@ def drawn(model: sg.Model, runs: int = 3) -> list[list[np.ndarray]]:
 
 
 @pytest.fixture(scope="module")
-def plain() -> sg.Wasm:
-    """A device "wasm" without relaxed SIMD, whose sums are those of a freestanding module."""
+def plain() -> Iterator[sg.Device]:
+    """The device "wasm" without relaxed SIMD, whose sums are then those of a freestanding module."""
     device: Any = sg.Wasm()
-    device.backend.engine.features = frozenset()
-    return device
+    engine = device.backend.engine
+    features, engine.features = engine.features, frozenset()
+    yield device
+    engine.features = features
 
 
 # --- tests ------------------------------------------------------------------------------------------------------------
