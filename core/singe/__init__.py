@@ -108,10 +108,10 @@ from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
 from .runtime.devices import device_async as device_async
 from .runtime.devices import devices as devices
-from .tools.export import Bundle as Bundle
-from .tools.export import export as export
-from .tools.freestanding import export_freestanding as export_freestanding
-from .tools.images import PictureSpec as PictureSpec
+from .tools.export.bundle import Bundle as Bundle
+from .tools.export.bundle import export as export
+from .tools.export.freestanding import export_freestanding as export_freestanding
+from .tools.inputs.images import PictureSpec as PictureSpec
 from .weights import Weights as Weights
 from .weights import WeightsReport as WeightsReport
 from .weights import load_weights as load_weights

@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
 
 from singe.model.files import load
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]

@@ -23,7 +23,7 @@ from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 
 from singe.model.files import load
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]

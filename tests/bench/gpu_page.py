@@ -28,8 +28,8 @@ from singe.graph import Graph
 from singe.model.files import load
 from singe.model.model import Model
 from singe.runtime.devices import device
-from singe.tools.bench import gemm
-from singe.tools.export import export
+from singe.tools.export.bundle import export
+from singe.tools.measuring.bench import gemm
 
 SIZES: Final = ((1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (197, 768, 768), (196, 672, 112))
 KINDS: Final = (

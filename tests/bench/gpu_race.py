@@ -24,8 +24,16 @@ from singe.model.model import Model
 from singe.model.program import Program
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
-from singe.tools.bench import elementwise_copy, gemm, kept_seconds, machine, peaks, random_arrays, timed_seconds
-from singe.tools.profiling import describe_profile, profile, profile_data
+from singe.tools.measuring.bench import (
+    elementwise_copy,
+    gemm,
+    kept_seconds,
+    machine,
+    peaks,
+    random_arrays,
+    timed_seconds,
+)
+from singe.tools.measuring.profiling import describe_profile, profile, profile_data
 from singe_webgpu.memory import Pool
 from singe_webgpu.native import WebGpuBackend
 

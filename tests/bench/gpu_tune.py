@@ -26,7 +26,7 @@ from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.model.files import load
 from singe.shapes import known, product
-from singe.tools.bench import gemm, machine
+from singe.tools.measuring.bench import gemm, machine
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
 from singe_webgpu.kernels.matrix import MatrixCut

@@ -28,8 +28,8 @@ from playwright.sync_api import sync_playwright
 
 from singe.compiler import build as compiled
 from singe.model.files import load
-from singe.tools.export import MANIFEST, export
-from singe.tools.images import PictureSpec, read_picture
+from singe.tools.export.bundle import MANIFEST, export
+from singe.tools.inputs.images import PictureSpec, read_picture
 from singe.tools.serve import Server
 
 LEVELS: Final = ("relaxed", "simd")

@@ -28,7 +28,7 @@ from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
 
 from singe.model.files import load
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 from singe.tools.serve import Server
 
 WHO: Final = ("page without Python", "Python, wasm", "Python, numpy")

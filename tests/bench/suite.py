@@ -23,7 +23,7 @@ from typing import Final
 from ort_web import CHROMIUM
 from ort_web import VERSION as ORT_WEB
 
-from singe.tools.bench import machine
+from singe.tools.measuring.bench import machine
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]

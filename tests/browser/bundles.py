@@ -13,7 +13,7 @@ from singe.graph import Builder, Graph
 from singe.model.files import load
 from singe.model.model import Model
 from singe.shapes import size
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 ROOT: Final = Path(__file__).parents[2]
 STATIC: Final = ROOT / "static"

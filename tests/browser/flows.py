@@ -37,7 +37,7 @@ from singe.program.program import (
     stored_type,
 )
 from singe.shapes import Shape, size
-from singe.tools import export
+from singe.tools.export import bundle as export
 
 TARGETS: Final = {"wasm": "wasm", "webgpu": "wgsl"}
 

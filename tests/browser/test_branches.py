@@ -17,7 +17,7 @@ from singe.model.files import load
 from singe.model.model import Model
 from singe.ops import ROWS
 from singe.shapes import deferring, size
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 VOICE: Final = MODELS / "silero_vad.onnx"
 WHERE: Final = ("node", "threads", "wasm", "webgpu")

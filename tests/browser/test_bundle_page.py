@@ -14,9 +14,9 @@ from bundles import MODELS, ROOT, dtypes_graph, small_graph
 
 from singe import load
 from singe.model.model import Model
-from singe.tools import images
-from singe.tools.export import export
-from singe.tools.images import PictureSpec
+from singe.tools.export.bundle import export
+from singe.tools.inputs import images
+from singe.tools.inputs.images import PictureSpec
 from singe.tools.serve import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     export(Model(small_graph(), "numpy", "small"), root / "small")
     export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
     if MODELS.exists() and PHOTOS.exists():
-        from singe.tools.inputs import read_labels  # noqa: PLC0415
+        from singe.tools.inputs.files import read_labels  # noqa: PLC0415
 
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
         export(

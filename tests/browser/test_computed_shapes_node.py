@@ -10,7 +10,7 @@ from computed_shapes import ASKED, IMPOSSIBLE, MODELS, asking
 from pages import node
 
 from singe.model.files import load
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 ort = pytest.importorskip("onnxruntime")
 

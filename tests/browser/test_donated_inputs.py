@@ -15,7 +15,7 @@ import singe as sg
 from singe.dtypes import float32, int64
 from singe.graph import Builder, Graph
 from singe.ops import ROWS
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 WHERE: Final = ("node", "threads", "wasm", "webgpu", "worker wasm", "worker webgpu")
 ROW: Final = np.array([[1, 2, 3, 4]], np.float32)

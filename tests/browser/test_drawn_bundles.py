@@ -19,7 +19,7 @@ from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
 from singe.shapes import size
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 COUNT = 24
 ALL_RUNS = """

@@ -15,8 +15,8 @@ from pages import Page, open_page
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
 from singe.model.model import Model
-from singe.tools.export import export
-from singe.tools.images import PictureSpec
+from singe.tools.export.bundle import export
+from singe.tools.inputs.images import PictureSpec
 
 POLICY: Final = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"

@@ -20,7 +20,7 @@ from families import FAMILIES, check_family, expected, file_of
 
 import singe as sg
 from singe.errors import InputError
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 pytestmark = pytest.mark.slow
 

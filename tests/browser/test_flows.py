@@ -19,7 +19,7 @@ from singe.errors import FormatError
 from singe.program.container import PROGRAM, BlockPieces, file_pieces, read
 from singe.program.format import from_bytes, header, to_bytes
 from singe.program.planner import Plan
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 WHERE: Final = ("node", "threads", "wasm", "webgpu", "worker wasm", "worker webgpu")
 """The places where tests run: node with one thread and with two, a page, and its worker."""

@@ -21,8 +21,8 @@ from singe.model.model import Model
 from singe.model.program import Program
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
-from singe.tools.export import MANIFEST, export
-from singe.tools.storage import decode, encode, output_channels
+from singe.tools.export.bundle import MANIFEST, export
+from singe.tools.export.storage import decode, encode, output_channels
 
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads });

@@ -18,7 +18,7 @@ from singe.model.model import Model
 from singe.onnx.importer import import_model, unsupported_ops
 from singe.onnx.model import OnnxModel, read_model
 from singe.onnx.source import OnnxSource
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 loader = pytest.importorskip("onnx.backend.test.loader")
 

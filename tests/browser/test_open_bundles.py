@@ -21,7 +21,7 @@ from singe.graph import specialise
 from singe.model.model import Model
 from singe.model.program import Program
 from singe.runtime.devices import device as open_device
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 LENGTHS: Final = (1, 2, 7, 64, 128, 511, 512)
 SIDES: Final = ((160, 160), (224, 160), (320, 320), (640, 640))

@@ -14,7 +14,7 @@ from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops.products import blocks
 from singe.shapes import size
-from singe.tools.export import export
+from singe.tools.export.bundle import export
 
 ANSWER: Final = """
 const model = await load("/bundles/model", { device: "webgpu" });

@@ -20,7 +20,8 @@ from singe.errors import DeviceError
 from singe.graph import Builder, Graph
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
-from singe.tools import bench, cli
+from singe.tools import cli
+from singe.tools.measuring import bench
 
 DEVICES: Final = ("wasm", "webgpu")
 SIDE: Final = 128

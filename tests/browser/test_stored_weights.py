@@ -23,8 +23,8 @@ from singe.compiler.target import find_target
 from singe.model.model import Model
 from singe.model.program import Program
 from singe.runtime.devices import device as open_device
-from singe.tools.export import export, make_bundle, page_targets
-from singe.tools.storage import decode, encode, output_channels, read_piece
+from singe.tools.export.bundle import export, make_bundle, page_targets
+from singe.tools.export.storage import decode, encode, output_channels, read_piece
 
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")
@@ -43,7 +43,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A bundle whose weights are in several files, with arrays split between files; and its dtype."""
     folder = tmp_path_factory.mktemp("stored") / request.param
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("singe.tools.export.PIECE", 4096)
+        patch.setattr("singe.tools.export.bundle.PIECE", 4096)
         export(Model(weighty_graph(), "numpy"), folder, dtype=request.param)
     return folder, request.param
 

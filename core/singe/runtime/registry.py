@@ -30,7 +30,7 @@ class BackendFactory:
     target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target).
     preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
     pages: whether singe.js runs Programs of the target too, under the backend's name. freestanding: makes a module that any
-    engine runs of a Program (tools/freestanding.py says of which); None: the target has no such form.
+    engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form.
     """
 
     open: Callable[..., Later[Backend]]

@@ -44,18 +44,27 @@ from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_factory, backend_names
 from ..shapes import bytes_text, show
-from .bench import describe_bench, describe_peaks, machine, peaks, peaks_data, random_inputs, time_model, timing_data
 from .cli import parser
 from .completion import script
-from .diff import compare
-from .diff import describe as describe_comparison
-from .export import describe_bundle
-from .export import export as export_bundle
-from .freestanding import WEIGHTS, describe_freestanding, export_freestanding
-from .inputs import once, picture_of, read_inputs, read_labels, read_samples
+from .export.bundle import describe_bundle
+from .export.bundle import export as export_bundle
+from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
+from .inputs.files import once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_layers, describe_model, describe_program
-from .peer import peer_values
-from .profiling import profile, trace_data
+from .measuring.bench import (
+    describe_bench,
+    describe_peaks,
+    machine,
+    peaks,
+    peaks_data,
+    random_inputs,
+    time_model,
+    timing_data,
+)
+from .measuring.diff import compare
+from .measuring.diff import describe as describe_comparison
+from .measuring.peer import peer_values
+from .measuring.profiling import profile, trace_data
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
 

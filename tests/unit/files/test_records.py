@@ -26,7 +26,7 @@ from singe.ops import Row
 from singe.program.container import format_of
 from singe.shapes import size
 from singe.tools.cli import main
-from singe.tools.export import make_bundle
+from singe.tools.export.bundle import make_bundle
 from singe.weights.pytorch import LEGACY
 from singe.weights.records import model_record, read_graph, read_weights, weights_record
 

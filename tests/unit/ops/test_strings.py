@@ -20,7 +20,7 @@ from singe.onnx import backend
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host, walk
 from singe.shapes import size
-from singe.tools.export import make_bundle
+from singe.tools.export.bundle import make_bundle
 
 WORDS = np.array([["one", "two", "três"], ["", "fünf", "one"]], object)
 ONNX_NAMES = {"numpy": "CPU", "wasm": "WASM", "webgpu": "WEBGPU"}

@@ -17,7 +17,7 @@ from singe.model.program import Program
 from singe.program.program import ProgramData, walk
 from singe.runtime.devices import device as open_device
 from singe.shapes import Dim, size
-from singe.tools.export import make_bundle
+from singe.tools.export.bundle import make_bundle
 
 TARGETS = pytest.mark.parametrize("target", ["wasm", "wgsl"])
 ACTIVATIONS = pytest.mark.parametrize("activations", ["float32", "int8"])

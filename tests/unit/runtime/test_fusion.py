@@ -197,12 +197,13 @@ def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
 
     tracemalloc.start()
     held = []
-    for steps in (20, 100):
-        trained(sg.Fusion(counting), steps)
+    for _ in range(3):
+        trained(sg.Fusion(counting), 50)
         gc.collect()
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    assert held[1] - held[0] < 100_000, "a step's nodes, kept, are more than that"
+    # The first round fills caches; a step's nodes, kept, would be more than this.
+    assert held[2] - held[1] < 50_000, held
 
 
 @RUNNERS

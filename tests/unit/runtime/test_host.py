@@ -28,7 +28,7 @@ from singe.program.program import Buffer, Check, Copy, Dispatch, Host, Loop, Pro
 from singe.runtime.files.assets import static_folder
 from singe.shapes import known, size
 from singe.tools import cli
-from singe.tools.export import make_bundle
+from singe.tools.export.bundle import make_bundle
 
 NOT_IN_SCRIPTS = {
     "resize_tables": "scales, or a region to crop, that a run computes: pages have Resize of computed sizes alone",

@@ -20,7 +20,7 @@ from singe.compiler.target import find_target
 from singe.onnx import backend as onnx_backend
 from singe.runtime import devices
 from singe.tools.cli import main
-from singe.tools.export import make_bundle
+from singe.tools.export.bundle import make_bundle
 
 A = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 ROOT = Path(__file__).parents[3]

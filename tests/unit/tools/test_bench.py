@@ -27,8 +27,9 @@ from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
 from singe.shapes import known, product, size
-from singe.tools import bench, cli, profiling
-from singe.tools.bench import (
+from singe.tools import cli
+from singe.tools.measuring import bench, profiling
+from singe.tools.measuring.bench import (
     gemm,
     kept_seconds,
     peaks,
@@ -38,7 +39,7 @@ from singe.tools.bench import (
     timed_seconds,
     timing_data,
 )
-from singe.tools.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
+from singe.tools.measuring.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
 
 NAMES = ("numpy", "wasm", "webgpu")
 PEAKS = Peaks(2e12, 1e11, "a product of 64³", 1 << 20)

@@ -15,8 +15,8 @@ import pytest
 from command_line import run
 from onnx import TensorProto, helper
 
-from singe.tools.sounds import resample
-from singe.tools.texts import pieces
+from singe.tools.inputs.sounds import resample
+from singe.tools.inputs.texts import pieces
 
 FLOAT, INT, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 Wrote = Callable[..., Path]

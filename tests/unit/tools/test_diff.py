@@ -13,8 +13,8 @@ import singe as sg
 from singe.model.files import load
 from singe.runtime.devices import device
 from singe.tools import cli
-from singe.tools.diff import compare, describe, relative_error
-from singe.tools.peer import peer_values
+from singe.tools.measuring.diff import compare, describe, relative_error
+from singe.tools.measuring.peer import peer_values
 
 X = np.array([[1, -2, 3]], np.float32)
 

@@ -27,8 +27,8 @@ from singe.program.program import ProgramData
 from singe.runtime.files.assets import static_folder
 from singe.shapes import size
 from singe.tools import cli
-from singe.tools.export import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
-from singe.tools.images import PictureSpec
+from singe.tools.export.bundle import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
+from singe.tools.inputs.images import PictureSpec
 
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
 MODELS = Path(__file__).parents[4] / "shared" / "models"
@@ -128,7 +128,7 @@ def test_a_bundle_is_its_programs(name: str) -> None:
 
 
 def test_weights_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("singe.tools.export.PIECE", 2 * ALIGN)
+    monkeypatch.setattr("singe.tools.export.bundle.PIECE", 2 * ALIGN)
     b = Builder()
     x = b.input("x", (1, 300), float32)
     graph = Graph((x,), (b.add(x, b.const(np.arange(300, dtype=np.float32))),), ("y",))

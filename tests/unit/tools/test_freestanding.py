@@ -27,7 +27,7 @@ from singe.errors import DeviceError, InputError
 from singe.graph import Builder, Graph
 from singe.shapes import size
 from singe.tools import cli
-from singe.tools.freestanding import export_freestanding
+from singe.tools.export.freestanding import export_freestanding
 
 ROOT = Path(__file__).parents[3]
 MODELS = ROOT.parent / "shared" / "models"

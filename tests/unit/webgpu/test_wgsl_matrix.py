@@ -20,7 +20,7 @@ from singe.dtypes import DType, float16, float32
 from singe.graph import Builder, Graph
 from singe.program.program import ProgramData
 from singe.shapes import size
-from singe.tools.bench import gemm
+from singe.tools.measuring.bench import gemm
 from singe_webgpu.kernels import choice
 from singe_webgpu.kernels.choice import Rate
 from singe_webgpu.kernels.gemm import Tile

@@ -21,7 +21,7 @@ from singe.ir.kernel import Routine
 from singe.model.model import Model
 from singe.runtime.devices import EagerDevice
 from singe.shapes import size
-from singe.tools.bench import gemm, random_arrays
+from singe.tools.measuring.bench import gemm, random_arrays
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import Contraction, contraction

@@ -13,18 +13,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import __version__
-from ..compiler.build import flops
-from ..compiler.fuse import fuse
-from ..errors import CompileError, DeviceError, ShapeError
-from ..graph import Builder, Graph
-from ..ir.kernel import Routine
-from ..model.program import Program
-from ..ops import View, find_row
-from ..program.program import Bind, Check, Copy, Dispatch, Host, ProgramData, Step, walk
-from ..runtime.backend import Span, TimedExecutable, Timeline
-from ..shapes import known, show
-from .report import LEFT, RIGHT, quantity, table
+from ... import __version__
+from ...compiler.build import flops
+from ...compiler.fuse import fuse
+from ...errors import CompileError, DeviceError, ShapeError
+from ...graph import Builder, Graph
+from ...ir.kernel import Routine
+from ...model.program import Program
+from ...ops import View, find_row
+from ...program.program import Bind, Check, Copy, Dispatch, Host, ProgramData, Step, walk
+from ...runtime.backend import Span, TimedExecutable, Timeline
+from ...shapes import known, show
+from ..report import LEFT, RIGHT, quantity, table
 
 REST: Final[Mapping[str, str]] = {
     "upload": "inputs to the device",

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from ..dtypes import string
-from ..errors import InputError
-from ..model.arguments import TensorSpec
+from ...dtypes import string
+from ...errors import InputError
+from ...model.arguments import TensorSpec
 
 UNKNOWN, FIRST, LAST, PADDING = "[UNK]", "[CLS]", "[SEP]", "[PAD]"
 LONGEST: Final = 100

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from ..errors import InputError
+from ...errors import InputError
 
 SUFFIX: Final = ".wav"
 CROSSINGS: Final = 16

@@ -12,11 +12,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ..dtypes import widened
-from ..model.model import Model
-from ..runtime.device import Device
-from ..shapes import show
-from .report import LEFT, RIGHT, fields, table
+from ...dtypes import widened
+from ...model.model import Model
+from ...runtime.device import Device
+from ...shapes import show
+from ..report import LEFT, RIGHT, fields, table
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
 SHOWN: Final = 10

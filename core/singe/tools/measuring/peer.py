@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DeviceError, InputError
+from ...errors import DeviceError, InputError
 
 
 def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -33,7 +33,7 @@ def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str
 def _with_outputs(path: str, names: Sequence[str]) -> bytes:
     """The file with more outputs. A message that occurs twice in a protobuf file is merged: its lists are joined. So a
     second graph follows, which has only the outputs; those that the first one has already are left out."""
-    from ..onnx.model import read_model  # noqa: PLC0415
+    from ...onnx.model import read_model  # noqa: PLC0415
 
     declared = {v.name for v in read_model(path).graph.outputs}
     outputs = b"".join(_field(12, _field(1, name.encode())) for name in names if name not in declared)

@@ -23,13 +23,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..compiler.blocks import WeightUse
-from ..dtypes import LEAST_NORMAL, float32
-from ..errors import FormatError, InputError
-from ..ir import scalar
-from ..ir.kernel import Kernel, Reduce, Routine
-from ..program.program import Copy, ProgramData, stored_type, walk
-from ..shapes import known
+from ...compiler.blocks import WeightUse
+from ...dtypes import LEAST_NORMAL, float32
+from ...errors import FormatError, InputError
+from ...ir import scalar
+from ...ir.kernel import Kernel, Reduce, Routine
+from ...program.program import Copy, ProgramData, stored_type, walk
+from ...shapes import known
 
 DTYPES: Final = ("float32", "float16", "int8")
 STORED_BYTES: Final = {"words": 4, "float16": 2, "int8": 1}

@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import __version__
-from ..dtypes import DType, float32
-from ..errors import DeviceError, InputError
-from ..graph import Builder, Graph
-from ..model.arguments import TensorSpec
-from ..model.model import Model
-from ..model.program import Program
-from ..runtime.device import Device
-from ..shapes import Size, bytes_text, show
+from ... import __version__
+from ...dtypes import DType, float32
+from ...errors import DeviceError, InputError
+from ...graph import Builder, Graph
+from ...model.arguments import TensorSpec
+from ...model.model import Model
+from ...model.program import Program
+from ...runtime.device import Device
+from ...shapes import Size, bytes_text, show
+from ..report import LEFT, RIGHT, fields, quantity, seconds, table
 from .profiling import Peaks, Profile, describe_profile, profile_data, timed_executable
-from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 BUDGET: Final = 2.0
 """Seconds to run for, if the number of runs is not given."""

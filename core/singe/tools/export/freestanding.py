@@ -11,17 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from .. import __version__
-from ..compiler.build import ACTIVATIONS, compile_graph
-from ..compiler.target import find_target
-from ..dtypes import string
-from ..errors import DeviceError, InputError
-from ..model.model import Model
-from ..program.program import Bind, Host, ProgramData, walk
-from ..runtime.files import write
-from ..runtime.registry import BackendFactory, factories
-from ..shapes import bytes_text, known, show, symbols
-from .report import LEFT, RIGHT, fields, table
+from ... import __version__
+from ...compiler.build import ACTIVATIONS, compile_graph
+from ...compiler.target import find_target
+from ...dtypes import string
+from ...errors import DeviceError, InputError
+from ...model.model import Model
+from ...program.program import Bind, Host, ProgramData, walk
+from ...runtime.files import write
+from ...runtime.registry import BackendFactory, factories
+from ...shapes import bytes_text, known, show, symbols
+from ..report import LEFT, RIGHT, fields, table
 
 SUFFIX: Final = ".wasm"
 WEIGHTS: Final = ("inside", "separate")

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import uint8
-from ..errors import InputError
-from ..ops import Opaque, register
-from ..runtime.files.pictures import MODES, open_picture, read_pixels
-from ..shapes import Dim, Shape, show
+from ...dtypes import uint8
+from ...errors import InputError
+from ...ops import Opaque, register
+from ...runtime.files.pictures import MODES, open_picture, read_pixels
+from ...shapes import Dim, Shape, show
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
 """A tensor's layout ↦ the axes of (height, width, channels) in its order, after the batch."""

@@ -24,24 +24,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from .. import __version__, shapes
-from ..compiler.build import ACTIVATIONS, Options, compile_graph, compile_with_uses
-from ..compiler.host import beyond_scripts
-from ..compiler.target import Target, find_target
-from ..errors import InputError, SingeError
-from ..graph import Graph, Node
-from ..model.model import Model
-from ..model.program import Program
-from ..program.container import ALIGN, encode_dim
-from ..program.container import PROGRAM as FORMAT
-from ..program.format import header
-from ..program.program import ProgramData
-from ..runtime.devices import Numpy
-from ..runtime.files.assets import static_folder
-from ..runtime.registry import factories
-from ..shapes import bytes_text
-from .images import PictureSpec
-from .report import LEFT, RIGHT, fields, table
+from ... import __version__, shapes
+from ...compiler.build import ACTIVATIONS, Options, compile_graph, compile_with_uses
+from ...compiler.host import beyond_scripts
+from ...compiler.target import Target, find_target
+from ...errors import InputError, SingeError
+from ...graph import Graph, Node
+from ...model.model import Model
+from ...model.program import Program
+from ...program.container import ALIGN, encode_dim
+from ...program.container import PROGRAM as FORMAT
+from ...program.format import header
+from ...program.program import ProgramData
+from ...runtime.devices import Numpy
+from ...runtime.files.assets import static_folder
+from ...runtime.registry import factories
+from ...shapes import bytes_text
+from ..inputs.images import PictureSpec
+from ..report import LEFT, RIGHT, fields, table
 from .storage import STORED_BYTES, Channels, Kept, StoredPart, decode, encode, output_channels, pieces
 
 MANIFEST: Final = "model.json"
