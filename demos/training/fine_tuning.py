@@ -34,10 +34,6 @@ def network(seed: int = 0) -> nn.Sequential:
     )  # fmt: skip
 
 
-def loss_of(model: nn.Module, x: sg.Tensor, y: sg.Tensor) -> sg.Tensor:
-    return nn.CrossEntropyLoss()(model(x), y)
-
-
 def right(model: nn.Module, noise: float) -> float:
     """Which part of new pictures is told right."""
     x, y = pictures(1000, seed=10**6, noise=noise)
@@ -57,7 +53,7 @@ def main(device: str, quick: bool) -> dict[str, float]:
     loader = data.Loader(pictures(64, seed=1, noise=NOISE), 32, shuffle=True)
     for name, model in ways.items():
         start = time.perf_counter()
-        step = train.TrainStep(model, optim.AdamW(3e-3), loss_of, device=device)
+        step = train.TrainStep(model, optim.AdamW(3e-3), nn.CrossEntropyLoss(), device=device)
         for _ in range(5 if quick else 50):
             for x, y in loader:
                 step(x, y)

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import numpy as np
 from command import arguments
-from fine_tuning import loss_of, network, right
+from fine_tuning import network, right
 from pictures import SHAPES, SIZE, pictures
 
 import singe as sg
-from singe import optim, train
+from singe import nn, optim, train
 
 
 def main(device: str, quick: bool, out: str | None = None) -> dict[str, float]:
     folder = Path(out or "shapes-page")
-    step = train.TrainStep(network(), optim.AdamW(3e-3), loss_of, device=device)
+    step = train.TrainStep(network(), optim.AdamW(3e-3), nn.CrossEntropyLoss(), device=device)
     for seed in range(20 if quick else 300):
         step(*pictures(64, seed))
     trained = step.model

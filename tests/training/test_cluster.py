@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -245,3 +247,95 @@ def test_without_ray_an_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
         RayWorkers(0)
     with pytest.raises(sg.InputError, match="several devices and workers"):
         learner(device=["numpy", "numpy"], workers=RayWorkers(2))
+
+
+class FakeRay:
+    """The few functions of Ray that RayStep calls, in this process. fails: (number of the worker, method) ↦ its error."""
+
+    class RayError(Exception):
+        pass
+
+    class RayTaskError(RayError):
+        def __init__(self, cause: Exception) -> None:
+            super().__init__(str(cause))
+            self.cause = cause
+
+    def __init__(self) -> None:
+        self.exceptions = self
+        self.fails: dict[tuple[int, str], Exception] = {}
+        self.made = 0
+
+    def get(self, there: Any) -> Any:
+        if isinstance(there, list):
+            return [self.get(one) for one in there]
+        if isinstance(there, Exception):
+            raise there
+        return there
+
+    def put(self, value: Any) -> Any:
+        return value
+
+    def wait(self, there: list[Any], **_: Any) -> tuple[list[Any], list[Any]]:
+        return there, []
+
+    def kill(self, worker: Any) -> None:
+        pass
+
+    def remote(self, made: Any) -> Any:
+        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=functools.partial(self._actor, made)))
+
+    def _actor(self, made: Any, *given: Any) -> Any:
+        number, worker = self.made, made(*given)
+        self.made += 1
+
+        def method(name: str) -> Any:
+            def call(*args: Any) -> Any:
+                lost = next((x for x in args if isinstance(x, Exception)), None)
+                return self.fails.get((number, name)) or lost or getattr(worker, name)(*args)
+
+            def several(num_returns: int) -> Any:
+                def call_for_all(*args: Any) -> list[Any]:
+                    found = call(*args)
+                    return [found] * num_returns if isinstance(found, Exception) else list(found)
+
+                return SimpleNamespace(remote=call_for_all)
+
+            return SimpleNamespace(remote=call, options=several)
+
+        return SimpleNamespace(**{name: method(name) for name in dir(worker) if not name.startswith("_")})
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
+    ray = FakeRay()
+    monkeypatch.setattr("singe.cluster.workers.engine", lambda: ray)
+    monkeypatch.setattr("singe.cluster.engine.engine", lambda: ray)
+    return ray
+
+
+def made_step() -> RayStep:
+    return RayWorkers(3).step(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
+
+
+@pytest.mark.parametrize("method", ["share", "mean", "update"])
+def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
+    """Wherever in the step it is lost."""
+    step, whole = made_step(), TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
+    y = np.arange(6) % 2
+    step(X[:6], y)
+    fake.fails = {(1, name): fake.RayError("lost") for name in (method, "done")}
+    step(X[:6], y)
+    step(X[:6], y)
+    for _ in range(3):
+        whole(X[:6], y)
+    assert step.workers == 3
+    for name, x in whole.state().items():
+        np.testing.assert_allclose(step.state()[name], x, rtol=1e-4, atol=1e-6)
+
+
+def test_an_error_of_what_a_worker_runs_is_raised(fake: FakeRay) -> None:
+    """Also while workers are counted that are left: it is no loss."""
+    step = made_step()
+    fake.fails = {(1, "share"): fake.RayError("lost"), (2, "done"): fake.RayTaskError(MemoryError("of the worker"))}
+    with pytest.raises(fake.RayTaskError, match="of the worker"):
+        step(X[:6], np.arange(6) % 2)

@@ -89,6 +89,18 @@ def test_running_statistics_are_the_mean_of_the_parts() -> None:
         assert state["model.1.num_batches_tracked"] == 1
 
 
+def test_an_update_is_that_of_the_buffers_that_it_names() -> None:
+    """Also where buffers of the same form were updated before under other names."""
+    step = TrainStep(network(norm=True), sg.optim.SGD(0.1), loss, device="numpy")
+    ((x, y),) = batches(4)
+    gradients = step.share(x, y).gradients
+    for name, value in (("1.running_mean", 3.0), ("1.running_var", 4.0)):
+        step.update(gradients, {name: np.full(4, value, np.float32)})
+    state = step.state()
+    np.testing.assert_array_equal(state["model.1.running_mean"], np.full(4, 3.0))
+    np.testing.assert_array_equal(state["model.1.running_var"], np.full(4, 4.0))
+
+
 def test_layers_draw_other_numbers_on_each_device_and_go_on_to_the_bit() -> None:
     model = nn.Sequential(nn.Dropout(0.5)).train()
 

@@ -14,6 +14,7 @@ from math import pi as pi
 from typing import Any, Final
 
 from ..dtypes import DTYPES
+from ..frontend.several import broadcast_shapes as broadcast_shapes
 from . import _elementwise
 from . import fft as fft
 from . import linalg as linalg
@@ -65,7 +66,6 @@ from ._folds import var as var
 from ._folds import where as where
 from ._info import __array_namespace_info__ as __array_namespace_info__
 from ._manipulation import broadcast_arrays as broadcast_arrays
-from ._manipulation import broadcast_shapes as broadcast_shapes
 from ._manipulation import broadcast_to as broadcast_to
 from ._manipulation import concat as concat
 from ._manipulation import expand_dims as expand_dims

@@ -151,7 +151,7 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
     if side not in ("left", "right"):
         raise InputError(f"searchsorted: the side is {side!r}, expected 'left' or 'right'")
     ordered = x1 if sorter is None else x1.take(sorter, 0)
-    return hosted("searchsorted", np.searchsorted, ordered, x2, side=side)
+    return ordered.searchsorted(x2, right=side == "right")
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:

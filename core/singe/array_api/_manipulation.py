@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import InputError, ShapeError
 from ..frontend import creation
 from ..frontend.nodes.shaping import squeezed
+from ..frontend.several import broadcast_tensors
 from ..frontend.tensor import Tensor
 from ..shapes import axis_of, broadcast, show
 from ._types import result_type
@@ -15,13 +16,7 @@ from ._types import result_type
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """The arrays, repeated to their common shape."""
-    shape = broadcast([x.shape for x in arrays])
-    return [x.broadcast_to(shape) for x in arrays]
-
-
-def broadcast_shapes(*shapes: Sequence[Any]) -> tuple[Any, ...]:
-    """The shape to which these broadcast."""
-    return broadcast([tuple(s) for s in shapes])
+    return list(broadcast_tensors(*arrays))
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[Any]) -> Tensor:

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..dtypes import bool_
 from ..dtypes import dtype as dtype_of
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError
+from ..frontend import several
 from ..frontend.host import hosted
 from ..frontend.tensor import Tensor
-from ..shapes import product, show
 from ._folds import _sum_type
 from ._types import result_type
 
@@ -58,21 +58,10 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """The products of elements, summed over the last axes of x1 and the first of x2, or over the axes named for each."""
     _check_numbers("tensordot", x1, x2)
-    if isinstance(axes, int):
-        if not 0 <= axes <= min(x1.ndim, x2.ndim):
-            raise ShapeError(f"tensordot: {axes} axes of {show(x1.shape)} and {show(x2.shape)}, which have fewer")
-        first, second = list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
-    else:
-        first, second = ([a % x.ndim for a in given] for x, given in zip((x1, x2), axes, strict=True))
-    rest1, rest2 = ([i for i in range(x.ndim) if i not in used] for x, used in ((x1, first), (x2, second)))
-    if [x1.shape[i] for i in first] != [x2.shape[i] for i in second]:
-        raise ShapeError(
-            f"tensordot: the axes {first} of {show(x1.shape)} and {second} of {show(x2.shape)} differ in length"
-        )
-    left, right = x1.permute((*rest1, *first)), x2.permute((*second, *rest2))
-    depth = product([x1.shape[i] for i in first])
-    rows, columns = [x1.shape[i] for i in rest1], [x2.shape[i] for i in rest2]
-    return matmul(left.reshape(product(rows), depth), right.reshape(depth, product(columns))).reshape((*rows, *columns))
+    kind = result_type(x1, x2)
+    if kind.kind == "complex":
+        return hosted("tensordot", np.tensordot, x1.cast(kind), x2.cast(kind), axes=axes)
+    return several.tensordot(x1.cast(kind), x2.cast(kind), axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:

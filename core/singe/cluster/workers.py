@@ -23,7 +23,7 @@ import numpy as np
 from ..errors import DeviceError, DeviceLost, InputError
 from ..nn import Module
 from ..runtime.decorators import Fusion
-from ..train.parallel import average_buffers, joined, mean, split, weights
+from ..train.parallel import average_buffers, mean, split, told_by, weights
 from ..train.step import Loss, Share, TrainStep, told
 from .engine import engine, is_lost
 
@@ -85,13 +85,13 @@ class RayStep:
         while self._done < step:
             self._welcome()
             try:
-                shares = self._shared(batch, shares)
+                self._do(batch, shares)
             except self._errors as e:
                 attempts += 1
                 if not is_lost(e) or attempts > ATTEMPTS:
                     raise
                 self._survive(e)
-        return told(joined(shares))
+        return told(told_by(shares))
 
     @property
     def model(self) -> Module:
@@ -121,7 +121,7 @@ class RayStep:
 
     # --- a step ---
 
-    def _shared(self, batch: Sequence[Any], shares: list[Share]) -> list[Share]:
+    def _do(self, batch: Sequence[Any], shares: list[Share]) -> None:
         """A step of the present workers; shares: is filled before a weight changes."""
         count = len(self._workers)
         parts = split(batch, count)
@@ -139,7 +139,6 @@ class RayStep:
         step = self._done + 1
         self._ray.get([worker.update.remote(step, buffers, *means) for worker in self._workers])
         self._done = step
-        return shares
 
     # --- workers that come and go ---
 
@@ -168,24 +167,18 @@ class RayStep:
         ready, _ = self._ray.wait([there for _, there in self._coming], num_returns=len(self._coming), timeout=0)
         for worker, there in [c for c in self._coming if c[1] in ready]:
             self._coming.remove((worker, there))
-            try:
-                self._ray.get(there)
-                if self._workers:
-                    self._ray.get(worker.resume.remote(self._workers[0].state.remote(), self._done))
-            except self._errors as e:
-                if not is_lost(e):
-                    raise
-                continue  # it, or the one that had the state; the next step finds out
-            self._workers.append(worker)
+            if self._answer(there) is not None and (not self._workers or self._caught_up(worker)):
+                self._workers.append(worker)
 
     def _survive(self, e: BaseException) -> None:
         """Bring the workers that are left to the same step, and start others for those that are not."""
         alive: list[tuple[int, Any]] = []
         for worker, there in [(w, w.done.remote()) for w in self._workers]:
-            try:
-                alive.append((self._ray.get(there), worker))
-            except self._errors:
+            done = self._answer(there)
+            if done is None:
                 self._ray.kill(worker)
+            else:
+                alive.append((done, worker))
         if not alive:
             self._workers = []
             raise DeviceLost(
@@ -194,23 +187,29 @@ class RayStep:
         self._done, first = max(alive, key=lambda each: each[0])
         self._workers = [first]
         for done, worker in alive:
-            if worker is not first:
-                if done < self._done:
-                    try:
-                        self._ray.get(worker.resume.remote(first.state.remote(), self._done))
-                    except self._errors:
-                        continue
+            if worker is not first and (done == self._done or self._caught_up(worker)):
                 self._workers.append(worker)
         self._start(self._wanted.count - len(self._workers) - len(self._coming))
+
+    def _caught_up(self, worker: Any) -> bool:
+        """Whether a worker has the states of the first one now; not, if one of the two is lost: the next step finds out which."""
+        return self._answer(worker.resume.remote(self._workers[0].state.remote(), self._done)) is not None
+
+    def _answer(self, there: Any) -> Any:
+        """What a worker gives; None, if it is lost. An error of what it runs is raised."""
+        try:
+            return self._ray.get(there)
+        except self._errors as e:
+            if not is_lost(e):
+                raise
+            return None
 
     def _ask(self, question: Callable[[Any], Any]) -> Any:
         """The answer of the first worker that has one."""
         for worker in self._workers:
-            try:
-                return self._ray.get(question(worker))
-            except self._errors as e:
-                if not is_lost(e):
-                    raise
+            found = self._answer(question(worker))
+            if found is not None:
+                return found
         raise DeviceLost(f"all of {self._wanted} were lost after step {self._done}")
 
 
@@ -246,6 +245,8 @@ class Worker:
     def state(self) -> dict[str, np.ndarray]:
         return self._step.state()
 
-    def resume(self, state: Mapping[str, np.ndarray], done: int) -> None:
+    def resume(self, state: Mapping[str, np.ndarray], done: int) -> int:
+        """Go on from a `state`: how many steps are done now."""
         self._step.resume(state)
         self._done = done
+        return done

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..dtypes import int64
-from ..errors import InputError
+from ..errors import InputError, ShapeError
 from ..runtime.device import Device
-from ..shapes import Dim, broadcast, show
+from ..shapes import Dim, axis_of, broadcast, product, show
 from .creation import concat, meshgrid, tensor
 from .methods.attach import both_spellings
 from .tensor import Tensor, TensorLike
@@ -80,15 +80,21 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
 def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over the last `dims` axes of x and the first of y, or over the given axes of both."""
-    own, others = (list(range(x.ndim - dims, x.ndim)), list(range(dims))) if isinstance(dims, int) else map(list, dims)
-    own, others = [a % x.ndim for a in own], [a % y.ndim for a in others]
-    if len(own) != len(others):
-        raise InputError(f"tensordot: got the axes {own} and {others}, expected as many of both")
+    if isinstance(dims, int):
+        if not 0 <= dims <= min(x.ndim, y.ndim):
+            raise ShapeError(f"tensordot: {dims} axes of {show(x.shape)} and {show(y.shape)}, which have fewer")
+        dims = list(range(x.ndim - dims, x.ndim)), list(range(dims))
+    own, others = ([axis_of(a, z.ndim, "tensordot") for a in axes] for axes, z in zip(dims, (x, y), strict=True))
+    if [x.shape[a] for a in own] != [y.shape[a] for a in others]:
+        raise ShapeError(
+            f"tensordot: the axes {own} of {show(x.shape)} and {others} of {show(y.shape)}, expected as many, of the same lengths"
+        )
     kept, rest = [a for a in range(x.ndim) if a not in own], [a for a in range(y.ndim) if a not in others]
-    depth = int(np.prod([x.shape[a] for a in own], dtype=np.int64))
-    left = x.permute(*kept, *own).reshape(-1, depth) if x.ndim else x.reshape(1, 1)
-    right = y.permute(*others, *rest).reshape(depth, -1) if y.ndim else y.reshape(1, 1)
-    return (left @ right).reshape([*(x.shape[a] for a in kept), *(y.shape[a] for a in rest)])
+    rows, columns = [x.shape[a] for a in kept], [y.shape[a] for a in rest]
+    depth = product([x.shape[a] for a in own])
+    left = x.permute((*kept, *own)).reshape(product(rows), depth)
+    right = y.permute((*others, *rest)).reshape(depth, product(columns))
+    return (left @ right).reshape((*rows, *columns))
 
 
 @both_spellings

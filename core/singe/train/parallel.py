@@ -85,10 +85,10 @@ class DataParallel:
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch, of which each device gets a part."""
         parts = split(batch, len(self._steps))
-        shares = self._all(lambda step, part: step.share(*part), self._steps, parts)
+        shares = self._at_once(lambda step, part: step.share(*part), self._steps, parts)
         gradients, buffers = average(shares)
-        self._all(lambda step: step.update(gradients, buffers), self._steps)
-        return told(joined(shares))
+        self._at_once(lambda step: step.update(gradients, buffers), self._steps)
+        return told(told_by(shares))
 
     @property
     def model(self) -> Module:
@@ -108,7 +108,7 @@ class DataParallel:
         for step in self._steps:
             step.resume(state)
 
-    def _all(self, function: Callable[..., Any], *each: Sequence[Any]) -> list[Any]:
+    def _at_once(self, function: Callable[..., Any], *each: Sequence[Any]) -> list[Any]:
         """The results of a function for each of some replicas, at the same time; an error is raised when all have ended."""
         started = [self._threads.submit(function, *given) for given in zip(*each, strict=False)]
         for one in started:
@@ -159,7 +159,7 @@ def mean(arrays: Sequence[np.ndarray], by: Sequence[float]) -> np.ndarray:
     return total
 
 
-def joined(shares: Sequence[Share]) -> dict[str, np.ndarray]:
+def told_by(shares: Sequence[Share]) -> dict[str, np.ndarray]:
     """What the shares tell, as one batch would tell it: means of numbers, and arrays with a row for each item joined."""
     found: dict[str, np.ndarray] = {}
     by = weights(shares)

@@ -145,8 +145,12 @@ class TrainStep:
         if session is None:
             return self.model.to(on)
         held = session.held(next(iter(self._programs.values())))
-        values = {name: Tensor(on, on.holding(held[k])) for k, name in enumerate(session.names)}
-        return self._placed(lambda name: values[MODEL + name])
+        values = {
+            name.removeprefix(MODEL): Tensor(on, on.holding(held[k]))
+            for k, name in enumerate(session.names)
+            if name.startswith(MODEL)
+        }
+        return self._placed(values.__getitem__)
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all that the next step depends on, by name: weights, moments, counts."""
@@ -194,7 +198,7 @@ class TrainStep:
     def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """The second half: the update of the weights, by the averages of all replicas."""
         half = functools.partial(self._second_half, tuple(buffers))
-        now(self._started("update", half, [gradients, *buffers.values()]), _WHOLE)
+        now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE)
 
     # --- what runs ---
 
@@ -214,7 +218,7 @@ class TrainStep:
 
         return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
-    def _program(self, name: str, function: Half, batch: Sequence[Any]) -> Program:
+    def _program(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Program:
         key = (name, *map(_form, batch))
         if key not in self._programs:
             self._programs[key] = self._traced(function, batch, self._first).program()
@@ -223,8 +227,9 @@ class TrainStep:
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
         return then(self._started("step", self._step, batch), told)
 
-    def _started(self, name: str, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
-        """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form."""
+    def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
+        """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
+        batch."""
         program = self._program(name, function, batch)
         if self._session is None:
             self._session = program.session()
@@ -242,9 +247,9 @@ class TrainStep:
     def _first_half(self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
         after = _by_name(seen, self._names)
-        joined = concat([g.cast(float32).reshape(-1) for g in grads.values()])
+        flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
-        return {**told, GRADIENTS: joined, **changed}, states
+        return {**told, GRADIENTS: flat, **changed}, states
 
     def _second_half(
         self, buffers: Sequence[str], batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]

@@ -111,6 +111,24 @@ def test_functions_of_shapes_and_indices() -> None:
     assert not sg.is_tensor(1)
 
 
+def test_a_search_and_a_filled_tensor_are_traced() -> None:
+    """They run on the device: nothing waits for elements, and sizes may be open."""
+
+    def found(x: sg.Tensor) -> sg.Tensor:
+        edges = x.new_tensor([0.0, 1.0, 2.0])
+        return sg.array_api.searchsorted(edges, x, side="right") + x.new_full(x.shape, x.shape[0], "int64")
+
+    model = sg.Model.of(found, {"x": ("N",)}, "wasm")
+    x = np.array([-1, 0, 0.5, 2, np.nan], np.float32)
+    np.testing.assert_array_equal(model(x), np.searchsorted([0, 1, 2], x, "right") + 5)
+
+
+def test_numbers_beside_a_search_have_the_tensors_dtype() -> None:
+    places = sg.tensor([0.1, 0.2], "float64")
+    assert places.searchsorted([0.1, 0.2]).tolist() == [0, 1]
+    assert places.bucketize([0.1, 0.2]).tolist() == [0, 1]
+
+
 def test_draws_follow_the_weights(on: sg.Device) -> None:
     sg.manual_seed(3)
     weights = sg.tensor([[1.0, 0.0, 3.0], [0.0, 2.0, 2.0]], device=on)
@@ -129,7 +147,9 @@ def test_draws_follow_the_weights(on: sg.Device) -> None:
         (lambda x: x.tensor_split(0), ShapeError),
         (lambda x: sg.multinomial(x[0].abs(), 9), InputError),
         (lambda x: sg.block_diag(x.unsqueeze(0)), InputError),
-        (lambda x: sg.tensordot(x, x, ([0, 1], [0])), InputError),
+        (lambda x: sg.tensordot(x, x, ([0, 1], [0])), ShapeError),
+        (lambda x: sg.tensordot(x.reshape(2, 10), x.reshape(10, 2), ([0, 1], [0, 1])), ShapeError),
+        (lambda x: sg.tensordot(x[0], x[0], 2), ShapeError),
     ],
 )
 def test_what_makes_no_sense_is_refused(call: Callable[[sg.Tensor], Any], error: type[Exception]) -> None:

@@ -182,7 +182,11 @@ def __neg__(x: Tensor) -> Tensor:
 
 @method
 def __pos__(x: Tensor) -> Tensor:
+    """The tensor itself."""
     return x
+
+
+alias("positive", __pos__)
 
 
 @method
@@ -284,12 +288,6 @@ def lerp(x: Tensor, end: TensorLike, weight: TensorLike) -> Tensor:
 def where(x: Tensor, condition: TensorLike, other: TensorLike) -> Tensor:
     """The elements where a condition holds, and those of `other` elsewhere."""
     return call_row(ROWS["where"], (condition, x, other))
-
-
-@method
-def positive(x: Tensor) -> Tensor:
-    """The tensor itself."""
-    return x
 
 
 @method

@@ -13,7 +13,8 @@ from ...ops.movement.move import numbered
 from ...shapes import Dim, axis_of, show
 from ..arithmetic import placed
 from ..calls import call_row
-from ..host import hosted
+from ..host import hosted, on_device
+from ..nodes.meet import plain_array
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
 
@@ -127,17 +128,18 @@ def bincount(x: Tensor, minlength: int = 0) -> Tensor:
 @method
 def searchsorted(x: Tensor, values: Any, right: bool = False) -> Tensor:
     """The indices in a vector in order at which values would be inserted to keep the order."""
-    given = values if isinstance(values, Tensor) else Tensor(x.device, x.device.upload(np.asarray(values)))
+    given = _beside(x, values)
     count = x.shape[0] if x.ndim == 1 else None
     if not isinstance(count, int) or x.dtype in COMPLEX:
         return hosted("searchsorted", np.searchsorted, x, given, side="right" if right else "left")
     place = given.cast(bool_).cast(int64) * 0
+    last = given.isnan() if given.dtype.is_float else None  # NaN is the largest
     for power in reversed(range(count.bit_length())):
         further = place + (1 << power)
         element = x[(further - 1).clip(0, count - 1)]
         goes = element <= given if right else element < given
-        if given.dtype.is_float:  # NaN is the largest
-            goes = goes | (given.isnan() & (element.isnan().logical_not() if not right else given.isnan()))
+        if last is not None:
+            goes = goes | (last if right else last & element.isnan().logical_not())
         place = further.where(goes & (further <= count), place)
     return place
 
@@ -145,12 +147,15 @@ def searchsorted(x: Tensor, values: Any, right: bool = False) -> Tensor:
 @method
 def bucketize(x: Tensor, boundaries: Any, right: bool = False) -> Tensor:
     """The number of the interval between boundaries in order that each element lies in."""
-    found = (
-        boundaries
-        if isinstance(boundaries, Tensor)
-        else Tensor(x.device, x.device.upload(np.asarray(boundaries, np.float32)))
-    )
-    return found.searchsorted(x, right)
+    return _beside(x, boundaries).searchsorted(x, right)
+
+
+def _beside(x: Tensor, values: Any) -> Tensor:
+    """What is compared with elements, on their device; numbers beside floats have their dtype."""
+    if isinstance(values, Tensor):
+        return values
+    kind = x.dtype if x.dtype.is_float and not isinstance(values, np.ndarray) else None
+    return on_device(plain_array(values, kind), x.device, kind)
 
 
 @method

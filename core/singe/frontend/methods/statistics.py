@@ -53,15 +53,15 @@ def quantile(
         )
     if not x.dtype.is_float:
         raise DTypeError(f"quantile: got {x.dtype}, expected floats; cast it first")
-    shape = x.shape if axis is None else (x.shape[axis_of(axis, x.ndim, "quantile")],)
-    count = int(np.prod(shape)) if all(isinstance(d, int) for d in shape) else 0
-    if not count:
-        raise ShapeError(f"quantile: got {show(x.shape)}, expected numbers above 0 along the axis")
+    flat = x.flatten() if axis is None else x
     at = 0 if axis is None else axis_of(axis, x.ndim, "quantile")
-    ordered = (x.flatten() if axis is None else x).sort(at).values
-    found = [_between(ordered, at, share * (count - 1), interpolation) for share in shares.tolist()]
+    count = flat.shape[at]
+    if not isinstance(count, int) or not count:
+        raise ShapeError(f"quantile: got {show(x.shape)}, expected numbers above 0 along the axis")
+    ordered = flat.sort(at).values
     last = ordered.narrow(at, count - 1, 1)
-    found = [last.where(last.isnan(), y) for y in found]
+    wrong = last.isnan()
+    found = [last.where(wrong, _between(ordered, at, share * (count - 1), interpolation)) for share in shares.tolist()]
     if axis is None:
         found = [y.reshape((1,) * x.ndim if keepdims else ()) for y in found]
     elif not keepdims:
@@ -137,8 +137,7 @@ def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor
         .cast(int64)
         .clip(0, bins - 1)
     )
-    counts = call_row(ROWS["expand"], (inside.cast(x.dtype).sum() * 0,), shape=(bins,))
-    return counts.scatter_add(0, place, inside.cast(x.dtype))
+    return x.new_zeros(bins).scatter_add(0, place, inside.cast(x.dtype))
 
 
 @method

@@ -8,12 +8,15 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import DType, bfloat16, bool_, dtype, float16, float32, float64, int8, int16, int32, int64, uint8
+from ...dtypes import dtype as as_dtype
 from ...ops import ROWS
+from ...runtime.devices import device as find_device
 from ...shapes import product
 from ..calls import call_row
 from ..host import on_device
+from ..nodes.meet import as_type
 from ..nodes.shaping import given_sizes
-from ..tensor import Tensor
+from ..tensor import Tensor, apply
 from .attach import alias, method
 
 
@@ -111,8 +114,10 @@ alias("contiguous", clone)
 @method
 def new_full(x: Tensor, shape: Sequence[int], value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor filled with a value, with x's dtype and device unless others are given."""
-    made = on_device(np.full(tuple(shape), value), x.device).cast(x.dtype if dtype is None else dtype)
-    return made if device is None else made.to(device)
+    kind = x.dtype if dtype is None else as_dtype(dtype)
+    dims = given_sizes((shape,), "new_full")
+    here = x if device is None else on_device(np.empty(0, bool), find_device(device))
+    return apply(lambda b, _, v: b.expand(as_type(b, v, kind), shape=dims), here, value)
 
 
 @method
