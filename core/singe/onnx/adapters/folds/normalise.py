@@ -40,9 +40,10 @@ def _check_channels(call: Call, x: Node) -> None:
 def _batch_norm(call: Call) -> list[Node]:
     x, *parameters = (call.x(i) for i in range(5))
     epsilon = call.attr("epsilon", 1e-5)
-    training = call.version >= 14 and call.flag("training_mode")
+    wanted = any(call.outputs[1:])
+    training = call.flag("training_mode") if call.version >= 14 else wanted  # before 14 the outputs tell
     if not training:
-        if any(call.outputs[1:]):
+        if wanted:
             raise call.fail(
                 "it has outputs for statistics, but is not in training mode; export the model for inference"
             )
@@ -64,7 +65,8 @@ def _normalised(call: Call, x: Node, parameters: list[Node], epsilon: float) -> 
 
 
 def _batch_norm_training(call: Call, x: Node, parameters: list[Node], epsilon: float) -> list[Node]:
-    """Normalise a batch with its own statistics, and move the running statistics towards these."""
+    """Normalise a batch with its own statistics, and move the running statistics towards these; before version 14, its own
+    statistics follow as outputs."""
     b = call.b
     _check_channels(call, x)
     wide = cast(call, x, float32)
@@ -75,11 +77,12 @@ def _batch_norm_training(call: Call, x: Node, parameters: list[Node], epsilon: f
     momentum = call.attr("momentum", 0.9)
     scale, shift, *running = parameters
     current = [b.reshape(s, shape=(x.shape[1],)) for s in (mean, variance)]
+    saved = [cast(call, new, old.dtype) for old, new in zip(running, current, strict=True)]
     moved = []
     for old, new in zip(running, current, strict=True):
         kept = b.mul(cast(call, old, float32), b.const(momentum, float32))
         moved.append(cast(call, b.add(kept, b.mul(new, b.const(1 - momentum, float32))), old.dtype))
-    return [b.batch_norm(x, scale, shift, *current, epsilon=epsilon), *moved]
+    return [b.batch_norm(x, scale, shift, *current, epsilon=epsilon), *moved, *saved]
 
 
 @adapter("InstanceNormalization")
