@@ -26,6 +26,7 @@ import numpy as np
 from ort_web import CHROMIUM, FLAGS, VERSION, package
 from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
+from recordings import first_items
 
 from singe.model.files import load
 from singe.tools.export.bundle import export
@@ -178,8 +179,7 @@ def recorded(folder: Path, name: str) -> tuple[dict[str, np.ndarray], dict[str, 
     """The first item of the recorded inputs, and onnxruntime's outputs for it."""
     import onnxruntime  # noqa: PLC0415 (the products need none)
 
-    arrays = np.load(folder / f"{name}.npz")
-    inputs = {k[3:]: arrays[k][:1] for k in arrays.files if k.startswith("in:")}
+    inputs = first_items(folder / f"{name}.onnx")
     session = onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), providers=["CPUExecutionProvider"])
     names = [o.name for o in session.get_outputs()]
     return inputs, dict(zip(names, map(np.asarray, session.run(names, inputs)), strict=True))

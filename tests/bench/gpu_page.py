@@ -128,7 +128,7 @@ class _Handler(http.server.SimpleHTTPRequestHandler):
         self.end_headers()
         server.done.set()
 
-    def log_message(self, *args: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:
         pass
 
 

@@ -213,7 +213,7 @@ def model_row(f: Figures) -> str:
 def pytorch() -> Any:
     """PyTorch with a GPU, set to compute float32 in float32; None if it is missing."""
     try:
-        import torch  # noqa: PLC0415
+        import torch  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     if not torch.cuda.is_available():
@@ -245,7 +245,7 @@ def torch_gemm(torch: Any, m: int, k: int, n: int, kind: DType) -> float:
 def torch_model(torch: Any, name: str, given: np.ndarray) -> Figures | None:
     """The figures of timm's model of this name, with random weights: speed does not depend on them."""
     try:
-        import timm  # noqa: PLC0415
+        import timm  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
     except ImportError:
         return None
     with torch.inference_mode():
@@ -271,6 +271,7 @@ def main(arguments: list[str], folder: Path) -> None:
     parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
     args = parser.parse_args(arguments)
     device = open_device("webgpu")
+    assert isinstance(device, EagerDevice)
     assert isinstance(device.backend, WebGpuBackend)
     device.backend.pool = Pool(device.backend.gpu, KEPT)
     facts, torch = device.describe(), pytorch()

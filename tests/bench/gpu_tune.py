@@ -86,7 +86,9 @@ def graphs(folder: Path) -> Iterator[tuple[str, Graph]]:
             for p in model.inputs:
                 rest = zip((p.shape or ())[1:], shapes[p.name][1:], strict=True)
                 named |= {str(d): n for d, n in rest if not isinstance(d, int)}
-            yield f"{path.stem}, batch {batch}", model.source.graph(named, {})
+            graph = model.source.graph(named, {})
+            assert isinstance(graph, Graph)
+            yield f"{path.stem}, batch {batch}", graph
 
 
 def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:

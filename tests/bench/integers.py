@@ -26,7 +26,7 @@ from chromium import CODEC, LASTING, MODELS, encoded, recorded, with_recordings
 from ort_web import CHROMIUM, FLAGS
 from playwright.sync_api import sync_playwright
 
-from singe.compiler import build as compiled
+from singe.model.compiling import compile as compiled
 from singe.model.files import load
 from singe.tools.export.bundle import MANIFEST, export
 from singe.tools.inputs.images import PictureSpec, read_picture

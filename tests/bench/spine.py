@@ -19,17 +19,11 @@ from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-import numpy as np
 import onnxruntime
 from ort_web import OrtWeb
+from recordings import first_items
 
 import singe as sg
-
-
-def first_items(folder: Path, name: str) -> dict[str, np.ndarray]:
-    """The recorded inputs of a model, the first of each batch."""
-    arrays = np.load(folder / f"{name}.npz")
-    return {k[3:]: arrays[k][:1] for k in arrays.files if k.startswith("in:")}
 
 
 def timed(run: Callable[[], object]) -> Callable[[], float]:
@@ -56,7 +50,7 @@ def row(name: str, ours: list[float], theirs: list[float]) -> str:
 
 def compiled(folder: Path, name: str) -> str:
     """The compile time, dispatches and memory of a model, for each target."""
-    inputs = first_items(folder, name)
+    inputs = first_items(folder / f"{name}.onnx")
     cells = []
     for device in ("wasm", "webgpu"):
         try:
@@ -70,7 +64,7 @@ def compiled(folder: Path, name: str) -> str:
 
 
 def numpy_race(folder: Path, name: str, rounds: int) -> str:
-    inputs = first_items(folder, name)
+    inputs = first_items(folder / f"{name}.onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(folder / f"{name}.onnx"), options, providers=["CPUExecutionProvider"])
@@ -79,7 +73,7 @@ def numpy_race(folder: Path, name: str, rounds: int) -> str:
 
 
 def wasm_race(folder: Path, name: str, rounds: int) -> str:
-    inputs = first_items(folder, name)
+    inputs = first_items(folder / f"{name}.onnx")
     model = sg.load(folder / f"{name}.onnx", "wasm")
     with OrtWeb(folder / f"{name}.onnx", inputs) as peer:
         return row(name, *race(rounds, timed(lambda: model(inputs)), peer.once))

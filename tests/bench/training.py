@@ -97,7 +97,7 @@ def contestant(device: str, batch: int) -> Any:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("devices", nargs="*", default=["numpy", "wasm"])
     parser.add_argument("--torch", help="a Python interpreter that has PyTorch")
     parser.add_argument("--batch", type=int, default=64)
