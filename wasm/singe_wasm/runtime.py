@@ -364,7 +364,7 @@ class WasmExecutable:
 
     def _check_held(self) -> None:
         if not self._held:
-            raise DeviceError("wasm: this program was disposed of")
+            raise DeviceError("wasm: this program was disposed of; compile or load it again")
 
     def weight(self, offset: int) -> int:
         """The address of a weight."""

@@ -167,6 +167,7 @@ class BrowserExecutable:
 
     def new_states(self) -> list[BrowserArray]:
         """The arrays of a new session, with their initial values."""
+        self._check_held()
         made = []
         for state in self.program.states:
             b = self.program.buffers[state.buffer]
@@ -179,8 +180,13 @@ class BrowserExecutable:
         self._states.update(made)
         return made
 
+    def _check_held(self) -> None:
+        if not self.dispose.alive:
+            raise DeviceError("webgpu: this program was disposed of; compile or load it again")
+
     def _held(self, states: Sequence[Any]) -> Any:
         """The buffers of a session, for the runner."""
+        self._check_held()
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}; see new_states()")
         return to_js([self.backend.own(x, f"state {k}").held for k, x in enumerate(states)])

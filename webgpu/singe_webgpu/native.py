@@ -62,6 +62,8 @@ _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-s
 class WebGpuBackend(WebGpuRuntime):
     """The backend over the first high-performance adapter; `software=True` asks for one that runs on the CPU."""
 
+    survives_fork = False
+
     def __init__(self, software: bool = False) -> None:
         gpu = NativeGpu(_adapter(software))
         super().__init__(gpu)

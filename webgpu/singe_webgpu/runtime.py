@@ -131,6 +131,7 @@ class GpuExecutable:
 
     def new_states(self) -> list[GpuArray]:
         """The arrays of a new session, with their initial values."""
+        self._check_held()
         program, gpu = self.program, self.backend.gpu
         made = []
         for state in program.states:
@@ -157,11 +158,16 @@ class GpuExecutable:
             "states": sum(x.bytes for x in self._states),
         }
 
+    def _check_held(self) -> None:
+        if not self._finalizer.alive:
+            raise DeviceError("webgpu: this program was disposed of; compile or load it again")
+
     def dispose(self) -> None:
         self._finalizer()
         self.backend.pool.reclaim()
 
     def _recording(self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray]) -> Recording:
+        self._check_held()
         shapes, kinds = tuple(a.shape for a in inputs), tuple(a.dtype for a in inputs)
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")

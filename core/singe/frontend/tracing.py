@@ -13,7 +13,6 @@ A function with states takes them as keyword arguments. It returns its outputs, 
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -28,6 +27,7 @@ from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
 from ..runtime.backend import Executable
 from ..runtime.device import Build, Device, nodes_of
+from ..runtime.lock import DeviceLock
 from ..shapes import Dim, asking, deferring, show
 from .nodes.meet import plain_array
 from .tensor import Tensor, value_on
@@ -45,7 +45,7 @@ class Tracer(Device):
     adopts = 1
 
     def __init__(self, builder: Builder | None = None) -> None:
-        self.lock = threading.RLock()
+        self.lock = DeviceLock("tracing", renews=True)
         self.builder: Final = builder or Builder()
         self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # id ↦ the value (keeps the id in use) and its node
 

@@ -99,7 +99,10 @@ class TimedExecutable(Executable, Protocol):
 
 
 class Backend(Protocol):
-    """A device that holds arrays and runs Programs. In a page, its results may have to be awaited."""
+    """A device that holds arrays and runs Programs. In a page, its results may have to be awaited.
+
+    A backend with the attribute `survives_fork = False` is refused in a forked process.
+    """
 
     name: str
     target: Any  # a Target; None for the backend that runs each op on whole arrays

@@ -12,7 +12,6 @@ reads its shape and dtype, and passes it back. Threads may share a device: it do
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -25,6 +24,7 @@ from ..errors import DeviceError
 from ..graph import Graph, Node
 from ..program.program import ProgramData
 from .backend import Executable
+from .lock import DeviceLock
 from .waiting import Later, now
 
 Build: TypeAlias = Callable[..., Node | tuple[Node, ...]]
@@ -46,7 +46,7 @@ class Device(ABC):
 
     adopts = 0
     """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `adopt`."""
-    lock: threading.RLock
+    lock: DeviceLock
     """Held while the device, or a device that it wraps, does something."""
 
     @property

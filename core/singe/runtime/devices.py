@@ -20,6 +20,7 @@ from ..graph.structure import structure
 from ..program.program import ProgramData
 from .backend import Backend, Executable
 from .device import Build, Device, nodes_of
+from .lock import DeviceLock
 from .recent import Recent
 from .registry import backend_names, backends_for, factories, open_backend
 from .waiting import Later, finished, now, soon, then
@@ -35,7 +36,7 @@ class EagerDevice(Device):
 
     def __init__(self, backend: Backend) -> None:
         self.backend: Final = backend
-        self.lock = threading.RLock()
+        self.lock = DeviceLock(backend.name, backend.target is None, getattr(backend, "survives_fork", True))
         self._programs: Recent[Executable] = Recent(PROGRAMS)
 
     @property

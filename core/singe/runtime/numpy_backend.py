@@ -140,6 +140,7 @@ class NumpyExecutable:
         self._numbers = {id(step): k for k, step in enumerate(walk(program.steps))}
         self._specialised: dict[int, NumpyExecutable] = {}
         self._states: WeakSet[HostArray] = WeakSet()
+        self._disposed = False
         self._prepare(program.steps)
         self._drop(program.steps)
 
@@ -199,6 +200,7 @@ class NumpyExecutable:
 
     def new_states(self) -> list[HostArray]:
         """Arrays with the initial values of the states."""
+        self._check_held()
         found = []
         for s in self.program.states:
             b = self.program.buffers[s.buffer]
@@ -243,6 +245,7 @@ class NumpyExecutable:
         times: list[tuple[int, float, float]] | None = None,
     ) -> tuple[list[np.ndarray], Mapping[str, int]]:
         """The outputs of a run, and its sizes. `times`: as in _Run."""
+        self._check_held()
         p = self.program
         if len(states) != len(p.states):
             raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
@@ -390,7 +393,12 @@ class NumpyExecutable:
         shared = sum(block.nbytes for block in self.program.shared.values())
         return {"weights": self.program.weights.nbytes, "shared": shared, "scratch": 0, "states": states}
 
+    def _check_held(self) -> None:
+        if self._disposed:
+            raise DeviceError("numpy: this program was disposed of; compile or load it again")
+
     def dispose(self) -> None:
+        self._disposed = True
         self._consts = {}
         self._specialised = {}
 

@@ -2,8 +2,11 @@
 
 Every response isolates the page (COOP, COEP and CORP, which threads in WebAssembly need) and has the right type. A single
 range is answered with 206, text is compressed if the client accepts that, and ETag and Last-Modified avoid sending
-unchanged files. Only regular files inside the folder are served, none with a path component that starts with a dot; a
-folder is served as its index.html. The server listens on loopback by default.
+unchanged files. Only regular files inside the folder are served, none with a path component that starts with a dot, also
+through symbolic links; a folder is served as its index.html. The server listens on loopback by default.
+
+A page elsewhere must not read these files: a `Host` that names neither this server nor an address is refused, since its
+name may have been made to lead here (DNS rebinding). So is a request whose end is in doubt, and the connection closed.
 """
 
 from __future__ import annotations
@@ -14,13 +17,18 @@ import os
 import re
 import socket
 import socketserver
+import stat
 import sys
 from collections import OrderedDict
+from collections.abc import Sequence
 from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
+from io import BytesIO
+from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import IO, Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
@@ -75,7 +83,13 @@ CHUNK: Final = 1 << 18
 LISTED: Final = 20
 """How many pages are listed when a folder without a page of its own is served."""
 PATIENCE: Final = 30.0
-"""Seconds that a connection may be silent."""
+"""Seconds that a connection may be silent, and that a client may take to receive CHUNK bytes."""
+REQUEST_PATIENCE: Final = 10.0
+"""Seconds from the first byte of a request to its last."""
+LONGEST_HEAD: Final = 1 << 16
+"""The most bytes of a request's line and headers."""
+_LINE: Final = re.compile(rb"[!#-'*+\-.^-z|~\w]+:[^\r\n\0]*")
+"""A header's line. Programs differ in what they make of others: a space before the colon, a line that goes on."""
 
 
 class Gzipped:
@@ -119,6 +133,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             raise InputError(f"{folder}: expected a folder to serve")
         if not 0 <= port < 1 << 16:
             raise InputError(f"port {port}: expected a number from 0 (any that is free) to {(1 << 16) - 1}")
+        self.names: Final = {host.lower(), "localhost", socket.gethostname().lower()}
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
@@ -129,6 +144,15 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     def address(self) -> str:
         host, port = self.server_address[:2]
         return f"http://{f'[{host}]' if ':' in str(host) else host}:{port}/"
+
+    def is_for(self, host: str) -> bool:
+        """Whether a Host header names this server: by an address, or by a name that nobody else can lead here."""
+        name = re.sub(r":\d*$", "", host.strip().lower())
+        try:
+            ip_address(name.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return name in self.names or name.endswith(".localhost")
+        return True
 
     def pages(self) -> list[str]:
         """The addresses of the pages in folders of this one, where it has no page of its own."""
@@ -182,7 +206,32 @@ def find_file(folder: Path, path: str) -> Path | None:
         found = folder.joinpath(*parts).resolve(strict=True)
     except (OSError, RuntimeError, ValueError):  # absent, too long, a loop of links
         return None
-    return found if found.is_relative_to(folder) else None
+    if not found.is_relative_to(folder) or any(p.startswith(".") for p in found.relative_to(folder).parts):
+        return None
+    return found
+
+
+def open_within(folder: Path, path: Path) -> IO[bytes] | None:
+    """Open a file that `find_file` found; None if it is no regular file. A link that took the place of the file, or of a
+    folder on the way to it, is not followed."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        if os.open in os.supports_dir_fd:
+            at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            for part in path.relative_to(folder).parts:
+                above, at = at, -1
+                try:
+                    at = os.open(part, flags, dir_fd=above)
+                finally:
+                    os.close(above)
+        else:
+            at = os.open(path, flags)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(at).st_mode):
+        return os.fdopen(at, "rb")
+    os.close(at)
+    return None
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -191,9 +240,78 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "singe"
     sys_version = ""
     timeout = PATIENCE
+    _received = b""
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()  # each request brings its own
+
+    def handle_one_request(self) -> None:
+        """Read the head of one request, within a time for all of it, and answer it."""
+        head = self._read_head()
+        if head is None:
+            self.close_connection = True
+            return
+        self.rfile = BytesIO(head)  # of which the base class reads
+        self.raw_requestline = self.rfile.readline(LONGEST_HEAD)
+        if not self.parse_request():
+            return
+        self.rfile.seek(0)
+        problem = self._doubt(self.rfile.read().split(b"\r\n")[1:-2])
+        host = self.headers.get("Host", "")
+        if problem:
+            self.close_connection = True
+            self._problem(HTTPStatus.BAD_REQUEST, problem)
+        elif host and not self.server.is_for(host):
+            self.close_connection = True
+            self._problem(HTTPStatus.MISDIRECTED_REQUEST, f"This server is {self.server.address}: open that address.")
+        else:
+            getattr(self, f"do_{self.command}", self._refuse)()
+        self.wfile.flush()
+
+    def _read_head(self) -> bytes | None:
+        """The bytes up to the empty line that ends a head, and that line; what follows is kept. None: there is no more."""
+        end, data = -1, self._received
+        deadline = monotonic() + (REQUEST_PATIENCE if data else PATIENCE)
+        while (end := data.find(b"\r\n\r\n")) < 0 and len(data) <= LONGEST_HEAD:
+            if (left := deadline - monotonic()) <= 0:
+                return None
+            self.connection.settimeout(left)
+            try:
+                more = self.connection.recv(LONGEST_HEAD)
+            except OSError:
+                return None
+            if not more:
+                break
+            if not data:
+                deadline = monotonic() + REQUEST_PATIENCE
+            data += more
+        self.connection.settimeout(PATIENCE)
+        if not data:
+            return None
+        if end < 0:  # parsed as far as it goes, to say what is wrong
+            self._received = b""
+            return data
+        self._received = data[end + 4 :]
+        return data[: end + 4]
+
+    def _doubt(self, lines: Sequence[bytes]) -> str:
+        """What makes it doubtful where this request ends, or for whom it is; "" if nothing does."""
+        wrong = next((line for line in lines if not _LINE.fullmatch(line)), None)
+        if wrong is not None:
+            return f"This is no header: {wrong[:80].decode('latin-1')!r}"
+        lengths = self.headers.get_all("Content-Length", [])
+        if len(lengths) > 1 or not all(re.fullmatch(r"\d{1,18}", x, re.A) for x in lengths):
+            return "Content-Length must be one number."
+        if "Transfer-Encoding" in self.headers:
+            return "Requests with Transfer-Encoding are not taken."
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) > 1 or (not hosts and self.request_version == "HTTP/1.1"):
+            return "There must be one Host."
+        return ""
 
     def do_GET(self) -> None:
-        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+        if self.headers.get("Content-Length", "0").strip("0"):
             self.close_connection = True  # an unread body must not be taken for the next request
         path, sign, query = self.path.partition("#")[0].partition("?")
         found = find_file(self.server.folder, path)
@@ -206,12 +324,8 @@ class _Handler(BaseHTTPRequestHandler):
             found = index if index is not None and index.is_file() else None
         elif path.endswith("/"):
             found = None
-        if found is None or not found.is_file():
-            self._problem(HTTPStatus.NOT_FOUND, "There is no such file here.")
-            return
-        try:
-            file = found.open("rb")
-        except OSError:
+        file = None if found is None else open_within(self.server.folder, found)
+        if found is None or file is None:
             self._problem(HTTPStatus.NOT_FOUND, "There is no such file here.")
             return
         with file:

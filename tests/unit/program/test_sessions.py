@@ -117,6 +117,22 @@ def test_a_disposed_session_gives_its_memory_back(device_name: str) -> None:
 
 
 @RUNNERS
+def test_a_disposed_program_says_so(device_name: str) -> None:
+    x = np.ones((2, 3), np.float32)
+    for program, used in (
+        (sg.compile(lambda x: (x * 2).sum(), x, device=device_name), x),
+        (COUNTER.model(device_name).program(), COUNTER.inputs[0]),
+    ):
+        program(used)
+        program.dispose()
+        with pytest.raises(sg.DeviceError, match=f"{device_name}: this program was disposed of; compile or load it again"):
+            program(used)
+        program.dispose()
+    with pytest.raises(sg.DeviceError, match="this program was disposed of"):
+        program.executable.new_states()
+
+
+@RUNNERS
 def test_a_disposed_program_keeps_nothing_for_its_sessions(device_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even what copies into their states."""
     program = sg.compile(COUNTER.model(device_name))

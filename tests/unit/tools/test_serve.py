@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from singe.errors import InputError
-from singe.tools import cli
-from singe.tools.serve import HEADERS, Gzipped, Server, accepts_gzip, find_file, parse_range
+from singe.tools import cli, serve
+from singe.tools.serve import HEADERS, Gzipped, Server, accepts_gzip, find_file, open_within, parse_range
 
 TEXT = "".join(f"{{line: {k}}}\n" for k in range(500)).encode()
 BYTES = bytes(range(256)) * 40
@@ -47,6 +48,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     (site / "sub dir" / "index.html").write_bytes(b"<p>index")
     (site / "out.txt").symlink_to(outer / "secret.txt")
     (site / "outdir").symlink_to(outer)
+    (site / "hidden.txt").symlink_to(site / ".git" / "config")
+    (site / "hidden").symlink_to(site / ".git")
     (site / "in.txt").symlink_to(site / "a.txt")
     (site / "loop").symlink_to(site / "loop")
     os.mkfifo(site / "pipe.txt")
@@ -266,14 +269,14 @@ def test_a_folder_is_its_index_or_nothing(server: Server) -> None:
     [
         "/../secret.txt", "/sub%20dir/../../secret.txt", "/%2e%2e/secret.txt", "/%2E%2E%2Fsecret.txt", "/..%2fsecret.txt",
         "/..%5csecret.txt", "/..\\secret.txt", "/sub%20dir/..%5c..%5csecret.txt", "/%252e%252e/secret.txt", "/%c0%ae%c0%ae/secret.txt",
-        "/out.txt", "/outdir/secret.txt", "/outdir", "/../site-other/secret.txt", "/.git/config", "/./a.txt", "/loop", "/pipe.txt",
+        "/hidden.txt", "/hidden/config", "/out.txt", "/outdir/secret.txt", "/outdir", "/../site-other/secret.txt", "/.git/config", "/./a.txt", "/loop", "/pipe.txt",
         "/a.txt%00", "/%00", "/a.txt%00.js", "//secret.txt/..", "/sub%20dir//index.html", "/C:/windows", "/%2Fetc%2Fpasswd",
         "//etc/passwd", "/" + "a" * 5000, "/%ff", "secret.txt", "http://x/../secret.txt", "*",
     ],
 )  # fmt: skip
 def test_nothing_else_is_served(server: Server, path: str) -> None:
     answer = get(server, path)
-    assert answer.status == 404
+    assert answer.status == (421 if path.startswith("http:") else 404)
     assert b"secret" not in answer.body
 
 
@@ -286,12 +289,93 @@ def test_what_a_path_finds(tmp_path: Path) -> None:
 
 def test_nonsense_is_answered_and_not_followed(server: Server) -> None:
     for request, wanted in ((b"\x16\x03\x01\r\n\r\n", b"400"), (b"GET / HTTP/9.9\r\n\r\n", b"505")):
-        with socket.create_connection(server.server_address[:2], 10) as s:  # pyright: ignore[reportArgumentType]
-            s.sendall(request)
-            s.shutdown(socket.SHUT_WR)
-            assert wanted in s.makefile("rb").read()
+        assert wanted in raw(server, request)
     body = b"GET /a.txt HTTP/1.1\r\n\r\n"
     assert get(server, "/small.json", body=body).headers["Connection"] == "close"
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    """All that is answered to these bytes, until the connection is closed."""
+    with socket.create_connection(server.server_address[:2], 10) as s:  # pyright: ignore[reportArgumentType]
+        s.sendall(request)
+        s.shutdown(socket.SHUT_WR)
+        return s.makefile("rb").read()
+
+
+INNER = b"GET /a.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+"""What another program may take for the body of the request before it."""
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Length: 0\r\nContent-Length: 45", b"Content-Length: 45\r\nContent-Length: 45", b"Content-Length: 0, 45",
+        b"Content-Length : 45", b"Content-Length: +45", b"Content-Length: ", b"Transfer-Encoding : chunked", b"Transfer-Encoding: chunked",
+        b"Transfer-Encoding:\tchunked", b"X: y\r\n Content-Length: 45", b"X: y\rContent-Length: 45", b"X: y\nContent-Length: 45", b"X", b": 1",
+    ],
+)  # fmt: skip
+def test_a_request_whose_end_is_in_doubt_is_refused_once(server: Server, headers: bytes) -> None:
+    answers = raw(server, b"GET /a.txt HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n\r\n" + INNER)
+    assert answers.startswith(b"HTTP/1.1 400 ")
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert b"Connection: close" in answers
+
+
+def test_requests_that_follow_at_once_are_answered(server: Server) -> None:
+    assert raw(server, INNER * 3).count(b"HTTP/1.1 200 OK") == 3
+
+
+def test_other_hosts_are_refused(server: Server) -> None:
+    """A page whose name was made to lead here must not read the files."""
+    port = server.server_address[1]
+    for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "LocalHost", "a.localhost", "192.0.2.1"):
+        assert raw(server, f"GET /a.txt HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()).startswith(b"HTTP/1.1 200 ")
+    for host in (f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "evil"):
+        answer = raw(server, f"GET /a.txt HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        assert answer.startswith(b"HTTP/1.1 421 ")
+        assert server.address.encode() in answer
+        assert TEXT[:20] not in answer
+    for hosts in (b"", b"Host: localhost\r\nHost: evil.example\r\n"):
+        assert raw(server, b"GET /a.txt HTTP/1.1\r\n" + hosts + b"\r\n").startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_slow_client_has_a_time_for_the_whole_request(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "REQUEST_PATIENCE", 0.2)
+    with socket.create_connection(server.server_address[:2], 10) as s:  # pyright: ignore[reportArgumentType]
+        start = time.monotonic()
+        with pytest.raises(ConnectionError):  # it was closed
+            for byte in INNER * 10:
+                s.sendall(bytes([byte]))
+                time.sleep(0.03)
+        assert time.monotonic() - start < 5
+
+
+def test_a_head_without_end_is_refused(server: Server) -> None:
+    try:
+        answer = raw(server, b"GET / HTTP/1.1\r\nX: " + b"a" * (1 << 20))
+    except ConnectionError:  # it was closed before all was sent
+        return
+    assert answer.startswith(b"HTTP/1.1 431 ")
+
+
+def test_a_link_that_takes_the_place_of_a_found_file_is_not_followed(tmp_path: Path) -> None:
+    folder = (tmp_path / "site").resolve()
+    (folder / "sub").mkdir(parents=True)
+    (tmp_path / "secret").mkdir()
+    for name in ("site/sub", "secret"):
+        (tmp_path / name / "f").write_text(name)
+    found = find_file(folder, "/sub/f")
+    assert found is not None
+    file = open_within(folder, found)
+    assert file is not None
+    with file:
+        assert file.read() == b"site/sub"
+    found.unlink()
+    found.symlink_to(tmp_path / "secret" / "f")
+    assert open_within(folder, found) is None
+    (folder / "sub").rename(folder / "away")
+    (folder / "sub").symlink_to(tmp_path / "secret")
+    assert open_within(folder, found) is None
 
 
 def test_a_connection_serves_several_requests(server: Server) -> None:
