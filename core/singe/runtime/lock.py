@@ -46,9 +46,7 @@ class DeviceLock:
         if self.renews or (free and self.survives):
             return
         why = "another thread was using it" if self.survives else "a GPU stays with the process that opened it"
-        self._refused = (
-            f"{self.name}: this process was forked, and {why}; start processes with multiprocessing.get_context('spawn')"
-        )
+        self._refused = f"{self.name}: this process was forked, and {why}; start processes with multiprocessing.get_context('spawn')"
 
 
 def _after_fork() -> None:

@@ -125,7 +125,9 @@ def test_a_disposed_program_says_so(device_name: str) -> None:
     ):
         program(used)
         program.dispose()
-        with pytest.raises(sg.DeviceError, match=f"{device_name}: this program was disposed of; compile or load it again"):
+        with pytest.raises(
+            sg.DeviceError, match=f"{device_name}: this program was disposed of; compile or load it again"
+        ):
             program(used)
         program.dispose()
     with pytest.raises(sg.DeviceError, match="this program was disposed of"):
