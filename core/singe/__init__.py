@@ -5,6 +5,7 @@ import typing as _typing
 __version__ = "0.1.0"
 
 from . import nn as nn
+from .counterparts import no_attribute as _no_attribute
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool_
@@ -251,7 +252,7 @@ def __getattr__(name: str) -> _typing.Any:
 
         return getattr(random, name)
     if name.startswith("_") or not callable(getattr(Tensor, name, None)):
-        raise AttributeError(f"module 'singe' has no attribute {name!r}", name=name)
+        raise _no_attribute(__name__, name)
     return getattr(Tensor, name)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from .counterparts import instead
 from .errors import DeviceError
 
 
@@ -26,7 +27,7 @@ def load_plugin(group: str, name: str, what: str) -> Any:
     entry = plugins(group).get(name)
     if entry is None:
         there = ", ".join(plugin_names(group)) or "none (is singe installed, not only on the path?)"
-        raise DeviceError(f"no {what} {name!r}; there are {there}")
+        raise DeviceError(f"no {what} {name!r}; there are {there}{instead(what, name.partition(':')[0])}")
     try:
         return entry.load()
     except ImportError as e:

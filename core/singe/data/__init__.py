@@ -1,5 +1,8 @@
 """Data for training: datasets, batches, loaders, sources and augmentations. `import singe`, then `singe.data.Loader(…)`."""
 
+import typing as _typing
+
+from ..counterparts import no_attribute as _no_attribute
 from .augment import Augment as Augment
 from .collate import PadCollate as PadCollate
 from .collate import collate as collate
@@ -34,3 +37,9 @@ __all__ = [
     "ImageFolder", "Loader", "Normalize", "PadCollate", "RandomAffine", "RandomCrop", "RandomErasing", "RandomHorizontalFlip",
     "RandomVerticalFlip", "SQLite", "Step", "Subset", "TextFolder", "collate", "concat", "read_idx", "zipped",
 ]  # fmt: skip
+
+
+if not _typing.TYPE_CHECKING:  # which would take every name for one of this module
+
+    def __getattr__(name: str) -> _typing.Any:
+        raise _no_attribute(__name__, name)

@@ -1,5 +1,8 @@
 """Layers, and Module for writing your own; see README.md in this folder."""
 
+import typing as _typing
+
+from ..counterparts import no_attribute as _no_attribute
 from . import init as init
 from ._activation import CELU as CELU
 from ._activation import ELU as ELU
@@ -176,3 +179,9 @@ __all__ = [
     "TripletMarginWithDistanceLoss", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d", "WeightNorm", "ZeroPad1d",
     "ZeroPad2d", "ZeroPad3d", "drawing", "init", "lora", "merged", "next_key", "observing", "spectral_norm", "weight_norm",
 ]  # fmt: skip
+
+
+if not _typing.TYPE_CHECKING:  # which would take every name for one of this module
+
+    def __getattr__(name: str) -> _typing.Any:
+        raise _no_attribute(__name__, name)

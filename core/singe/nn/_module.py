@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlia
 
 import numpy as np
 
+from ..counterparts import instead
 from ..dtypes import dtype, float16, float32, own
 from ..errors import InputError, ShapeError
 from ..frontend.tensor import Tensor, destination
@@ -81,10 +82,8 @@ class Module(metaclass=_Closed):
                 hint = "; set self.training = False in __init__, and train() and eval() will set it"
             elif bases and bases[-1] is not made:
                 hint = f", a field of {bases[-1].__name__}; does __init__ call super().__init__(…)?"
-            elif name in PYTORCHS:
-                hint = f"; in its place: {PYTORCHS[name]}"
             else:
-                hint = f"; its fields are {', '.join(self.fields()) or 'none yet'}"
+                hint = instead("Module", name) or f"; its fields are {', '.join(self.fields()) or 'none yet'}"
             raise AttributeError(f"{made.__name__} has no {name!r}{hint}", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
@@ -280,17 +279,6 @@ class Module(metaclass=_Closed):
 
 # --- walking over modules, lists and dicts ---------------------------------------------------------------------------
 
-PYTORCHS: Final[Mapping[str, str]] = {
-    "add_module": "module = module.replace(name=…)",
-    "apply": "module = module.map_parameters(lambda path, t: …)",
-    "cpu": 'module = module.to("numpy")',
-    "cuda": 'module = module.to("webgpu")',
-    "load_state_dict": "module = module.with_state(state), or sg.load_weights(module, path)",
-    "modules": "module.named_modules()",
-    "requires_grad_": "module = module.freeze(pattern) or module.unfreeze(pattern)",
-    "zero_grad": "nothing: gradients are values, and no tensor keeps one",
-}
-"""Methods of PyTorch's modules that have no counterpart of the same name."""
 CONTAINERS: Final = (Module, list, tuple, dict)
 NO_FIELDS: Final = ("_closed", "_frozen")
 """What a module's `__dict__` holds beside its fields."""

@@ -1,5 +1,8 @@
 """Optimisers, schedules of learning rates, and what is done with gradients; see README.md in this folder."""
 
+import typing as _typing
+
+from ..counterparts import no_attribute as _no_attribute
 from ._accumulated import Accumulated as Accumulated
 from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW
@@ -33,3 +36,9 @@ __all__ = [
     "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "Optimizer", "PolynomialLR", "RMSprop", "Schedule", "SequentialLR", "StepLR", "WarmUp",
     "clip_norm", "clip_value", "global_norm", "mean_gradients",
 ]  # fmt: skip
+
+
+if not _typing.TYPE_CHECKING:  # which would take every name for one of this module
+
+    def __getattr__(name: str) -> _typing.Any:
+        raise _no_attribute(__name__, name)

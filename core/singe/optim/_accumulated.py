@@ -10,7 +10,7 @@ from ..errors import InputError
 from ..frontend.creation import where, zeros
 from ..frontend.tensor import Tensor
 from ._gradients import gradient_of
-from ._optimizer import COUNT, Held, Optimizer, State, elements, held, key, successor, wide
+from ._optimizer import COUNT, Held, Optimizer, State, elements, held, key, not_alone, successor, wide
 
 M = TypeVar("M")
 BATCHES: Final = "batches"
@@ -39,6 +39,7 @@ class Accumulated:
             state[key(SUM, path)] = zeros(p.shape, dtype=wide(p.dtype), device=p.device)
         return {**state, BATCHES: zeros((), dtype="int32", device=state[COUNT].device)}
 
+    @not_alone
     def step(self, model: M, grads: Any, state: Mapping[str, Tensor]) -> tuple[M, State]:
         """The model and the state after one batch; see Optimizer.step."""
         batches = held(state, BATCHES) + 1

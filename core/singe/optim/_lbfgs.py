@@ -21,7 +21,7 @@ from ..errors import InputError
 from ..frontend.creation import cat, tensor, zeros
 from ..frontend.tensor import Tensor
 from ._gradients import gradient_of
-from ._optimizer import COUNT, Held, State, elements, held, successor
+from ._optimizer import COUNT, Held, State, elements, held, not_alone, successor
 from ._wolfe import Place, search
 
 M = TypeVar("M")
@@ -60,6 +60,7 @@ class LBFGS:
             raise InputError(f"the model has no parameters to optimise: got {model!r:.80}")
         return {COUNT: zeros((), dtype="int32", device=first.device)}
 
+    @not_alone
     def step(
         self, model: M, evaluate: Callable[[M], tuple[Tensor, Any]], state: Mapping[str, Tensor]
     ) -> tuple[M, State]:

@@ -12,10 +12,12 @@ An optimiser is its options, and nothing else; what it remembers is a dict of te
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, Self, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
+from ..counterparts import instead
 from ..dtypes import DType, float32, float64
 from ..errors import InputError, ShapeError
 from ..frontend.creation import full, zeros
@@ -32,6 +34,28 @@ M = TypeVar("M")
 State = dict[str, Tensor]
 COUNT: Final = "step"
 """The name in the state of the number of updates made."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def not_alone(step: F) -> F:
+    """The method `step` of an optimiser; called without arguments, as PyTorch's, it says what to write."""
+
+    @wraps(step)
+    def checked(self: Any, *args: Any, **named: Any) -> Any:
+        if not args and not named:
+            raise InputError(f"{type(self).__name__}.step: got no model{instead('Optimizer', 'step')}")
+        return step(self, *args, **named)
+
+    return checked  # pyright: ignore[reportReturnType]
+
+
+def _without_parameters(name: str, given: str) -> str:
+    return (
+        f"{name}: got {given}, expected a learning rate or a schedule first. An optimiser does not hold parameters: they are "
+        "given to init(model) and step(model, grads, state), or with the model to a TrainStep"
+    )
 
 
 class Held(Module, inline="model"):
@@ -55,10 +79,9 @@ class Optimizer(ABC):
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
         if args and not (callable(args[0]) or isinstance(args[0], (int, float))):
-            raise InputError(
-                f"{cls.__name__}: got {args[0]!r:.60}, expected a learning rate or a schedule first. An optimiser does not hold "
-                "parameters: they are given to init(model) and step(model, grads, state), or with the model to a TrainStep"
-            )
+            raise InputError(_without_parameters(cls.__name__, f"{args[0]!r:.60}"))
+        if "params" in named:
+            raise InputError(_without_parameters(cls.__name__, "params=…"))
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -72,6 +95,12 @@ class Optimizer(ABC):
                 )
             self._with(options)
         self._check()
+
+    if not TYPE_CHECKING:  # which would take every name for an option
+
+        def __getattr__(self, name: str) -> Any:
+            what = type(self).__name__
+            raise AttributeError(f"{what} has no {name!r}{instead('Optimizer', name)}", name=name, obj=self)
 
     # --- what callers use ---
 
@@ -87,6 +116,7 @@ class Optimizer(ABC):
                 )
         return state
 
+    @not_alone
     def step(self, model: M, grads: Any, state: Mapping[str, Tensor]) -> tuple[M, State]:
         """The model after one update, and the state after it.
 

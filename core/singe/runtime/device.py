@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from ..compiler.target import Target
+from ..counterparts import instead
 from ..dtypes import DType
 from ..errors import DeviceError
 from ..graph import Graph, Node
@@ -114,7 +115,7 @@ class Device(ABC):
 
     def backward(self, value: Any, keep: bool) -> Mapping[Any, Any]:
         """The gradients of a number: each watched value on which it depends ↦ the gradient. keep: they are recorded, too."""
-        raise DeviceError(f"backward: {self!r} does not record gradients; use the device sg.Autodiff(…) around it")
+        raise DeviceError(f"backward: {self!r} does not record gradients{instead('backward', '')}")
 
     # Programs
 

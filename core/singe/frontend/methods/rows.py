@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ...counterparts import instead
 from ...ops import ROWS, Region, Result, Row
 from ..calls import call_row
 from ..tensor import Tensor
@@ -33,7 +34,8 @@ def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:
     """The method of a row that was registered after this module was imported."""
     row = ROWS.get(name)
     if row is None or isinstance(row, NO_METHODS):
-        raise AttributeError(f"a tensor has no method {name!r}{_closest(name)}", name=name, obj=x)
+        hint = instead("Tensor", name) or _closest(name)
+        raise AttributeError(f"a tensor has no method {name!r}{hint}", name=name, obj=x)
     return row_method(row).__get__(x)
 
 

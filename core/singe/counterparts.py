@@ -1,0 +1,152 @@
+"""What to write in place of names that users of PyTorch know and that Singe lacks: one table, from which errors are made."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+_TRAINING: Final = (
+    "loss, grads = sg.value_and_grad(loss_of)(model, x, y); model, state = optimizer.step(model, grads, state), where state begins as "
+    "optimizer.init(model); or let sg.train.TrainStep(model, optimizer, loss) do it all"
+)
+_NO_GRAD: Final = "nothing: gradients are computed only where sg.grad, sg.value_and_grad or sg.Autodiff ask for them"
+_LOADER: Final = "sg.data.Loader(dataset, batch_size, shuffle=True)"
+_DATASET: Final = "sg.data.Dataset.of(x, y)"
+_FUNCTIONAL: Final = (
+    "methods of Tensor, as in x.relu() or sg.relu(x), and layers called at once, as in nn.CrossEntropyLoss()(x, y)"
+)
+_DEVICE: Final = (
+    'a device by its name: "numpy" or "wasm" for the CPU, "webgpu" for a GPU, "auto" for the best that is there'
+)
+_STATE: Final = "nothing: an optimiser holds no state; optimizer.init(model) gives it as a dict of tensors, and step gives the next one"
+_PARAMETER: Final = (
+    "the tensor itself: every Tensor in a module's field is a parameter, unless the class names it among its buffers"
+)
+_SCHEDULES: Final = "a schedule in place of the rate, as in sg.optim.AdamW(sg.optim.StepLR(1e-3, 10))"
+_LINALG: Final = "sg.array_api.linalg"
+
+INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
+    "singe": {
+        "DataLoader": _LOADER,
+        "FloatTensor": "sg.tensor(data)",
+        "Generator": "a key: sg.random.normal(7, (2, 3)); or sg.manual_seed(7) for sg.randn and others",
+        "LongTensor": "sg.tensor(data, sg.int64)",
+        "Size": "a tuple",
+        "amp": 'sg.train.TrainStep(…, precision="float16")',
+        "autocast": 'sg.train.TrainStep(…, precision="float16")',
+        "autograd": "sg.grad(function) and sg.value_and_grad(function)",
+        "backends": _DEVICE,
+        "cuda": _DEVICE,
+        "distributed": "sg.train.DataParallel, or sg.train.Learner(…, workers=sg.cluster.RayWorkers(4))",
+        "enable_grad": _NO_GRAD,
+        "fft": "sg.array_api.fft",
+        "finfo": "sg.array_api.finfo",
+        "functional": _FUNCTIONAL,
+        "get_default_dtype": "sg.float32, which it always is",
+        "iinfo": "sg.array_api.iinfo",
+        "inference_mode": _NO_GRAD,
+        "is_grad_enabled": _NO_GRAD,
+        "jit": "sg.compile(function, *examples), or sg.Model.of(module, shapes)",
+        "linalg": _LINALG,
+        "no_grad": _NO_GRAD,
+        "normal": "sg.randn(2, 3) * std + mean, or sg.random.normal(key, shape)",
+        "onnx": "sg.load(path) to read a model; sg.save and sg.export write Singe's own formats",
+        "script": "sg.compile(function, *examples)",
+        "set_default_device": "the argument device= of what makes tensors and models",
+        "set_default_dtype": "the argument dtype= of what makes tensors",
+        "set_grad_enabled": _NO_GRAD,
+        "trace_module": "sg.Model.of(module, shapes)",
+        "utils": f"{_LOADER}, {_DATASET}",
+        "vmap": "a leading axis: methods broadcast over it",
+        **dict.fromkeys(("cholesky", "lu", "qr", "slogdet", "svd"), f"the function of this name in {_LINALG}, if it is there"),
+    },
+    "singe.nn": {
+        "Buffer": "the tensor itself, in a field that the class names: class Norm(nn.Module, buffers=('mean',))",
+        "DataParallel": "sg.train.DataParallel(model, optimizer, loss, device=[…])",
+        "Parameter": _PARAMETER,
+        "ParameterDict": "a dict of tensors in a field of the module",
+        "ParameterList": "a list of tensors in a field of the module",
+        "functional": _FUNCTIONAL,
+        "parallel": "sg.train.DataParallel(model, optimizer, loss, device=[…])",
+        "parameter": _PARAMETER,
+        "utils": "sg.optim.clip_norm for clip_grad_norm_, nn.weight_norm and nn.spectral_norm for those of this name",
+    },
+    "singe.optim": {
+        "lr_scheduler": _SCHEDULES,
+        "zero_grad": "nothing: gradients are values, and no tensor keeps one",
+    },
+    "singe.data": {
+        "DataLoader": _LOADER,
+        "TensorDataset": _DATASET,
+        "random_split": "of dataset.shuffle(seed), partial(0.0, 0.8) and partial(0.8)",
+    },
+    "Optimizer": {
+        "add_param_group": 'the argument groups=, as in sg.optim.AdamW(1e-3, groups={"head.*": {"lr": 1e-2}})',
+        "load_state_dict": _STATE,
+        "param_groups": 'the argument groups=, as in sg.optim.AdamW(1e-3, groups={"head.*": {"lr": 1e-2}})',
+        "state_dict": _STATE,
+        "step": _TRAINING,
+        "zero_grad": "nothing: gradients are values, and no tensor keeps one",
+    },
+    "Module": {
+        "add_module": "module = module.replace(name=…)",
+        "apply": "module = module.map_parameters(lambda path, t: …)",
+        "cpu": 'module = module.to("numpy")',
+        "cuda": 'module = module.to("webgpu")',
+        "double": "module = module.cast(sg.float64)",
+        "load_state_dict": "module = module.with_state(state), or sg.load_weights(module, path)",
+        "modules": "module.named_modules()",
+        "register_buffer": "self.name = tensor in __init__, of a class with buffers=('name',)",
+        "register_forward_hook": "module.summary(*examples), which lists what each layer gives; or a module around it",
+        "register_parameter": "self.name = tensor in __init__",
+        "requires_grad_": "module = module.freeze(pattern) or module.unfreeze(pattern)",
+        "zero_grad": "nothing: gradients are values, and no tensor keeps one",
+    },
+    "Tensor": {
+        "cuda": 'x.to("webgpu")',
+        "data": "x.detach(), or x itself: a tensor does not change",
+        "get_device": "x.device",
+        "grad": "grads[x], of grads = loss.backward() on a device sg.Autodiff(…), or of sg.grad(function)",
+        "grad_fn": "x.requires_grad, which says whether backward goes through x",
+        "is_contiguous": "nothing: elements are always in row-major order",
+        "is_cuda": "x.device",
+        "is_leaf": "x.requires_grad",
+        "pin_memory": "nothing: memory is the device's own affair",
+        "register_hook": "grads[x], of grads = loss.backward()",
+        "requires_grad_": "x = x.require_grad(), on a device sg.Autodiff(…)",
+        "retain_grad": "x = x.require_grad(), on a device sg.Autodiff(…)",
+        "share_memory_": "nothing: tensors may be shared between threads",
+        "storage": "x.numpy()",
+        "stride": "nothing: elements are always in row-major order",
+    },
+    "backward": {
+        "": "x = sg.tensor(…, device=sg.Autodiff(sg.Fusion(device)), requires_grad=True); grads = loss.backward(); grads[x]. "
+        "For a model: loss, grads = sg.value_and_grad(loss_of)(model, x, y), on every device",
+    },
+    "backend": {
+        "cpu": '"numpy", or "wasm", which is faster',
+        "cuda": '"webgpu"',
+        "gpu": '"webgpu"',
+        "mps": '"webgpu"',
+    },
+}  # fmt: skip
+"""What has no such name (a module, a kind of object) ↦ names of PyTorch ↦ what to write in place of each."""
+
+
+def instead(of: str, name: str) -> str:
+    """The end of an error: "; in its place: …", or nothing if the table has nothing."""
+    found = INSTEAD.get(of, {}).get(name)
+    if found is None and of == "Tensor" and name.endswith("_") and not name.startswith("_"):
+        found = f"a tensor does not change: x = x.{name.rstrip('_')}(…), or x = x.at[key].set(value)"
+    return f"; in its place: {found}" if found else ""
+
+
+def no_attribute(module: str, name: str) -> Exception:
+    """The error of a module's `__getattr__`. `from module import name` would replace the text of an AttributeError by its own."""
+    text = f"module {module!r} has no attribute {name!r}{instead(module, name)}"
+    frame: Any = sys._getframe(2)
+    if dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM":
+        return ImportError(text, name=module)
+    return AttributeError(text, name=name)

@@ -1,0 +1,61 @@
+"""Names that users of PyTorch type first, and that Singe lacks: each error says what to write in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import singe as sg
+from singe import nn
+from singe.counterparts import INSTEAD
+
+X = sg.tensor([1.0, 2.0])
+MODEL = nn.Linear(2, 2)
+SGD = sg.optim.SGD(0.1)
+
+
+def the(owner: Any, name: str) -> Callable[[], Any]:
+    return lambda: getattr(owner, name)
+
+
+OWNERS: dict[str, Any] = {
+    "singe": sg, "singe.nn": nn, "singe.optim": sg.optim, "singe.data": sg.data, "Optimizer": SGD, "Module": MODEL, "Tensor": X,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_every_name_of_the_table_is_an_attribute_error_that_says_what_to_write(owner: str) -> None:
+    for name, text in INSTEAD[owner].items():
+        if (owner, name) == ("Optimizer", "step"):  # which is there, with other arguments
+            continue
+        with pytest.raises(AttributeError) as e:
+            getattr(OWNERS[owner], name)
+        assert str(e.value).endswith(f"{name!r}; in its place: {text}")
+        assert not hasattr(OWNERS[owner], name)
+
+
+FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "step": (SGD.step, sg.InputError, "sg.value_and_grad"),  # pyright: ignore[reportCallIssue]
+    "params=": (lambda: sg.optim.Adam(params=MODEL.parameters()), sg.InputError, "does not hold parameters"),
+    "backward": (lambda: X.sum().backward(), sg.DeviceError, r"requires_grad=True\); grads = loss.backward\(\)"),
+    "add_": (the(X, "add_"), AttributeError, r"x = x.add\("),
+    "cpu": (lambda: X.to("cpu"), sg.DeviceError, '"numpy", or "wasm"'),
+    "cuda": (lambda: sg.tensor([1], device="cuda:0"), sg.DeviceError, '"webgpu"'),
+    "a slip": (the(sg, "tensr"), AttributeError, "module 'singe' has no attribute 'tensr'"),
+    "a slip in nn": (the(nn, "Linaer"), AttributeError, "module 'singe.nn' has no attribute 'Linaer'"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_pytorchs_users_write_first_is_answered(name: str) -> None:
+    call, kind, text = FAULTS[name]
+    with pytest.raises(kind, match=text):
+        call()
+
+
+@pytest.mark.parametrize("line", ["from singe.data import DataLoader", "from singe.nn import functional as F"])
+def test_an_import_of_a_name_says_what_to_write(line: str) -> None:
+    with pytest.raises(ImportError, match="in its place: "):
+        exec(line)
