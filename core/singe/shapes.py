@@ -550,19 +550,39 @@ _SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
 
 
 def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
-    """The common shape by NumPy's rule. An open dimension is never taken to be 1, so it must equal the others."""
+    """The common shape by NumPy's rule. Open dimensions are taken to be longer than 1 where they may be, and so must equal
+    the others; those that are `at_most_one` serve all the others."""
     rank = max(map(len, shapes), default=0)
     out: list[Dim] = []
     for axis in range(rank):
         dims = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
         if len(dims) > 1:
             text = f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
-            first, *others = sorted(dims, key=lambda d: (isinstance(d, Size), str(d)))
-            if not all(same(first, d, text) for d in others):
+            long = {d for d in dims if not at_most_one(d)} or dims
+            first, *others = sorted(long, key=lambda d: (isinstance(d, Size), str(d)))
+            if not all(same(first, d, text) for d in others) or not all(_serves(d, first, text) for d in dims - long):
                 raise ShapeError(text)
             dims = {first}
         out.append(dims.pop() if dims else 1)
     return tuple(out)
+
+
+@lru_cache(maxsize=1 << 14)
+def at_most_one(dim: Dim) -> bool:
+    """Whether a dimension is 1, or open and never more than 1, as the length of x[:1]: an axis of which a broadcast reads
+    element 0 only."""
+    return dim == 1 or (isinstance(dim, Size) and at_least(1 - dim, 0))
+
+
+def _serves(short: Dim, long: Dim, text: str) -> bool:
+    """Whether a dimension that is `at_most_one` broadcasts to another: it is 1, or nothing is wanted of it."""
+    gap = short - dim_min(long, 1)
+    if isinstance(gap, int) or at_least(gap, 0) or at_least(-gap, 1):
+        return at_least(gap, 0)
+    if _CHECKS.get() is None:
+        raise SizeNeeded(f"{text}: whether {short} is 1 depends on the run", symbols(gap))
+    require(gap, text)
+    return True
 
 
 def axis_of(axis: int, rank: int, what: str) -> int:

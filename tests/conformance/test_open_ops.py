@@ -72,6 +72,15 @@ CASES = {
     "the mean of nothing": Case(
         [node("ReduceMean", "x", "axes", keepdims=1)],
         {"x": ((2, "N"), np.zeros((2, 0), np.float32))}, np.full((2, 1), np.nan, np.float32), {"axes": np.array([1])}),
+    "the first row of an open axis, for each of another": Case(
+        [node("Slice", "x", "zero", "one", to="first"), node("Shape", "first", to="shape"),
+         node("Expand", "e", "shape", to="wide"), node("Add", "first", "wide")],
+        {"x": (("N", 3), COUNT), "e": (("K", 1), COUNT[:, :1])}, COUNT[:1] + COUNT[:, :1],
+        {"zero": np.array([0]), "one": np.array([1])}),
+    "the first row of nothing, for each of another": Case(
+        [node("Slice", "x", "zero", "one", to="first"), node("Add", "first", "e")],
+        {"x": (("N", 3), COUNT[:0]), "e": (("K", 1), COUNT[:, :1])}, None,
+        {"zero": np.array([0]), "one": np.array([1])}),
     "a region of an open axis": Case(
         [node("Resize", "x", "roi", "", "sizes", mode="linear", coordinate_transformation_mode="tf_crop_and_resize", extrapolation_value=9.0)],
         {"x": ((1, 1, "L"), np.arange(5, dtype=np.float32).reshape(1, 1, 5))},

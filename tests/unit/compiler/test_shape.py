@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from singe import shapes
-from singe.errors import ShapeError
+from singe.errors import ShapeError, SizeNeeded
 from singe.program.container import decode_dim, encode_dim
 from singe.shapes import (
     Dim,
@@ -191,6 +191,19 @@ def test_broadcasting_follows_numpys_rule() -> None:
     for unequal in ([(2,), (3,)], [(N,), (M,)], [(N,), (2,)]):
         with pytest.raises(ShapeError, match="do not broadcast"):
             broadcast(unequal)
+
+
+def test_a_dimension_of_at_most_one_broadcasts() -> None:
+    """It is not 1 where the size is 0: then a run must want nothing of it."""
+    one = dim_min(N, 1)
+    with shapes.deferring() as checks:
+        assert broadcast([(M, 1), (one, 16)]) == (M, 16)
+        assert broadcast([(one, 5), (3, 1), (one,)]) == (3, 5)
+        assert broadcast([(one,), (dim_min(N + 1, 1),), (one,)]) == (one,)
+    for m, n, holds in ((0, 0, True), (3, 0, False), (0, 4, True), (3, 4, True)):
+        assert all(known(c, {"M": m, "N": n}) >= 0 for c in list(checks)[:1]) == holds
+    with pytest.raises(SizeNeeded, match="is 1 depends on the run"):
+        broadcast([(M,), (one,)])
 
 
 def test_strides_and_products() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from ...dtypes import ALL, DType, names
 from ...errors import DTypeError
 from ...ir.scalar import Expr
-from ...shapes import Dim, Shape
+from ...shapes import Dim, Shape, at_most_one
 
 
 class Shaped(Protocol):
@@ -125,5 +125,5 @@ def sum_to(b: Any, x: Any, shape: Shape) -> Any:
     if x.shape == shape:
         return x
     extra = len(x.shape) - len(shape)
-    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if d == 1 and x.shape[i + extra] != 1))
+    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if at_most_one(d) and x.shape[i + extra] != d))
     return b.reshape(b.reduce_sum(x, axes=axes), shape=shape)

@@ -16,7 +16,7 @@ from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten, unflatten
 from ...ir.scalar import COMPUTE, Expr, const, select, size
-from ...shapes import Dim, Shape, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
+from ...shapes import Dim, Shape, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register, sum_to
 
@@ -62,9 +62,9 @@ def _expand_shape(x: Shaped, shape: Shape) -> Shape:
 
 
 def project(coords: Sequence[Expr], shape: Shape) -> list[Expr]:
-    """Coordinates of a broadcast result as coordinates of an input: the last ones, 0 along axes of length 1."""
+    """Coordinates of a broadcast result as coordinates of an input: the last ones, 0 along axes that are `at_most_one`."""
     mine = list(coords)[len(coords) - len(shape) :]
-    return [const(0, int32) if d == 1 else c for c, d in zip(mine, shape, strict=True)]
+    return [const(0, int32) if at_most_one(d) else c for c, d in zip(mine, shape, strict=True)]
 
 
 # --- slice, pad, concat ----------------------------------------------------------------------------------------------
