@@ -78,6 +78,7 @@ def close(found: np.ndarray, wanted: np.ndarray) -> None:
     np.testing.assert_allclose(found, wanted, rtol=0, atol=CLOSE * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 @RUNNERS
 @EACH
 def test_one_program_serves_all_sizes(name: str, device_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,6 +218,7 @@ def test_what_needs_a_number_names_the_size_that_has_none() -> None:
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_memory_for_a_bound_is_taken_once(device_name: str) -> None:
     graph, device = encoder(2, 16, 2), open_device(device_name)

@@ -55,6 +55,7 @@ def random_dim(rng: random.Random, depth: int = 4) -> tuple[Dim, Callable[[dict[
     return rng.choice(cases)
 
 
+@pytest.mark.slow
 def test_arithmetic_means_what_integers_mean() -> None:
     for seed in range(200):
         rng = random.Random(seed)

@@ -58,6 +58,7 @@ def test_truncated_anywhere() -> None:
     assert time.perf_counter() - start < 30
 
 
+@pytest.mark.slow
 def test_flipped_bytes() -> None:
     data, rng, start = rich().SerializeToString(), random.Random(20), time.perf_counter()
     outcomes = []

@@ -56,6 +56,7 @@ def test_truncation_at_every_offset() -> None:
             read_weights(data[:end])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sound", [sound_model, sound_flow])
 def test_flipped_bytes(sound: Callable[[], bytes]) -> None:
     data = sound()

@@ -301,6 +301,7 @@ def test_the_weights_of_torchscript() -> None:
         read_pytorch(archive(script({"w": classes}), {}, {"m/constants.pkl": b""}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("last", ["a number", "the first"])
 def test_modules_within_modules_end(last: str) -> None:
     """Each holds the next twice, and the last one a number or the first."""

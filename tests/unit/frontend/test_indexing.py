@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import slow
 
 import singe as sg
 
@@ -40,7 +39,8 @@ def drawn_key(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[Any, ..
     return tuple(key)
 
 
-@pytest.mark.parametrize("wrapped", [*slow(False), True], ids=["arrays", "tensors"])
+@pytest.mark.slow
+@pytest.mark.parametrize("wrapped", [False, True], ids=["arrays", "tensors"])
 def test_random_keys(wrapped: bool) -> None:
     rng = np.random.default_rng(29)
     tried = 0

@@ -195,6 +195,7 @@ def test_a_host_op_has_a_shader_too(rows: None, name: str) -> None:
         assert [k.kind for k in program.data.kernels] == ["opaque"] * on_device
 
 
+@pytest.mark.slow
 def test_many_workgroups_are_spread(rows: None) -> None:
     on = opened("webgpu")
     own = sg.op("doubled", lambda x: x * 2, wgsl=doubled)

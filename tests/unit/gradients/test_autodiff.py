@@ -198,6 +198,7 @@ def test_threads_share_a_module() -> None:
         np.testing.assert_allclose(found[k], g, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_long_records_need_no_recursion() -> None:
     device = sg.Autodiff(sg.device("numpy"))
     x = sg.tensor(1.0, device=device, requires_grad=True)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from devices import runners, slow
 from differences import differences
-from recurrent_cases import CASES as RECURRENT
-from recurrent_cases import built
+from recurrent_cases import CASES, built
 
 from singe.dtypes import FLOATS, DType, float32, float64, int64
 from singe.errors import CompileError
@@ -163,7 +162,14 @@ def test_gradients_of_regions_on_devices(name: str, device_name: str) -> None:
         np.testing.assert_allclose(part, want, atol=1e-5 * max(1, np.abs(want).max()))
 
 
-@pytest.mark.parametrize("case", RECURRENT, ids=lambda c: f"{c[0]} {c[2].get('direction', 'forward')}")
+RECURRENT = [
+    pytest.param(c, id=f"{c[0]} {direction}", marks=[pytest.mark.slow] * (direction == "bidirectional"))
+    for c in CASES
+    for direction in [c[2].get("direction", "forward")]
+]
+
+
+@pytest.mark.parametrize("case", RECURRENT)
 @runners("wasm", *slow("webgpu"))
 def test_gradients_of_recurrent_rows(case: Any, device_name: str) -> None:
     """By all inputs, with seeds for all results, of open length and batch."""

@@ -63,7 +63,7 @@ def check_recorded(label: str, on: sg.Device) -> None:
     assert state["step"].item() == STEPS
 
 
-@pytest.mark.parametrize("label", LABELS)
+@pytest.mark.parametrize("label", [*ONE_OF_EACH, *slow(*(x for x in LABELS if x not in ONE_OF_EACH))])
 def test_each_step_is_that_of_pytorch(label: str) -> None:
     check_recorded(label, sg.Numpy())
 
@@ -149,6 +149,7 @@ def test_muon_orthogonalises_matrices_of_every_form(shape: tuple[int, int]) -> N
         compare(model["w"], expected, str(shape), 1e-5)
 
 
+@pytest.mark.slow
 def test_muon_leaves_vectors_and_named_matrices_to_adamw() -> None:
     opt = optim.Muon(groups={"first.weight": {"use_muon": False}}, adamw=optim.AdamW(lr=0.01))
     model = before = tensors(part("weights"), sg.Numpy())
@@ -306,6 +307,7 @@ def batch(on: Any) -> tuple[sg.Tensor, sg.Tensor]:
     return sg.tensor(x, dtype="float32", device=on), sg.tensor(np.sin(x[:, :2]), dtype="float32", device=on)
 
 
+@pytest.mark.slow
 @ONCE_EACH
 @pytest.mark.parametrize("name", ["AdamW", *slow(*[name for name in OPTIMISERS if name != "AdamW"])])
 def test_both_ways_to_gradients_train_alike(name: str, on: sg.Device) -> None:

@@ -154,6 +154,7 @@ def test_the_norm_is_of_all_gradients() -> None:
     assert optim.clip_norm(grads, 1.0)["b"].dtype == "float16"
 
 
+@pytest.mark.slow
 @ONCE_EACH
 def test_accumulated_steps_are_one_step_with_the_average(on: sg.Device) -> None:
     every, inner = 4, optim.AdamW(optim.StepLR(0.1, 2))

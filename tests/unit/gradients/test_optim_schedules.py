@@ -65,6 +65,7 @@ def test_rates_of_ints_are_those_of_pytorch(label: str) -> None:
     np.testing.assert_allclose(found, rates, rtol=1e-12, atol=1e-15)
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_rates_of_tensors_are_those_of_ints(device_name: str) -> None:
     """All schedules in one Program, for each number of updates."""

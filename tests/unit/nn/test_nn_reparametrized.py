@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import ONCE_EACH
 
 import singe as sg
 from singe import nn
@@ -33,6 +34,7 @@ def same(got: sg.Tensor, want: sg.Tensor) -> None:
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@ONCE_EACH
 def test_lora_learns_differences_of_low_rank_only(on: sg.Device) -> None:
     model, x = encoder(), sg.tensor(X, device=on)
     tuned = nn.lora(model, rank=2, alpha=4, rng=0).to(on)

@@ -186,6 +186,7 @@ def test_transformers(first: bool) -> None:
     np.testing.assert_allclose(np.concatenate(found, 1), wanted, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_a_cache_is_the_state_of_a_model(device_name: str) -> None:
     """An encoder with a causal mask, as decoders without a memory are built, compiled once for steps of one element."""

@@ -142,6 +142,7 @@ def test_a_gradient_computes_the_weights_once(run_graph: Any) -> None:
     assert abs((rise[0] - rise[1]) / 2e-4 - slope[0, 1, 7, 3]) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_strips_on_wasm_are_shared_by_any_number_of_parts(level: str) -> None:
     """And nothing is written outside of the result and a part's own workspace."""

@@ -169,6 +169,7 @@ def test_arrays_come_back_from_a_device_as_they_went(device_name: str) -> None:
                 assert back.tobytes() == x.tobytes(), kind
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_casts_between_all_types(device_name: str) -> None:
     """Casts agree with NumPy where it has them; floats beyond an integer type or a float8 saturate."""
@@ -205,6 +206,7 @@ def cast(x: np.ndarray, source: DType, to: DType) -> np.ndarray:
         )
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_movement_of_every_type(device_name: str) -> None:
     """Gather, concat, pad, where and transpose give the same elements back."""

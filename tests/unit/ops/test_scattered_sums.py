@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from devices import runners, slow
 
 import singe as sg
@@ -51,6 +52,7 @@ def drawn(lengths: tuple[int, ...], kind: DType, index: DType, rng: np.random.Ge
     return [numbers(m, n, 3), numbers(k, p, 2), indices(k, p, 2), numbers(q, 3), indices(q, 2)]
 
 
+@pytest.mark.slow
 @runners("wasm", *slow("webgpu"))
 def test_scattered_sums_have_numpys_numbers(device_name: str) -> None:
     target = sg.device(device_name).target

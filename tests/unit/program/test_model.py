@@ -323,6 +323,7 @@ def test_programs_of_one_model_share_their_weights(device_name: str) -> None:
     np.testing.assert_allclose(RunnableProgram(again, model.device)(x), expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_shared_weights_are_freed_with_the_last_program(device_name: str) -> None:
     model = Model(resting(64), device_name)

@@ -224,6 +224,7 @@ def accepts_or_refuses(data: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_flipped_bytes() -> None:
     data = to_bytes(every_step())
     for damaged in flipped(data, 2000):

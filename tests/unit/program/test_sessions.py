@@ -24,6 +24,7 @@ def outputs_of(model: sg.Model, found: Any) -> dict[str, np.ndarray]:
     return found if len(names) > 1 else {names[0]: found}
 
 
+@pytest.mark.slow
 @RUNNERS
 @pytest.mark.parametrize("name", REMEMBERING)
 def test_a_thousand_runs_agree_with_numpy_and_copy_no_state(name: str, device_name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, slow
 
 from singe.compiler.build import Options, compile_graph
 from singe.compiler.target import find_target
@@ -47,7 +47,7 @@ def compiled(graph: Graph, target: str, activations: str, sizes: Sequence[int] =
 
 @TARGETS
 @ACTIVATIONS
-@pytest.mark.parametrize("summed", [False, True])
+@pytest.mark.parametrize("summed", [False, *slow(True)])
 def test_steps_for_any_sizes_read_the_weights_of_the_open_ones(target: str, activations: str, summed: bool) -> None:
     graph = perceptron(summed=summed)
     opened = compiled(graph, target, activations)
@@ -72,6 +72,7 @@ def test_a_program_for_few_rows_alone_packs_its_weights_for_them(target: str, ac
         )
 
 
+@pytest.mark.slow
 @RUNNERS
 @ACTIVATIONS
 def test_all_steps_give_the_same(device_name: str, activations: str) -> None:

@@ -206,6 +206,7 @@ def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
     assert held[2] - held[1] < 50_000, held
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_gradients_that_are_derived_are_those_by_hand(eager: EagerDevice) -> None:
     """The Graph of a traced function's gradients is run as any other: by a device, lazy or not."""

@@ -135,6 +135,7 @@ def test_onnx_s_backend_reports_where_ops_run(device: str) -> None:
             backend.prepare(model, device, fail_on_host=True)
 
 
+@pytest.mark.slow
 @runners("wasm", "webgpu")
 def test_short_sorts_run_on_the_device(device_name: str) -> None:
     """Equal elements stay in their order, NaN is the largest, and zeros keep their sign, as in NumPy."""
@@ -186,6 +187,7 @@ def test_sorts_along_long_and_open_axes(device_name: str) -> None:
                 assert got.tobytes() == np.take_along_axis(given, want, 1).tobytes(), f"{kind}: {count} × {length}"
 
 
+@pytest.mark.slow
 def test_a_network_s_turns_are_one_kernel() -> None:
     for length in (5000, size("N")):
         b = Builder()

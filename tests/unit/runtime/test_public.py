@@ -40,6 +40,7 @@ def test_public_names_are_no_submodules() -> None:
     assert rooms & set(singe.__all__) == {"nn"}
 
 
+@pytest.mark.slow
 def test_extensions_have_one_door() -> None:
     """singe_webgpu and singe_wasm use of Singe what singe.extension lists, and nothing else; it lists nothing unused."""
     used: set[str] = set()

@@ -178,6 +178,7 @@ def test_python_that_starts_with_the_package_there_finds_it(tmp_path: Path) -> N
     assert re.search(r"^acme +here$", done.stdout, re.M)
 
 
+@pytest.mark.slow
 def test_the_core_knows_no_code_generator_by_name() -> None:
     """But for the constructors Wasm and WebGpu, whose names are their backends'."""
     found = [

@@ -147,6 +147,7 @@ def test_open_sizes_stay_open_and_given_ones_are_numbers() -> None:
     assert make_bundle(model(specialise(dense(), {"N": 4}))).manifest["inputs"][0]["shape"] == [4, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
 def test_a_real_model(tmp_path: Path) -> None:
     mnist = load(MODELS / "mnist_cnn.onnx", "numpy")
@@ -303,6 +304,7 @@ def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: 
         make_bundle(model(dense()), dtype="x")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_the_command_reports_bytes_and_error(capsys: pytest.CaptureFixture[str], tmp_path: Path, dtype: str) -> None:

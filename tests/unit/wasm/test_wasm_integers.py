@@ -232,6 +232,7 @@ def test_hostile_rows(values: Sequence[float]) -> None:
     assert np.isnan(out[0]).all() == (not np.isfinite(np.array(values, np.float32)).all())
 
 
+@pytest.mark.slow
 def test_parts_of_a_run_leave_the_same_bits() -> None:
     """However many parts do it, in whatever order; columns are shared where there is one row."""
     for rows, outputs in ((40, 20), (1, 400), (1, 23)):

@@ -99,6 +99,7 @@ def test_a_first_run_frees_nothing() -> None:
     assert backend.upload(np.zeros(6, np.float32)).address
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_all_fit_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = native.WasmBackend()
     b = Builder()

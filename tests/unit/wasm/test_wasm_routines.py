@@ -58,6 +58,7 @@ def test_matmul_with_what_surrounds_it(options: dict[str, Any], constant: bool) 
         check_product(*shape, constant=constant, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [True, False])
 def test_matmul_whose_values_are_wide_but_not_their_places(constant: bool) -> None:
     for shape in ((17, 8, 5), (7, 16, 9), (9, 4, 6), (5, 12, 3), (8, 10, 4)):
@@ -77,6 +78,7 @@ def test_matmul_of_symbolic_sizes(count: int) -> None:
         check_product(5, 5, 5, constant=False, at=count, **{**options, "batch": (N,)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [8, 33, *slow(17, 24, 40, 64, 70, 100)])
 def test_few_rows_of_an_open_number_take_several_panels(columns: int) -> None:
     for constant in (True, False):

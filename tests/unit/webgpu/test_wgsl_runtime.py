@@ -100,6 +100,7 @@ def test_a_loop_neither_allocates_nor_binds_anew(gpu: WebGpuBackend) -> None:
     np.testing.assert_array_equal(gpu.download(kept[0]), answer(np.ones((500, 4), np.float32)))
 
 
+@pytest.mark.slow
 def test_arrays_give_their_buffers_back(gpu: WebGpuBackend) -> None:
     first = gpu.upload(np.zeros(1000, np.float32))
     buffer = first.buffer
@@ -134,6 +135,7 @@ def test_a_pool_counts_what_it_holds(gpu: WebGpuBackend) -> None:
     assert full.bytes == 0
 
 
+@pytest.mark.slow
 def test_finalizers_leave_everything_as_it_is_until_memory_is_next_taken(gpu: WebGpuBackend) -> None:
     """The collector may run them in the middle of a change."""
     array, executable = gpu.upload(np.zeros(1000, np.float32)), gpu.prepare(adding())
@@ -151,6 +153,7 @@ def test_finalizers_leave_everything_as_it_is_until_memory_is_next_taken(gpu: We
     assert freed
 
 
+@pytest.mark.slow
 def test_reading_a_large_array_leaves_no_memory_taken(gpu: WebGpuBackend) -> None:
     assert isinstance(gpu.gpu, NativeGpu)
     for _ in range(2):
@@ -159,6 +162,7 @@ def test_reading_a_large_array_leaves_no_memory_taken(gpu: WebGpuBackend) -> Non
         assert sum(size * len(kept) for size, kept in gpu.gpu._staging.items()) < x.nbytes
 
 
+@pytest.mark.slow
 def test_a_pipeline_goes_a_while_after_the_programs_that_run_it(gpu: WebGpuBackend) -> None:
     first, second = gpu.prepare(adding()), gpu.prepare(adding())
     assert first.kernels.pipelines[0] is second.kernels.pipelines[0]

@@ -114,6 +114,7 @@ def test_what_the_cache_names_is_taken(gpu: WebGpuBackend) -> None:
     assert gpu.tuner.searched == 1
 
 
+@pytest.mark.slow
 def test_open_sizes(gpu: WebGpuBackend) -> None:
     b = Builder()
     x = b.input("x", (size("N"), 20), float32)
@@ -123,6 +124,7 @@ def test_open_sizes(gpu: WebGpuBackend) -> None:
     assert gpu.tuner.searched == 1
 
 
+@pytest.mark.slow
 def test_a_product_within_a_loop_of_open_length(gpu: WebGpuBackend) -> None:
     graph, _ = built("lstm", (), CASES[0][2], "float32")
     compile_graph(graph, gpu.target)
@@ -255,6 +257,7 @@ def test_exports_do_not_depend_on_the_cache(gpu: WebGpuBackend) -> None:
     assert WgslTarget().print(routine, ()).code == plain
 
 
+@pytest.mark.slow
 def test_the_tuner_takes_any_gpu(gpu: WebGpuBackend, tmp_path: Path) -> None:
     """Without timestamps launches are timed by the wall clock, in batches."""
     gpu.gpu.has_timestamps = False
