@@ -17,6 +17,9 @@ const CHANGED = /^(blocks\.3|head)\./;
 /** By these a site's weights are told from those of another version. */
 const TOLD_BY = "head.bias";
 
+/** A promise of the images, once they were asked for: all backends learn from the same. */
+let images;
+
 export class Hand {
   drawings = [];
   learnt = false;
@@ -25,7 +28,11 @@ export class Hand {
   #first;
 
   static async open(device, key, onProgress) {
-    const digits = await fetchDigits("digits.bin", onProgress);
+    images ??= fetchDigits("digits.bin", onProgress).catch((error) => {
+      images = undefined;
+      throw error;
+    });
+    const digits = await images;
     const hand = new Hand();
     hand.#key = key;
     hand.#trainer = await Trainer.open({ folder: "teach/", device, digits, onProgress });
@@ -67,7 +74,7 @@ export class Hand {
 
   /** The weights of the site again; the drawings stay. */
   async reset() {
-    await this.#trainer.put(this.#first, 0);
+    await this.#trainer.reset();
     this.learnt = false;
     await this.#store();
   }

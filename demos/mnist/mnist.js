@@ -63,10 +63,16 @@ async function readDrawing() {
 async function taught(digit) {
   const picture = toPicture(pad.strokes);
   pad.clear();
-  (await openTeaching()).add(picture, digit);
+  (await openTeaching())?.add(picture, digit);
 }
 
+/** The part that teaches; undefined if it cannot be had now, which the page says. */
 function openTeaching() {
-  teaching ??= import("./teach.js").then(({ Teach }) => (teach = new Teach(panel, KEPT, read)));
+  teaching ??= import("./teach.js")
+    .then(({ Teach }) => (teach = new Teach(panel, KEPT, read)))
+    .catch((error) => {
+      teaching = undefined;
+      panel.fail(error);
+    });
   return teaching;
 }

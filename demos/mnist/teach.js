@@ -80,10 +80,11 @@ export class Teach {
     if (this.#device === device) return;
     byId("lesson").textContent = "Loading what it needs to learn …";
     const hand = await Hand.open(device, this.#key, showProgress).finally(() => (byId("progress").hidden = true));
-    if (this.#hand) hand.drawings = this.#hand.drawings;
-    await this.#hand?.dispose();
+    const before = this.#hand;
+    if (before) hand.drawings = before.drawings;
     [this.#hand, this.#device] = [hand, device];
     byId("lesson").textContent = "";
+    await before?.dispose();
   }
 
   async #learn(hand) {
@@ -96,7 +97,7 @@ export class Teach {
     tell(
       `It has learnt from ${count(drawings, "drawing")} in ${steps} steps, ${seconds.toFixed(1)} s on ${NAMES[this.#device]}. ` +
         `Of yours it read ${before} before and reads ${after} now; of ${others.count} digits by other people ${percent(others.before)} before, ` +
-        `${percent(others.after)} now. ${stored ? "This browser keeps it for your next visit." : "This browser has no storage for it: it lasts until you leave."}`,
+        `${percent(others.after)} now. ${stored ? "This browser keeps it for your next visit." : "This browser has no storage for it: it lasts until you leave or choose another backend."}`,
     );
   }
 
