@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import dis
-import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 _TRAINING: Final = (
     "loss, grads = sg.value_and_grad(loss_of)(model, x, y); model, state = optimizer.step(model, grads, state), where state begins as "
@@ -143,10 +141,6 @@ def instead(of: str, name: str) -> str:
     return f"; in its place: {found}" if found else ""
 
 
-def no_attribute(module: str, name: str) -> Exception:
-    """The error of a module's `__getattr__`. `from module import name` would replace the text of an AttributeError by its own."""
-    text = f"module {module!r} has no attribute {name!r}{instead(module, name)}"
-    frame: Any = sys._getframe(2)
-    if dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM":
-        return ImportError(text, name=module)
-    return AttributeError(text, name=name)
+def no_attribute(module: str, name: str) -> AttributeError:
+    """The error of a module's `__getattr__`."""
+    return AttributeError(f"module {module!r} has no attribute {name!r}{instead(module, name)}", name=name)

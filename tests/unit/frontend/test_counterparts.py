@@ -53,9 +53,3 @@ def test_what_pytorchs_users_write_first_is_answered(name: str) -> None:
     call, kind, text = FAULTS[name]
     with pytest.raises(kind, match=text):
         call()
-
-
-@pytest.mark.parametrize("line", ["from singe.data import DataLoader", "from singe.nn import functional as F"])
-def test_an_import_of_a_name_says_what_to_write(line: str) -> None:
-    with pytest.raises(ImportError, match="in its place: "):
-        exec(line)
