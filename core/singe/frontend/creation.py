@@ -117,10 +117,12 @@ def full_like(x: Tensor, value: Number | complex | Size, dtype: Any = None) -> T
 
 
 def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """Zeros, with x's shape, device and (unless given) dtype."""
     return full_like(x, 0, dtype)
 
 
 def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
+    """Ones, with x's shape, device and (unless given) dtype."""
     return full_like(x, 1, dtype)
 
 

@@ -50,6 +50,7 @@ class Tensor:
 
     @property
     def device(self) -> Device:
+        """The device on which the elements are."""
         return self._device
 
     @property
@@ -59,10 +60,12 @@ class Tensor:
 
     @property
     def dtype(self) -> DType:
+        """The type of the elements."""
         return self._value.dtype
 
     @property
     def ndim(self) -> int:
+        """The number of axes."""
         return len(self.shape)
 
     @property
@@ -165,6 +168,7 @@ class Tensor:
         return self._widened().item()
 
     def tolist(self) -> Any:
+        """The elements as Python numbers, in nested lists; a number, if there are no axes."""
         return self._widened().tolist()
 
     def __bool__(self) -> bool:

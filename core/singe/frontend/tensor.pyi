@@ -30,7 +30,8 @@ class Tensor:
     _value: Any
 
     @property
-    def T(self) -> Tensor: ...
+    def T(self) -> Tensor:
+        """All axes in reverse order."""
     def __abs__(self) -> Tensor: ...
     def __add__(self, other: Any) -> Tensor: ...
     def __and__(self, other: Any) -> Tensor: ...
@@ -281,7 +282,8 @@ class Tensor:
     def detach(self) -> Tensor:
         """The same elements as a tensor through which no gradient goes."""
     @property
-    def device(self) -> Device: ...
+    def device(self) -> Device:
+        """The device on which the elements are."""
     def dft(self, *, axis: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
         """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
     def diag(self, diagonal: _int = 0) -> Tensor:
@@ -313,7 +315,8 @@ class Tensor:
     def double(self) -> Tensor:
         """The elements as float64."""
     @property
-    def dtype(self) -> DType: ...
+    def dtype(self) -> DType:
+        """The type of the elements."""
     def einsum(self, *xs: TensorLike, equation: Any) -> Any:
         """sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices"""
     def element_size(self) -> _int:
@@ -563,7 +566,8 @@ class Tensor:
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """The elements from `start` to `start + length` along an axis."""
     @property
-    def ndim(self) -> _int: ...
+    def ndim(self) -> _int:
+        """The number of axes."""
     def ndimension(self) -> _int:
         """The number of axes."""
     def ne(self, other: TensorLike) -> Tensor:
@@ -830,7 +834,8 @@ class Tensor:
         those of another tensor, to(x)."""
     def to_device(self, device: str | Device, *, stream: Any = None) -> Tensor:
         """`to`, under the name of the array API standard."""
-    def tolist(self) -> Any: ...
+    def tolist(self) -> Any:
+        """The elements as Python numbers, in nested lists; a number, if there are no axes."""
     def top_k(self, k: Dim, axis: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
         """The k largest (or smallest) elements along an axis, always in order, and their indices."""
     def topk(self, k: Dim, axis: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:

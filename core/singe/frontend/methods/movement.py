@@ -72,6 +72,7 @@ def transpose(x: Tensor, axis0: Any = None, axis1: int | None = None, *more: int
 @method
 @property
 def T(x: Tensor) -> Tensor:
+    """All axes in reverse order."""
     return x.transpose()
 
 

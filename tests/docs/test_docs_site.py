@@ -1,0 +1,101 @@
+"""The documentation's site: what links lead to, what it loads, how large it is, and that the reference leaves nothing out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from snippets import ROOT
+
+import singe as sg
+
+pytest.importorskip("markdown_it")
+pytest.importorskip("pygments")
+sys.path.insert(0, str(ROOT / "docs"))
+import docsite
+from docsite.contents import pages
+from docsite.made import text_of
+
+FRONT: Final = 60_000
+"""The most bytes of the front page, with all that it loads."""
+
+
+class Elements(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, {k: v or "" for k, v in attrs}))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    docsite.build(folder, say=lambda text: None)
+    return folder
+
+
+@pytest.mark.slow
+def test_links_lead_to_pages_and_headings_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    found = {p: Elements(p.read_text()).found for p in site.rglob("*.html")}
+    names = {p: {a["id"] for _, a in elements if "id" in a} for p, elements in found.items()}
+    for page, elements in found.items():
+        assert len([1 for tag, _ in elements if tag == "h1"]) == 1, page
+        for tag, attributes in elements:
+            link = attributes.get("href", attributes.get("src", ""))
+            if re.match(r"https?:|data:", link) or not link:
+                assert tag == "a" or not link.startswith("http"), f"{page}: loads {link}"
+                continue
+            assert not re.match(r"/|\w+:", link), f"{page}: {link} is not relative"
+            name, _, heading = link.partition("#")
+            target = (page.parent / name).resolve() if name else page
+            assert target.is_file(), f"{page.relative_to(site)}: {link}"
+            assert not heading or target not in names or heading in names[target], f"{page.relative_to(site)}: {link}"
+
+
+@pytest.mark.slow
+def test_the_front_page_is_small(site: Path) -> None:
+    assert sum((site / name).stat().st_size for name in ("index.html", "style.css", "docs.css", "docs.js")) < FRONT
+
+
+@pytest.mark.slow
+def test_the_search_knows_every_page(site: Path) -> None:
+    text = (site / "search-index.js").read_text()
+    assert all(f'"{page.path}.html' in text for page in pages())
+
+
+def test_every_method_of_tensor_is_documented_and_listed() -> None:
+    names = [name for name in dir(sg.Tensor) if not name.startswith("_")]
+    assert len(names) > 300
+    assert [name for name in names if not (getattr(sg.Tensor, name).__doc__ or "").strip()] == []
+    headings = re.findall(r"^### (\w+)$", text_of("singe.Tensor"), re.M)
+    assert set(names) - set(headings) <= {"strings"}, "a row of which no input is a tensor"
+
+
+def test_every_public_function_and_class_is_documented_and_listed() -> None:
+    text = text_of("singe")
+    for name in sg.__all__:
+        value: Any = getattr(sg, name)
+        if callable(value) and name != "Tensor":
+            assert (value.__doc__ or "").strip(), name
+            assert f"\n### {name}\n" in text, name
+
+
+def test_every_command_and_error_is_listed() -> None:
+    commands = re.findall(r"^## singe (\w+)$", text_of("commands"), re.M)
+    assert {"run", "inspect", "export", "serve", "train", "bench"} <= set(commands)
+    assert {"ShapeError", "DeviceLost", "UnsupportedOp"} <= set(re.findall(r"`(\w+)`", text_of("errors")))
+    assert {"load", "Model", "Session"} <= set(re.findall(r"^## (\w+)$", text_of("javascript"), re.M))
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(docsite.DocsError, match="holds something"):
+        docsite.build(tmp_path)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
