@@ -87,33 +87,55 @@ class Elementwise(Row):
     ) -> np.ndarray:
         """Like `array`, but it may overwrite the inputs at the positions `spent`, and `into`, which has the result's shape
         and type. The result never shares memory with another input."""
-        if any(a.dtype == object for a in arrays):
+        calls = self._calls_for(arrays, attrs)
+        if calls is None:
             return _symbolic(self, arrays, attrs)
-        dtypes = tuple(dtype_of(a.dtype) for a in arrays)
-        given = tuple(attrs.items())
-        calls = _calls(self, dtypes, given, scalar.exact(given))
-        wide = [
-            widened(a) if a.dtype.names else scalar.convert(a, COMPUTE[d].numpy)
-            for a, d in zip(arrays, dtypes, strict=True)
-        ]
-        result = calls.run(
-            wide, [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))], into
-        )
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        result = scalar.convert(np.asarray(result), calls.gives)
+        if calls.plain:
+            wide, owned = arrays, [i in spent for i in range(len(arrays))]
+        else:
+            wide = [
+                widened(a) if a.dtype.names else scalar.convert(a, to)
+                for a, to in zip(arrays, calls.takes, strict=True)
+            ]
+            owned = [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))]
+        result = scalar.convert(np.asarray(calls.run(wide, owned, into)), calls.gives)
+        shape = arrays[0].shape if arrays else ()
+        if any(a.shape != shape for a in arrays):
+            shape = np.broadcast_shapes(*(a.shape for a in arrays))
         borrowed = any(result is a for i, a in enumerate(arrays) if i not in spent)
         return np.broadcast_to(result, shape).copy() if borrowed or result.shape != shape else result
+
+    def _calls_for(self, arrays: Sequence[np.ndarray], attrs: Attrs) -> _Calls | None:
+        """The calls for arrays of these types, None if they hold sizes. Without attributes the types alone are the key, since
+        this is asked for each op of a run, which for a small array takes as long as its arithmetic."""
+        kinds = tuple([a.dtype for a in arrays])
+        known = None if attrs else self._by_types.get(kinds)
+        if known is not None:
+            return known
+        if any(kind.hasobject and not kind.names for kind in kinds):
+            return None
+        given = tuple(attrs.items())
+        found = _calls(self, tuple(map(dtype_of, kinds)), given, scalar.exact(given))
+        if not attrs:
+            self._by_types[kinds] = found
+        return found
+
+    @cached_property
+    def _by_types(self) -> dict[tuple[np.dtype[Any], ...], _Calls]:
+        return {}
 
 
 @dataclass(frozen=True)
 class _Calls:
     """An expression as calls of functions on whole arrays. Values are numbered: parameters, then constants, then results."""
 
+    takes: Sequence[np.dtype[Any]]
+    plain: bool  # whether all arguments have these types as they are
     gives: np.dtype[Any]
     constants: Sequence[Any]
     steps: Sequence[
-        tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]
-    ]  # function, its arguments, those of them that are not needed again
+        tuple[Callable[..., Any], bool, tuple[int, ...], tuple[int, ...]]
+    ]  # function, whether it is a ufunc, its arguments, those of them that are not needed again
     result: int
     writes_type: bool  # whether the last function gives elements of the type that the op gives
 
@@ -122,15 +144,17 @@ class _Calls:
         function writes to `into`, if it gives elements of that type."""
         values: list[Any] = [*params, *self.constants]
         owned = [*owned, *[False] * len(self.constants)]
-        for function, places, last in self.steps:
+        for function, universal, places, last in self.steps:
             args = [values[i] for i in places]
-            out = (
-                next((values[i] for i in last if owned[i] and _holds(values[i], args)), None)
-                if isinstance(function, np.ufunc)
-                else None
-            )
-            if into is not None and len(values) == self.result and self.writes_type and isinstance(function, np.ufunc):
-                out = into
+            out = None
+            if universal:
+                if into is not None and len(values) == self.result and self.writes_type:
+                    out = into
+                else:
+                    for i in last:
+                        if owned[i] and _holds(values[i], args):
+                            out = values[i]
+                            break
             value = function(*args) if out is None else function(*args, out=out)
             values.append(value)
             owned.append(isinstance(value, np.ndarray) and value.ndim > 0)
@@ -139,9 +163,9 @@ class _Calls:
 
 def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
     """Whether `out` has the shape of a ufunc's result. Some arguments may broadcast; all have the type of `out`."""
+    shape = out.shape
     return all(
-        a is out or np.ndim(a) == 0 or a.shape == out.shape or np.broadcast_shapes(a.shape, out.shape) == out.shape
-        for a in args
+        a is out or not a.shape or a.shape == shape or np.broadcast_shapes(a.shape, shape) == shape for a in args
     )
 
 
@@ -161,9 +185,12 @@ def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, 
         if x.args:
             number[x] = len(params) + len(constants) + len(steps)
             last = {number[a] for a in x.args if final[a] is x and a.dtype is x.dtype}
-            steps.append((scalar.function(x), tuple(number[a] for a in x.args), tuple(last)))
+            function = scalar.function(x)
+            steps.append((function, isinstance(function, np.ufunc), tuple(number[a] for a in x.args), tuple(last)))
     values = [x.dtype.numpy.type(x.value) for x in constants]
-    return _Calls(gives.numpy, values, steps, number[e], e.dtype is gives)
+    takes = [COMPUTE[d].numpy for d in dtypes]
+    plain = all(d is COMPUTE[d] and not d.numpy.names for d in dtypes)
+    return _Calls(takes, plain, gives.numpy, values, steps, number[e], e.dtype is gives)
 
 
 def _less(a: Any, b: Any) -> bool:
