@@ -54,7 +54,8 @@ export class Files {
 
   /** A JSON file of unknown hash: from the network or, if offline, as it was last time. */
   async manifest(name) {
-    const response = this.#ask(name, { cache: "no-cache" }).catch(async (error) => {
+    const options = /[?&]v=/.test(this.#base.search) ? {} : { cache: "no-cache" }; // a version never changes
+    const response = this.#ask(name, options).catch(async (error) => {
       const kept = error.code === "network" && error.cause && (await (await this.store)?.manifest());
       if (!kept) throw error;
       return kept;
@@ -144,7 +145,7 @@ export class Files {
 
   /** A response, passed to `see` before it is read; in node, a file on disk. */
   async #ask(name, options, see) {
-    const url = new URL(name, this.#base);
+    const url = new URL(name + this.#base.search, this.#base);
     const { signal } = this.#stopper;
     if (onDisk(url)) return { body: process.getBuiltinModule("fs").createReadStream(url, { signal }) };
     const response = await fetch(url, { ...options, signal }).catch((cause) => this.#fail(name, cause));

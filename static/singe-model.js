@@ -20,6 +20,7 @@ export async function loadHere(folder, options) {
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
   guess.module().catch(() => {}); // beside the manifest
+  if (threads > 1 && guess === DEVICES.wasm) import("./singe-threads.js").catch(() => {});
   let model;
   try {
     const manifest = await checkManifest(await files.manifest("model.json"));

@@ -33,6 +33,8 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   const entries = program.kernels.map((kernel) => chooseVariant(kernel, able).entry.split(":"));
   const [name] = entries[0] ?? ["simd"];
   if (!Object.hasOwn(modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
+  const flow = isPlain(program) ? undefined : import("./singe-wasm-flow.js");
+  flow?.catch(() => {}); // beside the files
   files.expect([modules[name], ...weights]);
   const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
     threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files);
@@ -50,7 +52,7 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   }
   await team?.start({ program, module, exports, names });
   const parts = { program, memory, run: exports.run, names, base, team };
-  return isPlain(program) ? new Device(parts) : (await import("./singe-wasm-flow.js")).openFlow({ Device, START, grow }, parts);
+  return flow ? (await flow).openFlow({ Device, START, grow }, parts) : new Device(parts);
 }
 
 function grow(memory, bytes) {

@@ -33,6 +33,8 @@ async function loadProgram({ program, modules, weights }, files, gpu) {
   const able = new Set(features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
   globalThis.navigator?.gpu?.wgslLanguageFeatures?.forEach((word) => able.add(word));
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
+  const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
+  flow?.catch(() => {}); // beside the files
   files.expect([modules, ...weights]);
   const size = sumOf(weights) + 16;
   const isCut = size > gpu.device.limits.maxBufferSize;
@@ -46,8 +48,8 @@ async function loadProgram({ program, modules, weights }, files, gpu) {
   ]);
   files.phase("compile");
   const pipelines = await buildPipelines(gpu, program, variants, texts);
-  if (isPlain(program)) return new Device(gpu, program, pipelines, store);
-  return (await import("./singe-webgpu-flow.js")).openFlow({ Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words }, gpu, program, pipelines, store);
+  if (!flow) return new Device(gpu, program, pipelines, store);
+  return (await flow).openFlow({ Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words }, gpu, program, pipelines, store);
 }
 
 export async function requestDevice() {

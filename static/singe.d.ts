@@ -61,7 +61,10 @@ export interface LoadOptions {
   gpuDevice?: GPUDevice;
 }
 
-/** Load the bundle in the folder `url`, relative to the page (in node: to the working directory). */
+/**
+ * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
+ * to each file; with a version in it, `?v=…`, the manifest may come from the browser's cache.
+ */
 export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
 
 /** A tensor's description. An open dimension is a name; "?" is a dimension computed from open ones. */

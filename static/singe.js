@@ -31,12 +31,12 @@ export async function load(url, given) {
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
 }
 
-/** Its address; none if no file can be in it. */
+/** Its address, with its query, which each file of the bundle is given too; none if no file can be in it. */
 function folderOf(url) {
   const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
   try {
     const folder = new URL(url, base);
     if (!folder.pathname.endsWith("/")) folder.pathname += "/";
-    return new URL(".", folder);
+    return Object.assign(new URL(".", folder), { search: folder.search });
   } catch {}
 }

@@ -169,6 +169,16 @@ def parser(examples: bool) -> argparse.ArgumentParser:
         choices=WEIGHTS,
         help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
     )
+    exported.add_argument(
+        "--snippet",
+        action="store_true",
+        help="also print the lines with which a page beside the folder loads the model in the fewest trips to the server",
+    )
+    exported.add_argument(
+        "--readable",
+        action="store_true",
+        help="keep the page's scripts as the modules that they were written as, instead of one file of few bytes",
+    )
     _media(exported)
 
     compared = command(

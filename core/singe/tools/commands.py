@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from threading import Timer
 from typing import Any, Final
+from urllib.parse import quote
 
 import numpy as np
 
@@ -49,6 +50,7 @@ from .completion import script
 from .export.bundle import describe_bundle
 from .export.bundle import export as export_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
+from .export.snippet import snippet
 from .inputs.files import once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_layers, describe_model, describe_program
 from .measuring.bench import (
@@ -329,13 +331,19 @@ def export(args: Namespace) -> None:
         bundle = export_bundle(
             model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
             picture=picture_of(args, model), labels=labels, force=args.force, samples=read_samples(args, model),
+            readable=args.readable,
         )  # fmt: skip
     print(describe_bundle(bundle))
     print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+    if args.snippet:
+        folder = f"./{quote(Path(args.out).resolve().name)}/"
+        print(f"\nFor a page beside this folder:\n\n{snippet(folder, bundle.manifest, bundle.files)}")
 
 
 def _export_freestanding(args: Namespace) -> None:
-    pages = ("targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout", "rate")
+    pages = (
+        "snippet", "readable", "targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout", "rate"
+    )  # fmt: skip
     given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
     if given:
         raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")

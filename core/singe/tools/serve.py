@@ -72,8 +72,8 @@ TYPES: Final = {
 """Used instead of the system's table, which may have .js as text/plain and lack .wasm."""
 OTHER: Final = "application/octet-stream"
 _COMPRESSED: Final = re.compile(r"text/|application/(json|manifest\+json|wasm)|image/svg")
-_HASHED: Final = re.compile(r".*[.-][0-9a-f]{16,64}\.\w+")
-"""A name that contains its content's hash: such a file never changes."""
+_HASHED: Final = re.compile(r".*[.-][0-9a-f]{16,64}\.\w+(\?.*)?|.*\?v=[0-9a-f]{16,64}")
+"""An address that contains the hash of what is there, in the name or as a version: that never changes."""
 SMALLEST: Final = 512
 LARGEST: Final = 16 << 20
 """Smaller and larger files are not compressed; bytes."""
@@ -348,7 +348,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {
             "Content-Type": kind,
             "Accept-Ranges": "bytes",
-            "Cache-Control": "public, max-age=31536000, immutable" if _HASHED.fullmatch(path.name) else "no-cache",
+            "Cache-Control": "public, max-age=31536000, immutable" if _HASHED.fullmatch(self.path) else "no-cache",
             "Last-Modified": formatdate(state.st_mtime, usegmt=True),
             "ETag": f'"{tag}"',
             **({"Vary": "Accept-Encoding"} if may_compress else {}),

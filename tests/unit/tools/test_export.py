@@ -28,6 +28,7 @@ from singe.runtime.files.assets import static_folder
 from singe.shapes import size
 from singe.tools import cli
 from singe.tools.export.bundle import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
+from singe.tools.export.snippet import snippet, version
 from singe.tools.inputs.images import PictureSpec
 
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
@@ -216,13 +217,34 @@ def test_pictures_and_labels() -> None:
     assert json.loads(gaps.files["labels.json"]) == {"3": "dog"}
 
 
-def test_the_scripts_are_those_of_static() -> None:
-    files = make_bundle(model(dense())).files
+def test_readable_scripts_are_those_of_static() -> None:
+    files = make_bundle(model(dense()), readable=True).files
     for path in (*static_folder().glob("singe*.js"), *static_folder().glob("*.d.ts")):
         if path.name == "singe-python.js":
             assert path.name not in files, "only Pyodide needs it"
         else:
             assert files[path.name] == path.read_bytes()
+
+
+def test_other_scripts_replace_those_of_an_earlier_export(tmp_path: Path) -> None:
+    for readable in (True, False):
+        bundle = export(model(dense()), tmp_path, readable=readable)
+        assert {p.name for p in tmp_path.iterdir()} == set(bundle.files)
+
+
+def test_a_snippet_names_files_that_are_there_and_a_version_of_their_contents() -> None:
+    bundle = make_bundle(model(dense()))
+    text = snippet("./model/", bundle.manifest, bundle.files)
+    query = f"?v={version(bundle.files)}"
+    names = re.findall(r'href="\./model/([^"?]+)(\?[^"]*)"', text)
+    assert {q for _, q in names} == {query}
+    assert [n for n, _ in names] == ["singe.js", MANIFEST, "kernels-relaxed.wasm", "weights-wasm-0.bin"]
+    assert {n for n, _ in names} <= bundle.files.keys()
+    assert f'load("./model/{query}", {{ device: "wasm" }})' in text
+    assert (
+        version(make_bundle(model(dense())).files) == version(bundle.files) != version(make_bundle(model(two())).files)
+    )
+    assert "kernels-webgpu.json" in snippet("./m/", make_bundle(model(dense()), ["webgpu"]).manifest, bundle.files)
 
 
 def test_the_page_allows_its_own_script_and_style_alone() -> None:

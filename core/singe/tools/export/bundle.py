@@ -42,16 +42,19 @@ from ...runtime.registry import factories
 from ...shapes import bytes_text
 from ..inputs.images import PictureSpec
 from ..report import LEFT, RIGHT, fields, table
+from .scripts import joined_scripts, readable_scripts
+from .snippet import INDEX, MANIFEST, links
 from .storage import STORED_BYTES, Channels, Kept, StoredPart, decode, encode, output_channels, pieces
 
-MANIFEST: Final = "model.json"
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """The most bytes in a file of weights: small enough to download in parallel and to retry alone."""
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
 """The number of random inputs on which the error of smaller weights is measured."""
-_GENERATED: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json)")
+_GENERATED: Final = re.compile(
+    r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+)
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
 
@@ -79,7 +82,7 @@ class Bundle:
 def export(
     model: Model, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None, labels: Mapping[int, str] | None = None,
-    force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (),
+    force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False,
 ) -> Bundle:  # fmt: skip
     """Write a model's bundle, a folder of static files with which a page runs it without Python.
 
@@ -87,7 +90,8 @@ def export(
     "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate.
     samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used.
     picture: how a picture becomes the model's input. labels: the names of the classes. force: write into a folder that
-    holds other files too. The same model gives the same bytes.
+    holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
+    bytes with a source map. The same model gives the same bytes.
     """
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
@@ -96,7 +100,7 @@ def export(
         )
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
-    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable)
     _write(bundle.files, folder)
     if known:
         for old in folder.iterdir():
@@ -113,6 +117,7 @@ def make_bundle(
     dtype: str = "float32",
     samples: Sequence[Mapping[str, np.ndarray]] = (),
     activations: str = "float32",
+    readable: bool = False,
 ) -> Bundle:
     """The bundle in memory; see `export`."""
     known = page_targets()
@@ -130,7 +135,7 @@ def make_bundle(
         )
     graph = model.graph()
     options = replace(model.options, specialised=model.specialised)
-    files = _scripts()
+    files = _scripts(readable)
     encoding = _Encoding(dtype, activations)
     entries = {name: _target(name, target, graph, options, encoding, files) for name, target in chosen.items()}
     deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples)
@@ -331,13 +336,14 @@ def _rounded(error: float) -> float | None:
 # --- scripts and the page ---------------------------------------------------------------------------------------------
 
 
-def _scripts() -> dict[str, bytes]:
-    """The runner with all scripts that it may load, and the page."""
+def _scripts(readable: bool) -> dict[str, bytes]:
+    """The runner with all scripts that it may load, its types, and the page."""
     static = static_folder()
-    found = sorted((*static.glob("singe*.js"), *static.glob("*.d.ts")))
-    found.remove(static / "singe-python.js")  # used only under Pyodide
     page = _with_hashes((static / "bundle.html").read_text("utf-8"))
-    return {**{path.name: path.read_bytes() for path in found}, "index.html": page.encode()}
+    types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
+    scripts = readable_scripts() if readable else joined_scripts()
+    hints = links("./", scripts, [MANIFEST])
+    return {**scripts, **types, INDEX: page.replace("<!-- hints -->", hints).encode()}
 
 
 def _with_hashes(page: str) -> str:

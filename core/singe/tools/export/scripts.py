@@ -1,0 +1,247 @@
+"""The runner's scripts as a bundle has them: one file with the modules that every page needs, the rare ones beside it.
+
+`joined_scripts()` makes them of the readable modules in static/; nothing but Python is needed. In a file, a module is a
+function that returns its exports, and imports are taken from what these returned. A script passes the query of its own
+address on to the scripts that it loads, so that all of them are the same version, and none is loaded twice. Lines stay
+lines, without comments and needless spaces, so that a source map is a list of lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from graphlib import TopologicalSorter
+from typing import Final
+
+from ...errors import FormatError
+from ...runtime.files.assets import static_folder
+
+MAIN: Final = "singe.js"
+EAGER: Final = frozenset(
+    f"singe{part}.js"
+    for part in (
+        "", "-cache", "-files", "-format", "-model", "-remote", "-sha256", "-spawn", "-stream", "-wasm", "-webgpu", "-worker"
+    )
+)  # fmt: skip
+"""The modules in the main file."""
+JOINED: Final[Mapping[str, frozenset[str]]] = {
+    MAIN: EAGER,
+    "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
+    "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
+}
+"""A file ↦ the modules in it, where these are several."""
+
+_PYTHON: Final = "singe-python.js"  # used only under Pyodide
+_WORKER: Final = "singe-worker.js"  # in the main file, runs only where that is the script of a worker
+_STATIC: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+\.js)";$', re.M)
+_DYNAMIC: Final = re.compile(r'\bimport\("\./([\w-]+\.js)"\)')
+_SPAWN: Final = re.compile(r'new URL\("\./([\w-]+\.js)", import\.meta\.url\), \{ type: "module" \}')
+_EXPORT: Final = re.compile(r"^export (?=(?:async )?(?:function|class|const) (?:(\w+)|\[([^\]]*)\]))", re.M)
+_LIST: Final = re.compile(r"^export \{ ([^}]*) \};$", re.M)
+_LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.M)
+
+
+def readable_scripts() -> dict[str, bytes]:
+    """The modules as they are in static/."""
+    return {p.name: p.read_bytes() for p in sorted(static_folder().glob("singe*.js")) if p.name != _PYTHON}
+
+
+@cache
+def joined_scripts() -> Mapping[str, bytes]:
+    """The files, and a source map for each."""
+    sources = {name: data.decode("utf-8") for name, data in readable_scripts().items()}
+    alone = sources.keys() - frozenset().union(*JOINED.values())
+    inside = {**{name: frozenset((name,)) for name in alone}, **JOINED}
+    # What these import from a joined file that is not the main one is there by itself, too.
+    for name in {other for m in alone for _, other in _STATIC.findall(sources[m])} - EAGER:
+        inside.setdefault(name, frozenset((name,)))
+    files: dict[str, bytes] = {}
+    for name, members in sorted(inside.items()):
+        lines = list(_file(name, members, sources))
+        used = sorted({module for _, module, _ in lines if module})
+        text = "".join(f"{line}\n" for line, _, _ in lines)
+        files[name] = f"{text}//# sourceMappingURL={name}.map\n".encode()
+        files[f"{name}.map"] = _source_map(name, lines, {module: sources[module] for module in used})
+    return files
+
+
+Line = tuple[str, str, int]
+"""A line of a file, and its module and line there; the module is empty if it is from none."""
+
+
+def _file(name: str, members: Collection[str], sources: Mapping[str, str]) -> Iterator[Line]:
+    """The lines of a file with these modules, the last of which is the file's own."""
+    imports = {m: [other for _, other in _STATIC.findall(sources[m])] for m in members}
+    order = [m for m in TopologicalSorter(imports).static_order() if m in members]
+    order = [*(m for m in order if m not in (name, _WORKER)), *(m for m in (_WORKER, name) if m in members)]
+    beside = sorted({other for found in imports.values() for other in found} - set(members))
+    outside = sorted({MAIN if other in EAGER else other for other in beside})
+    bodies = {m: _module(m, members, sources[m]) for m in order}
+    if any("QUERY" in body for body, _ in bodies.values()) or outside:
+        yield "const QUERY=new URL(import.meta.url).search;", "", 0
+    if outside:
+        names = ",".join(_name(other) for other in outside)
+        given = ",".join(f'import("./{other}"+QUERY)' for other in outside)
+        yield f"const[{names}]=await Promise.all([{given}]);", "", 0
+    for module in order:
+        body, exports = bodies[module]
+        call = module != _WORKER
+        yield f"const {_name(module)}={'(' if call else ''}()=>{{", "", 0
+        for line, number in compact(body):
+            yield line, module, number
+        yield f"return{{{','.join(exports)}}};}}{')()' if call else ''};", "", 0
+    if name == MAIN:
+        parts = ",".join(f'"{m}":{_name(m)}' for m in order if m != _WORKER)
+        yield f"export const parts={{{parts}}};", "", 0
+        role = json.dumps(_WORKER.removesuffix(".js"))
+        yield f'if(typeof WorkerGlobalScope==="function"&&globalThis.name==={role}){_name(_WORKER)}();', "", 0
+    if bodies[name][1]:
+        yield f"export const{{{','.join(bodies[name][1])}}}={_name(name)};", "", 0
+
+
+def _module(name: str, members: Collection[str], text: str) -> tuple[str, list[str]]:
+    """A module as the body of a function, with the lines where they were, and the names of its exports."""
+
+    def place(other: str) -> str:
+        return f'{_name(MAIN)}.parts["{other}"]' if other in EAGER and other not in members else _name(other)
+
+    def imported(match: re.Match[str]) -> str:
+        return f"const {{ {match[1].replace(' as ', ': ')} }} = {place(match[2])};"
+
+    def asked(match: re.Match[str]) -> str:
+        other = match[1]
+        if other in members:
+            return f"Promise.resolve({_name(other)})"
+        if other not in EAGER:
+            return f'import("./{other}" + QUERY)'
+        return f'import("./{MAIN}" + QUERY).then(({{ parts }}) => parts["{other}"])'
+
+    def spawned(match: re.Match[str]) -> str:
+        if match[1] in members:
+            return f'new URL(import.meta.url), {{ type: "module", name: "{match[1].removesuffix(".js")}" }}'
+        return f'new URL("./{match[1]}" + QUERY, import.meta.url), {{ type: "module" }}'
+
+    listed = [n for a, b in _EXPORT.findall(text) for n in re.findall(r"\w+", a or b)]
+    listed += [n for found in _LIST.findall(text) for n in found.split(", ")]
+    text = _STATIC.sub(imported, _LIST.sub("", _EXPORT.sub("", text)))
+    text = _SPAWN.sub(spawned, _DYNAMIC.sub(asked, text))
+    if left := _LEFT.search(text):
+        raise FormatError(f"{name}: {left[0]!r} is no import or export of the forms that are known here")
+    return text, listed
+
+
+def _name(module: str) -> str:
+    """The variable of a module's exports."""
+    return "$" + re.sub(r"\W", "_", module.removeprefix("singe").removeprefix("-").removesuffix(".js"))
+
+
+# --- fewer bytes ------------------------------------------------------------------------------------------------------
+
+_TOKEN: Final = re.compile(
+    r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w$#]+)"""
+    r"|(?P<line>\n)|(?P<space>[ \t]+)|(?P<mark>.)",
+    re.S,
+)
+_PATTERN: Final = re.compile(r"/(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+/\w*")
+_WORDS_BEFORE_PATTERNS: Final = frozenset(("return", "typeof", "case", "in", "of", "await", "void", "throw"))
+_APART: Final = re.compile(r"[\w$#][\w$#]|\+\+|--|./|/.", re.S)
+"""The ends of two tokens that need the space between them."""
+
+
+def compact(text: str) -> Iterator[tuple[str, int]]:
+    """The lines of a script with something on them, without comments and needless spaces, and their numbers from 0."""
+    line, number, at = "", 0, 0
+    for token in _tokens(text):
+        if token == "\n":
+            if line.strip():
+                yield line.rstrip(), at
+            line, number = "", number + 1
+            at = number
+            continue
+        first, *rest = token.split("\n")
+        if line.endswith(" ") and not (len(line) > 1 and _APART.fullmatch(line[-2] + first[:1])):
+            line = line[:-1]
+        line += first
+        for part in rest:  # a template of several lines
+            yield line, at
+            line, number = part, number + 1
+            at = number
+    if line.strip():
+        yield line.rstrip(), at
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The tokens of a script; comments are spaces, or line ends if they have one."""
+    at, before = 0, ""
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        assert found is not None
+        token, kind = found[0], found.lastgroup
+        if kind == "mark" and token == "`":
+            token = text[at : _template_end(text, at)]
+        elif token == "/" and (before in _WORDS_BEFORE_PATTERNS or not re.fullmatch(r"[\w$#]+|[)\]}]", before[-1:])):
+            pattern = _PATTERN.match(text, at)
+            assert pattern is not None
+            token = pattern[0]
+        at += len(token)
+        if kind == "comment":
+            yield from "\n" * token.count("\n") or " "
+        else:
+            yield " " if kind == "space" else token
+            before = before if kind in ("space", "line") else token
+
+
+def _template_end(text: str, at: int) -> int:
+    """Where the template that begins at `at` ends."""
+    at += 1
+    while text[at] != "`":
+        if text[at] == "\\":
+            at += 2
+        elif text.startswith("${", at):
+            depth, at = 1, at + 2
+            while depth:
+                found = _TOKEN.match(text, at)
+                assert found is not None
+                depth += {"{": 1, "}": -1}.get(found[0], 0)
+                at = _template_end(text, at) if found[0] == "`" else found.end()
+        else:
+            at += 1
+    return at + 1
+
+
+# --- source maps ------------------------------------------------------------------------------------------------------
+
+_DIGITS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
+def _source_map(name: str, lines: Collection[Line], sources: Mapping[str, str]) -> bytes:
+    """A source map, version 3, with the sources in it: each line begins where its own line did."""
+    number = {module: k for k, module in enumerate(sources)}
+    mappings: list[str] = []
+    last = (0, 0)
+    for _, module, line in lines:
+        here = (number[module], line) if module else last
+        moved = (0, here[0] - last[0], here[1] - last[1], 0)
+        mappings.append("".join(map(_digits, moved)) if module else "")
+        last = here
+    facts = {
+        "version": 3,
+        "file": name,
+        "sources": list(sources),
+        "sourcesContent": list(sources.values()),
+        "names": [],
+    }
+    return json.dumps({**facts, "mappings": ";".join(mappings)}, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _digits(value: int) -> str:
+    """A number in base 64, variable length, its sign in the lowest bit."""
+    rest = abs(value) << 1 | (value < 0)
+    made = ""
+    while True:
+        rest, low = rest >> 5, rest & 31
+        made += _DIGITS[low | (32 if rest else 0)]
+        if not rest:
+            return made

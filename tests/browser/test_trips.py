@@ -1,0 +1,118 @@
+"""How many trips to the server, one after another, a page makes until its first answer: every request takes 150 ms."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from browsers import chromium
+from sites import serving, until
+
+from singe.tools.cli import main as singe
+from singe.tools.serve import Server, _Handler
+
+LATENCY: Final = 0.15
+PAGE: Final = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,">HINTS
+<script type="module">
+  import { load } from "./model/singe.jsQUERY";
+  const model = await load("./model/QUERY", OPTIONS);
+  const { logits } = await model.run({ input: new Float32Array(784) });
+  document.title = `${model.worker} ${logits.shape}`;
+</script>"""
+
+
+class Far(_Handler):
+    """The handler of `singe serve`, a while away; it notes when requests come and when they are answered."""
+
+    asked: Final[list[tuple[str, float, float]]] = []
+
+    def do_GET(self) -> None:
+        start = time.monotonic()
+        time.sleep(LATENCY)
+        super().do_GET()
+        self.asked.append((self.path, start, time.monotonic()))
+
+
+def trips() -> int:
+    """The longest row of requests, each of which came after the one before was answered."""
+    depths: list[tuple[float, int]] = []
+    for _, start, end in sorted(Far.asked, key=lambda one: one[1]):
+        depths.append((end, 1 + max((depth for done, depth in depths if done <= start), default=0)))
+    Far.asked.clear()
+    return max(depth for _, depth in depths)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("onnx")
+    from embedded import small_model  # noqa: PLC0415 (needs onnx)
+
+    made = tmp_path_factory.mktemp("trips")
+    assert singe(["export", str(small_model(made / "m.onnx")), "-o", str(made / "model")]) == 0
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    server = Server(folder, port=0)
+    server.RequestHandlerClass = Far
+    with serving(server):
+        yield server.address
+
+
+@pytest.fixture
+def visit(folder: Path, address: str) -> Iterator[Callable[..., int]]:
+    """Visits a page in a browser of its own, in a new tab each time; gives the trips."""
+    with chromium() as browser:
+        context = browser.new_context()
+
+        def visit(hints: str = "", query: str = "", worker: bool = False) -> int:
+            options = f'{{ device: "wasm", worker: {str(worker).lower()} }}'
+            text = PAGE.replace("HINTS", hints).replace("QUERY", query).replace("OPTIONS", options)
+            (folder / "page.html").write_text(text)
+            page: Any = context.new_page()
+            Far.asked.clear()
+            page.goto(f"{address}page.html")
+            until(page, "document.title !== 'wait'")
+            assert page.title() == f"{str(worker).lower()} 1,10"
+            found = trips()
+            page.wait_for_timeout(500)  # what was fetched is being kept
+            page.close()
+            return found
+
+        yield visit
+        context.close()
+
+
+def hinted(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
+    """The hints and the query of `singe export --snippet`."""
+    model = str(folder / "m.onnx")
+    assert singe(["export", model, "-o", str(folder / "model"), "--snippet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    hints = [line for line in lines if line.startswith("<link")]
+    assert len(hints) == 4
+    return "".join(hints), "?v=" + hints[0].split("?v=")[1].split('"')[0]
+
+
+def test_without_hints(visit: Callable[..., int]) -> None:
+    assert visit() <= 4
+    assert visit() <= 3, "the manifest and the script may have changed"
+
+
+def test_without_hints_in_a_worker(visit: Callable[..., int]) -> None:
+    assert visit(worker=True) <= 5
+
+
+def test_with_hints(visit: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hints, query = hinted(folder, capsys)
+    assert visit(hints, query) <= 2
+    assert visit(hints, query) == 1, "all but the page is in the browser"
+
+
+def test_with_hints_in_a_worker(visit: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hints, query = hinted(folder, capsys)
+    assert visit(hints, query, worker=True) <= 3
+    assert visit(hints, query, worker=True) == 1
