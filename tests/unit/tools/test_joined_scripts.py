@@ -1,8 +1,7 @@
-"""The joined scripts of a bundle: nothing of the modules is lost but comments and spaces, and few bytes come first."""
+"""The joined scripts of a bundle: nothing of the modules is lost but comments and spaces."""
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import shutil
@@ -11,14 +10,9 @@ from itertools import accumulate
 
 import pytest
 
-from singe.tools.export.scripts import MAIN, compact, joined_scripts, readable_scripts
+from singe.tools.export.scripts import compact, joined_scripts, readable_scripts
 
-MOST_GZIP_BYTES = 20_000
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-
-def test_the_file_that_every_page_loads_is_small() -> None:
-    assert len(gzip.compress(joined_scripts()[MAIN], 9)) <= MOST_GZIP_BYTES
 
 
 def test_every_script_that_is_loaded_is_there() -> None:
