@@ -8,7 +8,7 @@
 const FORMAT = "singe/2";
 export const VERSION = "0.1.0";
 
-/** An error with a `code` for programs: see singe.d.ts. */
+/** See singe.d.ts. */
 export class SingeError extends Error {
   constructor(code, message, cause) {
     super(message, { cause });
@@ -107,7 +107,6 @@ export function areasOf(program, sizes) {
   return areas;
 }
 
-/** A run's outputs: buffers with their index, shape, count and bytes. */
 export const outputsOf = ({ buffers, outputs }, sizes) =>
   outputs.map((index) => {
     const shape = shapeOf(buffers[index], sizes);

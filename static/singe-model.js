@@ -42,6 +42,7 @@ export async function loadHere(folder, options) {
   } catch (error) {
     files.stop();
     model?.dispose();
+    await import("./singe-refused.js").then(({ advise }) => advise(error, folder)).catch(() => {});
     throw error;
   }
 }
@@ -107,7 +108,6 @@ class Model {
     return this.#state.now.device.threads ?? 1;
   }
 
-  /** Bytes held: { gpu, wasm, js }. */
   get memory() {
     const { now, rival } = this.#state;
     const held = (kind) => now.device.memory[kind] + (rival?.device.memory[kind] ?? 0);
@@ -124,7 +124,8 @@ class Model {
     throw new SingeError("input", "this model has no states");
   }
 
-  async run(inputs, { outputs = "data" } = {}, session = this.#state.sessions?.own) {
+  async run(inputs, { outputs = "data", ...unknown } = {}, session = this.#state.sessions?.own) {
+    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs`);
     if (outputs === "data") this.#state.now.device.wake?.();
     const results = await this.#inTurn(() => this.#attempt(inputs, outputs, session));
     this.#improve(inputs).catch(() => {}); // the choice stays
@@ -166,7 +167,6 @@ class Model {
     }
   }
 
-  /** Free everything, after pending runs. */
   dispose() {
     this.#state.disposed = true;
     this.#disposed ??= this.#inTurn(() => {
@@ -217,7 +217,8 @@ const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instance
 /** A typed array, { data, shape } or a GPUBuffer as { data, shape?, count, exact }. */
 function unpack(buffer, value, gpu) {
   const bare = ArrayBuffer.isView(value) || isGpuBuffer(value);
-  let { data, shape } = bare ? { data: value } : (value ?? {});
+  let { data, shape, ...unknown } = bare ? { data: value } : (value ?? {});
+  for (const key in data && unknown) throw wrong(buffer, `the key ${key} beside data and shape`);
   if (shape !== undefined && !(Array.isArray(shape) && shape.every((d) => Number.isSafeInteger(d) && d >= 0))) {
     throw wrong(buffer, `the shape ${JSON.stringify(shape)}`);
   }

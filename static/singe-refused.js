@@ -1,9 +1,9 @@
-/** The error for arguments of `load` that do not fit. */
+/** The errors for arguments of `load` that do not fit, and for an address where no bundle is. */
 
 import { SingeError } from "./singe-format.js";
 
 /** The arguments in the order in which singe.js checks them, and what each should be. */
-const EXPECTED = Object.entries({
+const EXPECTED_OF = {
   url: "the address of a folder",
   device: '"wasm", "webgpu" or "auto"',
   threads: "how many threads, or 0",
@@ -11,10 +11,42 @@ const EXPECTED = Object.entries({
   onDevice: "a function",
   signal: "an AbortSignal",
   gpuDevice: "a GPUDevice",
-});
+};
+const EXPECTED = Object.entries(EXPECTED_OF);
+
+/** How many letters must be put in, left out or exchanged to make one word of another. */
+function distance(a, b) {
+  let row = Array.from({ length: b.length + 1 }, (_, k) => k);
+  for (const [i, letter] of [...a.toLowerCase()].entries()) {
+    row = row.reduce((next, up, k) => {
+      const same = letter === b[k - 1]?.toLowerCase() ? 0 : 1;
+      return [...next, k ? Math.min(up + 1, next[k - 1] + 1, row[k - 1] + same) : i + 1];
+    }, []);
+  }
+  return row.at(-1);
+}
+
+/** Add what to do to the error of a server that has no bundle in `folder`, but an answer of its own. */
+export function advise(error, folder) {
+  const page = error.code === "format" && /^model\.json is not JSON.*</s.test(error.message);
+  if (!page && !/model\.json: the server answers 404$/.test(error.message)) return;
+  const unset = /\/(undefined|null|NaN)\//.test(folder.pathname);
+  const advice = unset
+    ? "the address was made of a value that is not set: look at what is passed to load"
+    : "put the folder that singe export wrote where the server has its static files (often public/) and pass load its address";
+  const found = page ? `cannot read ${new URL("model.json", folder)}: the server answers with a page, HTML` : error.message;
+  error.message = `${found}; ${advice}`;
+}
 
 /** fits: whether each argument fits; given: the arguments by name. */
 export function refused(fits, given) {
+  if (fits.slice(0, -1).every(Boolean)) {
+    const names = [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"];
+    const [unknown] = Object.keys(given.unknown);
+    const [near] = names.filter((name) => distance(name, unknown) <= 2 || name.toLowerCase().includes(unknown.toLowerCase()));
+    const hint = near ? `did you mean ${near}?` : `load takes ${names.join(", ")}`;
+    return new SingeError("input", `unknown option ${JSON.stringify(unknown)}: ${hint}`);
+  }
   const [name, expected] = EXPECTED[fits.findIndex((fit) => !fit)];
   let got = typeof given[name];
   try {

@@ -54,7 +54,8 @@ class RemoteModel {
     return { ...this.#link.state.memory };
   }
 
-  async run(inputs, { outputs = "data" } = {}) {
+  async run(inputs, { outputs = "data", ...unknown } = {}) {
+    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs`);
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const { given, copies } = copiesOf(inputs);
     const answers = await this.#link.call("run", given, copies);
@@ -115,7 +116,8 @@ class RemoteSession {
     return this.run(batch, options);
   }
 
-  async run(inputs, { outputs = "data" } = {}) {
+  async run(inputs, { outputs = "data", ...unknown } = {}) {
+    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs`);
     const { given, copies } = copiesOf(inputs);
     const answers = await this.#call("run", [given], copies);
     return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
@@ -163,7 +165,8 @@ function copied(value, copies) {
   if (!ArrayBuffer.isView(data) || !data.slice) return value;
   const copy = data.slice();
   copies.push(copy.buffer);
-  return bare ? copy : { data: copy, shape: value.shape };
+  const { data: _, ...rest } = bare ? {} : value;
+  return bare ? copy : { data: copy, ...rest };
 }
 
 /** A worker and its pending calls. */

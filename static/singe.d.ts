@@ -140,7 +140,7 @@ export interface Runs {
    * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
    * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
    * as the model's device; a donated input's buffer comes back as its output. { outputs: { name: buffer } } writes those outputs into the caller's buffers, which need the
-   * usage STORAGE, may be reused by many runs, and must not be inputs of the run. { outputs: { name: array } } writes
+   * usage STORAGE (with states COPY_DST too), may be reused by many runs, and must not be inputs of the run. { outputs: { name: array } } writes
    * into the caller's typed arrays, on any device: faster for frequent runs, since large new arrays take time to allocate.
    */
   run(

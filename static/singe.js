@@ -2,8 +2,7 @@
  * Singe's runner: a bundle in a page, a worker or node.
  *
  * Contract: `load` returns a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
- * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts and
- * README.md.
+ * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts.
  */
 
 import { SingeError, VERSION } from "./singe-format.js";
@@ -11,10 +10,9 @@ import { loadHere } from "./singe-model.js";
 
 export { SingeError, VERSION };
 
-/** Load the bundle in the folder `url`. */
 export async function load(url, given) {
   const { worker, ...options } = given ?? {};
-  const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice } = options;
+  const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice, cache, ...unknown } = options;
   const folder = folderOf(url);
   const fits = [
     folder,
@@ -24,8 +22,9 @@ export async function load(url, given) {
     onDevice?.call ?? !onDevice,
     signal?.addEventListener ?? !signal,
     gpuDevice?.createBuffer ?? !gpuDevice,
+    !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) throw (await import("./singe-refused.js")).refused(fits, { ...options, url });
+  if (!fits.every(Boolean)) throw (await import("./singe-refused.js")).refused(fits, { ...options, url, unknown });
   if (!worker) return loadHere(folder, options);
   const { loadInWorker } = await import("./singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);

@@ -83,6 +83,7 @@ BAD_INPUTS = {
     "two batches": ("{ ...good, x: new Float32Array(6) }", "got 1 elements for the shape (2, 1)"),
     "another rank": ("{ ...good, x: { data: new Float32Array(3), shape: [3] } }", "got the shape (3)"),
     "a negative dimension": ("{ ...good, x: { data: new Float32Array(3), shape: [-1, 3] } }", "got the shape [-1,3]"),
+    "dims": ("{ ...good, x: { data: new Float32Array(3), dims: [1, 3] } }", "got the key dims beside data and shape"),
     "no bools": ("{ ...good, keep: Uint8Array.of(2) }", "other than 0 and 1"),
 }
 
@@ -98,6 +99,33 @@ def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None
     for answer, (_, message) in zip(found, BAD_INPUTS.values(), strict=True):
         assert answer["code"] == "input", answer
         assert message in answer["message"]
+
+
+def test_unknown_options_of_a_run_are_refused(bundle: Callable[[str], Path]) -> None:
+    body = "const model = await load(given.url); await model.run({}, { output: 'gpu' });"
+    found = failed(bundle("small"), body)
+    assert (found["code"], found["message"]) == ("input", "unknown option output: a run takes outputs")
+
+
+def test_a_wrong_server_is_named() -> None:
+    """One that answers every address with a page, one that has no such file, and an address with `undefined`."""
+    body = """
+    const found = [];
+    for (const [answer, url] of [
+      [new Response("<!doctype html>", { status: 200 }), "http://x.test/model/"],
+      [new Response("no", { status: 404 }), "http://x.test/model/"],
+      [new Response("no", { status: 404 }), "http://x.test/undefined/model/"],
+    ]) {
+      globalThis.fetch = async () => answer;
+      found.push(await failure(() => load(url, { cache: false })));
+    }
+    return found;
+    """
+    page, missing, unset = node(body)
+    assert [x["code"] for x in (page, missing, unset)] == ["format", "network", "network"]
+    assert "http://x.test/model/model.json: the server answers with a page, HTML; put the folder" in page["message"]
+    assert "http://x.test/model/model.json: the server answers 404; put the folder" in missing["message"]
+    assert "the address was made of a value that is not set" in unset["message"]
 
 
 def test_disposed(bundle: Callable[[str], Path]) -> None:
@@ -116,6 +144,9 @@ def test_aborted(bundle: Callable[[str], Path]) -> None:
 
 WRONG_ARGUMENTS = {
     "a device that is none": ("given.url, { device: 'tpu' }", 'device: got "tpu", expected "wasm", "webgpu" or "auto"'),
+    "another word": ("given.url, { thread: 1 }", 'unknown option "thread": did you mean threads?'),
+    "another word near two": ("given.url, { onprogres() {} }", 'unknown option "onprogres": did you mean onProgress?'),
+    "a word of others": ("given.url, { backend: 'wasm' }", 'unknown option "backend": load takes device, threads'),
     "half a thread": ("given.url, { threads: 0.5 }", "threads: got 0.5, expected how many threads"),
     "a signal of text": ("given.url, { signal: 'stop' }", 'signal: got "stop", expected an AbortSignal'),
     "a signal that is a controller": (
