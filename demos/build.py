@@ -220,15 +220,15 @@ def training_files(made: str, say: Say) -> dict[str, Path]:
 
     kept = keep(f"training-{made}", make)
     files = {p.relative_to(kept).as_posix(): p for p in files_under(kept)}
-    files["train/digits.bin"] = images_file(say)
-    files["mnist/digits.bin"] = weights().model_module("train", "data").SMALL
+    data = weights().model_module("train", "data")
+    files["train/digits.bin"] = images_file(data, say)
+    files["mnist/digits.bin"] = data.SMALL
     say(f"train: {time.perf_counter() - begun:.1f} s")
     return files
 
 
-def images_file(say: Say) -> Path:
-    """MNIST for the training page; a committed part of it if it cannot be fetched."""
-    data = weights().model_module("train", "data")
+def images_file(data: ModuleType, say: Say) -> Path:
+    """MNIST for the training page, as data.py packs it; a committed part of it if it cannot be fetched."""
 
     def make(folder: Path) -> None:
         (folder / "digits.bin").write_bytes(data.digits(CACHE / "mnist"))

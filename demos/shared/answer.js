@@ -40,9 +40,12 @@ function show(digit, certainty, parts, leading) {
 /** The picture as the network sees it, with white ink; black if there is none. */
 export function showPicture(picture) {
   const view = document.getElementById("view");
-  paint(view, picture ?? new Float32Array(view.width * view.height), (ink) => new Array(3).fill(255 * ink));
+  paint(view, picture ?? new Float32Array(view.width * view.height), (ink) => grey(255 * ink));
 }
 
+export const grey = (level) => [level, level, level];
+
+/** Give each pixel the colour, [red, green, blue], of its value. */
 export function paint(canvas, values, colourOf) {
   const pixels = new ImageData(canvas.width, canvas.height);
   values.forEach((value, at) => pixels.data.set([...colourOf(value), 255], 4 * at));

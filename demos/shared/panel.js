@@ -8,7 +8,8 @@
 
 import { findReasons } from "./engines.js";
 
-const IDS = ["backend", "python", "reasons", "status", "progress", "time", "load"];
+/** The elements that a Panel has as properties. */
+const IDS = ["backend", "python", "progress", "time", "load"];
 export const NAMES = { numpy: "NumPy", wasm: "WebAssembly", webgpu: "WebGPU" };
 const PHASES = {
   download: "Downloading",

@@ -14,7 +14,7 @@ from singe.dtypes import float32
 from singe.graph import Builder, Graph
 from singe.shapes import size
 
-Edit = Callable[[dict[str, Any]], None]
+Edit = Callable[[dict[str, Any]], Any]
 
 
 def edited(source: Path, folder: Path, edit: Edit) -> Path:

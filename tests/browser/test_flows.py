@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from bundles import STATIC, assert_close, packed, unpacked
+from changed import Edit, edited
 from flows import FLOWS, collatz_turns, found_case, nested_case
 from pages import Page, node, open_page
 from remembering import REMEMBERING
@@ -328,8 +328,6 @@ def test_words_are_the_same_in_both_languages(name: str) -> None:
 
 # --- hostile manifests ------------------------------------------------------------------------------------------------
 
-Edit = Callable[[dict[str, Any]], Any]
-
 
 def deep(program: dict[str, Any], depth: int = 40) -> None:
     for _ in range(depth):
@@ -402,17 +400,13 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
 }  # fmt: skip
 
 
-def edited(source: Path, folder: Path, edit: Edit) -> Path:
+def spoilt(root: Path, folder: Path, name: str, edit: Edit) -> Path:
     """A copy of a bundle in which the program for wasm is changed."""
-    shutil.copytree(source, folder)
-    manifest = json.loads((folder / "model.json").read_text())
-    edit(manifest["targets"]["wasm"]["program"])
-    (folder / "model.json").write_text(json.dumps(manifest))
-    return folder
+    return edited(root / name, folder, lambda manifest: edit(manifest["targets"]["wasm"]["program"]))
 
 
 def test_hostile_manifests(root: Path, tmp_path: Path) -> None:
-    folders = [edited(root / name, tmp_path / str(k), edit) for k, (name, edit) in enumerate(HOSTILE.values())]
+    folders = [spoilt(root, tmp_path / str(k), name, edit) for k, (name, edit) in enumerate(HOSTILE.values())]
     body = "return Promise.all(given.urls.map((url) => failure(() => load(url, { device: 'wasm' }))));"
     for what, answer in zip(HOSTILE, node(body, urls=[f.as_uri() for f in folders]), strict=True):
         assert answer.get("name") == "SingeError", (what, answer)
@@ -433,7 +427,7 @@ def test_hostile_files(what: str) -> None:
 
 
 def test_a_host_op_that_is_not_there_is_named_before_anything_runs(root: Path, tmp_path: Path) -> None:
-    folder = edited(root / "found", tmp_path / "found", lambda p: host(p).update(op="divine"))
+    folder = spoilt(root, tmp_path / "found", "found", lambda p: host(p).update(op="divine"))
     answer = node("return failure(() => load(given.url));", url=folder.as_uri())
     assert answer["code"] == "device"
     assert "no op divine for the host" in answer["message"]

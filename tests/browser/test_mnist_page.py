@@ -253,6 +253,24 @@ def test_what_was_kept_of_other_weights_is_not_used(browser: Any, address: str) 
         assert not found.item("taught-says").is_visible()
 
 
+@pytest.mark.slow
+def test_where_teaching_does_not_load_the_page_says_so_and_tries_again(browser: Any, address: str) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route("**/teach.js", lambda route: route.abort())
+    found = Desk(page)
+    page.goto(f"{address}mnist/")
+    found.ready()
+    draw(found, HANDS["round"].strokes(3))
+    found.item("teach-3").click()
+    found.await_state("error")
+    page.unroute("**/teach.js")
+    draw(found, HANDS["round"].strokes(3))
+    found.item("teach-3").click()
+    lesson(found, "1 drawing")
+    context.close()
+
+
 # --- missing features and failures -------------------------------------------------------------------------------------
 
 

@@ -201,7 +201,7 @@ def test_where_mnist_cannot_be_had_the_site_has_a_part_of_it(tmp_path: Path, mon
     monkeypatch.setattr(build, "CACHE", tmp_path)
     monkeypatch.setattr(sg.data, "MNIST", fails)
     said: list[str] = []
-    assert build.images_file(said.append).name == "small.bin"
+    assert build.images_file(build.weights().model_module("train", "data"), said.append).name == "small.bin"
     assert "no network" in said[-1]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import signal
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from idx_files import idx_bytes
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +31,5 @@ def digits(tmp_path: Path) -> Path:
         images = rng.integers(0, 50, (count, 28, 28), dtype=np.uint8)
         images[np.arange(count), 4 + 2 * labels, 4:24] = 255
         for name, array in ((f"{part}-images-idx3-ubyte", images), (f"{part}-labels-idx1-ubyte", labels)):
-            head = struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape)
-            (folder / f"{name}.gz").write_bytes(gzip.compress(head + array.tobytes()))
+            (folder / f"{name}.gz").write_bytes(gzip.compress(idx_bytes(array)))
     return folder

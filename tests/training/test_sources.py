@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from idx_files import idx_bytes
 
 from singe import data
 from singe.data.sources import cifar, idx, labelled
@@ -30,11 +31,6 @@ RNG = np.random.default_rng(0)
 PICTURES = RNG.integers(0, 256, (7, 28, 28), np.uint8)
 LABELS = RNG.integers(0, 10, 7, np.uint8)
 SHARED = Path(__file__).parents[3] / "shared" / "data" / "mnist"
-
-
-def idx_bytes(array: np.ndarray) -> bytes:
-    code = {dtype: code for code, dtype in idx.TYPES.items()}[array.dtype.newbyteorder(">").str.replace("|", "")]
-    return struct.pack(f">HBB{array.ndim}I", 0, code, array.ndim, *array.shape) + array.astype(array.dtype.newbyteorder(">")).tobytes()  # fmt: skip
 
 
 # --- IDX -------------------------------------------------------------------------------------------------------------
