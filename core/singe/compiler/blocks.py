@@ -23,7 +23,7 @@ from ..graph import Graph, Node, bare
 from ..ir.kernel import Kernel, Routine
 from ..ops import SIZES, Elementwise, Opaque, Region, Result, Row, Update, without_sizes
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
-from ..shapes import Checks, Shape, Size, deferring, repeating, require, symbols
+from ..shapes import Checks, Dim, Shape, Size, deferring, repeating, require, symbols
 from .early import early
 from .fuse import Group, fuse
 from .host import lacking, on_host
@@ -53,6 +53,8 @@ class Work:
     buffers: int
     group: Group | None
     label: str
+    moved: Dim
+    """The bytes that it reads and writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -451,10 +453,13 @@ class Blocks:
         return printed, {}
 
     def _run(self, b: _Block, printed: Printed, buffers: list[int], group: Group | None, label: str) -> None:
+        moved: Dim = 0
+        for i in buffers:
+            moved = moved + self.layout.buffers[i].bytes
         for code in (printed, *printed.others):
             own = [*buffers, self._workspace(code)] if code.scratch != 0 else buffers
             b.steps.append(Dispatch(len(self.work), tuple(own)))
-            self.work.append(Work(code, len(own), group, label))
+            self.work.append(Work(code, len(own), group, label, moved))
 
     def _workspace(self, p: Printed) -> int:
         """The buffer of a workspace. All kernels share one slot for it."""

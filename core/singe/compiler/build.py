@@ -220,10 +220,12 @@ def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ..
 
 def _code(w: Work, choices: Sequence[Any]) -> Code:
     p, group = w.printed, w.group
-    if group is None:
-        return Code(w.label, "opaque", w.buffers, p.sizes, tuple(choices), p.flops * p.when, 0, p.scratch != 0)
-    kernel = group.kernel.kernel if isinstance(group.kernel, Routine) else group.kernel
     moved: Dim = 0
+    if group is None:
+        # Runners share a step among threads by its work: a function that does not count its operations stays on one.
+        moved = 0 if p.flops == 0 else w.moved * p.when
+        return Code(w.label, "opaque", w.buffers, p.sizes, tuple(choices), p.flops * p.when, moved, p.scratch != 0)
+    kernel = group.kernel.kernel if isinstance(group.kernel, Routine) else group.kernel
     for n in (*group.inputs, *group.outputs):
         moved = moved + product(n.shape) * n.dtype.size
     kind = group.kernel.kind if isinstance(group.kernel, Routine) else "reduce" if kernel.inner else "elementwise"

@@ -18,6 +18,7 @@ from singe.dtypes import float32
 from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
 from singe.shapes import known, size
+from singe_wasm.kernels.share import choose_loop
 from singe_wasm.target import LEVELS
 
 N = size("N")
@@ -99,3 +100,12 @@ def test_parts_write_ranges_of_their_own(name: str, level: str) -> None:
         halves = [touched(half, 2 * parts) for half in range(2 * parts)]
         for part, mine in enumerate(own):
             assert np.array_equal(np.sum(halves[2 * part : 2 * part + 2], axis=0), mine), "a part is its halves"
+
+
+def test_of_equal_loops_the_one_that_divides_evenly_is_cut() -> None:
+    assert choose_loop([33, 24], equal=2) == 1
+    assert choose_loop([33, 24]) == 0, "the outer one, where an inner one costs more"
+    assert choose_loop([131, 30], equal=2) == 0, "the outer one, where the difference is small"
+    assert choose_loop([12, 33, 24], equal=2) == 0, "the batch before both"
+    assert choose_loop([9, 24], equal=2) == 1
+    assert choose_loop([33, 8], equal=2) == 0, "not a loop of few turns"

@@ -222,7 +222,7 @@ class Template:
         """The function's code."""
         s, c, w = self.s, self.c, self.w
         batch = list(zip(c.batch_vars, c.batch, strict=True))
-        shared = choose_loop([*c.batch, *self.product.turns(self.feed.in_place)])
+        shared = choose_loop([*c.batch, *self.product.turns(self.feed.in_place)], equal=2 if self.feed.in_place else 0)
         b_vars = [v for v, _ in s.b_batch]
         pack_at = max((level for level, (v, _) in enumerate(batch, 1) if v in b_vars), default=0)
         with ExitStack() as stack:

@@ -22,6 +22,10 @@ LARGEST: Final = 8 << 20
 """The most bytes of scratch to which a convolution copies lines of its input."""
 ENOUGH: Final = 12
 """Turns of a loop that divide well among a few threads."""
+PARTS: Final = 4
+"""A usual number of threads; what divides evenly among them does so among two."""
+NOTICED: Final = 3
+"""Percent of their time that matter: a difference below this does not move the cut from the outer loop."""
 TYPICAL: Final = 256
 """The value assumed for an open dimension if only its magnitude matters."""
 
@@ -31,14 +35,23 @@ def begin(kernel: Kernel | Routine, scratch: bool, sizes: Sequence[Dim]) -> Writ
     return Writer(Body(integers(len(kernel.ports) + scratch + len(sizes) + 2)))
 
 
-def choose_loop(turns: Sequence[Dim]) -> int | None:
-    """The loop to cut, of nested loops given outermost first: the first one with enough turns, otherwise the longest."""
+def choose_loop(turns: Sequence[Dim], equal: int = 0) -> int | None:
+    """The loop to cut, of nested loops given outermost first: the first one with enough turns, otherwise the longest.
+
+    equal: of so many innermost loops, which cost the same to cut, the one whose turns divide most evenly.
+    """
     counts = [guess(d, 1) for d in turns]
     for i, count in enumerate(counts):
         if count >= ENOUGH:
-            return i
+            rivals = range(i, len(counts) if i >= len(counts) - equal else i + 1)
+            return min((j for j in rivals if counts[j] >= ENOUGH), key=lambda j: _idle(counts[j]))
     most = max(counts, default=0)
     return counts.index(most) if most > 1 else None
+
+
+def _idle(turns: int) -> int:
+    """Percent of PARTS threads' time that is lost if turns are divided among them, in steps of a few percent."""
+    return 100 * (-turns % PARTS) // (turns * NOTICED)
 
 
 def guess(dim: Dim, size: int = TYPICAL) -> int:
