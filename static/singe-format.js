@@ -17,6 +17,18 @@ export class SingeError extends Error {
   }
 }
 
+/** What `start` promises, or the code "aborted" as soon as the signal says so. */
+export function abortable(signal, start) {
+  if (!signal) return start();
+  if (!signal.addEventListener) throw new SingeError("input", `signal: got ${typeof signal}, expected an AbortSignal`);
+  return new Promise((done, fail) => {
+    const stop = () => fail(new SingeError("aborted", "the run was aborted", signal.reason));
+    if (signal.aborted) return stop();
+    signal.addEventListener("abort", stop);
+    start().then(done, fail).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
+
 /** dtype ↦ the array that a caller gives and gets; a device may store wider elements. */
 export const ARRAYS = {
   bool: Uint8Array,

@@ -6,7 +6,7 @@
  */
 
 import { Files } from "./singe-files.js";
-import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "./singe-format.js";
+import { ARRAYS, SingeError, abortable, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "./singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {
@@ -124,10 +124,10 @@ class Model {
     throw new SingeError("input", "this model has no states");
   }
 
-  async run(inputs, { outputs = "data", ...unknown } = {}, session = this.#state.sessions?.own) {
-    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs`);
+  async run(inputs, { outputs = "data", signal, ...unknown } = {}, session = this.#state.sessions?.own) {
+    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
     if (outputs === "data") this.#state.now.device.wake?.();
-    const results = await this.#inTurn(() => this.#attempt(inputs, outputs, session));
+    const results = await abortable(signal, () => this.#inTurn(() => signal?.aborted || this.#attempt(inputs, outputs, session)));
     this.#improve(inputs).catch(() => {}); // the choice stays
     return results;
   }

@@ -7,7 +7,7 @@
  * code "lost".
  */
 
-import { SingeError } from "./singe-format.js";
+import { SingeError, abortable } from "./singe-format.js";
 import { Worker } from "./singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
@@ -54,11 +54,11 @@ class RemoteModel {
     return { ...this.#link.state.memory };
   }
 
-  async run(inputs, { outputs = "data", ...unknown } = {}) {
-    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs`);
+  async run(inputs, { outputs = "data", signal, ...unknown } = {}) {
+    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const { given, copies } = copiesOf(inputs);
-    const answers = await this.#link.call("run", given, copies);
+    const answers = await abortable(signal, () => this.#link.call("run", given, copies));
     return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
   }
 
@@ -116,10 +116,10 @@ class RemoteSession {
     return this.run(batch, options);
   }
 
-  async run(inputs, { outputs = "data", ...unknown } = {}) {
-    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs`);
+  async run(inputs, { outputs = "data", signal, ...unknown } = {}) {
+    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
     const { given, copies } = copiesOf(inputs);
-    const answers = await this.#call("run", [given], copies);
+    const answers = await abortable(signal, () => this.#call("run", [given], copies));
     return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
   }
 

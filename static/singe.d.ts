@@ -142,14 +142,17 @@ export interface Runs {
    * as the model's device; a donated input's buffer comes back as its output. { outputs: { name: buffer } } writes those outputs into the caller's buffers, which need the
    * usage STORAGE (with states COPY_DST too), may be reused by many runs, and must not be inputs of the run. { outputs: { name: array } } writes
    * into the caller's typed arrays, on any device: faster for frequent runs, since large new arrays take time to allocate.
+   * With an aborted `signal` the call fails at once with the code "aborted". A run that waits for its turn is then left
+   * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
+   * run is done. In a worker, runs that wait are made too.
    */
   run(
     inputs: Record<string, Input>,
-    options?: { outputs?: "data" | Record<string, TypedArray> },
+    options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal },
   ): Promise<Record<string, Output>>;
   run(
     inputs: Record<string, Input>,
-    options: { outputs: "gpu" | Record<string, GPUBuffer> },
+    options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal },
   ): Promise<Record<string, Output<GPUBuffer>>>;
 }
 

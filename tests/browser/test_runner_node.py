@@ -104,7 +104,26 @@ def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None
 def test_unknown_options_of_a_run_are_refused(bundle: Callable[[str], Path]) -> None:
     body = "const model = await load(given.url); await model.run({}, { output: 'gpu' });"
     found = failed(bundle("small"), body)
-    assert (found["code"], found["message"]) == ("input", "unknown option output: a run takes outputs")
+    assert (found["code"], found["message"]) == ("input", "unknown option output: a run takes outputs and signal")
+
+
+def test_runs_are_aborted(bundle: Callable[[str], Path]) -> None:
+    """At once, also one that has begun; the others are made in their order."""
+    body = """
+    const model = await load(given.url);
+    const inputs = (x) => ({ x: new Float32Array(3).fill(x), k: Int32Array.of(1), keep: Uint8Array.of(1) });
+    const stop = new AbortController();
+    const options = { signal: stop.signal };
+    const runs = [model.run(inputs(1)), failure(() => model.run(inputs(2), options)), model.run(inputs(3), { signal: null })];
+    stop.abort();
+    const found = await Promise.all(runs);
+    const late = await failure(() => model.run(inputs(1), options));
+    const wrong = await failure(() => model.run(inputs(1), { signal: 5 }));
+    const again = await model.run(inputs(1));
+    return [found[1].code, late.code, wrong.message, found[0].scores.data[0] === again.scores.data[0], !!found[2].scores];
+    """
+    wrong = "signal: got number, expected an AbortSignal"
+    assert node(body, url=bundle("small").as_uri()) == ["aborted", "aborted", wrong, True, True]
 
 
 def test_a_wrong_server_is_named() -> None:

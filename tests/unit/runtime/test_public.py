@@ -57,7 +57,7 @@ def test_extensions_have_one_door() -> None:
     assert used | protocols == listed
 
 
-PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js"}
+PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js", "singe-tasks.js"}
 """The scripts that the npm package exports and that a bundle has; other scripts of the runner are private."""
 
 

@@ -1,0 +1,142 @@
+/**
+ * What a page makes of outputs: classes, boxes, vectors that are compared. Loaded only by who imports it; on the CPU.
+ *
+ * Contract: each function takes outputs of `model.run` ({ data, shape }) and returns plain values. What does not fit is a
+ * SingeError with the code "input". See singe-tasks.d.ts.
+ */
+
+import { SingeError } from "./singe-format.js";
+
+const refuse = (what) => new SingeError("input", what);
+
+const numbersOf = ({ data, shape } = {}, what) => {
+  if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) throw refuse(`${what}: expected an output, { data, shape }`);
+  return data;
+};
+
+/** Whether numbers are probabilities already: none below 0, and 1 together. */
+function areProbabilities(row) {
+  const sum = row.reduce((a, b) => a + b, 0);
+  return Math.abs(sum - 1) < 1e-3 && row.every((x) => x >= 0);
+}
+
+function softmax(row) {
+  const most = row.reduce((a, b) => Math.max(a, b), -Infinity);
+  const raised = Float64Array.from(row, (x) => Math.exp(x - most));
+  const sum = raised.reduce((a, b) => a + b, 0);
+  return raised.map((x) => x / sum);
+}
+
+export function classes(output, { labels = [], top = 5 } = {}) {
+  const data = numbersOf(output, "classes");
+  const count = output.shape.at(-1) ?? 1;
+  if (data.length !== count) throw refuse(`classes: got the shape (${output.shape.join(", ")}), expected scores of one picture`);
+  const parts = areProbabilities(data) ? data : softmax(data);
+  const order = Array.from(parts.keys()).sort((a, b) => parts[b] - parts[a] || a - b);
+  return order.slice(0, top).map((index) => ({ index, label: labels[index] ?? String(index), probability: parts[index] }));
+}
+
+// --- boxes -----------------------------------------------------------------------------------------------------------
+
+const extentOf = (source) => [
+  source.videoWidth ?? source.naturalWidth ?? source.displayWidth ?? source.width,
+  source.videoHeight ?? source.naturalHeight ?? source.displayHeight ?? source.height,
+];
+
+export function letterbox(source, [height, width], { fill = "rgb(114 114 114)" } = {}) {
+  const [fullWidth, fullHeight] = extentOf(source);
+  if (!(fullWidth > 0 && fullHeight > 0)) throw refuse("letterbox: expected a picture that a canvas draws, of some pixels");
+  const scale = Math.min(width / fullWidth, height / fullHeight);
+  const [partWidth, partHeight] = [Math.round(fullWidth * scale), Math.round(fullHeight * scale)];
+  const [left, top] = [Math.floor((width - partWidth) / 2), Math.floor((height - partHeight) / 2)];
+  const picture = new OffscreenCanvas(width, height);
+  const context = picture.getContext("2d");
+  context.imageSmoothingQuality = "high";
+  context.fillStyle = fill;
+  context.fillRect(0, 0, width, height);
+  context.drawImage(source, left, top, partWidth, partHeight);
+  return { picture, placed: { scale, left, top, width: fullWidth, height: fullHeight } };
+}
+
+export function boxes(output, { placed, labels = [], score = 0.25, overlap = 0.45, most = 100 } = {}) {
+  const data = numbersOf(output, "boxes");
+  const [rows, count] = output.shape.slice(-2);
+  if (output.shape.length !== 3 || output.shape[0] !== 1 || rows < 5) {
+    const wanted = "(1, 4 + classes, boxes): centre, width, height, then a score for each class";
+    throw refuse(`boxes: got the shape (${output.shape.join(", ")}), expected ${wanted}`);
+  }
+  const { scale = 1, left = 0, top = 0, width = Infinity, height = Infinity } = placed ?? {};
+  const within = (x, end) => Math.min(end, Math.max(0, x));
+  const found = [];
+  for (let k = 0; k < count; k++) {
+    let index = 0;
+    for (let c = 1; c < rows - 4; c++) if (data[(4 + c) * count + k] > data[(4 + index) * count + k]) index = c;
+    const probability = data[(4 + index) * count + k];
+    if (!(probability >= score)) continue;
+    const [x, y, w, h] = [0, 1, 2, 3].map((row) => data[row * count + k]);
+    const edges = [(x - w / 2 - left) / scale, (y - h / 2 - top) / scale, (x + w / 2 - left) / scale, (y + h / 2 - top) / scale];
+    const box = edges.map((edge, side) => within(edge, side % 2 ? height : width));
+    found.push({ box, index, label: labels[index] ?? String(index), probability });
+  }
+  return suppressed(found, { overlap, most });
+}
+
+export function suppressed(found, { overlap = 0.45, most = 100 } = {}) {
+  const kept = [];
+  for (const one of [...found].sort((a, b) => b.probability - a.probability)) {
+    if (kept.length === most) break;
+    if (kept.every((other) => other.index !== one.index || shared(other.box, one.box) <= overlap)) kept.push(one);
+  }
+  return kept;
+}
+
+/** The common area of two boxes, over the area of both together. */
+function shared(a, b) {
+  const area = ([x0, y0, x1, y1]) => Math.max(0, x1 - x0) * Math.max(0, y1 - y0);
+  const common = area([Math.max(a[0], b[0]), Math.max(a[1], b[1]), Math.min(a[2], b[2]), Math.min(a[3], b[3])]);
+  return common ? common / (area(a) + area(b) - common) : 0;
+}
+
+export function drawBoxes(context, found, { size = 14 } = {}) {
+  context.save();
+  context.lineWidth = Math.max(1, size / 7);
+  context.font = `${size}px sans-serif`;
+  context.textBaseline = "top";
+  for (const { box, index, label, probability } of found) {
+    const [x0, y0, x1, y1] = box;
+    const text = `${label} ${Math.round(100 * probability)} %`;
+    const at = Math.max(0, y0 - size - 4); // above the box, or in it at the picture's edge
+    context.strokeStyle = context.fillStyle = `hsl(${(index * 137) % 360} 70% 35%)`;
+    context.strokeRect(x0, y0, x1 - x0, y1 - y0);
+    context.fillRect(x0, at, context.measureText(text).width + 8, size + 4);
+    context.fillStyle = "white";
+    context.fillText(text, x0 + 4, at + 2);
+  }
+  context.restore();
+}
+
+// --- vectors ---------------------------------------------------------------------------------------------------------
+
+export function vector(output, mask) {
+  const data = numbersOf(output, "vector");
+  const width = output.shape.at(-1) ?? 1;
+  const rows = data.length / width;
+  if (mask && mask.length !== rows) throw refuse(`vector: the mask has ${mask.length} elements for ${rows} rows`);
+  const sum = new Float32Array(width);
+  for (let row = 0; row < rows; row++) {
+    if (mask && !Number(mask[row])) continue;
+    for (let k = 0; k < width; k++) sum[k] += data[row * width + k];
+  }
+  const length = Math.hypot(...sum);
+  return length ? sum.map((x) => x / length) : sum;
+}
+
+export function similarity(a, b) {
+  if (a.length !== b.length) throw refuse(`similarity: vectors of ${a.length} and ${b.length} elements`);
+  return a.reduce((sum, x, k) => sum + x * b[k], 0);
+}
+
+export function nearest(one, others, { top = 5 } = {}) {
+  const found = others.map((other, index) => ({ index, similarity: similarity(one, other) }));
+  return found.sort((a, b) => b.similarity - a.similarity).slice(0, top);
+}

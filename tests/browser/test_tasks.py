@@ -1,0 +1,81 @@
+"""singe-tasks.js: classes, boxes and vectors of outputs in node, pictures for detectors in Chromium."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from browsers import chromium
+from bundles import STATIC
+from pages import node
+from sites import served
+
+TASKS = f'const tasks = await import("{(STATIC / "singe-tasks.js").as_uri()}");'
+
+
+def test_classes_are_sorted_probabilities() -> None:
+    body = f"""{TASKS}
+    const output = (...data) => ({{ data: Float32Array.from(data), shape: [1, data.length] }});
+    const labels = ["a", "b", "c"];
+    return [tasks.classes(output(1, 3, 2), {{ labels, top: 2 }}), tasks.classes(output(0.25, 0.75)),
+      (await failure(async () => tasks.classes({{ data: new Float32Array(4), shape: [2, 2] }}))).code];
+    """
+    scores, parts, code = node(body)
+    expected = np.exp([3, 2]) / np.exp([1, 2, 3]).sum()
+    assert [(x["index"], x["label"]) for x in scores] == [(1, "b"), (2, "c")]
+    np.testing.assert_allclose([x["probability"] for x in scores], expected)
+    assert [(x["label"], x["probability"]) for x in parts] == [("1", 0.75), ("0", 0.25)]
+    assert code == "input"
+
+
+def test_boxes_are_placed_and_suppressed() -> None:
+    """Five boxes: one, another class there, its like, one apart and beyond the edge, one that is unlikely."""
+    body = f"""{TASKS}
+    const columns = [[50, 60, 20, 20, 0.9, 0], [50, 60, 20, 20, 0, 0.8], [51, 60, 20, 20, 0.7, 0], [5, 20, 20, 10, 0.6, 0.1],
+      [80, 80, 4, 4, 0.1, 0.2]];
+    const data = Float32Array.from({{ length: 30 }}, (_, i) => columns[i % 5][Math.floor(i / 5)]);
+    const placed = {{ scale: 0.5, left: 0, top: 10, width: 200, height: 160 }};
+    return [tasks.boxes({{ data, shape: [1, 6, 5] }}, {{ placed, labels: ["cat", "dog"] }}),
+      (await failure(async () => tasks.boxes({{ data, shape: [5, 6] }}))).message];
+    """
+    found, message = node(body)
+    assert [(x["label"], x["box"]) for x in found] == [
+        ("cat", [80, 80, 120, 120]), ("dog", [80, 80, 120, 120]), ("cat", [0, 10, 30, 30]),
+    ]  # fmt: skip
+    np.testing.assert_allclose([x["probability"] for x in found], [0.9, 0.8, 0.6], rtol=1e-6)
+    assert "expected (1, 4 + classes, boxes)" in message
+
+
+def test_vectors_are_means_of_length_one() -> None:
+    body = f"""{TASKS}
+    const output = {{ data: Float32Array.of(3, 4, 0, 0, 100, 0), shape: [1, 3, 2] }};
+    const one = tasks.vector(output, BigInt64Array.of(1n, 1n, 0n));
+    const others = [Float32Array.of(1, 0), Float32Array.of(0.6, 0.8), Float32Array.of(0, 1)];
+    return [[...one], tasks.nearest(one, others, {{ top: 2 }}), (await failure(async () => tasks.vector(output, [1]))).code];
+    """
+    one, near, code = node(body)
+    np.testing.assert_allclose(one, [0.6, 0.8], rtol=1e-6)
+    assert [x["index"] for x in near] == [1, 2]
+    np.testing.assert_allclose([x["similarity"] for x in near], [1, 0.8], rtol=1e-6)
+    assert code == "input"
+
+
+@pytest.mark.slow
+def test_pictures_are_letterboxed_and_boxes_drawn() -> None:
+    script = """async () => {
+      const { drawBoxes, letterbox } = await import("/singe-tasks.js");
+      const source = new OffscreenCanvas(100, 50);
+      const context = source.getContext("2d");
+      context.fillStyle = "red";
+      context.fillRect(0, 0, 100, 50);
+      const { picture, placed } = letterbox(source, [64, 64]);
+      const pixel = (canvas, x, y) => [...canvas.getContext("2d").getImageData(x, y, 1, 1).data];
+      drawBoxes(context, [{ box: [10, 25, 90, 45], index: 0, label: "x", probability: 0.5 }]);
+      return { placed, middle: pixel(picture, 32, 32), above: pixel(picture, 32, 8), inside: pixel(source, 50, 35), edge: pixel(source, 50, 45) };
+    }"""
+    with served(STATIC) as address, chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"{address}singe.js")
+        found = page.evaluate(script)
+    assert found["placed"] == {"scale": 0.64, "left": 0, "top": 16, "width": 100, "height": 50}
+    assert (found["middle"], found["above"]) == ([255, 0, 0, 255], [114, 114, 114, 255])
+    assert found["inside"] == [255, 0, 0, 255] != found["edge"]
