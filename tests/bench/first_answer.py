@@ -1,10 +1,11 @@
 """Time from navigation to the first answer of a small model in Chromium, and the bytes of it, beside onnxruntime-web's.
 
-    python tests/bench/first_answer.py [MODEL.onnx] [--repeat N]
+    python tests/bench/first_answer.py [MODEL.onnx] [--repeat N] [--latency MS …]
 
-Both pages load their runtime and the model, on one thread of WebAssembly, and run it once on zeros; they take turns. It
-is a repeated visit: the disk cache is warm, and Singe's files are in Cache Storage. Bytes are those of a first visit,
-compressed as `singe serve` sends them.
+The pages load their runtime and the model, on one thread of WebAssembly, and run it once on zeros; they take turns. Singe
+is loaded plainly, in a worker, and both with the lines of `singe export --snippet`. First visits are those of new browsers;
+at the others the disk cache is warm, and Singe's files are in Cache Storage. The server waits before each answer for the
+latency. Bytes are those of a first visit, compressed as `singe serve` sends them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import gzip
 import statistics
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,12 +27,20 @@ from playwright.sync_api import sync_playwright
 
 from singe.model.files import load
 from singe.tools.export.bundle import export
-from singe.tools.serve import Server
+from singe.tools.export.snippet import snippet, version
+from singe.tools.serve import Server, _Handler
 
 ROOT: Final = Path(__file__).parents[2]
-OURS: Final = """<!doctype html><meta charset=utf-8><title>singe</title><script type=module>
-import { load } from "./model/singe.js";
-const model = await load("./model/", { device: "wasm" });
+WAYS: Final = {
+    "module": (False, False),
+    "worker": (True, False),
+    "module-snippet": (False, True),
+    "worker-snippet": (True, True),
+}
+"""A page ↦ whether the model is in a worker, and whether the page has the lines of `singe export --snippet`."""
+OURS: Final = """<!doctype html><meta charset=utf-8><title>singe</title><link rel=icon href="data:,">HINTS<script type=module>
+import { load } from "./model/singe.jsQUERY";
+const model = await load("./model/QUERY", { device: "wasm", worker: WORKER });
 const inputs = model.inputs.map(({ name, shape }) => {
   const dims = shape.map((d) => (typeof d === "number" ? d : 1));
   return [name, { data: new Float32Array(dims.reduce((a, b) => a * b, 1)), shape: dims }];
@@ -37,7 +48,7 @@ const inputs = model.inputs.map(({ name, shape }) => {
 await model.run(Object.fromEntries(inputs));
 window.answered = performance.now();
 </script>"""
-THEIRS: Final = """<!doctype html><meta charset=utf-8><title>onnxruntime-web</title><script type=module>
+THEIRS: Final = """<!doctype html><meta charset=utf-8><title>onnxruntime-web</title><link rel=icon href="data:,"><script type=module>
 import * as ort from "./ort/node_modules/onnxruntime-web/dist/ort.wasm.min.mjs";
 ort.env.wasm.wasmPaths = new URL("./ort/node_modules/onnxruntime-web/dist/", location.href).href;
 ort.env.wasm.numThreads = 1;
@@ -56,18 +67,35 @@ def site(model: Path) -> Iterator[tuple[Path, str]]:
     """A folder with both pages, and the address at which it is served."""
     with tempfile.TemporaryDirectory(prefix="singe-first-") as made:
         folder = Path(made)
-        export(load(model, device="numpy"), folder / "model")
+        bundle = export(load(model, device="numpy"), folder / "model")
         (folder / "model.onnx").write_bytes(model.read_bytes())
         dist = Path("node_modules", "onnxruntime-web", "dist")
         (folder / "ort" / dist).mkdir(parents=True)
         for path in (package() / dist).glob("ort*"):
             (folder / "ort" / dist / path.name).write_bytes(path.read_bytes())
-        (folder / "singe.html").write_text(OURS)
+        hints = "".join(
+            part for part in snippet("./model/", bundle.manifest, bundle.files).splitlines() if "<link" in part
+        )
+        query = f"?v={version(bundle.files)}"
+        for name, (worker, hinted) in WAYS.items():
+            text = OURS.replace("HINTS", hints if hinted else "").replace("QUERY", query if hinted else "")
+            (folder / f"{name}.html").write_text(text.replace("WORKER", str(worker).lower()))
         (folder / "onnxruntime-web.html").write_text(THEIRS)
         with Server(folder, port=0) as server:
+            server.RequestHandlerClass = Far
             threading.Thread(target=server.serve_forever, daemon=True).start()
             yield folder, server.address
             server.shutdown()
+
+
+class Far(_Handler):
+    """The handler of `singe serve`, a while away."""
+
+    latency = 0.0
+
+    def do_GET(self) -> None:
+        time.sleep(self.latency)
+        super().do_GET()
 
 
 def visit(context: Any, url: str) -> tuple[float, list[str]]:
@@ -77,43 +105,45 @@ def visit(context: Any, url: str) -> tuple[float, list[str]]:
     page.on("request", lambda request: asked.append(request.url))
     page.goto(url)
     page.wait_for_function("window.answered", timeout=60_000)
-    time = page.evaluate("window.answered")
+    answered = page.evaluate("window.answered")
+    page.wait_for_timeout(300)  # what was fetched is being kept
     page.close()
-    return time, asked
+    return answered, asked
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", type=Path, nargs="?", default=ROOT.parent / "shared" / "models" / "mnist_cnn.onnx")
-    parser.add_argument("--repeat", type=int, default=9)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--latency", type=int, nargs="+", default=[0, 100, 300], metavar="MS")
     given = parser.parse_args()
-    names = ("singe", "onnxruntime-web")
-    times: dict[str, list[float]] = {name: [] for name in names}
-    first: dict[str, tuple[float, list[str]]] = {}
-    with (
-        site(given.model) as (folder, address),
-        sync_playwright() as playwright,
-        tempfile.TemporaryDirectory() as profile,
-    ):
-        context = playwright.chromium.launch_persistent_context(profile, executable_path=CHROMIUM, args=FLAGS)
-        for name in names:
-            first[name] = visit(context, f"{address}{name}.html")
-        for _ in range(given.repeat):
+    names = (*WAYS, "onnxruntime-web")
+    times: dict[tuple[str, int, bool], list[float]] = {}
+    asked: dict[str, list[str]] = {}
+    with site(given.model) as (folder, address), sync_playwright() as playwright:
+        for latency, _ in product(given.latency, range(given.repeat)):
+            Far.latency = latency / 1000
             for name in names:
-                times[name].append(visit(context, f"{address}{name}.html")[0])
-        context.close()
-        print(f"{given.model.stem}, first answer after navigation, one thread; onnxruntime-web {VERSION}\n")
-        print("| | first visit ms | warm: median ms (least) | files | kB gzip | without weights or model |")
-        print("|---|---|---|---|---|---|")
+                with tempfile.TemporaryDirectory() as profile:
+                    browser = playwright.chromium.launch_persistent_context(
+                        profile, executable_path=CHROMIUM, args=FLAGS
+                    )
+                    for again in (False, True):
+                        took, paths = visit(browser, f"{address}{name}.html")
+                        times.setdefault((name, latency, again), []).append(took)
+                        asked.setdefault(name, paths)
+                    browser.close()
+        columns = [(latency, again) for again in (False, True) for latency in given.latency]
+        told = [f"{'again' if again else 'first'} at {latency} ms" for latency, again in columns]
+        print(f"{given.model.stem}, ms to the first answer, one thread; onnxruntime-web {VERSION}\n")
+        print(f"| | {' | '.join(told)} | files | kB gzip | without weights or model |")
+        print("|---" * (len(columns) + 4) + "|")
         for name in names:
-            paths = {url.removeprefix(address).partition("?")[0] for url in first[name][1]}
+            paths = {url.removeprefix(address).partition("?")[0] for url in asked[name]}
             sizes = {p: len(gzip.compress((folder / p).read_bytes(), 6)) for p in paths if (folder / p).is_file()}
             code = sum(size for path, size in sizes.items() if not path.endswith((".bin", ".onnx")))
-            median, least = statistics.median(times[name]), min(times[name])
-            figures = (
-                f"{first[name][0]:.0f} | {median:.0f} ({least:.0f}) | {len(sizes)} | {sum(sizes.values()) / 1000:.1f}"
-            )
-            print(f"| {name} | {figures} | {code / 1000:.1f} |")
+            medians = " | ".join(f"{statistics.median(times[name, *column]):.0f}" for column in columns)
+            print(f"| {name} | {medians} | {len(sizes)} | {sum(sizes.values()) / 1000:.1f} | {code / 1000:.1f} |")
 
 
 if __name__ == "__main__":
