@@ -11,7 +11,7 @@ _TRAINING: Final = (
 )
 _NO_GRAD: Final = "nothing: gradients are computed only where sg.grad, sg.value_and_grad or sg.Autodiff ask for them"
 _LOADER: Final = "sg.data.Loader(dataset, batch_size, shuffle=True)"
-_DATASET: Final = "sg.data.Dataset.of(x, y)"
+_DATASET: Final = "sg.data.Dataset.of((x, y))"
 _FUNCTIONAL: Final = (
     "methods of Tensor, as in x.relu() or sg.relu(x), and layers called at once, as in nn.CrossEntropyLoss()(x, y)"
 )

@@ -52,6 +52,16 @@ PARTS: Final = (
         "Guides",
         "One task each.",
         (
+            *_own("guides", ("export", "Export and embed"), ("deploy", "Deploy"), ("devices", "Devices")),
+            *_own(
+                "guides",
+                ("pictures", "Pictures, sounds, texts"),
+                ("quantise", "Quantise"),
+                ("profile", "Profile"),
+                ("train", "Train"),
+            ),
+            Page("guides/write", "Write a model", "core/singe/nn/README.md"),
+            Page("guides/extend", "Extend: an op", "core/singe/ops/README.md"),
             Page("guides/tensors", "Tensors", "docs/tensors.md"),
             Page("guides/own-kernels", "Own ops and kernels", "docs/own-kernels.md"),
             Page("guides/cluster", "Several machines", "docs/cluster.md"),
@@ -64,8 +74,8 @@ PARTS: Final = (
         "How Singe works.",
         (
             Page("book/glossary", "Glossary", "docs/glossary.md"),
-            *_rooms("ops", "ir", "graph", "compiler", "program", "runtime", "frontend", "model"),
-            *_rooms("nn", "optim", "data", "metrics", "train", "weights", "onnx", "tools"),
+            *_rooms("ir", "graph", "compiler", "program", "runtime", "frontend", "model"),
+            *_rooms("optim", "data", "metrics", "train", "weights", "onnx", "tools"),
             Page("book/format", "Programs and bundles", "static/README.md"),
             Page("book/contributing", "Contributing", "CONTRIBUTING.md"),
         ),
