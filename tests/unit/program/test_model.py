@@ -209,7 +209,7 @@ def test_a_device_does_one_thing_at_a_time(device_name: str, monkeypatch: pytest
             method = getattr(what, name)
 
             def called(*given: Any, name: str = name, method: Any = method) -> Any:
-                locked[name] = locked.get(name, True) and on.lock._is_owned()  # pyright: ignore
+                locked[name] = locked.get(name, True) and on.lock._lock._is_owned()  # pyright: ignore
                 return method(*given)
 
             monkeypatch.setattr(what, name, called)
