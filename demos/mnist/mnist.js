@@ -15,8 +15,7 @@ const byId = (id) => document.getElementById(id);
 const pad = new Pad(byId("canvas"), changed);
 const read = latest(readDrawing);
 const panel = new Panel(new Engines({ bundle: "./model/", record: "mnist.singe", shape: SHAPE }), read);
-/** The part that teaches, a promise of it and itself: loaded when it is first needed. */
-let teaching;
+/** The part that teaches, loaded when it is first needed. */
 let teach;
 
 byId("clear").addEventListener("click", () => pad.clear());
@@ -49,23 +48,14 @@ async function readDrawing() {
   const engine = panel.engine;
   say("running");
   try {
-    const { parts, ms } = await answerOf(picture, engine);
+    const { parts, data, ms } = (await teach?.read(picture)) ?? (await engine.run(picture, SHAPE));
     if (engine !== panel.engine) return;
     panel.ready();
     panel.took(ms);
-    if (pad.strokes.length) showAnswer(parts);
+    if (pad.strokes.length) showAnswer(parts ?? softmax(data));
   } catch (error) {
     if (engine === panel.engine) panel.fail(error);
   }
-}
-
-/** The taught network's ten probabilities, or else the engine's, and the time that this took. */
-async function answerOf(picture, engine) {
-  const begun = performance.now();
-  const parts = await teach?.read(picture);
-  if (parts) return { parts, ms: performance.now() - begun };
-  const { data, ms } = await engine.run(picture, SHAPE);
-  return { parts: softmax(data), ms };
 }
 
 async function taught(digit) {
@@ -75,12 +65,11 @@ async function taught(digit) {
 }
 
 /** The part that teaches; undefined if it cannot be had now, which the page says. */
-function openTeaching() {
-  teaching ??= import("./teach.js")
-    .then(({ Teach }) => (teach = new Teach(panel, KEPT, read)))
-    .catch((error) => {
-      teaching = undefined;
-      panel.fail(error);
-    });
-  return teaching;
+async function openTeaching() {
+  try {
+    const { Teach } = await import("./teach.js");
+    return (teach ??= new Teach(panel, KEPT, read));
+  } catch (error) {
+    panel.fail(error);
+  }
 }

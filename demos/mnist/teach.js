@@ -1,9 +1,10 @@
 /**
  * The part of the page that teaches: buttons, the drawings so far, a sentence about what came of it.
  *
- * Contract: `new Teach(panel, key, onChange)`: `key` is the name in the browser's storage; `add(picture, digit)` takes a drawing. `read(picture)` gives ten probabilities of the
- * taught network, or undefined while the network of the site is to read: nothing was learnt yet, or the chosen backend runs in
- * Python. `onChange` is called when the answer may be another one.
+ * Contract: `new Teach(panel, key, onChange)`: `key` is the name in the browser's storage; `add(picture, digit)` takes a
+ * drawing. `read(picture)` gives { parts, ms }: ten probabilities of the taught network, and the time that they took; or
+ * undefined while the network of the site is to read: nothing was learnt yet, or the chosen backend runs in Python.
+ * `onChange` is called when the answer may be another one.
  */
 
 import { percent } from "../shared/answer.js";
@@ -56,7 +57,9 @@ export class Teach {
 
   async read(picture) {
     if (this.#panel.way === "Python" || !this.#hand?.learnt) return undefined;
-    return this.#hand.read(picture);
+    const begun = performance.now();
+    const parts = await this.#hand.read(picture);
+    return { parts, ms: performance.now() - begun };
   }
 
   /** Do one thing at a time, with the controls off. */

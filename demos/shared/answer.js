@@ -18,21 +18,21 @@ export const percent = (part) => `${(100 * part).toFixed(1)} %`;
 
 export function showAnswer(parts) {
   const digit = largest(parts);
-  show(digit, `${percent(parts[digit])} sure`, parts, digit);
+  show(digit, `${percent(parts[digit])} sure`, parts);
 }
 
 export function showNothing() {
   show("", "nothing is drawn yet", new Array(10).fill(0));
 }
 
-function show(digit, certainty, parts, leading) {
+function show(digit, certainty, parts) {
   const prediction = document.getElementById("prediction");
   prediction.textContent = prediction.dataset.value = digit;
   document.getElementById("certainty").textContent = certainty;
   [...document.getElementById("bars").children].forEach((bar, k) => {
     bar.dataset.value = parts[k];
     bar.style.setProperty("--value", parts[k]);
-    bar.classList.toggle("leading", k === leading);
+    bar.classList.toggle("leading", k === digit);
     bar.querySelector("output").textContent = percent(parts[k]);
   });
 }
@@ -40,12 +40,9 @@ function show(digit, certainty, parts, leading) {
 /** The picture as the network sees it, with white ink; black if there is none. */
 export function showPicture(picture) {
   const view = document.getElementById("view");
-  paint(view, picture ?? new Float32Array(view.width * view.height), (ink) => grey(255 * ink));
+  paint(view, picture ?? new Float32Array(view.width * view.height), (ink) => new Array(3).fill(255 * ink));
 }
 
-export const grey = (level) => [level, level, level];
-
-/** Give each pixel the colour, [red, green, blue], of its value. */
 export function paint(canvas, values, colourOf) {
   const pixels = new ImageData(canvas.width, canvas.height);
   values.forEach((value, at) => pixels.data.set([...colourOf(value), 255], 4 * at));

@@ -8,7 +8,6 @@
 
 import { findReasons } from "./engines.js";
 
-/** The elements that a Panel has as properties. */
 const IDS = ["backend", "python", "progress", "time", "load"];
 export const NAMES = { numpy: "NumPy", wasm: "WebAssembly", webgpu: "WebGPU" };
 const PHASES = {

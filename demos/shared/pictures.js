@@ -1,6 +1,6 @@
 /** Small pictures: the filters of a layer, and images with a word below each. */
 
-import { grey, paint } from "./answer.js";
+import { paint } from "./answer.js";
 import { SIDE } from "./strokes.js";
 
 /** Blue, black, straw: what a filter is against, and what it looks for. */
@@ -32,7 +32,7 @@ export function showImages(place, images, most) {
     return figure;
   });
   figures.forEach((figure, k) => {
-    paint(figure.firstChild, images[k].image, (value) => grey((255 * value) / most));
+    paint(figure.firstChild, images[k].image, (value) => new Array(3).fill((255 * value) / most));
     figure.lastChild.textContent = images[k].text;
   });
 }
