@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from .contents import PARTS, Page, pages
+from .drawings import DRAWINGS
 from .made import text_of
 from .markdown import Heading, Rendered, render
 
@@ -40,7 +41,7 @@ def build(out: Path, say: Callable[[str], None] = print) -> None:
     index: list[list[str]] = []
     for page in pages():
         links.page = page
-        made = render(source_text(page), links)
+        made = render(source_text(page), links, DRAWINGS)
         write(out / f"{page.path}.html", document(page, made))
         index += entries(page, made.headings)
     write(out / "index.html", front())

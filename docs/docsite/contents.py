@@ -73,6 +73,7 @@ PARTS: Final = (
         "Book",
         "How Singe works.",
         (
+            *_own("book", ("way", "A model on its way")),
             Page("book/glossary", "Glossary", "docs/glossary.md"),
             *_rooms("ir", "graph", "compiler", "program", "runtime", "frontend", "model"),
             *_rooms("optim", "data", "metrics", "train", "weights", "onnx", "tools"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Final
@@ -19,6 +19,9 @@ LEXERS: Final = {
     "python": "python", "rust": "rust", "sh": "bash", "toml": "toml", "ts": "typescript", "wgsl": "wgsl",
 }  # fmt: skip
 """A fence's first word ↦ Pygments' name of the language; fences of other words are plain text."""
+
+DRAWING: Final = re.compile(r"<!-- drawing (\w+): (.*?) -->\s*", re.S)
+"""Where a drawing of drawings.py goes, with its caption."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,13 @@ def slug(text: str) -> str:
     return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-")
 
 
-def render(text: str, link: Callable[[str], str]) -> Rendered:
+def render(text: str, link: Callable[[str], str], drawings: Mapping[str, Callable[[], str]]) -> Rendered:
     """link: the address in a Markdown file ↦ the address in the site."""
     parser = MarkdownIt("commonmark", {"highlight": None}).enable(["table", "strikethrough"])
     parser.add_render_rule("fence", _fence)
     parser.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>\n')
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
+    parser.add_render_rule("html_block", lambda self, tokens, at, *_: _drawing(tokens[at].content, drawings))
     tokens = parser.parse(text)
     headings = _headings(tokens)
     for token in tokens:
@@ -70,6 +74,14 @@ def _fence(self: Any, tokens: list[Token], at: int, *_: Any) -> str:
     language, _, file = tokens[at].info.partition(" ")
     named = f'<p class="file"><code>{escape(file)}</code></p>\n' if file else ""
     return named + code(tokens[at].content, language)
+
+
+def _drawing(content: str, drawings: Mapping[str, Callable[[], str]]) -> str:
+    found = DRAWING.fullmatch(content)
+    if not found:
+        return content
+    name, caption = found.groups()
+    return f"<figure>{drawings[name]()}<figcaption>{escape(' '.join(caption.split()))}</figcaption></figure>\n"
 
 
 def _headings(tokens: list[Token]) -> list[Heading]:

@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "browser"))
 from browsers import chromium
 
 DOCS: Final = ROOT / "docs"
-PAGES: Final = sorted(p for folder in ("start", "guides") for p in (DOCS / folder).glob("*.md"))
+PAGES: Final = sorted(p for folder in ("start", "guides", "book") for p in (DOCS / folder).glob("*.md"))
 ALONE: Final = [DOCS / "tensors.md", DOCS / "own-kernels.md"]
 """Pages of docs/ itself whose blocks run without more; those of cluster.md need several processes."""
 
