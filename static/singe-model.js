@@ -127,14 +127,21 @@ class Model {
   async run(inputs, { outputs = "data", signal, ...unknown } = {}, session = this.#state.sessions?.own) {
     for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
     if (outputs === "data") this.#state.now.device.wake?.();
-    const results = await abortable(signal, () => this.#inTurn(() => signal?.aborted || this.#attempt(inputs, outputs, session)));
+    const turn = async () => signal?.aborted || this.#attempt((inputs = await this.#elements(inputs)), outputs, session);
+    const results = await abortable(signal, () => this.#inTurn(turn));
     this.#improve(inputs).catch(() => {}); // the choice stays
     return results;
   }
 
   async profile(inputs, options) {
     const { profile } = await import("./singe-profile.js");
-    return this.#inTurn(() => profile(this.#state.now, bind(this.#state.now, inputs), options));
+    return this.#inTurn(async () => profile(this.#state.now, bind(this.#state.now, await this.#elements(inputs)), options));
+  }
+
+  /** Lists and pictures as typed arrays. */
+  #elements(inputs) {
+    if (!Object.values(inputs ?? {}).some(isLoose)) return inputs;
+    return import("./singe-given.js").then(({ elementsOf }) => elementsOf(inputs, this.#state.now.program, this.image));
   }
 
   /** Look for a faster device, once; then for threads. */
@@ -184,6 +191,9 @@ class Model {
     return turn;
   }
 }
+
+const isLoose = (value) =>
+  Array.isArray(value?.data ?? value) || /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);
 
 const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 

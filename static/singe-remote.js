@@ -160,6 +160,7 @@ function copiesOf(inputs) {
 
 /** An input with its array copied; the copy's memory is added to `copies`. The worker rejects invalid inputs. */
 function copied(value, copies) {
+  if (globalThis.ImageData && value instanceof ImageData) return value;
   const bare = ArrayBuffer.isView(value);
   const data = bare ? value : value?.data;
   if (!ArrayBuffer.isView(data) || !data.slice) return value;

@@ -79,7 +79,11 @@ export interface Port {
  * kernels read it without a copy.
  */
 export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
-export type Input = Data | { data: Data; shape?: readonly number[] };
+/** Numbers, nested as the shape is; or flat, as a typed array. */
+export type List = readonly (number | bigint | boolean | List)[];
+/** A picture is taken by the input that `model.image` names. A worker takes no elements of a page: make an ImageBitmap. */
+export type Picture = Blob | ImageData | CanvasImageSource;
+export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[] };
 
 export interface Output<D = TypedArray> {
   data: D;

@@ -139,3 +139,31 @@ def test_another_source_loads_anew_and_removal_frees(chromium: Page) -> None:
         assert tab.evaluate(held) == {"gpu": 0, "wasm": 0, "js": 0}
     finally:
         tab.close()
+
+
+PICTURES = """
+const model = await load("/bundles/colours", { device: "wasm", worker: given.worker });
+const canvas = new OffscreenCanvas(16, 16);
+const context = canvas.getContext("2d");
+context.fillStyle = "rgb(0 255 0)";
+context.fillRect(0, 0, 16, 16);
+const { data } = await model.run({ pixels: Array.from({ length: 192 }, (_, k) => (k >= 64 && k < 128 ? 1 : 0)) }).then((o) => o.scores);
+const pictures = {
+  data: context.getImageData(0, 0, 16, 16), bitmap: await createImageBitmap(canvas), file: await canvas.convertToBlob(),
+  ...(given.worker ? {} : { canvas, frame: new VideoFrame(canvas, { timestamp: 0 }) }),
+};
+const found = { list: [...data] };
+for (const [name, pixels] of Object.entries(pictures)) found[name] = [...(await model.run({ pixels })).scores.data];
+const refused = given.worker ? await failure(() => model.run({ pixels: canvas })) : undefined;
+await model.dispose();
+return { found, refused };
+"""
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_a_run_takes_pictures_and_lists(chromium: Page, worker: bool) -> None:
+    done = chromium.run(PICTURES, worker=worker)
+    assert len(done["found"]) == (4 if worker else 6)
+    for name, scores in done["found"].items():
+        np.testing.assert_allclose(scores, [0, 4, 0, 0, 0, 0], atol=0.05, err_msg=name)
+    assert not worker or done["refused"]["code"] == "input"

@@ -77,7 +77,14 @@ def test_shapes_are_inferred_and_outputs_are_copies(bundle: Callable[[str], Path
 BAD_INPUTS = {
     "missing": ("{}", "got undefined, expected Float32Array"),
     "unknown": ("{ ...good, y: 1 }", 'unknown input "y"'),
-    "a list": ("{ ...good, x: [1, 2, 3] }", "expected Float32Array (float32) of shape (N, 3)"),
+    "text": ("{ ...good, x: 'abc' }", "expected Float32Array (float32) of shape (N, 3)"),
+    "a list of text": ("{ ...good, x: [1, 2, '3'] }", 'got "3" in a list, expected numbers for float32'),
+    "uneven lists": ("{ ...good, x: [[1, 2, 3], [4, 5]] }", "got lists of several lengths"),
+    "a list of another shape": ("{ ...good, x: [[1, 2]] }", "got the shape (1, 2)"),
+    "a half": ("{ ...good, k: [0.5] }", "got 0.5 in a list, expected numbers for int32"),
+    "a large integer": ("{ ...good, k: [2 ** 31] }", "got 2147483648 in a list, expected numbers for int32"),
+    "two of a bool": ("{ ...good, keep: [2] }", "got 2 in a list, expected numbers for bool"),
+    "a file without a preparation": ("{ ...good, x: new Blob([]) }", "does not say how a picture becomes it"),
     "another dtype": ("{ ...good, k: new Float32Array(1) }", "got Float32Array, expected Int32Array"),
     "a part of a row": ("{ ...good, x: new Float32Array(4) }", "got 4 elements"),
     "two batches": ("{ ...good, x: new Float32Array(6) }", "got 1 elements for the shape (2, 1)"),
@@ -105,6 +112,19 @@ def test_unknown_options_of_a_run_are_refused(bundle: Callable[[str], Path]) -> 
     body = "const model = await load(given.url); await model.run({}, { output: 'gpu' });"
     found = failed(bundle("small"), body)
     assert (found["code"], found["message"]) == ("input", "unknown option output: a run takes outputs and signal")
+
+
+def test_lists_are_taken(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const model = await load(given.url);
+    const arrays = { x: Float32Array.of(1, 2, 3, 4, 5, 6), k: Int32Array.of(1, 2), keep: Uint8Array.of(1, 0) };
+    const lists = { x: [[1, 2, 3], [4, 5, 6]], k: [[1], [2n]], keep: [true, false] };
+    const flat = { x: [1, 2, 3, 4, 5, 6], k: { data: [1, 2], shape: [2, 1] }, keep: [1, 0] };
+    const runs = await Promise.all([arrays, lists, flat].map((inputs) => model.run(inputs)));
+    return runs.map(({ scores }) => [...scores.data]);
+    """
+    first, *others = node(body, url=bundle("small").as_uri())
+    assert others == [first, first]
 
 
 def test_runs_are_aborted(bundle: Callable[[str], Path]) -> None:
