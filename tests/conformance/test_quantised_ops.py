@@ -13,6 +13,7 @@ import pytest
 from onnx_devices import DEVICES, need
 
 from singe import load
+from singe.errors import ImportFailure
 
 onnx = pytest.importorskip("onnx")
 runtime = pytest.importorskip("onnxruntime")
@@ -69,6 +70,13 @@ def n_bits(bits: int, columns: int, depth: int, block: int, zeros: str = "", **m
     given = (f32(2, 3, depth), u8(columns, blocks, block * bits // 8), f32(columns, blocks), middle)
     facts = {"N": columns, "K": depth, "bits": bits, "block_size": block}
     return Case("com.microsoft.MatMulNBits", given, facts, constant=(1, 2, 3), **more)
+
+
+def bnb4(kind: int, columns: int, depth: int, block: int) -> Case:
+    count = columns * depth
+    given = (f32(2, 3, depth), u8(-(-count // 2)), RNG.uniform(0.5, 2, -(-count // block)).astype(np.float32))
+    facts = {"N": columns, "K": depth, "block_size": block, "quant_type": kind}
+    return Case("com.microsoft.MatMulBnb4", given, facts, constant=(1, 2))
 
 
 LSTM: Final = Case(
@@ -220,6 +228,10 @@ CASES: Final[Mapping[str, Case]] = {
     "4 bits, float zero points": n_bits(4, 7, 64, 16, "plain"),
     "8 bits": n_bits(8, 5, 64, 32, "packed"),
     "2 bits": n_bits(2, 9, 96, 32),
+    "FP4": bnb4(0, 16, 64, 64),
+    "NF4": bnb4(1, 16, 64, 32),
+    "NF4, blocks across rows": bnb4(1, 5, 48, 32),
+    "FP4, an odd count": bnb4(0, 5, 33, 16),
     "gather of 4 bits": Case(
         "com.microsoft.GatherBlockQuantized",
         (u8(12, 32), RNG.integers(0, 12, (2, 3)), f32(12, 2)),
@@ -325,3 +337,18 @@ def near(mine: np.ndarray, theirs: np.ndarray, bound: float) -> None:
         away = np.abs(mine.astype(np.int64) - theirs)
         assert away.max() <= 1
         assert (away > 0).mean() <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ({"transB": 0}, "transB = 1"),
+        ({"quant_type": 2}, "quant_type is 2; expected 0"),
+        ({"block_size": 0}, "expected at least 1"),
+        ({"K": 50}, "for N · K = 800"),
+    ],
+)
+def test_bnb4_refused(facts: Mapping[str, Any], message: str) -> None:
+    case = bnb4(1, 16, 64, 32)
+    with pytest.raises(ImportFailure, match=message):
+        load(model_of(case._replace(attributes={**case.attributes, **facts})).SerializeToString()).program()

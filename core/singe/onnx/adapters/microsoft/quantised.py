@@ -6,14 +6,14 @@ a few bits are packed in bytes, the first in the lowest bits, with a scale for e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
 
-from ....dtypes import float32, uint8
+from ....dtypes import float32, int32, uint8
 from ....graph import Node
 from ....ir import scalar
 from ....ops.products.blocks import BITS, WORD
@@ -274,6 +274,46 @@ def _matmul_n_bits(call: Call) -> Node:
     weights = b.reshape(dequantised(call, numbers, scales, middle), shape=(columns, blocks * block))
     weights = cast(call, b.transpose(part(b, weights, 1, 0, depth), perm=(1, 0)), x.dtype)
     return _with_bias(call, b.matmul(x, weights), 5)
+
+
+BNB4: Final[Mapping[int, tuple[float, ...]]] = {
+    0: tuple(sign * x for sign in (1, -1) for x in (0.0, 0.0052083335, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25)),
+    1: (
+        *(-1.0, -0.6961928, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.09105004, 0.0),
+        *(0.0795803, 0.1609302, 0.2461123, 0.33791524, 0.44070983, 0.562617, 0.72295684, 1.0),
+    ),
+}
+"""The numbers that MatMulBnb4's codes stand for, by quant_type: floats of 4 bits (FP4) and quantiles of a normal
+distribution (NF4)."""
+
+
+@adapter("com.microsoft.MatMulBnb4")
+def _matmul_bnb4(call: Call) -> Node:
+    """x · Wᵀ. The codes of W (N, K) lie flat, the first in a byte's high bits; blocks of them go on across rows."""
+    b, x, packed, absmax = call.b, call.x(), call.x(1), call.x(2)
+    columns, depth, block = call.attr("N", 0), call.attr("K", 0), call.attr("block_size", 0)
+    if block < 1 or columns < 1 or depth < 1:
+        raise call.fail(f"N is {columns}, K {depth} and block_size {block}; expected at least 1")
+    if not call.attr("transB", 1):
+        raise call.fail("transB is 0, for which onnxruntime computes no x · W; export the model with transB = 1")
+    kind, count = call.attr("quant_type", 1), columns * depth
+    if kind not in BNB4:
+        raise call.fail(f"quant_type is {kind}; expected 0 (FP4) or 1 (NF4)")
+    wanted = (ceildiv(count, 2),), (ceildiv(count, block),)
+    if packed.dtype is not uint8 or (packed.shape, absmax.shape) != wanted:
+        given = f"weights {show(packed.shape)} of {packed.dtype}, absmax {show(absmax.shape)}"
+        raise call.fail(f"{given}; expected {show(wanted[0])} of uint8 and {show(wanted[1])} for N · K = {count}")
+    sixteen = b.const(16, uint8)
+    high = b.div(packed, sixteen)
+    low = b.sub(packed, b.mul(high, sixteen))
+    codes = b.reshape(
+        b.concat(*(b.reshape(v, shape=(*v.shape, 1)) for v in (high, low)), axis=-1), shape=(2 * wanted[0][0],)
+    )
+    codes = cast(call, part(b, codes, 0, 0, count), int32)
+    numbers = b.gather(b.const(np.array(BNB4[kind], np.float32)), codes, axis=0)
+    flat = b.mul(numbers, each_of_block(call, cast(call, absmax, float32), (count,), 0, block))
+    weights = b.transpose(b.reshape(flat, shape=(columns, depth)), perm=(1, 0))
+    return b.matmul(x, cast(call, weights, x.dtype))
 
 
 @adapter("com.microsoft.GatherBlockQuantized")
