@@ -169,7 +169,7 @@ def test_types(package: Path, tmp_path: Path) -> None:
         "a device": ('"auto"', '"tpu"'),
         "a code": ('"device") return', '"devices") return'),
         "a progress": ("onProgress })", "onProgress: (n: number) => n })"),
-        "an input": ("data: pixels", "data: [1, 2]"),
+        "an input": ("data: pixels", 'data: ["1"]'),
         "a shape": ("[1, 1, 28, 28]", '"28x28"'),
         "an output": ("logits?.data instanceof", "logits?.values instanceof"),
     }
