@@ -86,12 +86,12 @@ def matrix_power(x: Tensor, n: int, /) -> Tensor:
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    return x.diagonal(offset)
+    return x.diagonal(offset, -2, -1)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     kind = _sum_type(x, dtype)
-    return x.diagonal(offset).sum(-1, dtype=kind)
+    return x.diagonal(offset, -2, -1).sum(-1, dtype=kind)
 
 
 def _check_numbers(what: str, *given: Tensor) -> None:

@@ -43,17 +43,21 @@ def _kind(given: Any) -> DType | None:
     return None if given is None else dtype(given)
 
 
+@both_spellings
 def full(
-    shape: Sequence[Dim] | Dim, value: Number | complex | Size, dtype: Any = None, device: str | Device | None = None
+    shape: Sequence[Dim] | Dim,
+    fill_value: Number | complex | Size,
+    dtype: Any = None,
+    device: str | Device | None = None,
 ) -> Tensor:
     """A tensor filled with one value; the default dtype is that of the value."""
     dims = given_sizes((shape,), "full")
     if any(isinstance(d, int) and d < 0 for d in dims):
         raise ShapeError(f"full: the shape is {show(dims)}, expected no negative dimensions")
-    if any(isinstance(d, Size) for d in (*dims, value)):
-        kind = _kind(dtype) or NATURAL[type(value)]
-        return _traced(lambda b: b.expand(as_type(b, value, kind), shape=dims))
-    return tensor(np.full(dims, value), dtype, device)
+    if any(isinstance(d, Size) for d in (*dims, fill_value)):
+        kind = _kind(dtype) or NATURAL[type(fill_value)]
+        return _traced(lambda b: b.expand(as_type(b, fill_value, kind), shape=dims))
+    return tensor(np.full(dims, fill_value), dtype, device)
 
 
 def _traced(build: Callable[[Any], Any]) -> Tensor:
@@ -110,10 +114,10 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return tensor(array, array.dtype)
 
 
-def full_like(x: Tensor, value: Number | complex | Size, dtype: Any = None) -> Tensor:
+def full_like(x: Tensor, fill_value: Number | complex | Size, dtype: Any = None) -> Tensor:
     """A tensor filled with one value, with x's shape, device and (unless given) dtype."""
     kind = _kind(dtype) or x.dtype
-    return apply(lambda b, n: b.expand(as_type(b, value, kind), shape=n.shape), x)
+    return apply(lambda b, n: b.expand(as_type(b, fill_value, kind), shape=n.shape), x)
 
 
 def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:

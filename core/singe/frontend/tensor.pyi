@@ -102,8 +102,8 @@ class Tensor:
         """acosh of each element"""
     def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
         """Means over windows, of about equal sizes, that give the requested output size."""
-    def add(self, other: TensorLike) -> Tensor:
-        """add of each element"""
+    def add(self, other: TensorLike, *, alpha: Number = 1) -> Tensor:
+        """x + alpha · other."""
     def addcdiv(self, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
         """x + value · tensor1 / tensor2."""
     def addcmul(self, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
@@ -149,8 +149,8 @@ class Tensor:
         """The index of the least element, as `argmax` gives that of the largest."""
     def argsort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Tensor:
         """The indices that put the elements in order along an axis."""
-    def argwhere(self) -> Tensor:
-        """The coordinates of all elements that are not zero, one row each."""
+    def argwhere(self, *, as_tuple: _bool = False) -> Any:
+        """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
     def asin(self) -> Tensor:
         """asin of each element"""
     def asinh(self) -> Tensor:
@@ -181,8 +181,8 @@ class Tensor:
         """normalisation along axis 1 with given mean and variance"""
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16."""
-    def bincount(self, minlength: _int = 0) -> Tensor:
-        """How often each integer from 0 on is an element."""
+    def bincount(self, weights: Tensor | np.ndarray | None = None, minlength: _int = 0) -> Tensor:
+        """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
     def bit_cast(self, *, to: Any) -> Tensor:
         """bit_cast of each element"""
     def bitwise_and(self, other: TensorLike) -> Tensor:
@@ -261,8 +261,8 @@ class Tensor:
         """The covariances of variables: each row is one, each column an observation of all."""
     def cpu(self) -> Tensor:
         """The tensor on the device "numpy"."""
-    def cross(self, other: TensorLike, axis: _int = -1) -> Tensor:
-        """The cross products of vectors of three elements along an axis."""
+    def cross(self, other: TensorLike, axis: _int | None = None) -> Tensor:
+        """The cross products of vectors of three elements along an axis: by default the first of this length."""
     def cross_entropy(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the logarithm of the softmax at each place's class, times the weight of the class"""
     def cummax(self, axis: _int) -> Ordered:
@@ -290,8 +290,8 @@ class Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     def diag_embed(self, offset: _int = 0) -> Tensor:
         """Matrices with the vectors along the last axis on a diagonal; zeros elsewhere."""
-    def diagonal(self, offset: _int = 0, axis1: _int = -2, axis2: _int = -1) -> Tensor:
-        """The elements of a diagonal of each matrix, as a new last axis."""
+    def diagonal(self, offset: _int = 0, axis1: _int = 0, axis2: _int = 1) -> Tensor:
+        """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
     def dim(self) -> _int:
@@ -300,10 +300,10 @@ class Tensor:
         """dimensions as elements of a vector"""
     def dist(self, other: TensorLike, p: _float = 2) -> Tensor:
         """The p-norm of the difference."""
-    def div(self, other: TensorLike) -> Tensor:
-        """div of each element"""
-    def divide(self, other: TensorLike) -> Tensor:
-        """div of each element"""
+    def div(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
+        """The quotients. rounding_mode: "floor", or "trunc" (towards 0), for whole ones; integers stay integers then."""
+    def divide(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
+        """The quotients. rounding_mode: "floor", or "trunc" (towards 0), for whole ones; integers stay integers then."""
     def dot(self, other: TensorLike) -> Tensor:
         """The product of two vectors, or matrices. For more axes NumPy's dot is not matmul, and PyTorch has none."""
     def dot_blocks(self, w: TensorLike, scale: TensorLike, zero: TensorLike, *, bits: Any, block: Any) -> Any:
@@ -580,7 +580,7 @@ class Tensor:
         """The number of elements."""
     def new_empty(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Zeros, with x's dtype and device unless others are given: new_zeros(2, 3) or new_zeros((2, 3))."""
-    def new_full(self, shape: Sequence[_int], value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    def new_full(self, shape: Sequence[_int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """A tensor filled with a value, with x's dtype and device unless others are given."""
     def new_ones(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Ones, with x's dtype and device unless others are given: new_ones(2, 3) or new_ones((2, 3))."""
@@ -594,8 +594,8 @@ class Tensor:
         """minus the log-probability of each place's class, times the weight of the class"""
     def non_max_suppression(self, scores: TensorLike, limit: TensorLike, overlap: TensorLike, least: TensorLike, *, center: Any = False) -> Any:
         """the best boxes of each class, without those that overlap a better box too much"""
-    def nonzero(self) -> Tensor:
-        """The coordinates of all elements that are not zero, one row each."""
+    def nonzero(self, *, as_tuple: _bool = False) -> Any:
+        """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
     def norm(self, p: _float | str = 2, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2)."""
     def not_equal(self, other: TensorLike) -> Tensor:
@@ -706,8 +706,8 @@ class Tensor:
         """The plane of two axes turned k times by 90 degrees, from the first towards the second."""
     def rotary_embedding(self, cos: TensorLike, sin: TensorLike, *, interleaved: Any = False) -> Any:
         """pairs of elements of the last axis turned by angles with these cosines and sines: an element of the first half and one of the second, or interleaved: neighbours"""
-    def round(self) -> Tensor:
-        """round of each element"""
+    def round(self, *, decimals: _int = 0) -> Tensor:
+        """The nearest whole number, the even one of two; decimals: the nearest with as many digits behind the point."""
     def rsqrt(self) -> Tensor:
         """1 / √x."""
     def running_max(self, *, axis: Any, reverse: Any = False) -> Any:
@@ -729,8 +729,9 @@ class Tensor:
         """a tensor with slices at indices replaced"""
     def scatter_nd_reduce(self, part: TensorLike, indices: TensorLike, *, reduction: Any) -> Any:
         """slices added to (or multiplied, maximum, minimum with) those at indices"""
-    def scatter_reduce(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str) -> Tensor:
-        """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax or amin."""
+    def scatter_reduce(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax, amin or mean.
+        include_self: whether the elements that are there count, too."""
     def searchsorted(self, values: Any, right: _bool = False) -> Tensor:
         """The indices in a vector in order at which values would be inserted to keep the order."""
     def select(self, axis: _int, index: _int) -> Tensor:
@@ -801,10 +802,10 @@ class Tensor:
         """the parts of each string, and their number"""
     def string_tokens(self, *, pattern: Any, between: Any, least: Any, marked: Any, fill: Any) -> Any:
         """the parts of each string that a regular expression matches, or those between"""
-    def sub(self, other: TensorLike) -> Tensor:
-        """sub of each element"""
-    def subtract(self, other: TensorLike) -> Tensor:
-        """sub of each element"""
+    def sub(self, other: TensorLike, *, alpha: Number = 1) -> Tensor:
+        """x − alpha · other."""
+    def subtract(self, other: TensorLike, *, alpha: Number = 1) -> Tensor:
+        """x − alpha · other."""
     def sum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
@@ -817,8 +818,8 @@ class Tensor:
         """A matrix transposed; a vector as it is."""
     def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int | None = None) -> Tensor:
         """The slices along an axis at the given indices; without an axis, the elements of the flat tensor."""
-    def take_along_dim(self, index: TensorLike, axis: _int = -1) -> Tensor:
-        """Like gather; the other axes broadcast."""
+    def take_along_dim(self, index: TensorLike, axis: _int | None = None) -> Tensor:
+        """Like gather; the other axes broadcast. Without an axis, the elements of the flat tensor at flat indices."""
     def tan(self) -> Tensor:
         """tan of each element"""
     def tanh(self) -> Tensor:

@@ -47,6 +47,14 @@ class Program:
     def states(self) -> tuple[TensorSpec, ...]:
         return self._ports([s.buffer for s in self.data.states])
 
+    def __repr__(self) -> str:
+        data = self.data
+        held = sum(len(block) for block in (data.weights, *data.shared.values()))
+        inputs, outputs = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
+        return (
+            f"<program on {self.device.name}: {inputs} → {outputs}; steps: {len(data.steps)}, bytes of weights: {held}>"
+        )
+
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
         return Session(self.states, self._called, lambda: self)

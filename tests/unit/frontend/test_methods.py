@@ -114,7 +114,8 @@ METHODS: dict[str, Case] = {
     "pad by replication": (lambda a: a.pad((1, 1), mode="replicate"), lambda a: np.pad(a, [(0, 0), (1, 1)], "edge"), (A,)),
     "tril": (lambda c: c.tril(1), lambda c: np.tril(c, 1), (CUBE,)),
     "triu": (lambda c: c.triu(diagonal=-1), lambda c: np.triu(c, -1), (CUBE,)),
-    "diagonal": (lambda c: c.diagonal(1), lambda c: np.diagonal(c, 1, -2, -1), (CUBE,)),
+    "diagonal": (lambda c: c.diagonal(1), lambda c: np.diagonal(c, 1), (CUBE,)),
+    "diagonal of matrices": (lambda c: c.diagonal(dim1=-2, dim2=-1), lambda c: np.diagonal(c, 0, -2, -1), (CUBE,)),
     "diag": (lambda a: a[0].diag(-1), lambda a: np.diag(a[0], -1), (A,)),
     # selection
     "gather": (lambda a, p: a.gather(0, p), lambda a, p: np.take_along_axis(a, p, 0), (A, PLACES)),

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from ...errors import InputError
 from ..tensor import Tensor
 
@@ -45,11 +47,14 @@ def both_spellings(function: C) -> C:
     taken = code.co_varnames[:count]
     rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
     names = {other: own for other, own in SPELLINGS.items() if own in (*taken, rest) and other not in taken}
+    kept = taken.index("keepdims") if "keepdims" in taken else None
     if not names and not rest:
         return function
 
     @wraps(function)
     def spelled(*args: Any, **named: Any) -> Any:
+        if kept is not None and len(args) > kept:
+            _check_keepdims(function.__name__, args[kept])
         if not named:
             return function(*args)
         for other in names.keys() & named.keys():
@@ -57,9 +62,19 @@ def both_spellings(function: C) -> C:
             if own in named:
                 raise InputError(f"{function.__name__}: got {other} and {own}, which mean the same; pass one")
             named[own] = named.pop(other)
+        if "keepdims" in named:
+            _check_keepdims(function.__name__, named["keepdims"])
         if rest in named:
             args = (*args, named.pop(rest))
         unset = [name for name in PASSED_BY_NUMPY if name not in taken and named.get(name, name) is None]
         return function(*args, **{name: value for name, value in named.items() if name not in unset})
 
     return spelled  # pyright: ignore[reportReturnType]
+
+
+def _check_keepdims(name: str, given: Any) -> None:
+    """Refuse what is no bool: in the same place NumPy takes a dtype."""
+    if not isinstance(given, (bool, np.bool_)):
+        raise InputError(
+            f"{name}: got {given!r:.80} as keepdims, expected True or False; pass other arguments by name, as dtype=…"
+        )

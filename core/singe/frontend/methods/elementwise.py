@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...errors import DTypeError, InputError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ..arithmetic import FUNCTIONS, compute, placed
@@ -66,6 +67,53 @@ for _name, _long in OPERATORS.items():
     alias(f"__r{_name}__", _operator(_long, reflected=True))
 for _name, _long in COMPARISONS.items():
     alias(f"__{_name}__", _operator(_long))
+
+
+@method
+def add(x: Tensor, other: TensorLike, *, alpha: Number = 1) -> Tensor:
+    """x + alpha · other."""
+    return compute("add", x, _scaled(x, other, alpha))
+
+
+@method
+def sub(x: Tensor, other: TensorLike, *, alpha: Number = 1) -> Tensor:
+    """x − alpha · other."""
+    return compute("sub", x, _scaled(x, other, alpha))
+
+
+alias("subtract", sub)
+
+
+def _scaled(x: Tensor, other: TensorLike, alpha: Number) -> Any:
+    """alpha · other; a number stays one."""
+    return other if alpha == 1 else placed(x, other)[1] * alpha
+
+
+@method
+def div(x: Tensor, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
+    """The quotients. rounding_mode: "floor", or "trunc" (towards 0), for whole ones; integers stay integers then."""
+    if rounding_mode is None:
+        return compute("div", x, other)
+    if rounding_mode == "floor":
+        return compute("floor_divide", x, other)
+    if rounding_mode != "trunc":
+        raise InputError(f"div: got the rounding mode {rounding_mode!r}, expected 'floor', 'trunc' or None")
+    rest = compute("fmod", x, other)
+    return compute("div", x, other).trunc() if rest.dtype.is_float else compute("floor_divide", x - rest, other)
+
+
+alias("divide", div)
+
+
+@method
+def round(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest whole number, the even one of two; decimals: the nearest with as many digits behind the point."""
+    if not decimals or (not x.dtype.is_float and decimals > 0):
+        return compute("round", x)
+    if not x.dtype.is_float:
+        raise DTypeError(f"round: got {x.dtype} and decimals={decimals}, expected floats; cast them first")
+    scale = 10.0 ** abs(decimals)
+    return (x * scale).round() / scale if decimals > 0 else (x / scale).round() * scale
 
 
 @method

@@ -264,6 +264,8 @@ def outer(x: Tensor, other: TensorLike) -> Tensor:
 @method
 def trace(x: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix."""
+    if x.ndim != 2:
+        raise ShapeError(f"trace: got {show(x.shape)}, expected a matrix; for several use diagonal and sum")
     return x.diagonal().sum(-1)
 
 

@@ -270,8 +270,8 @@ def triu(x: Tensor, diagonal: int = 0) -> Tensor:
 
 
 @method
-def diagonal(x: Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
-    """The elements of a diagonal of each matrix, as a new last axis."""
+def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
     return call_row(ROWS["diagonal"], (x,), offset=offset, axis1=axis1, axis2=axis2)
 
 
@@ -336,13 +336,28 @@ def diff(
 
 
 @method
-def cross(x: Tensor, other: TensorLike, axis: int = -1) -> Tensor:
-    """The cross products of vectors of three elements along an axis."""
+def cross(x: Tensor, other: TensorLike, axis: int | None = None) -> Tensor:
+    """The cross products of vectors of three elements along an axis: by default the first of this length."""
     given = placed(x, other)
+    axis = _first_of_three(*given) if axis is None else axis
     if any(y.shape[axis_of(axis, y.ndim, "cross")] != 3 for y in given):
         raise ShapeError(f"cross: axis {axis} of {' and '.join(show(y.shape) for y in given)}, expected three elements")
     a, b = (y.movedim(axis, -1) for y in given)
     return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, axis)
+
+
+def _first_of_three(x: Tensor, y: Tensor) -> int:
+    """The first axis of three elements that both tensors have, counted from the last one."""
+    shapes = f"{show(x.shape)} and {show(y.shape)}"
+    for axis in range(-min(x.ndim, y.ndim), 0):
+        lengths = {x.shape[axis], y.shape[axis]}
+        if lengths == {3}:
+            return axis
+        if not all(isinstance(d, int) for d in lengths):
+            raise ShapeError(
+                f"cross: whether an axis of {shapes} before the last has three elements is open; pass dim="
+            )
+    raise ShapeError(f"cross: no axis of {shapes} has three elements")
 
 
 # PyTorch's other names

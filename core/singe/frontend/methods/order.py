@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dtypes import COMPLEX, bool_, int64, uint8
+from ...dtypes import COMPLEX, bool_, float32, float64, int64, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
@@ -52,9 +52,10 @@ alias("top_k", topk)
 
 
 @method
-def nonzero(x: Tensor) -> Tensor:
-    """The coordinates of all elements that are not zero, one row each."""
-    return call_row(ROWS["nonzero"], (x,)).T
+def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
+    """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
+    found = call_row(ROWS["nonzero"], (x,))
+    return found.unbind(0) if as_tuple else found.T
 
 
 @method
@@ -120,9 +121,13 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @method
-def bincount(x: Tensor, minlength: int = 0) -> Tensor:
-    """How often each integer from 0 on is an element."""
-    return hosted("bincount", np.bincount, x, minlength=minlength)
+def bincount(x: Tensor, weights: Tensor | np.ndarray | None = None, minlength: int = 0) -> Tensor:
+    """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
+    if weights is None:
+        return hosted("bincount", np.bincount, x, minlength=minlength)
+    beside = placed(x, weights)[1]
+    sums = hosted("bincount", np.bincount, x, beside, minlength=minlength)
+    return sums.cast(float32 if beside.dtype is float32 else float64)
 
 
 @method

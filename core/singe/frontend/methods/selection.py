@@ -21,6 +21,8 @@ REDUCTIONS: Final = {
     "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",
 }  # fmt: skip
 """PyTorch's names of what combines elements that go to one place ↦ the row's."""
+NEUTRAL: Final = {"sum": 0, "mean": 0, "prod": 1}
+"""The reductions ↦ the element that changes nothing; in the others one of those that are combined changes nothing."""
 
 
 @method
@@ -124,10 +126,12 @@ def gather(x: Tensor, axis: int, index: TensorLike) -> Tensor:
 
 
 @method
-def take_along_dim(x: Tensor, index: TensorLike, axis: int = -1) -> Tensor:
-    """Like gather; the other axes broadcast."""
-    at = axis_of(axis, x.ndim, "take_along_dim")
+def take_along_dim(x: Tensor, index: TensorLike, axis: int | None = None) -> Tensor:
+    """Like gather; the other axes broadcast. Without an axis, the elements of the flat tensor at flat indices."""
     places = index if isinstance(index, Tensor) else Tensor(x.device, x.device.upload(np.asarray(index)))
+    if axis is None:
+        return x.flatten().take_along_dim(places.flatten(), 0)
+    at = axis_of(axis, x.ndim, "take_along_dim")
     if places.ndim != x.ndim:
         raise ShapeError(f"take_along_dim: indices {show(places.shape)} into {show(x.shape)}: expected as many axes")
 
@@ -173,9 +177,17 @@ def scatter_add(x: Tensor, axis: int, index: TensorLike, src: TensorLike) -> Ten
 
 
 @method
-def scatter_reduce(x: Tensor, axis: int, index: TensorLike, src: TensorLike, reduce: str) -> Tensor:
-    """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax or amin."""
-    return x.scatter(axis, index, src, reduce)
+def scatter_reduce(
+    x: Tensor, axis: int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax, amin or mean.
+    include_self: whether the elements that are there count, too."""
+    if not include_self:
+        x = x.scatter(axis, index, NEUTRAL.get(reduce, src))
+    if reduce != "mean":
+        return x.scatter(axis, index, src, reduce)
+    counts = (x * 0 + 1).scatter(axis, index, 1 if include_self else 0).scatter(axis, index, 1, "sum")
+    return x.scatter(axis, index, src, "sum").div(counts, rounding_mode=None if x.dtype.is_float else "floor")
 
 
 @method

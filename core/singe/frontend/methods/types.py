@@ -112,12 +112,12 @@ alias("contiguous", clone)
 
 
 @method
-def new_full(x: Tensor, shape: Sequence[int], value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+def new_full(x: Tensor, shape: Sequence[int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor filled with a value, with x's dtype and device unless others are given."""
     kind = x.dtype if dtype is None else as_dtype(dtype)
     dims = given_sizes((shape,), "new_full")
     here = x if device is None else on_device(np.empty(0, bool), find_device(device))
-    return apply(lambda b, _, v: b.expand(as_type(b, v, kind), shape=dims), here, value)
+    return apply(lambda b, _, v: b.expand(as_type(b, v, kind), shape=dims), here, fill_value)
 
 
 @method
