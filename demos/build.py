@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
+from singe.tools.export.scripts import compact
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -307,10 +308,12 @@ def files_under(folder: Path) -> Iterator[Path]:
 
 
 def write_site(files: Mapping[str, Path], out: Path) -> None:
-    """Copy what changed, then write the service worker, which names all files."""
+    """Copy what changed, the runner's scripts without comments, then write the service worker, which names all files."""
     hashes = {}
     for name, source in sorted(files.items()):
         data = source.read_bytes()
+        if source.parent == STATIC and source.suffix == ".js":
+            data = "".join(f"{line}\n" for line, _ in compact(data.decode())).encode()
         hashes[name] = hashlib.sha256(data).hexdigest()
         put(out / name, data)
     put(out / WORKER, service_worker(hashes).encode())
