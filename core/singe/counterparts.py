@@ -50,7 +50,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "linalg": _LINALG,
         "no_grad": _NO_GRAD,
         "normal": "sg.randn(2, 3) * std + mean, or sg.random.normal(key, shape)",
-        "onnx": "sg.load(path) to read a model; sg.save and sg.export write Singe's own formats",
         "script": "sg.compile(function, *examples)",
         "set_default_device": "the argument device= of what makes tensors and models",
         "set_default_dtype": "the argument dtype= of what makes tensors",
