@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from singe_wasm.encode import Body, get_local, i32, integers, memory, module
+from singe_wasm.code.encode import Body, get_local, i32, integers, memory, module
 
 ROOF_WORK: Final = 768
 """Operations per turn of `roof`."""

@@ -25,8 +25,8 @@ from singe.dtypes import bool_, float32
 from singe.ir import affine, scalar
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.shapes import known
-from singe_wasm.encode import module
-from singe_wasm.kernels import contraction, tiles, winograd
+from singe_wasm.code.encode import module
+from singe_wasm.kernels.products import contraction, tiles, winograd
 from singe_wasm.library import LIBRARY
 from singe_wasm.target import LEVELS
 

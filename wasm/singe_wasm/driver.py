@@ -13,7 +13,7 @@ from typing import Final
 
 from singe.extension import FormatError, planner
 
-from .encode import Body, Function, get_local, i32, integers, memory, ops, unsigned_leb
+from .code.encode import Body, Function, get_local, i32, integers, memory, ops, unsigned_leb
 
 NAME: Final = "run"
 ALONE: Final = (0, 1)

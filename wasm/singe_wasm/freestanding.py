@@ -20,8 +20,7 @@ import numpy as np
 
 from singe.extension import Check, DeviceError, Place, Plan, ProgramData, align, bytes_text, choose_variant
 
-from .driver import NAME, function_number
-from .encode import (
+from .code.encode import (
     OPS,
     Body,
     Function,
@@ -36,6 +35,7 @@ from .encode import (
     vector,
     with_length,
 )
+from .driver import NAME, function_number
 from .heap import Heap
 from .runtime import as_words
 

@@ -11,13 +11,13 @@ from typing import Final
 
 from singe.extension import LARGEST, LEAST_NORMAL, PART, TOP
 
-from .doubles import DOUBLES
-from .elementary import ELEMENTARY, WHOLE, WHOLE_BITS
-from .encode import Body, Function, i64, integers, v128
-from .minifloats import MINIFLOATS
+from .code.doubles import DOUBLES
+from .code.elementary import ELEMENTARY, WHOLE, WHOLE_BITS
+from .code.encode import Body, Function, i64, integers, v128
+from .code.minifloats import MINIFLOATS
+from .code.values import F32, I32, I64, I32x4, select
+from .code.writer import Writer
 from .transforms import TRANSFORMS
-from .values import F32, I32, I64, I32x4, select
-from .writer import Writer
 
 
 def _half_to_float() -> Function:

@@ -15,15 +15,16 @@ from typing import Any, Final
 
 from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Shape, Variant, attention, collapse
 
+from .code.encode import Function, module
 from .driver import NAME, driver
-from .encode import Function, module
 from .kernels import attention as strips
-from .kernels import blocks, contraction, depthwise, integers, order, planar, scatter, tiles, winograd
+from .kernels import order, scatter
 from .kernels.kept import keep
 from .kernels.lower import MissingSize
 from .kernels.memory import ELEMENTS
 from .kernels.nest import print_nests
 from .kernels.pieces import kernel_pieces
+from .kernels.products import blocks, contraction, depthwise, integers, planar, tiles, winograd
 from .library import LIBRARY
 
 LEVELS: Final[Mapping[str, tuple[str, ...]]] = {"relaxed": ("relaxed-simd",), "simd": ()}

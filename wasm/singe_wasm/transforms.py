@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from .encode import Body, Function, integers
-from .values import F32
-from .writer import Writer
+from .code.encode import Body, Function, integers
+from .code.values import F32
+from .code.writer import Writer
 
 Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Named sums of values times factors, in order; a sum may use earlier ones."""

@@ -16,7 +16,7 @@ from singe.program.program import ProgramData
 pytest.importorskip("wasmtime")
 from blocks_cases import CASES, N, made
 
-from singe_wasm.kernels.blocks import FEW
+from singe_wasm.kernels.products.blocks import FEW
 from singe_wasm.native import WasmBackend
 from singe_wasm.target import LEVELS, WasmTarget
 

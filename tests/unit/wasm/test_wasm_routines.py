@@ -13,7 +13,7 @@ from wasm_checks import ONE, SAME, check, convolution, matrices
 from singe.dtypes import int32
 from singe.ir.kernel import Routine
 from singe.shapes import Dim, known, size
-from singe_wasm.kernels import contraction, depthwise, feeds, planar, product, winograd
+from singe_wasm.kernels.products import contraction, depthwise, feeds, planar, product, winograd
 
 N = size("N")
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 import wasmtime
 
-from singe_wasm.encode import Body, Function, Type, i64, module, ops
+from singe_wasm.code.encode import Body, Function, Type, i64, module, ops
+from singe_wasm.code.values import F32, F64, I32, I64, F32x4, I32x4, Value, maximum, minimum, select
+from singe_wasm.code.writer import Tree, Writer
 from singe_wasm.library import LIBRARY
-from singe_wasm.values import F32, F64, I32, I64, F32x4, I32x4, Value, maximum, minimum, select
-from singe_wasm.writer import Tree, Writer
 
 ENGINE = wasmtime.Engine()
 OF = {"i32": I32, "i64": I64, "f32": F32, "f64": F64}

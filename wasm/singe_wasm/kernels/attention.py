@@ -15,13 +15,13 @@ from typing import Final
 
 from singe.extension import Attention, Dim, DType, Port, bool_, ceildiv, float32
 
-from ..elementary import falling_exp
-from ..encode import Body, Function, integers, ops
-from ..values import F32, I32, F32x4, I32x4, Int, maximum, minimum
-from ..writer import Writer
+from ..code.elementary import falling_exp
+from ..code.encode import Body, Function, integers, ops
+from ..code.values import F32, I32, F32x4, I32x4, Int, maximum, minimum
+from ..code.writer import Writer
 from . import memory as elements
 from .lower import Lowering
-from .product import ALONE, LAST, RELAXED, SIMD
+from .products.product import ALONE, LAST, RELAXED, SIMD
 from .share import divide
 
 ROWS: Final = 24

@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 
 from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float32, int32
 
-from .. import encode, simd
-from ..encode import Spelling, f32x4, get_local, i32, i32x4, ops
-from ..values import I32, Value
-from ..writer import EFFECT, Tree
+from ..code import encode, simd
+from ..code.encode import Spelling, f32x4, get_local, i32, i32x4, ops
+from ..code.values import I32, Value
+from ..code.writer import EFFECT, Tree
 from . import memory
 
 Shift: TypeAlias = tuple[tuple[Expr, int], ...]

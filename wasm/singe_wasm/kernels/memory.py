@@ -23,8 +23,8 @@ from singe.extension import (
     uint64,
 )
 
-from ..encode import Body, Spelling, i32, i32x4, lane, memory, ops, v128
-from ..simd import extract
+from ..code.encode import Body, Spelling, i32, i32x4, lane, memory, ops, v128
+from ..code.simd import extract
 
 
 def _call(name: str) -> Spelling:

@@ -15,10 +15,10 @@ from functools import partial
 
 from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, float32, identity, scalar
 
-from .. import simd
-from ..encode import Function
-from ..values import I32, V128, I32x4, Int, Value, minimum
-from ..writer import EFFECT, Tree, Writer
+from ..code import simd
+from ..code.encode import Function
+from ..code.values import I32, V128, I32x4, Int, Value, minimum
+from ..code.writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, lane_step
 from .memory import VECTOR_STORAGE
 from .share import begin, choose_loop, divide, first_alone

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from singe.extension import Dim, DType, Port, Shape, dim_min, product
 
-from .. import encode
-from ..encode import Body, Function, integers
-from ..simd import VALUE
-from ..values import F32, F64, I32, I64, minimum, select
-from ..writer import Writer
+from ..code import encode
+from ..code.encode import Body, Function, integers
+from ..code.simd import VALUE
+from ..code.values import F32, F64, I32, I64, minimum, select
+from ..code.writer import Writer
 from . import memory as elements
 from .lower import Lowering
 from .share import divide

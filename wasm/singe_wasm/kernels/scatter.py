@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from singe.extension import Dim, DType, Port, Shape, product
 
-from ..encode import Body, Function, integers
-from ..simd import SCALAR, VALUE
-from ..values import I32, I64
-from ..writer import Writer
+from ..code.encode import Body, Function, integers
+from ..code.simd import SCALAR, VALUE
+from ..code.values import I32, I64
+from ..code.writer import Writer
 from . import memory as elements
 from .lower import Lowering
 from .share import first_alone

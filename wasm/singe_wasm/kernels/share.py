@@ -13,9 +13,9 @@ from typing import Final
 
 from singe.extension import Dim, Kernel, Routine, guessed
 
-from ..encode import Body, integers
-from ..values import I32, Int, select
-from ..writer import Writer
+from ..code.encode import Body, integers
+from ..code.values import I32, Int, select
+from ..code.writer import Writer
 from .lower import Lowering
 
 LARGEST: Final = 8 << 20

@@ -16,12 +16,12 @@ from typing import Final, NamedTuple
 
 from singe.extension import Contraction, Dim, Expr, Reduce, affine, ceildiv, float32, scalar
 
-from ..values import I32, F32x4, I32x4, Int, minimum
-from ..writer import Tree, Writer
+from ...code.values import I32, F32x4, I32x4, Int, minimum
+from ...code.writer import Tree, Writer
+from ..lower import Lowering, Shift
+from ..nest import lane_cost
+from ..share import divide
 from .feeds import Feed, Runs
-from .lower import Lowering, Shift
-from .nest import lane_cost
-from .share import divide
 
 ACCUMULATOR: Final = scalar.var("a0", float32)
 REGISTERS: Final = 15

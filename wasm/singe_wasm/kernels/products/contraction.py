@@ -17,13 +17,13 @@ import numpy as np
 
 from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, ceildiv, contraction, float32, scalar
 
-from ..encode import Function
-from ..writer import Writer
+from ...code.encode import Function
+from ...code.writer import Writer
+from ..lower import Lowering
+from ..nest import lane_cost
+from ..share import begin, choose_loop, first_alone, loop
 from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
-from .lower import Lowering
-from .nest import lane_cost
 from .product import Product, RegisterTile, choose_tile, panels_across
-from .share import begin, choose_loop, first_alone, loop
 
 LONG: Final = 64
 """The fewest elements of a window for which a convolution of one channel to one output is computed as a product: then

@@ -39,9 +39,9 @@ from singe.extension import (
     uint8,
 )
 
-from ..encode import Function, v128
-from ..values import I32, I32x4
-from ..writer import Tree, Writer
+from ...code.encode import Function, v128
+from ...code.values import I32, I32x4
+from ...code.writer import Tree, Writer
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed, Runs
 from .product import ACCUMULATOR, Product, RegisterTile, panels_across

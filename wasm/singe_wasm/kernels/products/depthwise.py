@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from singe.extension import Dim, Expr, Routine, Store, affine, ceildiv, float32, int32, scalar
 
-from ..encode import Function
-from ..values import I32, Int, maximum, minimum
-from ..writer import Tree, Writer
-from .lower import Lowering, Shift
-from .nest import lane_cost
+from ...code.encode import Function
+from ...code.values import I32, Int, maximum, minimum
+from ...code.writer import Tree, Writer
+from ..lower import Lowering, Shift
+from ..nest import lane_cost
+from ..share import begin, choose_loop, divide, first_alone, loop
 from .product import ACCUMULATOR, REGISTERS
-from .share import begin, choose_loop, divide, first_alone, loop
 
 HELD: Final = 7
 """Weights of a line that are held in registers at once, besides the sums, an element and a product."""

@@ -14,14 +14,14 @@ from typing import Final
 
 from singe.extension import Contraction, Dim, Store, affine, ceildiv, float32, int32, scalar
 
-from ..encode import Function
-from ..transforms import SIZE, TAPS, WIDE
-from ..values import I32, F32x4, Int, maximum, minimum, select
-from ..writer import Tree
+from ...code.encode import Function
+from ...code.values import I32, F32x4, Int, maximum, minimum, select
+from ...code.writer import Tree
+from ...transforms import SIZE, TAPS, WIDE
+from ..lower import Lowering
+from ..share import begin, choose_loop, divide, first_alone
 from .feeds import Feed
-from .lower import Lowering
 from .product import RELAXED, SIMD, Product, Section, row_turns, sections
-from .share import begin, choose_loop, divide, first_alone
 from .winograd import COLUMNS, POSITIONS, WinogradSchedule
 
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from singe.extension import Dim, Routine, affine, ceildiv, float32
 
-from ..transforms import SIZE, TAPS, WIDE
-from .nest import lane_cost
+from ...transforms import SIZE, TAPS, WIDE
+from ..nest import lane_cost
+from ..share import LARGEST, guess
 from .product import CACHED, RELAXED, SIMD
-from .share import LARGEST, guess
 
 POSITIONS: Final = SIZE**2
 COLUMNS: Final = RELAXED.columns

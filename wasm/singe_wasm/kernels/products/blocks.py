@@ -16,9 +16,9 @@ import numpy as np
 
 from singe.extension import Contraction, Dim, Expr, Kernel, Packer, Port, Reduce, Routine, affine, float32, scalar
 
-from ..encode import Function
-from ..values import I32, F32x4, I32x4, minimum
-from ..writer import Tree, Writer
+from ...code.encode import Function
+from ...code.values import I32, F32x4, I32x4, minimum
+from ...code.writer import Tree, Writer
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed
 from .product import Product, panels_across

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from singe.extension import Dim, Routine, Store, affine, ceildiv, float32, int32, scalar
 
-from ..encode import Function
-from ..values import I32, F32x4, maximum, minimum
-from . import memory as elements
-from .lower import Lowering, Shift
-from .nest import lane_cost
+from ...code.encode import Function
+from ...code.values import I32, F32x4, maximum, minimum
+from .. import memory as elements
+from ..lower import Lowering, Shift
+from ..nest import lane_cost
+from ..share import LARGEST, begin, choose_loop, divide, first_alone, guess, loop
 from .product import ACCUMULATOR
-from .share import LARGEST, begin, choose_loop, divide, first_alone, guess, loop
 
 VECTORS: Final = {1: 10, 2: 5, 3: 3, 4: 2}
 """Channels of the output → the most vectors of each that a block sums at once: see product.REGISTERS."""

@@ -23,11 +23,11 @@ import numpy as np
 from singe.extension import Contraction, Dim, Expr, Kernel, Reduce, affine, dim_max, float32, int32, scalar
 from singe.extension import product as dim_product
 
-from ..values import I32, Int
-from ..writer import Tree, Writer
-from .lower import Lowering
-from .nest import lane_cost
-from .share import LARGEST, guess
+from ...code.values import I32, Int
+from ...code.writer import Tree, Writer
+from ..lower import Lowering
+from ..nest import lane_cost
+from ..share import LARGEST, guess
 
 if TYPE_CHECKING:
     from .contraction import Template

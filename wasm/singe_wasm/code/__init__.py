@@ -1,0 +1,1 @@
+"""Expressions and functions in WebAssembly: typed values, trees, instructions and their bytes."""

@@ -1,0 +1,1 @@
+"""Products and convolutions: one contraction, its feeds, its tiles and its special forms."""
