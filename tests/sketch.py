@@ -13,13 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.dtypes import (
-    FLOATS,
-    NUMBERS,
-    STORED,
-    DType,
-    bool_,
-)
+from singe.dtypes import FLOATS, NUMBERS, STORED, DType, bool_
 from singe.errors import DTypeError, ShapeError, SizeNeeded
 from singe.graph import Builder, Node
 from singe.ir import scalar

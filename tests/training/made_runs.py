@@ -13,16 +13,7 @@ from pathlib import Path
 
 from singe.train.dashboard import dashboard
 from singe.train.dashboard.history import History
-from singe.train.events import (
-    BatchEnded,
-    CheckpointSaved,
-    EpochBegan,
-    EpochEnded,
-    Event,
-    Phase,
-    RunBegan,
-    Stopped,
-)
+from singe.train.events import BatchEnded, CheckpointSaved, EpochBegan, EpochEnded, Event, Phase, RunBegan, Stopped
 
 BATCH = 64
 SECONDS = 0.05

@@ -22,8 +22,8 @@ from singe.train.dashboard.plain import Lines
 from singe.train.dashboard.screen import View, draw
 from singe.train.dashboard.terminal import keys_of
 from singe.train.events import BatchEnded, EpochBegan, EpochEnded, Note, RunBegan
-from singe.train.judging import best_mode
 from singe.train.scales import duration, labels, limits, number, powers, ticks
+from singe.train.watching import best_mode
 
 SCREENS = Path(__file__).parent / "screens"
 CASES = {

@@ -16,10 +16,10 @@ import pytest
 
 import singe as sg
 from singe.errors import FormatError, InputError
-from singe.train.checkpoints import Checkpoint, CheckpointFolder
 from singe.train.config import plain, read_config, write_config
 from singe.train.events import BatchEnded, EpochBegan, EpochEnded, Event, RunBegan, Stopped
 from singe.train.logs import CsvLog, SqliteLog, TensorBoardLog
+from singe.train.saving.checkpoints import Checkpoint, CheckpointFolder
 from singe.train.watching import EarlyStopping, Watch
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from singe.train.checkpoints import read_arrays
+from singe.train.saving.checkpoints import read_arrays
 
 RUN = Path(__file__).with_name("killed_run.py")
 KILLS = int(os.environ.get("SINGE_KILLS", "4"))

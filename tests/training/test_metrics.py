@@ -41,7 +41,7 @@ from singe.metrics import (
     Precision,
     Recall,
     Specificity,
-)  # fmt: skip
+)
 
 CLASSES = data.CLASS_SCORES, data.CLASSES
 LABELS = data.LABEL_SCORES, data.LABELS

@@ -10,12 +10,7 @@ import numpy as np
 import wasmtime
 
 from singe.compiler.target import Printed
-from singe.dtypes import (
-    DType,
-    bool_,
-    float32,
-    int32,
-)
+from singe.dtypes import DType, bool_, float32, int32
 from singe.ir import affine
 from singe.ir import scalar as s
 from singe.ir.interpreter import interpret

@@ -1,8 +1,5 @@
 """Training: `singe.train.Learner` and its parts."""
 
-from .checkpoints import Checkpoint as Checkpoint
-from .checkpoints import CheckpointFolder as CheckpointFolder
-from .checkpoints import Checkpoints as Checkpoints
 from .config import read_config as read_config
 from .config import write_config as write_config
 from .events import BatchEnded as BatchEnded
@@ -16,6 +13,9 @@ from .events import RunBegan as RunBegan
 from .events import Stopped as Stopped
 from .learner import Learner as Learner
 from .parallel import DataParallel as DataParallel
+from .saving.checkpoints import Checkpoint as Checkpoint
+from .saving.checkpoints import CheckpointFolder as CheckpointFolder
+from .saving.checkpoints import Checkpoints as Checkpoints
 from .step import TrainStep as TrainStep
 from .summary import Summary as Summary
 from .watching import EarlyStopping as EarlyStopping

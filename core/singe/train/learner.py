@@ -29,7 +29,6 @@ from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.files import reason as why
 from ..runtime.waiting import IN_PAGE
-from .checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
 from .config import plain, write_config
 from .dashboard import Kind, dashboard
 from .events import (
@@ -45,16 +44,16 @@ from .events import (
     RunBegan,
     Stopped,
 )
-from .judging import Mode, best_mode
-from .lock import locked
 from .logs import Log, logs_of
 from .objective import Evaluation, Loss, objective
 from .parallel import DataParallel, Step, Workers
-from .progress import Progress
+from .saving.checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
+from .saving.lock import locked
+from .saving.progress import Progress
 from .step import TrainStep
 from .summary import Row, Summary, flat
 from .tallies import LOSS, Tallies
-from .watching import EarlyStopping, Watch
+from .watching import EarlyStopping, Mode, Watch, best_mode
 
 CONFIG: Final = "config.json"
 CHECKPOINTS: Final = "checkpoints"

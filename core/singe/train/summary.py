@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .events import ENDS, Phase, Reason
-from .judging import Mode, best_mode
 from .scales import duration, number
+from .watching import Mode, best_mode
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,30 @@
-"""The best value so far, and when to stop waiting for a better one."""
+"""Which value of a metric is the best, which was the best so far, and when to stop waiting for a better one."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import InputError
-from .judging import Mode
+
+Mode: TypeAlias = Literal["least", "most"]
+LEAST: Final = ("loss", "error", "perplexity", "mse", "mae", "cer", "wer", "distance", "fid", "entropy")
+"""Ends of words in the names of metrics of which the least value is the best."""
+NEITHER: Final = ("lr", "rate", "norm", "scale", "momentum", "seconds")
+"""Words in the names of values that are neither good nor bad."""
+
+
+def best_mode(name: str, modes: Mapping[str, Mode]) -> Mode | None:
+    """Which value of a metric is the best; None of one such as the learning rate."""
+    if name in modes:
+        return modes[name]
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    if words & set(NEITHER):
+        return None
+    return "least" if any(word.endswith(LEAST) for word in words) else "most"
 
 
 @dataclass(frozen=True)
@@ -19,7 +35,7 @@ class EarlyStopping:
     """The name of a value, with "train." or "valid." before it."""
     patience: int = 5
     mode: Mode | None = None
-    """Which value is the best; by default what the metric or its name says (judging.py)."""
+    """Which value is the best; by default what the metric or its name says (`best_mode`)."""
     min_delta: float = 0.0
     """A value is better only if it is better by more than this."""
 

@@ -21,7 +21,7 @@ from ..events import (
     RunBegan,
     Stopped,
 )
-from ..judging import Mode, best_mode
+from ..watching import Mode, best_mode
 
 Point: TypeAlias = tuple[float, float]
 RECENT: Final = 400

@@ -23,9 +23,9 @@ from ...frontend.tensor import Tensor
 from ...model.files import save
 from ...model.model import Model
 from ...runtime.device import Device
-from ..checkpoints import Checkpoints
 from ..config import setting
 from ..learner import Learner
+from ..saving.checkpoints import Checkpoints
 from ..summary import Summary
 from . import Run
 

@@ -19,9 +19,9 @@ import numpy as np
 from ... import data, metrics, nn, optim
 from ...frontend.tensor import Tensor
 from ...model.files import save
-from ..checkpoints import Checkpoints
 from ..config import setting
 from ..learner import Learner
+from ..saving.checkpoints import Checkpoints
 from ..summary import Summary
 from . import Run
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Final, Literal
 
-from ..judging import Mode
 from ..scales import labels, limits, number, powers, ticks
+from ..watching import Mode
 from .record import Point
 
 WIDTH: Final = 400

@@ -9,8 +9,8 @@ from typing import Final
 
 from ...errors import InputError
 from ..events import ENDS, PHASES, Phase
-from ..judging import best_mode
 from ..scales import duration, number
+from ..watching import best_mode
 from .chart import Series, chart
 from .record import Run, differing, titles
 

@@ -17,8 +17,8 @@ from typing import Any, Final, TypeAlias, TypeVar
 from ...errors import FormatError, InputError
 from ...runtime.files import reason
 from ..events import Phase
-from ..judging import Mode, best_mode
 from ..logs.facts import FACTS, FORMAT
+from ..watching import Mode, best_mode
 
 EPOCHS: Final = "epochs.csv"
 BATCHES: Final = "batches.sqlite"

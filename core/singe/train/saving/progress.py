@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from ..errors import FormatError
-from .summary import Row
+from ...errors import FormatError
+from ..summary import Row
 
 
 @dataclass

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import FormatError, InputError
-from ..runtime.files import PART, mapped, reason, write
-from ..weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
-from .judging import Mode
+from ...errors import FormatError, InputError
+from ...runtime.files import PART, mapped, reason, write
+from ...weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
+from ..watching import Mode
 
 FORMAT: Final = "singe-checkpoint/1"
 BEST: Final = "best.safetensors"
@@ -42,7 +42,7 @@ class Checkpoints:
     best: str = "valid.loss"
     """The value whose best epoch's weights are kept as best.safetensors; without validation data, the train.loss is taken."""
     mode: Mode | None = None
-    """Which value is the best; by default what the metric or its name says (judging.py)."""
+    """Which value is the best; by default what the metric or its name says (`best_mode`)."""
 
     def __post_init__(self) -> None:
         for name in ("every", "steps", "keep"):

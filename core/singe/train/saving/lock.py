@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from ..errors import InputError
+from ...errors import InputError
 
 try:
     import fcntl
