@@ -36,7 +36,7 @@ def build(out: Path, say: Callable[[str], None] = print) -> None:
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise DocsError(f"{out}: holds something, and no site of ours (no {MARK}); give another folder with -o")
     shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    write(out / MARK, "")  # so that a build that failed can be repeated
     links = Links()
     index: list[list[str]] = []
     for page in pages():

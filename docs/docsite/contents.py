@@ -73,7 +73,10 @@ PARTS: Final = (
         "Book",
         "How Singe works.",
         (
-            *_own("book", ("way", "A model on its way")),
+            *_own("book", ("way", "A model on its way"), ("rows", "Rows"), ("tracing", "Tensors and graphs")),
+            *_own("book", ("compiler", "The compiler"), ("memory", "Memory"), ("numpy", "The NumPy backend")),
+            *_own("book", ("wgsl", "The WGSL generator"), ("wasm", "The WebAssembly generator")),
+            *_own("book", ("runner", "The JavaScript runner"), ("training", "Training")),
             Page("book/glossary", "Glossary", "docs/glossary.md"),
             *_rooms("ir", "graph", "compiler", "program", "runtime", "frontend", "model"),
             *_rooms("optim", "data", "metrics", "train", "weights", "onnx", "tools"),

@@ -18,6 +18,7 @@ pytest.importorskip("pygments")
 sys.path.insert(0, str(ROOT / "docs"))
 import docsite
 from docsite.contents import pages
+from docsite.drawings import DRAWINGS
 from docsite.made import text_of
 
 FRONT: Final = 60_000
@@ -68,6 +69,17 @@ def test_the_front_page_is_small(site: Path) -> None:
 def test_the_search_knows_every_page(site: Path) -> None:
     text = (site / "search-index.js").read_text()
     assert all(f'"{page.path}.html' in text for page in pages())
+
+
+@pytest.mark.slow
+def test_every_drawing_is_in_the_book_and_says_what_it_shows() -> None:
+    texts = [page.read_text() for page in sorted((ROOT / "docs" / "book").glob("*.md"))]
+    used = {name for text in texts for name in re.findall(r"<!-- drawing (\w+): ", text)}
+    assert used == set(DRAWINGS)
+    for name, draw in DRAWINGS.items():
+        labels = [a["aria-label"] for tag, a in Elements(draw()).found if tag == "svg"]
+        assert len(labels) == 1, name
+        assert len(labels[0]) > 20, name
 
 
 def test_every_method_of_tensor_is_documented_and_listed() -> None:
