@@ -34,6 +34,13 @@ def test_the_examples_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         assert isinstance(config.seed, int)
 
 
+def test_help_lists_the_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "99.4% of the test images" in " ".join(out.split())
+    assert all(run(capsys, name, "--help")[0] == 0 for name in EXAMPLES)
+
+
 def test_an_example_shows_its_settings(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "mnist", "--help")
     assert code == 0

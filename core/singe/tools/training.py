@@ -31,7 +31,7 @@ def add_examples(command: argparse.ArgumentParser, devices: Sequence[str]) -> No
     """Give the command `train` a command for each example."""
     commands = command.add_subparsers(dest="example", metavar="NAME", parser_class=type(command))
     for name, text in EXAMPLES.items():
-        made = commands.add_parser(name, help=text, description=f"{text}.", allow_abbrev=False)
+        made = commands.add_parser(name, help=_literal(text), description=f"{text}.", allow_abbrev=False)
         made.add_argument(
             "--verbose", action="store_true", default=argparse.SUPPRESS, help="show the traceback of an error"
         )
@@ -65,7 +65,14 @@ def _add(group: Any, field: dataclasses.Field[Any], kind: Any) -> None:
         options |= {"type": lambda given: tuple(part(x) for x in given.split(",")), "metavar": "A,B,…"}
     else:
         options |= {"type": kind, "metavar": {int: "N", float: "X"}.get(kind, "TEXT")}
-    group.add_argument(f"--{field.name.replace('_', '-')}", help=f"{text}{default}".strip() or None, **options)
+    group.add_argument(
+        f"--{field.name.replace('_', '-')}", help=_literal(f"{text}{default}".strip()) or None, **options
+    )
+
+
+def _literal(text: str) -> str:
+    """A text as argparse's help, in which % begins a field."""
+    return text.replace("%", "%%")
 
 
 def train(args: Namespace) -> int:

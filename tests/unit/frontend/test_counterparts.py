@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -36,6 +37,10 @@ def test_every_name_of_the_table_is_an_attribute_error_that_says_what_to_write(o
         assert not hasattr(OWNERS[owner], name)
 
 
+def functions() -> None:
+    from singe.nn import functional  # noqa: F401, PLC0415 # pyright: ignore[reportAttributeAccessIssue]
+
+
 FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "step": (SGD.step, sg.InputError, "sg.value_and_grad"),  # pyright: ignore[reportCallIssue]
     "params=": (lambda: sg.optim.Adam(params=MODEL.parameters()), sg.InputError, "does not hold parameters"),
@@ -43,6 +48,12 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "add_": (the(X, "add_"), AttributeError, r"x = x.add\("),
     "cpu": (lambda: X.to("cpu"), sg.DeviceError, '"numpy", or "wasm"'),
     "cuda": (lambda: sg.tensor([1], device="cuda:0"), sg.DeviceError, '"webgpu"'),
+    "nn.functional": (functions, ImportError, r"x.relu\(\) or sg.relu\(x\)"),
+    "torch.nn.functional as F": (
+        lambda: importlib.import_module("singe.nn.functional"),
+        ImportError,
+        "layers called at once",
+    ),
     "a slip": (the(sg, "tensr"), AttributeError, "module 'singe' has no attribute 'tensr'"),
     "a slip in nn": (the(nn, "Linaer"), AttributeError, "module 'singe.nn' has no attribute 'Linaer'"),
 }

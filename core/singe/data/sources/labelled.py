@@ -109,7 +109,9 @@ def _fetched_to_disk(addresses: Sequence[str], files: Mapping[str, str]) -> list
             return [local_file(f"{address}{name}#sha256={digest}") for name, digest in files.items()]
         except InputError as e:
             failures.append(str(e))
-    raise InputError("\n".join([*failures, "files that are already here: give their folder as `source`"]))
+    raise InputError(
+        f"{'; '.join(failures)}; if the files are on this machine, give their folder as `source` (--data of singe train)"
+    )
 
 
 def _bytes(path: Path) -> bytes:

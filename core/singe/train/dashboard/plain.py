@@ -75,7 +75,7 @@ class Lines:
 def _began(event: RunBegan) -> str:
     start = f", from epoch {event.epoch}" if event.epoch > 1 or event.batch else ""
     folder = f"; folder {event.folder}" if event.folder else ""
-    return f"{event.run}: {event.epochs} epochs on {event.device}{start}{folder}"
+    return f"{event.run}: {event.epochs} epoch{'s' * (event.epochs != 1)} on {event.device}{start}{folder}"
 
 
 def epoch_line(event: EpochEnded, epochs: int) -> str:
