@@ -1,4 +1,4 @@
-# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make check`, `make bench`, `make docs`.
+# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make nightly`, `make check`, `make bench`, `make docs`.
 # On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
 
 SHELL := /bin/bash
@@ -12,7 +12,7 @@ JOBS ?= 2
 PORT ?= 8000
 MODELS ?= ../shared/models
 
-.PHONY: setup system check test quick bench demo docs
+.PHONY: setup system check test quick nightly bench demo docs
 
 setup: system $(STAMP)
 
@@ -50,6 +50,10 @@ test: check
 # Mesa's driver without a GPU compiles shaders in two thirds of the time if it does not optimise them.
 quick: setup
 	GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not slow' tests/unit
+
+# The tests that install large packages, such as other people's bundlers.
+nightly: setup
+	$(BIN)/pytest -m nightly
 
 # MODELS is a folder of ONNX models, each with an .npz of inputs and expected outputs beside it. For a machine with a GPU:
 # `.venv/bin/python tests/bench/gpu.py prepare DIR`, and there `python DIR/gpu.py run`.

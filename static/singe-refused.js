@@ -1,4 +1,4 @@
-/** The errors for arguments of `load` that do not fit, and for an address where no bundle is. */
+/** The errors for arguments of `load` that do not fit, and for an address where no bundle or no worker's script is. */
 
 import { SingeError } from "./singe-format.js";
 
@@ -53,4 +53,25 @@ export function refused(fits, given) {
     got = got === "string" ? JSON.stringify(given[name]) : String(given[name]);
   } catch {} // what has no text
   return new SingeError("input", `${name}: got ${got}, expected ${expected}`);
+}
+
+const warned = new Set();
+
+/** Say once on the console why the script of a worker did not start, and what to do. cause: an error, or the event of one. */
+export async function warnOfWorker(url, { message }) {
+  if (warned.has(url.href)) return;
+  warned.add(url.href);
+  const advice = await adviceOn(url, message);
+  console.warn(`singe: no worker from ${url}: ${advice}. The model runs ${/thread/.test(url) ? "on one thread" : "in the page"}.`);
+}
+
+async function adviceOn(url, message) {
+  const response = await fetch(url).catch(() => ({}));
+  const type = response.headers?.get("content-type");
+  if (response.ok && /javascript/.test(type)) {
+    return message || "it is there; do worker-src of the Content-Security-Policy and its trusted-types (singe) allow it?";
+  }
+  const found = response.ok ? `answers with ${type}, not a script` : `answers ${response.status ?? "nothing"}`;
+  const files = "singe-worker.js and singe-thread.js beside the page's script";
+  return `the server ${found}. A bundler may have left it behind: build singe/worker and singe/thread too, as ${files}`;
 }

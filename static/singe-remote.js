@@ -8,7 +8,7 @@
  */
 
 import { SingeError, abortable } from "./singe-format.js";
-import { Worker } from "./singe-spawn.js";
+import { spawn } from "./singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
   if (gpuDevice) throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
@@ -184,7 +184,7 @@ class Link {
   static async start() {
     if (!globalThis.Worker) return undefined;
     try {
-      const worker = new Worker(new URL("./singe-worker.js", import.meta.url), { type: "module" });
+      const worker = spawn(() => new Worker(new URL("./singe-worker.js", import.meta.url), { type: "module" }));
       const name = await new Promise((done, fail) => {
         worker.onmessage = ({ data }) => done(data.started);
         worker.onerror = (event) => {

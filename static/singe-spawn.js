@@ -1,17 +1,57 @@
 /**
  * Starts workers from this package's scripts. If these are on another origin than the page, a worker of the page's origin
- * imports them. In node, workers are threads.
+ * imports them. In node, workers are threads. A page of Trusted Types may allow the policy "singe", which is for this alone.
  *
- * Callers write `new Worker(new URL("…", import.meta.url)`, since bundlers search for this text.
+ * Contract: `start` says `new Worker(new URL("…", import.meta.url), …)` with the global Worker: bundlers search for this text.
+ * If the script does not come to its first message, the console says why.
  */
 
-export const Worker = function (url, options) {
+let policy;
+
+export function spawn(start) {
+  const [given, options] = argumentsOf(start);
   const Here = globalThis.Worker;
+  const url = new URL(given, globalThis.location?.href);
   if (!Here) return inNode(url);
-  if (url.origin === globalThis.origin) return new Here(url, options);
-  const text = `import ${JSON.stringify(url.href)};`;
-  return new Here(URL.createObjectURL(new Blob([text], { type: "text/javascript" })), options);
-};
+  const warn = (cause) =>
+    import("./singe-refused.js").then(({ warnOfWorker }) => warnOfWorker(url, cause)).catch(() => {});
+  try {
+    const worker = new Here(trusted(url.origin === globalThis.origin ? url : importing(url)), options);
+    worker.addEventListener?.("error", warn);
+    worker.addEventListener?.("message", () => worker.removeEventListener("error", warn), { once: true });
+    return worker;
+  } catch (cause) {
+    warn(cause);
+    throw cause;
+  }
+}
+
+/** What `start` would give to Worker. */
+function argumentsOf(start) {
+  const Here = globalThis.Worker;
+  let found;
+  globalThis.Worker = function (...given) {
+    found = given;
+  };
+  try {
+    start();
+  } finally {
+    if (Here) globalThis.Worker = Here;
+    else delete globalThis.Worker;
+  }
+  return found;
+}
+
+const importing = ({ href }) =>
+  URL.createObjectURL(new Blob([`import ${JSON.stringify(href)};`], { type: "text/javascript" }));
+
+/** The address, as a TrustedScriptURL if the page allows the policy. */
+function trusted(url) {
+  try {
+    policy ??= globalThis.trustedTypes?.createPolicy("singe", { createScriptURL: (text) => text });
+  } catch {}
+  return policy ? policy.createScriptURL(String(url)) : url;
+}
 
 function inNode(url) {
   const worker = new (process.getBuiltinModule("worker_threads").Worker)(url, { execArgv: [] });

@@ -12,7 +12,7 @@
 import { Barrier, LEAVE } from "./singe-barrier.js";
 import { SingeError, align, bytesOf, evaluate } from "./singe-format.js";
 import { fromFiles, sharedMemory } from "./singe-shared.js";
-import { Worker } from "./singe-spawn.js";
+import { spawn } from "./singe-spawn.js";
 import { enough, pays } from "./singe-timing.js";
 
 const PAGE = 65536;
@@ -82,7 +82,7 @@ class Team {
     this.#names = names;
     const given = { memory: this.#memory, module, names, words: this.#barrier.words };
     try {
-      for (let k = 1; k < Math.max(...this.#counts); k++) this.#workers.push(spawn());
+      for (let k = 1; k < Math.max(...this.#counts); k++) this.#workers.push(startThread());
       await Promise.all(this.#workers.map((worker) => worker.ask(given)));
     } catch {
       this.dispose();
@@ -234,8 +234,8 @@ function numberOrZero(count) {
 }
 
 /** A worker that answers one message at a time: { ask, terminate }. */
-function spawn() {
-  const worker = new Worker(new URL("./singe-thread.js", import.meta.url), { type: "module" });
+function startThread() {
+  const worker = spawn(() => new Worker(new URL("./singe-thread.js", import.meta.url), { type: "module" }));
   let waiting;
   worker.onmessage = ({ data }) => {
     worker.unref?.(); // node ends when nothing is asked for

@@ -23,6 +23,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--graphs", type=int, default=150, help="how many random graphs run on each device")
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if "nightly" not in config.option.markexpr:
+        for item in items:
+            if item.get_closest_marker("nightly"):
+                item.add_marker(pytest.mark.skip(reason="it installs large packages: `make nightly` runs it"))
+
+
 @pytest.fixture(params=DEVICES)
 def device_name(request: pytest.FixtureRequest) -> str:
     """The name of each device in turn."""

@@ -1,4 +1,4 @@
-"""The npm package, from `npm pack` of static/: it installs offline, has types, and runs a bundle in node and with Vite, as the
+"""The npm package: it installs offline, has types, and runs a bundle in node and with Vite, as the
 files of demos/embed show."""
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import tarfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,25 +18,13 @@ from typing import Any, Final
 import pytest
 from bundles import ROOT, STATIC, assert_close, packed, small_case
 from embedded import EMBED, Digits, answer_of, small_model
+from packages import npm, npm_package
 from pages import node
 from sites import Console, served_plainly
 
+from singe.tools.export.scripts import EAGER, MAIN, bundler_scripts, joined_scripts
+
 TYPESCRIPT: Final = "typescript@7.0.2"
-OFFLINE: Final = re.compile(
-    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network"
-)
-
-
-def npm(*arguments: str, cwd: Path) -> str:
-    """The output of npm; the test is skipped if npm is missing, or a registry that it asks."""
-    if shutil.which("npm") is None:
-        pytest.skip("no npm here")
-    command = ["npm", *arguments, "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode and "--offline" not in arguments and OFFLINE.search(done.stderr):
-        pytest.skip(f"npm's registry cannot be reached: {done.stderr.strip().splitlines()[0]}")
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_the_version_is_that_of_the_project() -> None:
@@ -45,26 +34,36 @@ def test_the_version_is_that_of_the_project() -> None:
     assert f'VERSION = "{project["version"]}"' in (STATIC / "singe-format.js").read_text("utf-8")
 
 
-def test_the_package_installs_and_runs(bundle: Callable[[str], Path], tmp_path: Path) -> None:
-    source = tmp_path / "static"
-    shutil.copytree(STATIC, source)
-    listed = json.loads(npm("pack", "--json", "--pack-destination", str(tmp_path), cwd=source))[0]
-    names = {entry["path"] for entry in listed["files"]}
-    wanted = {path.name for pattern in ("singe*.js", "singe*.d.ts") for path in STATIC.glob(pattern)}
-    assert {"package.json", "README.md"} <= names
-    assert wanted - {"singe-python.js"} <= names
-    assert not [name for name in names if name.startswith("front")]
-    user = tmp_path / "user"
-    user.mkdir()
-    (user / "package.json").write_text('{"name": "user", "private": true}')
-    npm("install", "--offline", str(tmp_path / listed["filename"]), cwd=user)
+def test_the_package_installs_and_runs(bundle: Callable[[str], Path], package: Path, tmp_path: Path) -> None:
+    with tarfile.open(package) as archive:
+        names = set(archive.getnames())
+    wanted = {path.name for pattern in ("singe*.js", "singe*.d.ts") for path in STATIC.glob(pattern)} - {
+        "singe-python.js"
+    }
+    wanted |= {"package.json", "README.md", *(f"dist/{name}" for name in joined_scripts())}
+    assert names == {f"package/{name}" for name in wanted}
+    (tmp_path / "package.json").write_text('{"name": "user", "private": true}')
+    npm("install", "--offline", str(package), cwd=tmp_path)
     inputs, expected = small_case(6)
     body = "return answer(load, given.url, {}, given.cases);"
-    done = node(body, runner="singe", cwd=user, url=bundle("small").as_uri(), cases=[packed(inputs)])
-    assert_close(done["outputs"][0], expected)
-    assert (
-        node("return typeof (await import('singe/picture')).pictureToTensor;", runner="singe", cwd=user) == "function"
-    )
+    for runner in ("singe", "singe/dist/singe.js"):
+        done = node(body, runner=runner, cwd=tmp_path, url=bundle("small").as_uri(), cases=[packed(inputs)])
+        assert_close(done["outputs"][0], expected)
+    found = node("return typeof (await import('singe/picture')).pictureToTensor;", runner="singe", cwd=tmp_path)
+    assert found == "function"
+
+
+def test_what_every_page_needs_is_imported_at_once() -> None:
+    """Those modules load only others on demand."""
+    scripts = {name: data.decode() for name, data in bundler_scripts().items()}
+    reached: set[str] = set()
+    waiting = {MAIN}
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting |= {*re.findall(r' from "\./([\w-]+\.js)"', scripts[name])} - reached
+        assert not EAGER.intersection(re.findall(r'import\("\./([\w-]+\.js)"\)', scripts[name]))
+    assert reached == EAGER - {"singe-worker.js"}
 
 
 def test_every_module_that_is_imported_is_there() -> None:
@@ -95,10 +94,8 @@ def page(browser: Any) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package that `npm pack` makes of static/."""
-    folder = tmp_path_factory.mktemp("package")
-    npm("pack", str(STATIC), "--pack-destination", str(folder), cwd=folder)
-    return next(folder.glob("*.tgz"))
+    """The archive of the package."""
+    return npm_package(tmp_path_factory.mktemp("package"))
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +151,7 @@ def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
                 *found, text = page.evaluate(RUN, {"device": device, "worker": worker})
                 assert found == [device, worker]
                 digits.assert_answer(text)
-    for module in ("remote", "worker", "cache", "wasm", "webgpu"):
-        assert any(re.search(rf"/singe-{module}[-.]", url) for url in asked), f"{module} comes when it is wanted"
+    assert any(re.search(r"/singe-worker[-.]", url) for url in asked)
     assert console.complaints == []
 
 

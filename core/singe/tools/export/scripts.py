@@ -48,6 +48,21 @@ def readable_scripts() -> dict[str, bytes]:
     return {p.name: p.read_bytes() for p in sorted(static_folder().glob("singe*.js")) if p.name != _PYTHON}
 
 
+def bundler_scripts() -> dict[str, bytes]:
+    """The modules for bundlers and node: those that every page needs import each other at once, so that a bundler makes one
+    file of them. Rare ones stay as they are: Parcel loses what both kinds import at once."""
+
+    def asked(match: re.Match[str]) -> str:
+        return f"Promise.resolve({_name(match[1])})" if match[1] in EAGER else match[0]
+
+    def changed(text: str) -> str:
+        eager = sorted(EAGER.intersection(_DYNAMIC.findall(text)))
+        return "".join(f'import * as {_name(m)} from "./{m}"; ' for m in eager) + _DYNAMIC.sub(asked, text)
+
+    scripts = readable_scripts()
+    return {**scripts, **{name: changed(scripts[name].decode("utf-8")).encode() for name in sorted(EAGER)}}
+
+
 @cache
 def joined_scripts() -> Mapping[str, bytes]:
     """The files, and a source map for each."""

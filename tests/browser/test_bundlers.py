@@ -1,0 +1,110 @@
+"""The npm package in the projects of tests/bundlers: each bundler keeps the scripts of workers and threads.
+
+Vite and esbuild are small and run with the other tests; `make nightly` runs all. A project is copied and installed from
+npm's registry, with the package that is made of this checkout; it is built, and served with the headers of isolation.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from bundles import ROOT, weighty_graph, write_bundle
+from packages import npm, npm_package
+from sites import Console, served, until
+
+from singe.model.model import Model
+
+PROJECTS: Final = ROOT / "tests" / "bundlers"
+COUNT: Final = 600
+"""A batch that is large enough for threads to share its runs."""
+
+
+@dataclass(frozen=True)
+class Project:
+    site: str
+    """The folder that the build writes, which is what a host serves."""
+    static: str = ""
+    """The folder of static files that the build copies to it; without one, the bundle is put there after the build."""
+
+
+TABLE: Final = {
+    "esbuild": Project("public"),
+    "next": Project("out", "public"),
+    "parcel": Project("dist"),
+    "rollup": Project("public"),
+    "sveltekit": Project("build", "static"),
+    "vite": Project("dist", "public"),
+    "webpack": Project("public"),
+}
+SMALL: Final = ("esbuild", "vite")
+
+
+@pytest.fixture(scope="module")
+def weighty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles") / "weighty"
+    write_bundle(weighty_graph(), folder, "weighty")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return npm_package(tmp_path_factory.mktemp("package"))
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    x = (np.arange(COUNT * 5 * 7 * 6) * 7919 % 1000 / 1000 - 0.5).astype(np.float32)
+    return np.asarray(Model(weighty_graph(), "numpy")(x.reshape(COUNT, 5, 7, 6))).ravel()
+
+
+@pytest.fixture
+def built(weighty: Path, package: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """A function that builds a project, by its name; it gives the folder to serve."""
+
+    def built(name: str) -> Path:
+        project, folder = TABLE[name], tmp_path / name
+        shutil.copytree(PROJECTS / name, folder)
+        shutil.copy(PROJECTS / "app.js", folder)
+        if project.static:
+            shutil.copytree(weighty, folder / project.static / "model")
+        npm("install", str(package), cwd=folder)
+        npm("run", "build", cwd=folder, env={"NEXT_TELEMETRY_DISABLED": "1", "NO_COLOR": "1"})
+        if not project.static:
+            shutil.copytree(weighty, folder / project.site / "model")
+        return folder / project.site
+
+    return built
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+def answers(page: Any, ways: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+    until(page, "Boolean(globalThis.answers)")
+    return page.evaluate("(given) => answers('/model/', ...given)", [COUNT, *([ways] if ways else [])])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in SMALL else pytest.mark.nightly) for name in TABLE]
+)
+def test_a_project(page: Any, built: Callable[[str], Path], expected: np.ndarray, name: str) -> None:
+    site = built(name)
+    console = Console(page)
+    with served(site) as address:
+        page.goto(address)
+        found = answers(page)
+    assert [(way["worker"], way["threads"]) for way in found] == [(False, 1), (True, 1), (False, 2), (True, 2)]
+    for way in found:
+        np.testing.assert_allclose(way["y"], expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+    assert console.complaints == []
