@@ -20,6 +20,8 @@ from typing import Any, Final
 
 import pytest
 
+from singe.ops import ROWS
+
 ROOT: Final = Path(__file__).parents[2]
 FENCE: Final = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.M | re.S)
 NOT_RUN: Final = {
@@ -56,6 +58,15 @@ def checkout(folder: Path) -> Path:
 
 
 def run_page(page: Path, folder: Path) -> None:
+    rows = dict(ROWS)
+    try:
+        run_blocks(page, folder)
+    finally:  # without the ops that the page declares
+        for name in ROWS.keys() - rows.keys():
+            del ROWS[name]
+
+
+def run_blocks(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}:{block.line}"

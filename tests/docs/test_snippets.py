@@ -54,9 +54,29 @@ def test_the_page_of_the_start_reads_its_digit(tmp_path: Path, monkeypatch: pyte
         server.shutdown()
 
 
+@pytest.mark.slow
+def test_the_pages_of_pictures_and_sounds_take_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = checkout(tmp_path)
+    monkeypatch.chdir(folder)
+    for name in ("pictures", "sounds"):
+        run_page(DOCS / "guides" / f"{name}.md", folder)
+    with Server(folder / "public", port=0) as server, chromium(()) as browser:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page: Any = browser.new_page()
+        for name, file, answer in (
+            ("picture", ROOT / "demos/classify/samples/cat.jpg", r"^\d: \d+%$"),
+            ("sound", folder / "tone.wav", r"^437.5 Hz$"),
+        ):
+            page.goto(f"{server.address}{name}.html")
+            page.wait_for_function("document.querySelector('input').onchange !== null")
+            page.set_input_files("input", file)
+            page.locator("output").filter(has_text=re.compile(answer)).wait_for(timeout=60_000)
+        server.shutdown()
+
+
 def test_every_page_has_blocks_of_known_words() -> None:
     """A misspelt word would leave a block out."""
-    known = {"python", "console", "js", "html", "text", "wgsl", "json", "http", "nginx", "c", "rust", "ts"}
+    known = {"python", "console", "js", "html", "text", "wgsl", "json", "http", "nginx", "c", "rust", "ts", "toml"}
     found = {block.language for page in [*PAGES, *ALONE] for block in blocks(page)}
     assert found <= known
     assert all(page.read_text().count("```") == 2 * len(list(blocks(page))) for page in [*PAGES, *ALONE])

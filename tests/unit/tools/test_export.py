@@ -206,6 +206,16 @@ def test_one_model_is_one_bundle() -> None:
     assert make_bundle(model(dense())).files == make_bundle(model(dense())).files
 
 
+def test_labels_may_be_a_list_and_a_picture_must_fit_the_input(tmp_path: Path) -> None:
+    spec = PictureSpec((28, 28), 1)
+    net = Model.of(lambda x: {"y": x.mean(dim=(1, 2, 3))}, {"x": (1, 1, 28, 28)}, "numpy")
+    export(net, tmp_path / "list", ["wasm"], picture=spec, labels=["cat", "dog"], dtype="float16")
+    assert json.loads((tmp_path / "list" / "labels.json").read_text()) == ["cat", "dog"]
+    for wrong in (PictureSpec((28, 28), 3), PictureSpec((20, 28), 1), PictureSpec((28, 28), 1, layout="nhwc")):
+        with pytest.raises(InputError, match=r"makes the shape .* but the input is \(1, 1, 28, 28\)"):
+            export(net, tmp_path / "wrong", ["wasm"], picture=wrong)
+
+
 def test_pictures_and_labels() -> None:
     spec = PictureSpec((8, 6), 3, 0.875, (127.0,), (128.0,), "nchw", "pixels")
     bundle = make_bundle(model(picture()), picture=spec, labels={0: "cat", 1: "größer"})

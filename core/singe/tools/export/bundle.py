@@ -39,8 +39,8 @@ from ...program.program import ProgramData
 from ...runtime.devices import Numpy
 from ...runtime.files.assets import static_folder
 from ...runtime.registry import factories
-from ...shapes import bytes_text
-from ..inputs.images import PictureSpec
+from ...shapes import bytes_text, show
+from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
 from .scripts import joined_scripts, readable_scripts
 from .snippet import INDEX, MANIFEST, links
@@ -81,7 +81,8 @@ class Bundle:
 
 def export(
     model: Model, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
-    activations: str = "float32", picture: PictureSpec | None = None, labels: Mapping[int, str] | None = None,
+    activations: str = "float32", picture: PictureSpec | None = None,
+    labels: Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False,
 ) -> Bundle:  # fmt: skip
     """Write a model's bundle, a folder of static files with which a page runs it without Python.
@@ -89,7 +90,7 @@ def export(
     targets: "wasm", "webgpu" or both, which is what None means. dtype: how weights are stored, "float32", "float16" or "int8". activations: with
     "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate.
     samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used.
-    picture: how a picture becomes the model's input. labels: the names of the classes. force: write into a folder that
+    picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
     """
@@ -100,6 +101,7 @@ def export(
         )
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
+    labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
     bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable)
     _write(bundle.files, folder)
     if known:
@@ -178,6 +180,14 @@ def _image(picture: PictureSpec, graph: Graph) -> dict[str, Any]:
     names = [x.name for x in graph.inputs]
     if picture.input not in names and (picture.input or len(names) != 1):
         raise InputError(f"picture: got input {picture.input!r}, expected the name of an input: {', '.join(names)}")
+    (shape,) = (x.shape for x in graph.inputs if x.name == (picture.input or names[0]))
+    axes = (*picture.size, picture.channels)
+    made = tuple(axes[k] for k in LAYOUTS[picture.layout])
+    if len(shape) != 4 or any(isinstance(d, int) and d != m for d, m in zip(shape[1:], made, strict=True)):
+        raise InputError(
+            f"picture: {picture.layout} of {picture.size[0]} × {picture.size[1]} and {picture.channels} channels makes the "
+            f"shape {show((1, *made))}, but the input is {show(shape)}; choose size, channels or layout to fit"
+        )
     return {
         "input": picture.input or names[0], "size": list(picture.size), "channels": picture.channels,
         "crop": picture.crop, "mean": list(picture.mean), "std": list(picture.std), "layout": picture.layout,
