@@ -134,6 +134,10 @@ export class Recent {
     Object.assign(this, { most, make, free });
   }
 
+  has(...given) {
+    return this.#kept.has(JSON.stringify(given));
+  }
+
   at(...given) {
     const key = JSON.stringify(given);
     let found = this.#kept.get(key);

@@ -19,7 +19,8 @@ export async function loadHere(folder, options) {
   const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
-  guess.module().catch(() => {}); // beside the manifest
+  const early = guess.module(); // beside the manifest
+  early.then((module) => gpuDevice ?? module.prepare?.()).catch(() => {});
   if (threads > 1 && guess === DEVICES.wasm) import("./singe-threads.js").catch(() => {});
   let model;
   try {

@@ -219,6 +219,7 @@ async function timeOnGpu({ program, device }, given, sizes, seconds) {
       parts[0] += ready - start;
       parts[1] += performance.now() - ready;
     });
+  await device.prepare(sizes);
   await once([0, 0]); // a warm-up
   const { runs, parts } = await fasterHalf(seconds / 2, 2, once);
   const [upload, answered] = parts.map((ms) => ms / 1000);

@@ -8,7 +8,7 @@
  */
 
 import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "./singe-format.js";
-import { Plan, prepareHost, walk } from "./singe-plan.js";
+import { Plan, partAt, prepareHost, walk } from "./singe-plan.js";
 
 const PLANS = 4;
 /** Commands are submitted in batches of this many, while more are collected. */
@@ -34,6 +34,10 @@ const flowDevice = (Device) => class FlowDevice extends Device {
     this.recordings = new Recent(PLANS, (sizes) => new GpuPlan(this, sizes), (plan) => plan.free());
   }
 
+  part(sizes) {
+    return partAt(this.program, sizes);
+  }
+
   async run(inputs, sizes, wanted, states = []) {
     const kept = wanted === "data" ? undefined : await import("./singe-kept.js");
     return this.attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
@@ -41,6 +45,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 
   /** The commands of a run, in order, each with its step. */
   async record(inputs, sizes, states) {
+    await this.prepare(sizes);
     const plan = this.recordings.at(sizes);
     plan.recorded = [];
     await this.run(inputs, sizes, "data", states);
@@ -226,7 +231,7 @@ class GpuPlan extends Plan {
   #dispatch(at, step) {
     const { pipelines, program } = this.#device;
     const kernel = program.kernels[step.kernel];
-    const { pipeline, layout, hasSizes, groups: dims } = pipelines[step.kernel];
+    const { pipeline, layout, hasSizes, groups: dims } = pipelines.at(step.kernel);
     const groups = dims.map((dim) => evaluate(dim, this.sizes));
     if (groups.some((n) => n <= 0)) return undefined;
     const resources = step.buffers.map((i) => this.#binding(i));

@@ -5,11 +5,13 @@
  * JavaScript. A device that went away is a SingeError of the code "lost".
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sumOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "./singe-format.js";
 
 const RECORDINGS = 4;
 const LOST_WITHIN_MS = 500;
 const ASKING_MS = 20;
+/** A length or a side in the first run, as a guess. */
+const LIKELY = 128;
 
 const MATRICES = "chromium-experimental-subgroup-matrix";
 const FEATURES = ["shader-f16", "subgroups", MATRICES, "timestamp-query"];
@@ -19,7 +21,7 @@ const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
 const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 
 export async function open(target, files, given) {
-  const gpu = new Gpu(given ?? (await requestDevice()), !given);
+  const gpu = new Gpu(given ?? (await takeDevice()), !given);
   try {
     return await gpu.guard(() => loadProgram(target, files, gpu));
   } catch (error) {
@@ -33,23 +35,49 @@ async function loadProgram({ program, modules, weights }, files, gpu) {
   const able = new Set(features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
   globalThis.navigator?.gpu?.wgslLanguageFeatures?.forEach((word) => able.add(word));
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
+  const likely = likelySizes(program);
+  const { adapterInfo } = gpu.device;
+  if (adapterInfo?.isFallbackAdapter) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely));
   const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
   flow?.catch(() => {}); // beside the files
   files.expect([modules, ...weights]);
   const size = sumOf(weights) + 16;
   const isCut = size > gpu.device.limits.maxBufferSize;
   const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, words) : new Weights(gpu, size);
-  const [texts] = await Promise.all([
-    files.json(modules),
-    files.each(weights, async (file, at) => {
-      await files.stream(file, (bytes, offset) => store.write(at + offset, bytes));
-      await gpu.device.queue.onSubmittedWorkDone();
-    }),
-  ]);
-  files.phase("compile");
-  const pipelines = await buildPipelines(gpu, program, variants, texts);
-  if (!flow) return new Device(gpu, program, pipelines, store);
-  return (await flow).openFlow({ Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words }, gpu, program, pipelines, store);
+  const texts = files.json(modules);
+  const written = files.each(weights, async (file, at) => {
+    await files.stream(file, (bytes, offset) => store.write(at + offset, bytes));
+    await gpu.device.queue.onSubmittedWorkDone();
+  });
+  const create = async () => {
+    const pipelines = new Pipelines(gpu.device, program, variants, await texts);
+    const base = { Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words };
+    const device = flow ? await (await flow).openFlow(base, gpu, program, pipelines, store) : new Device(gpu, program, pipelines, store);
+    await device.prepare(likely);
+    return device;
+  };
+  return (await Promise.all([create(), written.then(() => files.phase("compile"))]))[0];
+}
+
+/** The sizes of a first run, as a guess: a batch of one. */
+function likelySizes({ inputs, buffers, bounds, specialised }) {
+  const named = inputs.flatMap((i) => buffers[i].shape.map((dim, k) => [sizeName(dim), k])).filter(([name]) => name);
+  const sizes = named.map(([name, k]) => [name, k ? (bounds[name] ?? LIKELY) : 1]);
+  return { ...Object.fromEntries(sizes), ...specialised[0]?.sizes };
+}
+
+let ahead;
+
+/** Begin to open a device, for the next call of `open`. */
+export function prepare() {
+  ahead ??= requestDevice();
+  ahead.catch(() => {}); // told by `open`
+}
+
+function takeDevice() {
+  const taken = ahead ?? requestDevice();
+  ahead = undefined;
+  return taken;
 }
 
 export async function requestDevice() {
@@ -137,23 +165,55 @@ function words(data) {
   return padded;
 }
 
-/** A pipeline for each kernel; kernels of one text share theirs. */
-function buildPipelines(gpu, program, variants, texts) {
-  const made = new Map();
-  const build = async ({ sizes, ports }, k) => {
-    const { entry, groups } = variants[k];
-    const text = Object(texts)[entry];
-    if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entry}`);
-    const kinds = [...text.matchAll(DECLARED)].map(([, kind]) => KINDS[kind]);
-    const storage = sizes.length && kinds.at(-1) === "uniform" ? kinds.slice(0, -1) : kinds;
-    if (storage.length !== ports || storage.includes("uniform")) {
-      throw new SingeError("format", `the module ${entry} does not declare ${ports} buffers`);
-    }
-    if (!made.has(text)) made.set(text, buildPipeline(gpu.device, text, kinds));
-    return { ...(await made.get(text)), groups };
-  };
-  return Promise.all(program.kernels.map(build));
+/** The pipelines of kernels, created when sizes first need them: many kernels are for large sizes alone. */
+class Pipelines {
+  #made = new Map();
+  #found = [];
+
+  constructor(device, { kernels }, variants, texts) {
+    this.kernels = kernels.map(({ sizes, ports }, k) => {
+      const { entry, groups } = variants[k];
+      const text = Object(texts)[entry];
+      if (typeof text !== "string") throw new SingeError("format", `the bundle has no module ${entry}`);
+      const kinds = [...text.matchAll(DECLARED)].map(([, kind]) => KINDS[kind]);
+      const storage = sizes.length && kinds.at(-1) === "uniform" ? kinds.slice(0, -1) : kinds;
+      if (storage.length !== ports || storage.includes("uniform")) {
+        throw new SingeError("format", `the module ${entry} does not declare ${ports} buffers`);
+      }
+      return { text, kinds, groups };
+    });
+    this.device = device;
+  }
+
+  /** Create those of the kernels that some sizes need. The longest text goes first: it takes longest. */
+  async prepare(used, sizes) {
+    const needed = used.filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
+    needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
+    await Promise.all(needed.map(async (k) => (this.#found[k] = await this.#make(this.kernels[k]))));
+  }
+
+  /** Kernels of one text share a pipeline. */
+  async #make({ text, kinds, groups }) {
+    if (!this.#made.has(text)) this.#made.set(text, buildPipeline(this.device, text, kinds));
+    return { ...(await this.#made.get(text)), groups };
+  }
+
+  /** A kernel's groups, and its pipeline unless no sizes so far needed it. */
+  at(k) {
+    return this.#found[k] ?? this.kernels[k];
+  }
 }
+
+/** Whether a dimension is known to be zero at sizes of which some may be found in mid-run. */
+function isNothing(dim, sizes) {
+  try {
+    return evaluate(dim, sizes) <= 0;
+  } catch {
+    return false;
+  }
+}
+
+const kernelsIn = (steps = []) => steps.flatMap((step) => step.kernel ?? [step.then, step.else, step.body].flatMap((inner) => kernelsIn(inner)));
 
 /** The layout follows the declarations: a binding that the text does not use still counts. */
 async function buildPipeline(device, text, kinds) {
@@ -189,9 +249,24 @@ class Device {
     }
   }
 
+  /** The program for these sizes. */
+  part() {
+    return this.program;
+  }
+
+  /** Create what runs at these sizes need. */
+  prepare(sizes) {
+    return this.gpu.guard(() => this.pipelines.prepare(kernelsIn(this.part(sizes).steps), sizes));
+  }
+
+  async #guarded(sizes, run) {
+    if (!this.recordings.has(sizes)) await this.prepare(sizes);
+    return this.gpu.guard(() => run(this.recordings.at(sizes)));
+  }
+
   /** Run a recording. A failure drops all that runs made: some of it may be what failed. */
   attempt(sizes, run) {
-    const work = this.gpu.guard(() => run(this.recordings.at(sizes)));
+    const work = this.#guarded(sizes, run);
     work.catch(() => {
       this.recordings.clear();
       Object.values(this.buffers).flat().forEach((buffer) => this.gpu.free(buffer));
@@ -271,7 +346,7 @@ class Recording {
       return bytes ? [{ step, source, target, bytes }] : [];
     }
     const kernel = this.program.kernels[step.kernel];
-    const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines[step.kernel];
+    const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines.at(step.kernel);
     const groups = dims.map((dim) => evaluate(dim, this.#sizes));
     if (groups.some((n) => n <= 0)) return [];
     const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;

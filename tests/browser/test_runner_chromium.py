@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -290,3 +291,40 @@ def test_many_loads_hold_nothing(chromium: Page, device: str) -> None:
     """
     times = {"wasm": 40, "webgpu": 5}[device]  # a pipeline takes 28 to 70 ms on SwiftShader
     assert chromium.run(body, device=device, times=times, tensors=packed(small_case(3)[0])) == "nothing"
+
+
+def test_a_slow_adapter_in_software_is_announced_with_the_time_to_expect(chromium: Page) -> None:
+    shutil.copytree(chromium.root / "small", chromium.root / "slow")
+    path = chromium.root / "slow" / "model.json"
+    manifest = json.loads(path.read_text("utf-8"))
+    manifest["targets"]["webgpu"]["program"]["kernels"][0]["flops"] = 14e9
+    path.write_text(json.dumps(manifest), "utf-8")
+    with chromium.page.expect_console_message(lambda said: "in software" in said.text) as told:
+        chromium.run(ANSWER, url="/bundles/slow", device="webgpu", cases=[packed(small_case(3)[0])])
+    assert re.search(r'expect about .* to load this model and 20 s for a run.*"wasm"', told.value.text)
+
+
+def test_kernels_for_other_sizes_are_created_when_a_run_needs_them(
+    chromium: Page, bundle: Callable[[str], Path]
+) -> None:
+    """mnist_cnn has other kernels for large batches than for one picture."""
+    bundle("mnist_cnn")
+    body = """
+      const create = GPUDevice.prototype.createComputePipelineAsync;
+      let created = 0;
+      GPUDevice.prototype.createComputePipelineAsync = function (...given) { created++; return create.apply(this, given); };
+      try {
+        const model = await load(given.url, { device: "webgpu" });
+        const counts = [created];
+        for (const count of [1, 128, 1]) {
+          await model.run({ input: new Float32Array(count * 784) });
+          counts.push(created);
+        }
+        model.dispose();
+        return counts;
+      } finally {
+        GPUDevice.prototype.createComputePipelineAsync = create;
+      }
+    """
+    loaded, first, later, again = chromium.run(body, url="/bundles/mnist_cnn")
+    assert 0 < loaded == first < later == again

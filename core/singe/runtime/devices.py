@@ -5,6 +5,7 @@ An op on an eager device runs when it is called, as a Graph of one op. Graphs of
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -85,7 +86,12 @@ class EagerDevice(Device):
             return self.backend.prepare(program)
 
 
+SLOW: Final = '%s runs in software here (%s): right, but slow, about 1 GFLOP/s; device="wasm" or "numpy" is faster'
+
+_log: Final = logging.getLogger("singe")
 _opening: Final = threading.Lock()
+_told: Final[set[str]] = set()
+"""The devices that were asked for by name."""
 _devices: Final[dict[str, Device]] = {}
 
 
@@ -121,7 +127,11 @@ async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) ->
     if isinstance(name, Device):
         return name
     if name != "auto":
-        return await soon(opened(name))
+        found = await soon(opened(name))
+        if name not in _told and (facts := found.describe()).get("software"):
+            _log.warning(SLOW, name, facts["adapter"])
+        _told.add(name)
+        return found
     reasons: list[str] = []
     for candidate in (name for name, factory in factories().items() if factory.preference):
         try:

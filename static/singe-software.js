@@ -1,0 +1,32 @@
+/**
+ * The warning about a WebGPU adapter in software: right results, so slowly that a page seems to hang.
+ *
+ * Contract: `warn(adapterInfo, program, sizes)` writes the time to expect to the console, if it is long.
+ */
+
+import { evaluate } from "./singe-format.js";
+
+/** Measured with SwiftShader on one core of a server. */
+const FLOPS = 0.7e9;
+const PIPELINE_SECONDS = 0.05;
+const LONG_SECONDS = 2;
+
+export function warn({ vendor, architecture, description }, { kernels, steps }, sizes) {
+  const work = (step) => {
+    try {
+      return evaluate(kernels[step.kernel].flops, sizes);
+    } catch {
+      return 0; // not a kernel's step, or of sizes that are found in mid-run
+    }
+  };
+  const run = steps.reduce((sum, step) => sum + work(step), 0) / FLOPS;
+  const start = kernels.length * PIPELINE_SECONDS;
+  if (start + run < LONG_SECONDS) return;
+  const adapter = description || [vendor, architecture].filter(Boolean).join(" ") || "no GPU";
+  console.warn(
+    `singe: WebGPU runs in software here (${adapter}): expect about ${shown(start)} to load this model and ${shown(run)} for a run. ` +
+      `The device "wasm" is faster; a browser with a GPU may need it allowed in its settings.`,
+  );
+}
+
+const shown = (seconds) => (seconds < 1 ? "a second" : `${Math.round(seconds)} s`);
