@@ -8,8 +8,9 @@
 Weights, moments and running statistics are states of the Program: they stay on the device, where each run changes them in
 place. Batches of another shape have a Program of their own, over the same states.
 
-What the loss function takes from elsewhere is a constant of the Program. What changes from step to step is part of the batch;
-that may also be a Module: the other network of two that are trained in turns, or a copy of the model from some steps ago.
+What the loss function takes from elsewhere is a constant of the Program; a step with another value of such a variable is
+refused. What changes from step to step is part of the batch; that may also be a Module: the other network of two that are
+trained in turns, or a copy of the model from some steps ago.
 
     for real in loader:
         critic_step(real, noise(), generator_step.model)
@@ -46,6 +47,7 @@ from ..runtime.devices import device as open_device
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import show
 from .objective import objective
+from .outside import Outside
 
 Loss = Callable[..., Any]
 """loss(model, *batch) ↦ a tensor of one number, or a pair of it and a dict of tensors that a step gives, too."""
@@ -124,6 +126,7 @@ class TrainStep:
         self._first: Final = self._initial(model, seed)
         self._programs: Final[dict[Any, Program]] = {}
         self._session: Session | None = None
+        self._outside: Outside | None = None
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch: arrays, Tensors or Modules, in the order in which the loss function takes them."""
@@ -219,6 +222,9 @@ class TrainStep:
         return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
     def _program(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Program:
+        if self._outside is None:
+            self._outside = Outside(self._loss)
+        self._outside.check()
         key = (name, *map(_form, batch))
         if key not in self._programs:
             self._programs[key] = self._traced(function, batch, self._first).program()
