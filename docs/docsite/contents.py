@@ -102,7 +102,10 @@ PARTS: Final = (
     Part(
         "Comparison",
         "Measured, with the commands.",
-        (Page("comparison/measurements", "Measurements", "tests/bench/NOTES.md"),),
+        (
+            Page("comparison/peers", "Beside others", "docs/comparison.md"),
+            Page("comparison/measurements", "Measurements", "tests/bench/NOTES.md"),
+        ),
     ),
 )
 

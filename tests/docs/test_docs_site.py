@@ -106,6 +106,17 @@ def test_every_command_and_error_is_listed() -> None:
     assert {"load", "Model", "Session"} <= set(re.findall(r"^## (\w+)$", text_of("javascript"), re.M))
 
 
+def test_the_figures_of_the_comparison_are_those_of_the_notes() -> None:
+    """Each number in its tables, but in that of machines and dates, is in the notes."""
+    figure = r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w])"
+    known = set(re.findall(figure, (ROOT / "tests/bench/NOTES.md").read_text()))
+    _, *parts = re.split(r"^## ", (ROOT / "docs/comparison.md").read_text(), flags=re.M)
+    cells = [cell for part in parts for row in re.findall(r"^\| .*", part, re.M) for cell in row.split(" | ")[1:]]
+    found = {number for cell in cells for number in re.findall(figure, cell)}
+    assert len(found) > 100
+    assert found - known == set()
+
+
 def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(docsite.DocsError, match="holds something"):
