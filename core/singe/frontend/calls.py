@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, ValuesView
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 from ..dtypes import int64
 from ..errors import InputError, SingeError
 from ..ops import Composite, Elementwise, Row
+from ..shapes import Size
 from .nodes.meet import PLAIN, as_type, common_type
-from .tensor import Tensor, TensorLike, apply
+from .tensor import Tensor, TensorLike, apply, value_on
 
 
 def elementwise(row: Elementwise, operands: Sequence[TensorLike], **attrs: Any) -> Tensor:
@@ -40,6 +41,9 @@ def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> A
     if isinstance(row, Elementwise):
         return elementwise(row, [x for x in operands if x is not None], **attrs)
 
+    if has_sizes(attrs.values()):
+        operands = [traced(operands[0]), *operands[1:]]
+
     def build(b: Any, first: Any, *rest: Any) -> Any:
         kinds = [int64 if row.is_index(k) and not isinstance(x, float) else first.dtype for k, x in enumerate(rest, 1)]
         nodes = [as_type(b, x, kind) if isinstance(x, PLAIN) else x for x, kind in zip(rest, kinds, strict=True)]
@@ -51,6 +55,21 @@ def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> A
         if not isinstance(e, SingeError):
             _check_call(row, operands, attrs)
         raise
+
+
+def has_sizes(given: Any) -> bool:
+    """Whether a Size is among arguments: in sequences and slices, too."""
+    if isinstance(given, (tuple, list, ValuesView)):
+        return any(map(has_sizes, given))
+    return isinstance(given, Size) or (isinstance(given, slice) and has_sizes((given.start, given.stop)))
+
+
+def traced(x: Any) -> Any:
+    """A tensor of a device as one of the function that is being traced, to which the sizes belong."""
+    from .tracing import tracer  # noqa: PLC0415 (it is there where sizes are)
+
+    on = tracer()
+    return Tensor(on, value_on(on, x)) if isinstance(x, Tensor) and not x.device.adopts else x
 
 
 def declared(row: Row) -> list[Any]:

@@ -15,7 +15,7 @@ from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..shapes import Dim, Size, ceildiv, dim_max, show
-from .calls import call_row
+from .calls import call_row, traced
 from .methods.attach import both_spellings
 from .nodes.meet import NATURAL, as_type, common_type, plain_array
 from .nodes.shaping import given_sizes, unpacked
@@ -28,9 +28,12 @@ def tensor(data: Any, dtype: Any = None, device: str | Device | None = None, *, 
     requires_grad: `backward` gives its gradient; on a device `sg.Autodiff(…)` only.
 
     Python's floats become float32, integers int64, bools bool. A NumPy array keeps its dtype, except that float64, which
-    is NumPy's default for floats, becomes float32. Pass dtype to choose another.
+    is NumPy's default for floats, becomes float32. Pass dtype to choose another. While a function is traced, sizes count as
+    integers.
     """
-    if isinstance(data, Tensor):
+    if isinstance(data, Size) or (isinstance(data, (list, tuple)) and any(isinstance(d, Size) for d in data)):
+        made = full((), data, dtype) if isinstance(data, Size) else stack([tensor(d, dtype) for d in data])
+    elif isinstance(data, Tensor):
         moved = data if device is None else data.to(device)
         made = moved if dtype is None else moved.cast(dtype)
     else:
@@ -117,7 +120,8 @@ def from_numpy(array: np.ndarray) -> Tensor:
 def full_like(x: Tensor, fill_value: Number | complex | Size, dtype: Any = None) -> Tensor:
     """A tensor filled with one value, with x's shape, device and (unless given) dtype."""
     kind = _kind(dtype) or x.dtype
-    return apply(lambda b, n: b.expand(as_type(b, fill_value, kind), shape=n.shape), x)
+    like = traced(x) if isinstance(fill_value, Size) else x
+    return apply(lambda b, n: b.expand(as_type(b, fill_value, kind), shape=n.shape), like)
 
 
 def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
@@ -149,15 +153,20 @@ def arange(
         raise InputError("arange: the step is 0")
     if isinstance(first, Size) or isinstance(end, Size):
         if not (isinstance(first, (int, Size)) and isinstance(end, (int, Size)) and isinstance(step, int)):
-            raise InputError(f"arange: got {first}, {end} and the step {step}, expected integers beside sizes")
+            raise InputError(
+                f"arange: got {first}, {end} and the step {step}, expected integers beside sizes; sg.arange(size) * step + start "
+                "gives others"
+            )
         count = dim_max(ceildiv(end - first, step) if step > 0 else ceildiv(first - end, -step), 0)
         numbers = _traced(lambda b: b.arange(b.const(first, int64), b.const(step, int64), count=count))
         return numbers if dtype is None else numbers.cast(dtype)
     return tensor(np.arange(first, end, step), dtype, device)
 
 
-def eye(rows: int, columns: int | None = None, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere."""
+def eye(rows: Dim, columns: Dim | None = None, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """Ones on the diagonal, zeros elsewhere. While a function is traced, rows and columns may be sizes."""
+    if isinstance(rows, Size) or isinstance(columns, Size):
+        return (arange(rows).unsqueeze(1) == arange(rows if columns is None else columns)).cast(dtype)
     return tensor(np.eye(rows, columns), dtype, device)
 
 
@@ -211,9 +220,13 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 def linspace(
-    start: Number, stop: Number, num: int, *, dtype: Any = float32, device: str | Device | None = None
+    start: Number | Size, stop: Number | Size, num: Dim, *, dtype: Any = float32, device: str | Device | None = None
 ) -> Tensor:
-    """`num` numbers at equal distances from start to stop."""
+    """`num` numbers at equal distances from start to stop. While a function is traced, all three may be sizes."""
+    if isinstance(start, Size) or isinstance(stop, Size) or isinstance(num, Size):
+        first, last, steps = (tensor(x, float32) for x in (start, stop, num - 1))
+        places = arange(num)
+        return where(places == num - 1, last, first + (last - first) * (places / steps.clip(1))).cast(dtype)
     return tensor(np.linspace(start, stop, num), dtype, device)
 
 

@@ -13,11 +13,11 @@ from ...dtypes import bool_
 from ...errors import InputError, ShapeError, SizeNeeded
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import axis_of, show, symbols
+from ...shapes import Size, axis_of, show, symbols
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import elements
-from ..nodes import shaping
+from ..nodes import indexing, shaping
 from ..nodes.shaping import Axis, unpacked
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
@@ -114,7 +114,11 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
     d = x.shape[axis_of(axis, x.ndim, "chunk")]
     if not isinstance(d, int):
-        raise SizeNeeded(f"chunk: axis {axis} of {show(x.shape)} has no number until a run", symbols(d))
+        raise SizeNeeded(
+            f"chunk: axis {axis} of {show(x.shape)} has no number until a run, so that the number of pieces is open; "
+            f"use tensor_split({chunks}, {axis}), or split with the lengths",
+            symbols(d),
+        )
     if chunks < 1:
         raise ShapeError(f"chunk: got {chunks} chunks, expected at least 1")
     return x.split(max(1, -(-d // chunks)), axis) if d else (x,) * chunks
@@ -126,7 +130,11 @@ def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     at = axis_of(axis, x.ndim, "unbind")
     d = x.shape[at]
     if not isinstance(d, int):
-        raise SizeNeeded(f"unbind: axis {axis} of {show(x.shape)} has no number until a run", symbols(d))
+        raise SizeNeeded(
+            f"unbind: axis {axis} of {show(x.shape)} has no number until a run, so that Python cannot take one slice after "
+            "another; use methods that work along the axis",
+            symbols(d),
+        )
     return tuple(x.select(at, i) for i in range(d))
 
 
@@ -202,18 +210,20 @@ def flip(x: Tensor, *axis: Any) -> Tensor:
 def roll(x: Tensor, shifts: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
     if axis is None:
-        if not isinstance(shifts, int):
+        if not isinstance(shifts, (int, Size)):
             raise InputError(f"roll: got the shifts {shifts} without axes")
         return x.flatten().roll(shifts, 0).reshape(x.shape)
     axes = [axis] if isinstance(axis, int) else list(axis)
-    by = [shifts] * len(axes) if isinstance(shifts, int) else list(shifts)
+    by = [shifts] * len(axes) if isinstance(shifts, (int, Size)) else list(shifts)
     if len(by) != len(axes):
         raise InputError(f"roll: {len(by)} shifts for {len(axes)} axes")
     for a, s in zip(axes, by, strict=True):
         at = axis_of(a, x.ndim, "roll")
         d = x.shape[at]
-        s = s % d if isinstance(d, int) and d else s
-        if s and d != 0:
+        s = s % d if isinstance(d, int) and isinstance(s, int) and d else s
+        if isinstance(s, Size) or (isinstance(d, Size) and abs(s) > 1):
+            x = apply(lambda b, n: indexing.rolled(b, n, s, at), x)  # noqa: B023
+        elif s and d != 0:
             whole = (slice(None),) * at
             parts = x[(*whole, slice(-s, None))], x[(*whole, slice(None, -s))]
             x = apply(lambda b, *n: b.concat(*n, axis=at), *parts)  # noqa: B023 (called at once)
@@ -246,7 +256,7 @@ def repeat_interleave(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: in
     if axis is None:
         return x.flatten().repeat_interleave(repeats, 0)
     at = axis_of(axis, x.ndim, "repeat_interleave")
-    if isinstance(repeats, int):
+    if isinstance(repeats, (int, Size)):
         d = x.shape[at]
         wide = x.unsqueeze(at + 1).broadcast_to(*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         return wide.reshape(*x.shape[:at], d * repeats, *x.shape[at + 1 :])
@@ -395,13 +405,14 @@ def tensor_split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> tup
     """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
     at = axis_of(axis, x.ndim, "tensor_split")
     d = x.shape[at]
-    if not isinstance(d, int):
-        raise SizeNeeded(f"tensor_split: axis {axis} of {show(x.shape)} has no number until a run", symbols(d))
     if isinstance(sections, int):
         if sections < 1:
             raise ShapeError(f"tensor_split: got {sections} pieces, expected at least 1")
-        less, more = divmod(d, sections)
-        return x.split([less + 1] * more + [less] * (sections - more), at)
+        return x.split([(d + i) // sections for i in range(sections)][::-1], at)
+    if not isinstance(d, int):
+        raise SizeNeeded(
+            f"tensor_split: axis {axis} of {show(x.shape)} has no number until a run; use slices", symbols(d)
+        )
     ends = [0, *(min(max(p + d if p < 0 else p, 0), d) for p in sections), d]
     return tuple(x.narrow(at, a, max(0, b - a)) for a, b in pairwise(ends))
 

@@ -11,7 +11,7 @@ from ...dtypes import bool_, widened
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...shapes import Shape, axis_of, show
-from ..calls import call_row
+from ..calls import call_row, has_sizes, traced
 from ..nodes import indexing, shaping
 from ..nodes.shaping import unpacked
 from ..tensor import Tensor, TensorLike, apply
@@ -28,6 +28,7 @@ NEUTRAL: Final = {"sum": 0, "mean": 0, "prod": 1}
 @method
 def __getitem__(x: Tensor, key: Any) -> Tensor:
     """Elements by integers, slices, None, ..., integer arrays and masks; see nodes/indexing.py."""
+    x = traced(x) if has_sizes(key) else x
     places, arrays = _parsed(key, x.shape)
     return apply(lambda b, n, *given: indexing.select(b, n, places, given), x, *arrays)
 

@@ -20,7 +20,7 @@ from ...dtypes import DType, bool_, dtype, int64
 from ...errors import InputError, OutOfRange, ShapeError
 from ...ops import as_dtype
 from ...ops.movement.move import amount, numbered
-from ...shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_min, product, same, show
+from ...shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_max, dim_min, product, same, show
 from .meet import PLAIN, as_type
 
 SUPPORTED: Final = "integers, slices, None, ..., integer arrays and masks"
@@ -216,6 +216,13 @@ def gather_elements(b: Any, x: Any, index: Any, axis: int) -> Any:
     return b.gather_elements(x, index, axis=axis)
 
 
+def rolled(b: Any, x: Any, shift: Dim, axis: int) -> Any:
+    """x with its elements moved along an axis; those that leave at one end come back at the other."""
+    d = x.shape[axis]
+    places = b.sub(numbered(b, d, int64), amount(b, shift, int64))
+    return b.gather(x, b.remainder(places, amount(b, d, int64)), axis=axis)
+
+
 def filled(b: Any, x: Any, mask: Any, value: Any) -> Any:
     """x with a value where a mask holds."""
     return b.where(mask, as_type(b, value, x.dtype), x)
@@ -260,6 +267,8 @@ def check_range(indices: np.ndarray | None, d: Dim, where: str) -> None:
 def _integer(item: Any, d: Dim, where: str) -> Dim:
     if isinstance(item, (bool, np.bool_)):
         raise InputError(f"{where}: got a bool; supported are {SUPPORTED}")
+    if isinstance(item, Size):
+        return item  # that it is an index of the axis, the row requires
     try:
         i = operator.index(item)
     except TypeError:
@@ -274,7 +283,7 @@ def _slice(item: slice, d: Dim, where: str) -> tuple[Dim, int, Dim]:
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
         raise InputError(f"{where}: the step of a slice is 0")
-    if isinstance(d, int):
+    if isinstance(d, int) and not isinstance(item.start, Size) and not isinstance(item.stop, Size):
         start, stop, step = item.indices(d)
         return start, step, len(range(start, stop, step))
     if step < 0:
@@ -283,14 +292,18 @@ def _slice(item: slice, d: Dim, where: str) -> tuple[Dim, int, Dim]:
         return d - 1, step, ceildiv(d, -step)
     start = _bound(item.start, 0, d)
     stop = _bound(item.stop, d, d)
-    return start, step, ceildiv(stop - start, step)
+    signed = [s for s in (item.start, item.stop) if isinstance(s, Size) and not at_least(s, 0)]
+    count = (
+        stop - start if signed else dim_max(stop - start, 0)
+    )  # a negative count is refused: Python counts from the end
+    return start, step, ceildiv(count, step)
 
 
 def _bound(given: Any, default: Dim, d: Dim) -> Dim:
-    """The start or the end of a slice of a symbolic axis."""
+    """The start or the end of a slice of an axis, of which one is a size."""
     if given is None:
         return default
-    if isinstance(given, Size) and at_least(given, 0):
+    if isinstance(given, Size):
         return dim_min(given, d)
     i = operator.index(given)
-    return dim_min(i, d) if i > 0 else i if i == 0 else d + i
+    return dim_min(i, d) if i > 0 else i if i == 0 else dim_max(d + i, 0)

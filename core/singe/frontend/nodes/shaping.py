@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ...errors import InputError, ShapeError
-from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, show
+from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, same, show
 
 Axis: TypeAlias = int | Sequence[int] | None
 
@@ -89,9 +88,9 @@ def expanded(shape: Shape, wanted: Shape) -> Shape:
 def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """How many elements are added before and after every axis: one number, (before, after) for each axis, or pairs of
     numbers in a flat sequence, which begins with the last axis."""
-    if isinstance(width, int):
+    if isinstance(width, (int, Size)):
         pairs = [(width, width)] * rank
-    elif len(width) and all(isinstance(w, int) for w in width) and len(width) % 2 == 0:
+    elif len(width) and all(isinstance(w, (int, Size)) for w in width) and len(width) % 2 == 0:
         last = [(width[i], width[i + 1]) for i in range(0, len(width), 2)]
         pairs = [(0, 0)] * (rank - len(last)) + last[::-1]
     else:
@@ -103,16 +102,16 @@ def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], 
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
-def split_slices(sizes: int | Sequence[int], shape: Shape, axis: int) -> list[slice]:
+def split_slices(sizes: Dim | Sequence[Dim], shape: Shape, axis: int) -> list[slice]:
     """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
-    length = operator.index(shape[axis])
-    if isinstance(sizes, int):
-        if sizes < 1:
-            raise ShapeError(f"split: pieces of size {sizes}, expected at least 1")
-        sizes = [min(sizes, length - start) for start in range(0, length, sizes)]
-    if sum(sizes) != length:
-        raise ShapeError(
-            f"split: the sizes {tuple(sizes)} add up to {sum(sizes)}, axis {axis} of {show(shape)} has {length}"
-        )
-    ends = np.cumsum(sizes).tolist()
-    return [slice(end - n, end) for end, n in zip(ends, sizes, strict=True)]
+    length = shape[axis]
+    if isinstance(sizes, (int, Size)):
+        length, size = operator.index(length), operator.index(sizes)
+        if size < 1:
+            raise ShapeError(f"split: pieces of size {size}, expected at least 1")
+        sizes = [min(size, length - start) for start in range(0, length, size)]
+    ends = list(accumulate(sizes, initial=0))
+    text = f"split: the sizes {show(sizes)} add up to {ends[-1]}, axis {axis} of {show(shape)} has {length}"
+    if not same(ends[-1], length, text):
+        raise ShapeError(text)
+    return [slice(start, end) for start, end in pairwise(ends)]

@@ -16,7 +16,7 @@ from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten, unflatten
 from ...ir.scalar import COMPUTE, Expr, const, select, size
-from ...shapes import Dim, Shape, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
+from ...shapes import Dim, Shape, Size, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register, sum_to
 
@@ -75,12 +75,22 @@ def _slice_shape(x: Shaped, starts: Sequence[Dim], steps: Sequence[int], sizes: 
         raise ShapeError(f"slice: starts, steps and sizes must each name all {len(x.shape)} axes of {show(x.shape)}")
     for axis, (d, at, step, count) in enumerate(zip(x.shape, starts, steps, sizes, strict=True)):
         if not (isinstance(d, int) and isinstance(at, int) and isinstance(count, int)):
-            continue
-        if count and not (0 <= at < d and 0 <= at + (count - 1) * step < d):
+            _require_inside(d, at, step, count, f"slice: axis {axis} of {show(x.shape)} from {at} on, {count} elements")
+        elif count and not (0 <= at < d and 0 <= at + (count - 1) * step < d):
             raise ShapeError(
                 f"slice: axis {axis} of {show(x.shape)} has no elements {at}, {at} + {step}, … ({count} of them)"
             )
     return tuple(sizes)
+
+
+def _require_inside(d: Dim, at: Dim, step: int, count: Dim, what: str) -> None:
+    """Let a run check that a slice is within an axis, where its start or its length is computed."""
+    require(count, f"{what}: expected a length of 0 or more")
+    if not isinstance(at, Size) or not (isinstance(count, int) and count):
+        return
+    for place in (at, at + (count - 1) * step):
+        require(place, f"{what}: expected a start within the axis")
+        require(d - 1 - place, f"{what}: expected an end within the axis")
 
 
 def _slice_value(

@@ -1,33 +1,27 @@
-"""Shapes: tuples of dimensions; a dimension is an int or a symbolic Size.
+"""A Size is an integer polynomial over named sizes ("N") and opaque atoms (floor division, remainder, max, min of Sizes),
+kept in canonical form, so that two ways of computing one dimension compare equal.
 
-A Size is an integer polynomial over named sizes ("N") and opaque atoms (floor division, remainder, max, min of
-Sizes), kept in canonical form, so that two ways of computing one dimension compare equal. Arithmetic between Sizes
-and ints gives an int again wherever the symbols cancel. Named sizes are never negative at run time, but may be 0:
-simplification relies on this. `least` proves lower bounds. Whether two dimensions are `same` may depend on the sizes:
-then a run checks it, or SizeNeeded says which sizes must be numbers.
+Arithmetic between Sizes and ints gives an int again wherever the symbols cancel. Named sizes are never negative at run
+time, but may be 0: simplification relies on this. `least` proves lower bounds.
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, wraps
+from numbers import Integral, Number
 from types import FrameType
 from typing import Any, Final, TypeAlias, Union
 
-from .errors import ShapeError, SizeNeeded
+from ..errors import ShapeError, SizeNeeded
 
 Dim: TypeAlias = Union[int, "Size"]
-Shape: TypeAlias = tuple[Dim, ...]
 Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
-MAX_ELEMENTS: Final = 2**31 - 1
-"""The most elements that a tensor may have, and so the largest size: kernels count in int32."""
-MAX_RANK: Final = 32
-"""The most axes of a tensor in a file."""
 MAX_ATOMS: Final = 4000
 """The most parts of a Size: its terms, and those of its different opaque atoms, at any depth."""
 
@@ -37,6 +31,18 @@ OPAQUE: Final = {
     "max": max,
     "min": min,
 }
+
+
+def _with_whole(operator: Callable[[Any, Any], Any]) -> Any:
+    """An operator of a Size and an integer or a Size; what else it meets decides by itself, but for numbers."""
+
+    @wraps(operator)
+    def checked(one: Size, other: Any) -> Any:
+        if isinstance(other, (int, Size)):
+            return operator(one, other)
+        return operator(one, int(other)) if isinstance(other, Integral) else one._lacking(other)
+
+    return checked
 
 
 class Size:
@@ -67,16 +73,19 @@ class Size:
             return True
         if not _ASKING.get() or not isinstance(other, (int, Size)) or _is_ours(sys._getframe(1)):
             return False
-        return equal(self, other, "comparison of sizes")
+        return equal(self, other, "comparison of sizes", INSTEAD)
 
     def __repr__(self) -> str:
         if self._text is None:  # cached because terms are sorted by their text
             self._text = _text(self)
         return self._text
 
+    def __bool__(self) -> bool:
+        """True; in code that is traced, whether the dimension is not 0."""
+        return not _ASKING.get() or _is_ours(sys._getframe(1)) or not equal(self, 0, "truth of a size", INSTEAD)
+
+    @_with_whole
     def __add__(self, other: Any) -> Dim:
-        if not isinstance(other, (int, Size)):
-            return self._lacking(other)
         terms = dict(self.terms)
         for key, value in _terms(other):
             terms[key] = terms.get(key, 0) + value
@@ -87,15 +96,16 @@ class Size:
     def __neg__(self) -> Dim:
         return Size({k: -v for k, v in self.terms})
 
+    @_with_whole
     def __sub__(self, other: Any) -> Dim:
-        return self + -other if isinstance(other, (int, Size)) else self._lacking(other)
+        return self + -other
 
+    @_with_whole
     def __rsub__(self, other: Any) -> Dim:
-        return -self + other if isinstance(other, (int, Size)) else self._lacking(other)
+        return -self + other
 
+    @_with_whole
     def __mul__(self, other: Any) -> Dim:
-        if not isinstance(other, (int, Size)):
-            return self._lacking(other)
         terms: dict[tuple[Atom, ...], int] = {}
         for k1, v1 in self.terms:
             for k2, v2 in _terms(other):
@@ -105,30 +115,79 @@ class Size:
 
     __rmul__ = __mul__
 
+    @_with_whole
     def __floordiv__(self, other: Any) -> Dim:
         return floordiv(self, other)
 
+    @_with_whole
     def __rfloordiv__(self, other: Any) -> Dim:
         return floordiv(other, self)
 
+    @_with_whole
     def __mod__(self, other: Any) -> Dim:
         return self - floordiv(self, other) * other if divides(self, other) else _opaque("mod", self, other)
 
+    @_with_whole
     def __rmod__(self, other: Any) -> Dim:
         return _opaque("mod", other, self)
 
+    @_with_whole
+    def __divmod__(self, other: Any) -> tuple[Dim, Dim]:
+        return self // other, self % other
+
+    @_with_whole
+    def __rdivmod__(self, other: Any) -> tuple[Dim, Dim]:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Dim:
+        if not isinstance(other, int) or other < 0:
+            return self._lacking(other)
+        power: Dim = 1
+        for _ in range(other):
+            power = power * self
+        return power
+
+    def __abs__(self) -> Dim:
+        return dim_max(self, -self)
+
+    def _itself(self, *_: Any) -> Size:
+        return self
+
+    __pos__ = __round__ = __trunc__ = __floor__ = __ceil__ = _itself
+
+    def __format__(self, form: str) -> str:
+        return self._number() if form else repr(self)
+
+    @_with_whole
+    def __lt__(self, other: Any) -> bool:
+        return _compared(other - self - 1, self, "<", other)
+
+    @_with_whole
+    def __le__(self, other: Any) -> bool:
+        return _compared(other - self, self, "<=", other)
+
+    @_with_whole
+    def __gt__(self, other: Any) -> bool:
+        return _compared(self - other - 1, self, ">", other)
+
+    @_with_whole
+    def __ge__(self, other: Any) -> bool:
+        return _compared(self - other, self, ">=", other)
+
     def _lacking(self, other: Any) -> Any:
         """The answer to what needs a number: an error, where the other operand is one."""
-        return self._number() if isinstance(other, (int, float, Size)) else NotImplemented
+        return self._number() if isinstance(other, (Number, Size)) else NotImplemented
 
     def _number(self) -> Any:
         raise SizeNeeded(
-            f"the size {self} has no number until a run. It may stand in shapes, in arange, beside tensors as an operand, and "
-            "in +, -, *, // and % with integers; a shape with numbers decides what else depends on it",
+            f"the size {self} has no number until a run, and Python needs one here. A size may stand in shapes and slices, in "
+            "sg.arange and other functions that make tensors, beside tensors as an operand, and in +, -, *, //, % and ** with "
+            "integers. For other arithmetic take sg.tensor(size), which is a tensor; in place of a loop over range(size), methods "
+            "that work along an axis; or give the dimension a number",
             symbols(self),
         )
 
-    __truediv__ = __rtruediv__ = __lt__ = __le__ = __gt__ = __ge__ = _lacking
+    __truediv__ = __rtruediv__ = __rpow__ = _lacking
     __index__ = __int__ = __float__ = _number
 
 
@@ -149,6 +208,21 @@ def asking() -> Iterator[None]:
         yield
     finally:
         _ASKING.reset(token)
+
+
+INSTEAD: Final = (
+    ", so that Python cannot choose by it: let sg.where(sg.tensor(size) > 3, x, y) choose between tensors, or give the dimension "
+    "a number"
+)
+
+
+def _compared(gap: Dim, a: Size, sign: str, b: Dim) -> bool:
+    """Whether a gap is at least 0 in all runs; what is asked is how a compares with b."""
+    if at_least(gap, 0):
+        return True
+    if at_least(-gap, 1):
+        return False
+    raise SizeNeeded(f"whether {a} {sign} {b} depends on the run{INSTEAD}", symbols(gap))
 
 
 def _is_ours(frame: FrameType) -> bool:
@@ -308,7 +382,37 @@ def _positive(a: Dim) -> Dim:
     return _opaque("max", a, 0) if a.terms[-1][1] > 0 else a + _opaque("max", -a, 0)
 
 
-# --- what can be proved ----------------------------------------------------------------------------------------------
+def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
+    """The names of all sizes in a dimension, a shape, or a nested sequence of them."""
+    if isinstance(dims, (int, float, str)):
+        return frozenset()
+    if isinstance(dims, Size):
+        return dims.names
+    return frozenset().union(*map(symbols, dims))
+
+
+def _text(dim: Size) -> str:
+    parts = []
+    for key, value in dim.terms:
+        names = ["*".join(map(_atom_text, key))] if key else []
+        head = [] if abs(value) == 1 and key else [str(abs(value))]
+        parts.append(("-" if value < 0 else "+", "*".join(head + names)))
+    text = " ".join(f"{sign} {part}" for sign, part in parts)
+    return text[2:] if text.startswith("+ ") else text
+
+
+def _atom_text(atom: Atom) -> str:
+    if isinstance(atom, str):
+        return atom
+    word, *sides = atom
+    a, b = (f"({d})" if isinstance(d, Size) and len(d.terms) > 1 else str(d) for d in sides)
+    return f"({a} {_SIGNS[word]} {b})"
+
+
+_SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
+
+
+# --- what can be proved -----------------------------------------------------------------------------------------------
 
 
 def at_least(dim: Dim, low: int, named: int = 0) -> bool:
@@ -378,246 +482,11 @@ MAX_PROOF: Final = 8
 """How deep a proof follows opaque atoms within opaque atoms."""
 
 
-Checks: TypeAlias = "dict[Dim, str]"
-"""Dimensions that must be at least 0 when a run's sizes are known ↦ the error's text if one is not."""
-_CHECKS: Final[ContextVar[Checks | None]] = ContextVar("checks", default=None)
-_TURNS: Final[ContextVar[tuple[Dim, ...]]] = ContextVar("turns", default=())
-"""The numbers of turns of the loops whose bodies are built, where they may be 0."""
-
-
-@contextmanager
-def repeating(count: Dim | None) -> Iterator[None]:
-    """A context in which the body of a loop of so many turns (None: not known) is built: its conditions must hold only if
-    it makes a turn."""
-    more = () if count is None or at_least(count, 1) else (count,)
-    token = _TURNS.set((*_TURNS.get(), *more))
-    try:
-        yield
-    finally:
-        _TURNS.reset(token)
-
-
-def repetitions() -> tuple[Dim, ...]:
-    """The numbers of turns on which the conditions required here depend."""
-    return _TURNS.get()
-
-
-@contextmanager
-def deferring() -> Iterator[Checks]:
-    """A context in which conditions that depend on the sizes of a run are assumed to hold. They are collected in the
-    Checks that it gives, and the run must check them."""
-    found: Checks = {}
-    token = _CHECKS.set(found)
-    try:
-        yield found
-    finally:
-        _CHECKS.reset(token)
-
-
-def equal(a: Dim, b: Dim, what: str) -> bool:
-    """Whether two dimensions are equal for all sizes; SizeNeeded if that depends on the sizes."""
+def equal(a: Dim, b: Dim, what: str, instead: str = "") -> bool:
+    """Whether two dimensions are equal for all sizes; SizeNeeded, with what to write instead, if that depends on the sizes."""
     gap = a - b
     if isinstance(gap, int):
         return gap == 0
     if at_least(gap, 1) or at_least(-gap, 1):
         return False
-    raise SizeNeeded(f"{what}: whether {a} is {b} depends on the run", symbols(gap))
-
-
-def same(a: Dim, b: Dim, what: str) -> bool:
-    """Like `equal`, for dimensions that must be equal:
-    if that depends on the sizes, the run may check it (`deferring`)."""
-    gap = a - b
-    checks = _CHECKS.get()
-    if checks is None or not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1):
-        return equal(a, b, what)
-    require(gap, f"{what}: {a} must be {b}")
-    require(-gap, f"{what}: {a} must be {b}")
-    return True
-
-
-def require(dim: Dim, text: str) -> None:
-    """Require a dimension of at least 0: ShapeError(text) if it never is;
-    if that depends on sizes, the run checks it. In a loop's body it is required only if the loop makes a turn."""
-    if at_least(dim, 0):
-        return
-    for count in _TURNS.get():
-        # Either no turn is made, or that one is made (count ≥ 1) implies the condition.
-        if at_least(-count, 0) or at_least(dim - count + 1, 0):
-            return
-    if at_least(-dim, 1):
-        raise ShapeError(text)
-    checks = _CHECKS.get()
-    if checks is not None:
-        checks.setdefault(dim, text)
-
-
-def product(dims: Iterable[Dim]) -> Dim:
-    total: Dim = 1
-    for d in dims:
-        total = total * d
-    return total
-
-
-def symbols(dims: Dim | Iterable[Any]) -> frozenset[str]:
-    """The names of all sizes in a dimension, a shape, or a nested sequence of them."""
-    if isinstance(dims, (int, float, str)):
-        return frozenset()
-    if isinstance(dims, Size):
-        return dims.names
-    return frozenset().union(*map(symbols, dims))
-
-
-def show_sizes(sizes: Mapping[str, Dim]) -> str:
-    """Sizes as text for an error: "N = 1, L = 129"."""
-    return ", ".join(f"{name} = {number}" for name, number in sizes.items())
-
-
-def size_name(dim: Dim) -> str | None:
-    """The name of the size that a dimension is; None if it is a number or computed."""
-    if isinstance(dim, Size) and len(dim.terms) == 1:
-        atoms, factor = dim.terms[0]
-        if factor == 1 and len(atoms) == 1 and isinstance(atoms[0], str):
-            return atoms[0]
-    return None
-
-
-def evaluate(dim: Dim, sizes: Mapping[str, Dim]) -> Dim:
-    """The dimension with these sizes in place of their names; other names stay."""
-    return _evaluated(dim, sizes, {})
-
-
-def _evaluated(dim: Dim, sizes: Mapping[str, Dim], known: dict[Atom, Dim]) -> Dim:
-    """`evaluate`, which computes an atom once however many others have it as a part."""
-    if isinstance(dim, int):
-        return dim
-    total: Dim = 0
-    for key, value in dim.terms:
-        term: Dim = value
-        for atom in key:
-            if isinstance(atom, str):
-                term = term * (sizes[atom] if atom in sizes else size(atom))
-                continue
-            if atom not in known:
-                word, a, b = atom
-                known[atom] = COMBINED[word](_evaluated(a, sizes, known), _evaluated(b, sizes, known))
-            term = term * known[atom]
-        total = total + term
-    return total
-
-
-COMBINED: Final = {"div": floordiv, "mod": remainder, "max": dim_max, "min": dim_min}
-"""An opaque atom's word ↦ what it computes of two dimensions."""
-
-
-def known(dim: Dim, sizes: Mapping[str, int]) -> int:
-    """The dimension as a number: every name must be given."""
-    value = evaluate(dim, sizes)
-    if isinstance(value, int):
-        return value
-    raise ShapeError(f"the dimension {dim} depends on {', '.join(sorted(symbols(value)))}, which no input gives")
-
-
-def guessed(dim: Dim, sizes: int | Mapping[str, int]) -> int:
-    """A dimension as a number of which only the magnitude matters, with these sizes, or one number for all, in place of
-    open ones. They are taken larger where short ones leave nothing that the dimension could be divided by."""
-    sizes = dict.fromkeys(symbols(dim), sizes) if isinstance(sizes, int) else sizes
-    for more in (0, 7, 17):
-        with suppress(ShapeError):
-            return known(dim, {name: number << more for name, number in sizes.items()})
-    return 0
-
-
-def _text(dim: Size) -> str:
-    parts = []
-    for key, value in dim.terms:
-        names = ["*".join(map(_atom_text, key))] if key else []
-        head = [] if abs(value) == 1 and key else [str(abs(value))]
-        parts.append(("-" if value < 0 else "+", "*".join(head + names)))
-    text = " ".join(f"{sign} {part}" for sign, part in parts)
-    return text[2:] if text.startswith("+ ") else text
-
-
-def _atom_text(atom: Atom) -> str:
-    if isinstance(atom, str):
-        return atom
-    word, *sides = atom
-    a, b = (f"({d})" if isinstance(d, Size) and len(d.terms) > 1 else str(d) for d in sides)
-    return f"({a} {_SIGNS[word]} {b})"
-
-
-_SIGNS: Final = {"div": "//", "mod": "%", "max": "max", "min": "min"}
-
-
-def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
-    """The common shape by NumPy's rule. Open dimensions are taken to be longer than 1 where they may be, and so must equal
-    the others; those that are `at_most_one` serve all the others."""
-    rank = max(map(len, shapes), default=0)
-    out: list[Dim] = []
-    for axis in range(rank):
-        dims = {s[axis - rank + len(s)] for s in shapes if axis - rank + len(s) >= 0} - {1}
-        if len(dims) > 1:
-            text = f"{what}: the shapes {', '.join(map(show, shapes))} do not broadcast: axis {axis} is {' and '.join(map(str, sorted(dims, key=str)))}"
-            long = {d for d in dims if not at_most_one(d)} or dims
-            first, *others = sorted(long, key=lambda d: (isinstance(d, Size), str(d)))
-            if not all(same(first, d, text) for d in others) or not all(_serves(d, first, text) for d in dims - long):
-                raise ShapeError(text)
-            dims = {first}
-        out.append(dims.pop() if dims else 1)
-    return tuple(out)
-
-
-@lru_cache(maxsize=1 << 14)
-def at_most_one(dim: Dim) -> bool:
-    """Whether a dimension is 1, or open and never more than 1, as the length of x[:1]: an axis of which a broadcast reads
-    element 0 only."""
-    return dim == 1 or (isinstance(dim, Size) and at_least(1 - dim, 0))
-
-
-def _serves(short: Dim, long: Dim, text: str) -> bool:
-    """Whether a dimension that is `at_most_one` broadcasts to another: it is 1, or nothing is wanted of it."""
-    gap = short - dim_min(long, 1)
-    if isinstance(gap, int) or at_least(gap, 0) or at_least(-gap, 1):
-        return at_least(gap, 0)
-    if _CHECKS.get() is None:
-        raise SizeNeeded(f"{text}: whether {short} is 1 depends on the run", symbols(gap))
-    require(gap, text)
-    return True
-
-
-def axis_of(axis: int, rank: int, what: str) -> int:
-    """A possibly negative axis as an index below rank."""
-    if not -rank <= axis < rank:
-        raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}; give one from {-rank} to {rank - 1}")
-    return axis % rank
-
-
-def axes_of(axes: Iterable[int], rank: int, what: str) -> tuple[int, ...]:
-    """Axes as sorted indices, each once."""
-    found = [axis_of(a, rank, what) for a in axes]
-    if len(set(found)) != len(found):
-        raise ShapeError(f"{what}: the axes {tuple(axes)} name one axis twice")
-    return tuple(sorted(found))
-
-
-@lru_cache(maxsize=4096)
-def strides(shape: Shape) -> Shape:
-    """Row-major strides in elements."""
-    out: list[Dim] = []
-    step: Dim = 1
-    for d in reversed(shape):
-        out.append(step)
-        step = step * d
-    return tuple(reversed(out))
-
-
-def show(shape: Sequence[Dim]) -> str:
-    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-
-
-def bytes_text(count: int) -> str:
-    """A number of bytes for people: 18.6 MB."""
-    if count < 1000:
-        return f"{count} B"
-    power = min(4, int(math.log10(count) // 3))
-    return f"{count / 1000**power:.1f} {'kMGT'[power - 1]}B"
+    raise SizeNeeded(f"{what}: whether {a} is {b} depends on the run{instead}", symbols(gap))
