@@ -187,7 +187,7 @@ def parser(examples: bool) -> argparse.ArgumentParser:
     _model(compared, "an ONNX model, or a record that singe.save wrote")
     _shapes(compared)
     _specialise(compared)
-    _repeated(compared, "--input", "NAME=FILE", _pair, f"{text_of_inputs} (default: random inputs)")
+    _repeated(compared, "--input", "NAME=FILE", _pair, f"{text_of_inputs} (default: random numbers)")
     compared.add_argument(
         "--devices", metavar="wasm,webgpu", type=_names, help="the devices to compare (default: all that are available)"
     )

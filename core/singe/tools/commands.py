@@ -34,6 +34,7 @@ from ..errors import (
     SingeError,
     UnsupportedOp,
 )
+from ..model.arguments import bind
 from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program
@@ -51,7 +52,7 @@ from .export.bundle import describe_bundle
 from .export.bundle import export as export_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .export.snippet import snippet
-from .inputs.files import once, picture_of, read_inputs, read_labels, read_samples
+from .inputs.files import given_inputs, once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_layers, describe_model, describe_program
 from .measuring.bench import (
     describe_bench,
@@ -368,7 +369,9 @@ def diff(args: Namespace) -> int:
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
     if not devices:
         raise InputError(f"there is no device to compare with {args.against}; name others with --devices")
-    arrays = read_inputs(args, model.inputs) if args.input or args.text else random_inputs(model.inputs, None)
+    given = given_inputs(args, model.inputs)
+    drawn = random_inputs([x for x in model.inputs if x.name not in given], None)
+    arrays = bind(model.inputs, (), given | drawn)
     reference = partial(peer_values, args.model, arrays) if args.against != DEFAULT else None
     with _progress() as tell:
         found = compare(model, devices, arrays, args.tolerance, reference, tell)

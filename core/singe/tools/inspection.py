@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ..errors import SizeNeeded
 from ..graph import Kind, Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
@@ -16,6 +17,8 @@ from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
 LONGEST_FORMULA: Final = 100
 """The longest formula to show, in characters."""
+OTHER_SIZES: Final = "; for other sizes, give --input-shape"
+"""What stands in the place of a longer one."""
 
 
 def describe_model(model: Model) -> str:
@@ -148,9 +151,13 @@ def _formula(program: ProgramData) -> str:
         return ""
     total: Dim = 0
     for slot in range(program.slots):
-        total = total + _largest([b.bytes for b in program.buffers if b.place == ("slot", slot)])
-    text = str(total)
-    return f"; in bytes {text}" if len(text) <= LONGEST_FORMULA else "; for other sizes, give --input-shape"
+        try:
+            total = total + _largest([b.bytes for b in program.buffers if b.place == ("slot", slot)])
+        except SizeNeeded:  # the sum has more parts than an expression may have
+            return OTHER_SIZES
+        if len(str(total)) > LONGEST_FORMULA:
+            return OTHER_SIZES
+    return f"; in bytes {total}"
 
 
 def _largest(dims: Sequence[Dim]) -> Dim:

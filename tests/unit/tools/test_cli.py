@@ -14,6 +14,7 @@ from command_line import run
 from onnx import TensorProto, helper
 
 import singe as sg
+from singe.shapes import Size
 from singe.tools import cli
 from singe.tools.report import LEFT, RIGHT, clean, quantity, seconds, table
 
@@ -136,6 +137,16 @@ def test_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> None:
         r"ops +all by NumPy, one by one", r"ops +all on the device, fused into 2 dispatches", r"memory +\d+ slots, .* at N=1; in bytes .*",
     ):  # fmt: skip
         assert re.search(f"^{line}$", out, re.M), line
+
+
+def test_inspect_shows_memory_whose_formula_is_too_long(
+    capsys: pytest.CaptureFixture[str], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The slots of a network with many open sizes add up to an expression of more parts than one may have."""
+    monkeypatch.setattr("singe.tools.inspection._largest", lambda _: Size({("N",) * k: 1 for k in range(1, 5000)}))
+    code, out, _ = run(capsys, "inspect", model, "--device", "wasm")
+    assert code == 0
+    assert "for other sizes, give --input-shape" in out
 
 
 def test_inspect_one_device_with_numbers_for_shapes(capsys: pytest.CaptureFixture[str], model: Path) -> None:

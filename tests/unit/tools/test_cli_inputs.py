@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import struct
 import subprocess
 import wave
 from collections.abc import Callable
@@ -97,6 +98,29 @@ def test_a_sound_is_one_channel_of_floats(
     np.testing.assert_allclose(found.ravel(), both.mean(1), atol=2.0 ** (1 - 8 * width) + 1e-6)
 
 
+def chunked(name: bytes, data: bytes, head: bytes) -> bytes:
+    """A .wav file of a format, a chunk of odd length that says nothing about the samples, and a chunk of this name."""
+    parts = (b"fmt ", head), (b"LIST", b"odd"), (name, data)
+    body = b"".join(n + struct.pack("<I", len(d)) + d + b"\0" * (len(d) % 2) for n, d in parts)
+    return b"RIFF" + struct.pack("<I", len(body) + 4) + b"WAVE" + body
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("extensible", [False, True])
+def test_a_sound_of_floats(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, copies: Wrote, bits: int, extensible: bool
+) -> None:
+    """As editors and libraries write it: format 3, or the kind at the end of an extensible format."""
+    both = np.sin(np.arange(1000) * 0.1).reshape(500, 2).astype(f"<f{bits // 8}") * 2
+    head = struct.pack("<HHIIHH", 0xFFFE if extensible else 3, 2, 8000, 8000 * bits // 4, bits // 4, bits)
+    if extensible:
+        head += struct.pack("<HHIH", 22, bits, 3, 3) + bytes.fromhex("000000001000800000aa00389b71")
+    path = tmp_path / "s.wav"
+    path.write_bytes(chunked(b"data", both.tobytes(), head))
+    (found,) = given_back(capsys, tmp_path, copies(x=(FLOAT, ["T"])), "x", "--input", path)
+    np.testing.assert_allclose(found, both.mean(1), atol=1e-6)
+
+
 def test_a_sound_is_resampled(capsys: pytest.CaptureFixture[str], tmp_path: Path, copies: Wrote) -> None:
     """A tone stays the same tone; one too high for the new rate is gone."""
     model = copies(x=(FLOAT, ["T"]))
@@ -171,7 +195,8 @@ def test_a_vocabulary_of_large_letters_keeps_them() -> None:
 REFUSED = {
     "an archive of other names": (["--input", "{}/two.npz"], "no array 'x'; it has p, q"),
     "an archive that is none": (["--input", "{}/bad.npz"], "bad.npz"),
-    "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: not a .wav file of integers"),
+    "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: not a .wav file"),
+    "a sound of another encoding": (["--input", "{}/law.wav"], "encoded as format 7; expected integers of 8, 16, 24"),
     "a sound for integers": (["--input", "{}/s.wav"], "takes no samples; expected floats"),
     "a rate of none": (["--input", "{}/s.wav", "--rate", "0"], "expected a number above 0"),
     "a text for numbers": (["--text", "a"], "--text needs one input of strings, or --vocab; the inputs are x: float32"),
@@ -193,6 +218,7 @@ def test_bad_files_are_code_2_and_one_line(
     for bad in ("bad.npz", "bad.wav", "labels"):
         (tmp_path / bad).write_text("cat\ndog\n")
     sound(tmp_path / "s.wav", np.zeros(9), 2, 8000)
+    (tmp_path / "law.wav").write_bytes(chunked(b"data", bytes(9), struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8)))
     vocabulary(tmp_path / "vocab.txt")
     args = [g.replace("{}", str(tmp_path)) for g in given]
     code, _, err = run(capsys, "run", copies(x=(INT if "integers" in name else FLOAT, ["N"])), *args)

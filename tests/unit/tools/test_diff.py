@@ -110,3 +110,21 @@ INFINITE = np.array([1, np.inf])
 )
 def test_errors_are_relative_to_the_largest_element(found: np.ndarray, wanted: np.ndarray, error: float) -> None:
     assert relative_error(found, wanted) == pytest.approx(error)
+
+
+def test_inputs_that_are_not_given_are_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info
+    inputs = [value("x", TensorProto.FLOAT, [3]), value("places", TensorProto.INT64, [2])]
+    node = helper.make_node("Gather", ["x", "places"], ["y"])
+    graph = helper.make_graph([node], "g", inputs, [value("y", TensorProto.FLOAT, [2])])
+    path = tmp_path / "m.onnx"
+    path.write_bytes(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+    )
+    np.save(tmp_path / "places.npy", np.array([2, 0]))
+    assert cli.main(["diff", str(path), "--devices", "numpy", "--against", "onnxruntime"]) == 0
+    given = ["--input", f"places={tmp_path}/places.npy"]
+    assert cli.main(["diff", str(path), "--devices", "numpy", "--against", "onnxruntime", *given]) == 0
+    given = ["--input", f"place={tmp_path}/places.npy"]
+    assert cli.main(["diff", str(path), "--devices", "numpy", "--against", "onnxruntime", *given]) == 2
+    assert "no such input" in capsys.readouterr().err

@@ -35,11 +35,16 @@ def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
 
 def read_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
     """The arrays of all inputs, from files and texts; `bind` reports missing and unknown names."""
+    return bind(specs, (), given_inputs(args, specs))
+
+
+def given_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:
+    """The arrays of the inputs for which --input or --text is given."""
     files, texts = _of_files(args, specs), read_texts(args.text, args.vocab, specs)
     twice = files.keys() & texts.keys()
     if twice:
         raise InputError(f"--input {min(twice)}: --text gives this input too")
-    return bind(specs, (), files | texts)
+    return files | texts
 
 
 def _of_files(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.ndarray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import wave
+import struct
 from math import ceil
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -11,26 +12,52 @@ import numpy as np
 from ...errors import InputError
 
 SUFFIX: Final = ".wav"
+HEAD: Final = struct.Struct("<HHIIHH")
+"""The first fields of a format: kind, channels, rate, bytes a second, bytes a frame, bits."""
 CROSSINGS: Final = 16
 """How many zero crossings of the sinc function are used on each side of a sample."""
 CHUNK: Final = 1 << 12
 """How many samples are made at a time."""
 
 
+INTEGERS, FLOATS, EXTENSIBLE = 1, 3, 0xFFFE
+"""How a .wav file names the kind of its samples; the last says that the kind stands at the end of the format."""
+BITS: Final = {INTEGERS: (8, 16, 24, 32), FLOATS: (32, 64)}
+
+
 def read_sound(path: str, rate: int | None) -> np.ndarray:
-    """The samples of a file of integers, the mean of its channels, at this rate (None: that of the file)."""
+    """The samples of a file, the mean of its channels, at this rate (None: that of the file)."""
     try:
-        with wave.open(path, "rb") as file:
-            width, channels, own = file.getsampwidth(), file.getnchannels(), file.getframerate()
-            data = file.readframes(file.getnframes())
+        data = Path(path).read_bytes()
     except OSError as e:
         raise InputError(f"{path}: {e.strerror or e}") from e
-    except (wave.Error, EOFError, ValueError) as e:
-        raise InputError(f"{path}: not a .wav file of integers: {e or 'it ends too early'}") from e
-    if not own or not channels or width not in (1, 2, 3, 4):
-        raise InputError(f"{path}: {channels} channels of {8 * width} bits at {own} Hz; expected 8, 16, 24 or 32 bits")
-    samples = _numbers(data[: len(data) // (width * channels) * width * channels], width)
+    chunks = _chunks(data)
+    head, body = chunks.get(b"fmt ", b""), chunks.get(b"data")
+    if len(head) < HEAD.size or body is None:
+        raise InputError(f"{path}: not a .wav file, or it ends too early: no chunks of its format and its samples")
+    kind, channels, own, _, _, bits = HEAD.unpack_from(head)
+    if kind == EXTENSIBLE and len(head) >= 26:
+        kind = int.from_bytes(head[24:26], "little")
+    if not own or not channels or bits not in BITS.get(kind, ()):
+        raise InputError(
+            f"{path}: {channels} channels of {bits} bits at {own} Hz, encoded as format {kind}; expected integers of 8, 16, "
+            "24 or 32 bits (format 1) or floats of 32 or 64 (format 3): convert it, as with `ffmpeg -i FILE -c:a pcm_s16le NEW.wav`"
+        )
+    frame = bits // 8 * channels
+    body = body[: len(body) // frame * frame]
+    samples = np.frombuffer(body, f"<f{bits // 8}") if kind == FLOATS else _numbers(body, bits // 8)
     return resample(samples.reshape(-1, channels).mean(1), own, rate or own).astype(np.float32)
+
+
+def _chunks(data: bytes) -> dict[bytes, bytes]:
+    """The chunks of a file by name, the first of each. A length beyond the end, as of a stream, means all that is left."""
+    found: dict[bytes, bytes] = {}
+    at = 12 if data[:4] == b"RIFF" and data[8:12] == b"WAVE" else len(data)
+    while at + 8 <= len(data):
+        size = int.from_bytes(data[at + 4 : at + 8], "little")
+        found.setdefault(data[at : at + 4], data[at + 8 : at + 8 + size])
+        at += 8 + size + size % 2
+    return found
 
 
 def _numbers(data: bytes, width: int) -> np.ndarray:
