@@ -24,7 +24,7 @@ export class Files {
     this.#signal = signal;
     this.#report = report;
     /** A promise of the bundle's BundleStore, if there can be one. */
-    this.store = cache && !onDisk(base) ? import("./singe-cache.js").then(({ openStore }) => openStore(base)) : undefined;
+    this.store = cache && /^http/.test(base.protocol) ? import("./singe-cache.js").then(({ openStore }) => openStore(base)) : undefined;
     signal?.addEventListener("abort", this.#abort);
     if (signal?.aborted) this.#abort();
   }

@@ -44,7 +44,9 @@ export async function loadHere(folder, options) {
     files.stop();
     model?.dispose();
     await import("./singe-refused.js").then(({ advise }) => advise(error, folder)).catch(() => {});
-    throw error;
+    if (!(globalThis.ServiceWorkerGlobalScope && error instanceof TypeError)) throw error;
+    const advice = "in a service worker all scripts of this model must be one file: bundle them, as esbuild --bundle does";
+    throw new SingeError("device", `${advice} (${error.message})`, error);
   }
 }
 

@@ -6,9 +6,11 @@ npm's registry, with the package that is made of this checkout; it is built, and
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +21,7 @@ from packages import npm, npm_package
 from sites import Console, served, until
 
 from singe.model.model import Model
+from singe.tools.export.bundle import export
 
 PROJECTS: Final = ROOT / "tests" / "bundlers"
 COUNT: Final = 600
@@ -63,13 +66,14 @@ def expected() -> np.ndarray:
     return np.asarray(Model(weighty_graph(), "numpy")(x.reshape(COUNT, 5, 7, 6))).ravel()
 
 
-@pytest.fixture
-def built(weighty: Path, package: Path, tmp_path: Path) -> Callable[[str], Path]:
+@pytest.fixture(scope="module")
+def built(weighty: Path, package: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """A function that builds a project, by its name; it gives the folder to serve."""
 
+    @cache
     def built(name: str) -> Path:
-        project, folder = TABLE[name], tmp_path / name
-        shutil.copytree(PROJECTS / name, folder)
+        project, folder = TABLE[name], tmp_path_factory.mktemp(name)
+        shutil.copytree(PROJECTS / name, folder, dirs_exist_ok=True)
         shutil.copy(PROJECTS / "app.js", folder)
         if project.static:
             shutil.copytree(weighty, folder / project.static / "model")
@@ -89,9 +93,9 @@ def page(browser: Any) -> Iterator[Any]:
     context.close()
 
 
-def answers(page: Any, ways: list[dict[str, Any]] | None = None) -> list[dict[str, Any]]:
+def answers(page: Any) -> list[dict[str, Any]]:
     until(page, "Boolean(globalThis.answers)")
-    return page.evaluate("(given) => answers('/model/', ...given)", [COUNT, *([ways] if ways else [])])
+    return page.evaluate("(count) => answers('/model/', count)", COUNT)
 
 
 @pytest.mark.slow
@@ -108,3 +112,44 @@ def test_a_project(page: Any, built: Callable[[str], Path], expected: np.ndarray
     for way in found:
         np.testing.assert_allclose(way["y"], expected, rtol=0, atol=1e-4 * np.abs(expected).max())
     assert console.complaints == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("missing", ["404", "with text/html"])
+def test_scripts_that_were_left_behind(page: Any, built: Callable[[str], Path], tmp_path: Path, missing: str) -> None:
+    """Where a server has not the scripts of workers, or answers with a page of its own, the console says what to do."""
+    shutil.copytree(built("esbuild"), tmp_path / "site")
+    for name in ("worker", "thread"):
+        (tmp_path / "site" / f"singe-{name}.js").unlink()
+    console = Console(page)
+    if missing != "404":
+        page.route(
+            re.compile("singe-(worker|thread)"), lambda route: route.fulfill(content_type="text/html", body="<p>")
+        )
+    with served(tmp_path / "site") as address:
+        page.goto(address)
+        found = answers(page)
+        page.wait_for_timeout(200)  # the reasons are asked for
+    assert [(way["worker"], way["threads"]) for way in found] == [(False, 1)] * 4
+    ours = [text for text in console.complaints if text.startswith("singe: ")]
+    assert len(ours) == 2, "once for each script"
+    for text, name, instead in zip(ours, ("worker", "thread"), ("in the page", "on one thread"), strict=True):
+        assert f"singe-{name}.js: the server answers {missing}" in text
+        assert "build singe/worker and singe/thread too" in text
+        assert text.endswith(f"The model runs {instead}.")
+
+
+@pytest.mark.slow
+def test_one_file_in_a_service_worker(
+    page: Any, built: Callable[[str], Path], expected: np.ndarray, tmp_path: Path
+) -> None:
+    """There nothing can be imported later, so esbuild's one file has the rare scripts too: those of float16, here."""
+    site = tmp_path / "site"
+    shutil.copytree(built("esbuild"), site)
+    export(Model(weighty_graph(), "numpy"), site / "model", dtype="float16", force=True)
+    with served(site) as address:
+        page.goto(address)
+        with page.context.expect_event("serviceworker") as found:
+            page.evaluate("navigator.serviceWorker.register('app.js', { type: 'module' })")
+        (answer,) = found.value.evaluate("(count) => answers('/model/', count, [{}])", COUNT)
+    np.testing.assert_allclose(answer["y"], expected, rtol=0, atol=1e-2 * np.abs(expected).max())

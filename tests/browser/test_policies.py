@@ -1,0 +1,201 @@
+"""Pages under rules: Trusted Types, pages of an extension (Manifest V3), service workers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from browsers import CHROMIUM
+from bundles import ROOT, STATIC, weighty_graph, write_bundle
+from sites import Console, served_plainly, until
+
+from singe.model.model import Model
+from singe.tools.export.bundle import export
+
+ISOLATED: Final = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
+COUNT: Final = 600
+"""A batch that is large enough for threads to share its runs."""
+WAYS: Final = [(False, 1), (True, 1), (False, 2), (True, 2)]
+"""What app.js tries: in a worker or not, and how many threads."""
+
+
+@pytest.fixture(scope="module")
+def weighty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles") / "weighty"
+    write_bundle(weighty_graph(), folder, "weighty")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    x = (np.arange(COUNT * 5 * 7 * 6) * 7919 % 1000 / 1000 - 0.5).astype(np.float32)
+    return np.asarray(Model(weighty_graph(), "numpy")(x.reshape(COUNT, 5, 7, 6))).ravel()
+
+
+@pytest.fixture
+def site(weighty: Path, tmp_path: Path) -> Path:
+    """A page that imports the script of its bundle, model/; static/ has the readable modules."""
+    folder = tmp_path / "site"
+    shutil.copytree(weighty, folder / "model")
+    shutil.copytree(STATIC, folder / "static")
+    app = (ROOT / "tests" / "bundlers" / "app.js").read_text()
+    (folder / "app.js").write_text(app.replace('"singe"', '"./model/singe.js"'))
+    (folder / "modules.js").write_text(app.replace('"singe"', '"./static/singe.js"'))
+    for name in ("app", "modules"):
+        head = f'<!doctype html><title>{name}</title><link rel="icon" href="data:,">'
+        (folder / f"{name}.html").write_text(f'{head}<script type="module" src="{name}.js"></script>')
+    return folder
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    context = browser.new_context()
+    yield context.new_page()
+    context.close()
+
+
+def check(found: list[dict[str, Any]], expected: np.ndarray, ways: list[tuple[bool, int]]) -> None:
+    assert [(way["worker"], way["threads"]) for way in found] == ways
+    for way in found:
+        np.testing.assert_allclose(way["y"], expected, rtol=0, atol=1e-4 * np.abs(expected).max())
+
+
+# --- Trusted Types ----------------------------------------------------------------------------------------------------
+
+TRUSTED: Final = "script-src 'self' 'wasm-unsafe-eval'; require-trusted-types-for 'script'; trusted-types "
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["app", "modules"])
+def test_trusted_types(page: Any, site: Path, expected: np.ndarray, name: str) -> None:
+    console = Console(page)
+    with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED + "singe"}) as address:
+        page.goto(f"{address}{name}.html")
+        until(page, "Boolean(globalThis.answers)")
+        check(page.evaluate("answers('/model/', 600)"), expected, WAYS)
+    assert console.complaints == []
+
+
+def test_trusted_types_that_leave_us_out(page: Any, site: Path, expected: np.ndarray) -> None:
+    console = Console(page)
+    with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED + "'none'"}) as address:
+        page.goto(f"{address}app.html")
+        until(page, "Boolean(globalThis.answers)")
+        check(page.evaluate("answers('/model/', 600)"), expected, [(False, 1)] * 4)
+        until(page, "performance.getEntriesByType('resource').some(({ name }) => name.includes('refused'))")
+    ours = [text for text in console.complaints if text.startswith("singe: ")]
+    assert len(ours) == 2
+    assert "The model runs in the page." in ours[0]
+    assert "The model runs on one thread." in ours[1]
+    assert all("TrustedScriptURL" in text for text in ours)
+
+
+def test_no_script_writes_markup_or_code() -> None:
+    """What Trusted Types and strict policies refuse."""
+    for path in STATIC.glob("singe*.js"):
+        text = path.read_text()
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
+            assert word not in text, f"{path.name}: {word}"
+
+
+# --- an extension -----------------------------------------------------------------------------------------------------
+
+MANIFEST: Final = {
+    "manifest_version": 3,
+    "name": "Singe",
+    "version": "1",
+    "background": {"service_worker": "app.js", "type": "module"},
+    "content_security_policy": {"extension_pages": "script-src 'self' 'wasm-unsafe-eval'; object-src 'self'"},
+    "cross_origin_opener_policy": {"value": "same-origin"},
+    "cross_origin_embedder_policy": {"value": "require-corp"},
+}
+
+
+@pytest.fixture
+def extension(browser: Any, site: Path, tmp_path: Path) -> Iterator[Any]:
+    """A browser's context with an extension, and the extension's service worker."""
+    (site / "manifest.json").write_text(json.dumps(MANIFEST))
+    switches = ["--no-sandbox", f"--disable-extensions-except={site}", f"--load-extension={site}"]
+    context = browser.browser_type.launch_persistent_context(
+        tmp_path / "profile", executable_path=CHROMIUM, args=switches, ignore_default_args=["--disable-extensions"]
+    )
+    try:
+        yield (
+            context,
+            context.service_workers[0] if context.service_workers else context.wait_for_event("serviceworker"),
+        )
+    finally:
+        context.close()
+
+
+@pytest.mark.slow
+def test_an_extension(extension: Any, expected: np.ndarray) -> None:
+    """Its pages have workers and threads; its service worker runs models on one thread, and keeps no files twice."""
+    context, worker = extension
+    page = context.new_page()
+    console = Console(page)
+    page.goto(worker.url.replace("app.js", "app.html"))
+    until(page, "Boolean(globalThis.answers)")
+    check(page.evaluate("answers('/model/', 600)"), expected, WAYS)
+    assert page.evaluate("caches.keys()") == []
+    check(worker.evaluate("answers('/model/', 600, [{ worker: true }])"), expected, [(False, 1)])
+    assert console.complaints == []
+
+
+# --- service workers --------------------------------------------------------------------------------------------------
+
+KEEPER: Final = """
+addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+addEventListener("fetch", (event) => event.respondWith(answer(event.request)));
+async function answer(request) {
+  const cache = await caches.open("site");
+  const kept = await cache.match(request);
+  if (kept) return kept;
+  const response = await fetch(request);
+  if (response.ok) await cache.put(request, response.clone());
+  return response;
+}"""
+"""A service worker that answers every request, without a network from what it saw before."""
+REGISTER: Final = """async ([script, type]) => {
+  await navigator.serviceWorker.register(script, { type });
+  await navigator.serviceWorker.ready;
+}"""
+
+
+@pytest.mark.slow
+def test_a_bundle_that_a_service_worker_serves(page: Any, site: Path, expected: np.ndarray) -> None:
+    (site / "keeper.js").write_text(KEEPER)
+    console = Console(page)
+    with served_plainly(site, ISOLATED) as address:
+        page.goto(f"{address}app.html")
+        page.evaluate(REGISTER, ["keeper.js", "classic"])
+        until(page, "navigator.serviceWorker.controller !== null")
+        page.reload()
+        until(page, "Boolean(globalThis.answers)")
+        check(page.evaluate("answers('/model/', 600)"), expected, WAYS)
+    page.context.set_offline(True)
+    page.goto(f"{address}app.html")
+    until(page, "Boolean(globalThis.answers)")
+    check(page.evaluate("answers('/model/', 600)"), expected, WAYS)
+    assert console.complaints == []
+
+
+@pytest.mark.slow
+def test_in_a_service_worker(page: Any, site: Path, expected: np.ndarray) -> None:
+    """The joined scripts run a model there; one that needs a rare script, which cannot be imported there, is refused."""
+    export(Model(weighty_graph(), "numpy"), site / "float16", dtype="float16")
+    with served_plainly(site, ISOLATED) as address:
+        page.goto(f"{address}app.html")
+        with page.context.expect_event("serviceworker") as found:
+            page.evaluate(REGISTER, ["app.js", "module"])
+        worker = found.value
+        check(worker.evaluate("answers('/model/', 600, [{}])"), expected, [(False, 1)])
+        error = worker.evaluate("answers('/float16/', 600, [{}]).catch(({ code, message }) => [code, message])")
+    assert error[0] == "device"
+    assert "must be one file" in error[1]
+    assert "import()" in error[1]
