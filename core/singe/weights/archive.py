@@ -89,10 +89,10 @@ class Archive:
         """The archive's bytes."""
         return len(self._data)
 
-    def refuse_compressed(self) -> None:
-        """For formats that never compress."""
+    def refuse_compressed(self, but: str) -> None:
+        """For formats that compress nothing but the entries whose names begin with this."""
         for i in self.entries.values():
-            if not _is_stored(i):
+            if not _is_stored(i) and not i.filename.startswith(but):
                 raise FormatError(f"{self._name}: the archive's entry {i.filename!r:.80} {_FOREIGN}")
 
     def size(self, entry: str) -> int:

@@ -26,6 +26,8 @@ from .stored import elements
 LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """The first bytes of the stream of pickles: a pickle of PyTorch's magic number."""
 LEGACY_VERSION: Final = 1001
+EXPORTED: Final = "/archive_format"
+"""The end of an entry's name that only the archives of torch.export have."""
 SHARING: Final = 8
 """Tensors may share storages; all arrays together take at most this many times the file's bytes."""
 SHOWN: Final = 8
@@ -238,17 +240,23 @@ def _machine(data: memoryview, at: int, name: str, known: Callable[[str], Any] =
 
 
 class _Zip:
-    """A ZIP archive: X/data.pkl, and storages by key in X/data/. PyTorch never compresses; compressed files are refused."""
+    """A ZIP archive: X/data.pkl, and storages by key in X/data/. PyTorch compresses nothing but the code of TorchScript
+    in X/code/, which is not read; other compressed entries are refused."""
 
     def __init__(self, archive: Archive, name: str) -> None:
-        archive.refuse_compressed()
         self._name, self._archive = name, archive
         roots = [n[: -len("data.pkl")] for n in archive.entries if n == "data.pkl" or n.endswith("/data.pkl")]
+        if not roots and any(n.endswith(EXPORTED) for n in archive.entries):
+            raise FormatError(
+                f"{name}: a program of torch.export, expected a state dict: torch.save(torch.export.load(path).state_dict, "
+                "other_path); or export the model to ONNX and load that"
+            )
         if len(roots) != 1:
             raise FormatError(
                 f"{name}: an archive with {len(roots)} entries data.pkl, expected one: no file of PyTorch's"
             )
         (self._root,) = roots
+        archive.refuse_compressed(but=f"{self._root}code/")
         order = self._root + "byteorder"
         if order in archive.entries and archive.read(order) != b"little":
             raise FormatError(f"{name}: written on a big-endian machine, which is not supported")
@@ -351,7 +359,8 @@ def _script_state(root: Any, name: str) -> dict[str, _TensorView]:
 def _state(root: Any, name: str, key: str | None) -> dict[str, _TensorView]:
     """The state dict: the object itself, or its one entry that is a state dict ({"epoch": 3, "state_dict": {…}})."""
     if not isinstance(root, dict):
-        raise FormatError(f"{name}: holds {shown(root)}, expected a state dict: torch.save(model.state_dict(), path)")
+        held = "a tensor" if isinstance(root, _TensorView) else shown(root)
+        raise FormatError(f"{name}: holds {held}, expected a state dict: torch.save(model.state_dict(), path)")
     found = {str(k): v for k, v in root.items() if _is_state(v)}
     keys = _listed(list(map(str, root))) or "none"
     if key is not None:

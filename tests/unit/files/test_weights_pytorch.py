@@ -76,7 +76,16 @@ def archive(
             held.writestr(f"m/data/{key}", data)
         held.writestr("m/version", b"3\n")
         for name, data in (more or {}).items():
-            held.writestr(name, data)
+            held.writestr(name, data, zipfile.ZIP_DEFLATED if name.startswith("m/code/") else None)
+    return made.getvalue()
+
+
+def exported() -> bytes:
+    """The layout of torch.export: no pickle, weights by number and a description of them in JSON."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as held:
+        held.writestr("m/data/weights/weight_0", bytes(4))
+        held.writestr("m/archive_format", b"pt2")
     return made.getvalue()
 
 
@@ -289,7 +298,9 @@ def test_the_weights_of_torchscript() -> None:
         }
     )
     data = archive(
-        root, {"0": np.ones(2, np.float32).tobytes()}, {"m/constants.pkl": b"\x80\x02).", "m/code/x.py": b""}
+        root,
+        {"0": np.ones(2, np.float32).tobytes()},
+        {"m/constants.pkl": b"\x80\x02).", "m/code/x.py": b"def f():\n" * 9},
     )
     found = read_pytorch(data)
     assert list(found) == ["conv.weight", "scale"]
@@ -442,6 +453,8 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
     "an OrderedDict of a string": (lambda: archive(call("collections.OrderedDict", plain("ab")), {}), "something other than nothing or one list"),
     "a dict that holds itself": (lambda: archive(b"}q\x00" + plain("a") + b"h\x00s", {}), "neither a state dict"),
     "a list": (lambda: archive(plain([1, 2]), {}), "holds a list, expected a state dict"),
+    "a tensor alone": (lambda: archive(W, DATA), "holds a tensor, expected a state dict"),
+    "a program of torch.export": (exported, "a program of torch.export, expected a state dict: torch.save"),
     "a compressed archive": (
         lambda: archive(state({"w": W}), DATA, compression=zipfile.ZIP_DEFLATED), "is compressed or encrypted"
     ),
