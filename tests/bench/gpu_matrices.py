@@ -20,9 +20,9 @@ from singe.compiler.build import compile_graph
 from singe.dtypes import float16
 from singe.graph import Builder, Graph
 from singe.ir.contraction import contraction
+from singe_webgpu.code.shader import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader
 from singe_webgpu.kernels.choice import MATRIX_RATES
 from singe_webgpu.kernels.matrix import fits, print_matrix
-from singe_webgpu.shader import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader
 
 SIZES: Final = (
     (4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256), (8192, 1024, 1024),

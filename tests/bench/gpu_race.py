@@ -34,8 +34,8 @@ from singe.tools.measuring.bench import (
     timed_seconds,
 )
 from singe.tools.measuring.profiling import describe_profile, profile, profile_data
-from singe_webgpu.memory import Pool
-from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.device.memory import Pool
+from singe_webgpu.device.native import WebGpuBackend
 
 SIZES: Final = (
     (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (33, 47, 129), (1, 1000, 1280),

@@ -27,14 +27,14 @@ from singe.ir.kernel import Kernel, Routine
 from singe.model.files import load
 from singe.shapes import known, product
 from singe.tools.measuring.bench import gemm, machine
+from singe_webgpu.code.shader import Shader
+from singe_webgpu.code.variants import variants
+from singe_webgpu.device.native import WebGpuBackend
+from singe_webgpu.device.timing import text_seconds
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
 from singe_webgpu.kernels.matrix import MatrixCut
-from singe_webgpu.native import WebGpuBackend
-from singe_webgpu.shader import Shader
 from singe_webgpu.target import WgslTarget
-from singe_webgpu.timing import text_seconds
-from singe_webgpu.variants import variants
 
 SIZES: Final = (
     (128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),

@@ -15,7 +15,7 @@ import pyodide_js
 
 import singe as sg
 import singe_wasm.browser
-import singe_webgpu.browser
+import singe_webgpu.device.browser
 from singe import float32, int32, nn
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
@@ -320,7 +320,7 @@ async def missing(address: str):
 
 async def lost():
     """Reading from a device that was lost."""
-    on = EagerDevice(await singe_webgpu.browser.open_backend())
+    on = EagerDevice(await singe_webgpu.device.browser.open_backend())
     x = sg.tensor(np.ones(4, np.float32), device=on)
     y = x + 1
     await y.numpy_async()

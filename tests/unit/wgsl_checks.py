@@ -20,7 +20,7 @@ from singe.program.program import Buffer, Code, Dispatch, ProgramData
 from singe.shapes import Dim, known, size, symbols
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.device.native import WebGpuBackend
 
 
 @cache

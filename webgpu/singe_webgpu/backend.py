@@ -10,9 +10,9 @@ from singe.extension import Backend, BackendFactory, Later
 
 def _open(**options: Any) -> Later[Backend]:
     if sys.platform == "emscripten":
-        from .browser import open_backend as make  # noqa: PLC0415
+        from .device.browser import open_backend as make  # noqa: PLC0415
     else:
-        from .native import WebGpuBackend as make  # noqa: PLC0415
+        from .device.native import WebGpuBackend as make  # noqa: PLC0415
     return make(**options)
 
 

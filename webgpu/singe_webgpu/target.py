@@ -9,15 +9,15 @@ from typing import Any
 
 from singe.extension import CompileError, DType, Kernel, Printed, Routine, Shape, Variant, attention, collapse
 
-from .elements import ELEMENTS
+from .code.elements import ELEMENTS
+from .code.shader import Packed, element_size
+from .code.variants import for_all_sizes, variants
 from .kernels import scatter
 from .kernels.attention import print_attention
 from .kernels.choice import has_template, product_of
 from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
 from .kernels.own import print_own
-from .shader import Packed, element_size
-from .variants import for_all_sizes, variants
 
 
 class WgslTarget:

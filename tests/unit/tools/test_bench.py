@@ -103,7 +103,7 @@ def test_a_timed_run_times_each_step_and_answers_alike(runnable: Program, given:
 def test_a_gpu_without_timestamps_is_timed_dispatch_by_dispatch(
     given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    native = pytest.importorskip("singe_webgpu.native", reason="wgpu is not installed")
+    native = pytest.importorskip("singe_webgpu.device.native", reason="wgpu is not installed")
     runnable = Model(two_layers(), on_webgpu()).program()
     monkeypatch.setattr(runnable.device.backend.gpu, "has_timestamps", False)  # pyright: ignore
     found = timed(runnable, given)
@@ -123,7 +123,7 @@ def on_webgpu() -> EagerDevice:
 def test_timestamps_of_many_dispatches_lie_in_several_sets(
     given: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    native = pytest.importorskip("singe_webgpu.native", reason="wgpu is not installed")
+    native = pytest.importorskip("singe_webgpu.device.native", reason="wgpu is not installed")
     runnable = Model(two_layers(), on_webgpu()).program()
     if not runnable.device.backend.gpu.has_timestamps:  # pyright: ignore
         pytest.skip("this adapter has no timestamp queries")

@@ -19,10 +19,10 @@ from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.program.program import Dispatch
 from singe.shapes import Shape, known, size
+from singe_webgpu.device.tune import _parsed, _text
 from singe_webgpu.kernels.choice import RATES, costs, possible
 from singe_webgpu.kernels.cuts import MOST, Cuts, choose, divided, outputs
 from singe_webgpu.target import WgslTarget
-from singe_webgpu.tune import _parsed, _text
 
 N, L = size("N"), size("L")
 SIZES = [{"N": n, "L": k, "H": k, "W": w} for n in (1, 3, 64) for k in (1, 2, 4, 31, 128, 1000) for w in (1, 36, 640)]

@@ -16,9 +16,9 @@ from singe.program.program import ProgramData
 from singe.shapes import size
 
 pytest.importorskip("wgpu")
+from singe_webgpu.code.shader import PACKED_DOTS
+from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile
-from singe_webgpu.native import WebGpuBackend
-from singe_webgpu.shader import PACKED_DOTS
 from singe_webgpu.target import WgslTarget
 
 M = size("M")

@@ -14,7 +14,7 @@ from singe.ir.scalar import load
 from singe.shapes import size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.device.native import WebGpuBackend
 
 
 @pytest.fixture

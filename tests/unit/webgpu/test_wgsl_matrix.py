@@ -21,17 +21,17 @@ from singe.graph import Builder, Graph
 from singe.program.program import ProgramData
 from singe.shapes import size
 from singe.tools.measuring.bench import gemm
+from singe_webgpu.code.shader import SHADER_F16, SUBGROUP_MATRIX
 from singe_webgpu.kernels import choice
 from singe_webgpu.kernels.choice import Rate
 from singe_webgpu.kernels.gemm import Tile
 from singe_webgpu.kernels.matrix import MEMORY, MatrixCut
-from singe_webgpu.shader import SHADER_F16, SUBGROUP_MATRIX
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")
 
 from singe.errors import DeviceError
-from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.device.native import WebGpuBackend
 
 WORDS: Final = """
 var<private> me: u32; // an invocation's place in its subgroup: it holds half a row of a sum

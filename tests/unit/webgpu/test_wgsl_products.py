@@ -17,10 +17,10 @@ from singe.ir.scalar import Expr
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import contraction
+from singe_webgpu.code.variants import variants
+from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.kernels.choice import RATES
 from singe_webgpu.kernels.gemm import Tile, print_contraction
-from singe_webgpu.native import WebGpuBackend
-from singe_webgpu.variants import variants
 
 
 @pytest.fixture

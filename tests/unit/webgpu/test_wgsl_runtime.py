@@ -17,10 +17,10 @@ from singe.runtime.backend import Backend
 from singe.shapes import size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.memory import Binding, Launch, Pool, SlotBuffers, size_class
-from singe_webgpu.native import _LATELY, NativeGpu, WebGpuBackend
-from singe_webgpu.recording import spread
-from singe_webgpu.runtime import RECORDINGS
+from singe_webgpu.device.memory import Binding, Launch, Pool, SlotBuffers, size_class
+from singe_webgpu.device.native import _LATELY, NativeGpu, WebGpuBackend
+from singe_webgpu.device.recording import spread
+from singe_webgpu.device.runtime import RECORDINGS
 
 ADD = """
 @group(0) @binding(0) var<storage, read> b0: array<f32>;

@@ -14,8 +14,8 @@ from singe.errors import DeviceError
 from singe.program.program import Code, choose_variant
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.native import WebGpuBackend
-from singe_webgpu.shader import SUBGROUPS
+from singe_webgpu.code.shader import SUBGROUPS
+from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 
 

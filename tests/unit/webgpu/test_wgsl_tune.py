@@ -25,13 +25,13 @@ from singe.tools.measuring.bench import gemm, random_arrays
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import Contraction, contraction
-from singe_webgpu import tune
+from singe_webgpu.code.variants import variants
+from singe_webgpu.device import tune
+from singe_webgpu.device.native import WebGpuBackend
+from singe_webgpu.device.timing import text_seconds
+from singe_webgpu.device.tune import Cache, Tuner, cache_path, wanted
 from singe_webgpu.kernels.choice import print_cut, ranked
-from singe_webgpu.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
-from singe_webgpu.timing import text_seconds
-from singe_webgpu.tune import Cache, Tuner, cache_path, wanted
-from singe_webgpu.variants import variants
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ from singe.ir import scalar as S
 from singe.ir.scalar import const, select
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu import wgsl
-from singe_webgpu.native import WebGpuBackend
+from singe_webgpu.code import wgsl
+from singe_webgpu.device.native import WebGpuBackend
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from singe.extension import (
     symbols,
 )
 
-from ..shader import Shader
+from ..code.shader import Shader
 from .gemm import quads_of
 from .quads import SIDE
 

@@ -19,7 +19,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, known, product
 
-from ..shader import PACKED_DOTS, SUBGROUP_MATRIX, Shader, Text
+from ..code.shader import PACKED_DOTS, SUBGROUP_MATRIX, Shader, Text
 from .gemm import Cut, Thin, Tile, print_contraction, quads_of
 from .integers import print_integers
 from .matrix import MatrixCut, fits, print_matrix, suits

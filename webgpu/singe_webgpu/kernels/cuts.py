@@ -18,7 +18,7 @@ import numpy as np
 
 from singe.extension import Contraction, Dim, Printed, Routine, dim_min, known, product, symbols
 
-from ..variants import for_all_sizes, variants
+from ..code.variants import for_all_sizes, variants
 from .aligned import forms
 from .choice import RATES, Sizes, costs, extents, possible, print_at
 from .gemm import Cut

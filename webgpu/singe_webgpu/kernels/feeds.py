@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ..wgsl import Statements
+from ..code.wgsl import Statements
 from .quads import PARTS, SIDE
 
 

@@ -19,8 +19,8 @@ from typing import Final, TypeAlias
 
 from singe.extension import Contraction, Dim, Expr, affine, ceildiv, divides, int32, product, scalar
 
-from ..shader import Shader, Text
-from ..wgsl import TYPES, Statements
+from ..code.shader import Shader, Text
+from ..code.wgsl import TYPES, Statements
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import bind_coordinates
 from .quads import PARTS, SIDE, in_fours, is_quad, octet_text, put_four, quad_text, quad_texts

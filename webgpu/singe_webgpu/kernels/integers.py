@@ -13,8 +13,8 @@ from typing import Final
 
 from singe.extension import Contraction, float32
 
-from ..shader import Shader, Text
-from ..wgsl import TYPES, Statements
+from ..code.shader import Shader, Text
+from ..code.wgsl import TYPES, Statements
 from .gemm import arguments, place, put_functions, quads_of
 from .quads import PARTS, SIDE
 

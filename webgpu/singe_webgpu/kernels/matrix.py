@@ -19,8 +19,8 @@ import numpy as np
 
 from singe.extension import Contraction, Expr, float16
 
-from ..shader import Shader, Text
-from ..wgsl import Statements
+from ..code.shader import Shader, Text
+from ..code.wgsl import Statements
 from .gemm import arguments, place, put_functions
 from .quads import PARTS, SIDE, in_fours, is_quad
 

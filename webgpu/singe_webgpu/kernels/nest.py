@@ -37,8 +37,8 @@ from singe.extension import (
     symbols,
 )
 
-from ..shader import SUBGROUPS, Shader, Text
-from ..wgsl import TYPES, Statements, fold_text, literal
+from ..code.shader import SUBGROUPS, Shader, Text
+from ..code.wgsl import TYPES, Statements, fold_text, literal
 from .quads import SIDE, in_fours, loads, put_four
 
 CROWD: Final = 1 << 17

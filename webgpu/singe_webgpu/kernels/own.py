@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from singe.extension import CompileError, DType, Printed, Row, Shape, Size, Variant, Wgsl, find_row, float16
 
-from ..elements import ELEMENTS
-from ..shader import ENTRY
+from ..code.elements import ELEMENTS
+from ..code.shader import ENTRY
 
 _MAIN: Final = re.compile(rf"@compute\b[^;{{}}]*\bfn\s+{ENTRY}\s*\(")
 _BOUND: Final = re.compile(r"@(?:group|binding)\b")

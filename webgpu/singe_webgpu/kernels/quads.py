@@ -16,8 +16,8 @@ import numpy as np
 
 from singe.extension import DType, Expr, Store, affine, divides, float32, int32, scalar
 
-from ..shader import Shader
-from ..wgsl import TYPES, Statements
+from ..code.shader import Shader
+from ..code.wgsl import TYPES, Statements
 
 SIDE: Final = 4
 PARTS: Final = "xyzw"

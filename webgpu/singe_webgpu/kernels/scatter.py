@@ -31,9 +31,9 @@ from singe.extension import (
     uint64,
 )
 
-from ..shader import Shader, Text
-from ..variants import variants
-from ..wgsl import Statements, fold_text
+from ..code.shader import Shader, Text
+from ..code.variants import variants
+from ..code.wgsl import Statements, fold_text
 from .nest import MANY
 
 OPS: Final = frozenset(("scatter_elements_reduce", "scatter_nd_reduce"))

@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 
 from singe.extension import Attention, Dim, Printed, dim_max, dim_min
 
-from ...shader import Shader, Text
-from ...variants import for_all_sizes, variants
+from ...code.shader import Shader, Text
+from ...code.variants import for_all_sizes, variants
 from .choice import Cut, chosen
 from .few import Few, print_few
 from .join import print_join

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...shader import Shader, Text
-from ...wgsl import Statements
+from ...code.shader import Shader, Text
+from ...code.wgsl import Statements
 from .parts import LEAST, SIDE, Parts, power, vectors
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from singe.extension import Attention, Dim, ceildiv
 
-from ...shader import Shader, Text
-from ...wgsl import Statements
+from ...code.shader import Shader, Text
+from ...code.wgsl import Statements
 from .parts import LEAST, WEIGHT, Parts, power, quotient, vectors
 
 

@@ -7,8 +7,8 @@ from typing import Final
 
 from singe.extension import Attention, Dim, Port, bool_, ceildiv, float32
 
-from ...shader import Shader
-from ...wgsl import LARGEST, Statements, literal
+from ...code.shader import Shader
+from ...code.wgsl import LARGEST, Statements, literal
 from ..quads import PARTS, SIDE
 
 LEAST: Final = literal(-LARGEST, float32)

@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from singe.extension import Attention
 
-from ...shader import Shader, Text
-from ...wgsl import Statements
+from ...code.shader import Shader, Text
+from ...code.wgsl import Statements
 from .parts import LEAST, PARTS, SIDE, Parts, vectors
 
 MEMORY: Final = 16384

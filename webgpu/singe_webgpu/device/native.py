@@ -22,12 +22,12 @@ from wgpu.backends.wgpu_native._api import error_handler, from_c_string_view
 
 from singe.extension import DeviceError, DeviceLost
 
+from ..code.shader import ENTRY, PACKED_DOTS, SUBGROUPS, bindings
+from ..code.variants import FEATURES
+from ..target import WgslTarget
 from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
 from .runtime import WebGpuRuntime
-from .shader import ENTRY, PACKED_DOTS, SUBGROUPS, bindings
-from .target import WgslTarget
 from .tune import Tuner, wanted
-from .variants import FEATURES
 
 logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # failures are raised as DeviceError
 

@@ -29,12 +29,12 @@ import numpy as np
 
 from singe.extension import Contraction, DeviceError, Expr, Routine, show
 
-from .kernels.choice import RATES, Sizes, costs, extents, print_cut, ranked
-from .kernels.cuts import Cuts, choose, divided, outputs, samples
-from .kernels.gemm import Cut
+from ..code.variants import variants
+from ..kernels.choice import RATES, Sizes, costs, extents, print_cut, ranked
+from ..kernels.cuts import Cuts, choose, divided, outputs, samples
+from ..kernels.gemm import Cut
 from .memory import Gpu
 from .timing import text_seconds
-from .variants import variants
 
 VARIABLE: Final = "SINGE_AUTOTUNE"
 HANDFUL: Final = 4

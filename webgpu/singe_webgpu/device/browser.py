@@ -35,8 +35,8 @@ from singe.extension import (
     symbols,
 )
 
+from ..target import WgslTarget
 from .memory import from_device, to_device
-from .target import WgslTarget
 
 SIZES: Final = 64
 """How many sets of input shapes an executable remembers."""

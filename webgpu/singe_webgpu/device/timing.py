@@ -10,9 +10,9 @@ import numpy as np
 
 from singe.extension import Dim, Kernel, Printed, Store, Variant, affine, known, product, scalar, symbols
 
+from ..code.shader import bindings, element_size
 from .memory import LEAST, Binding, Gpu, Handle, Launch
 from .recording import spread
-from .shader import bindings, element_size
 
 HOPELESS: Final = 2.5
 """A text whose first run takes this many times the best one's is not timed again."""

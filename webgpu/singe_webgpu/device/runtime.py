@@ -26,10 +26,10 @@ from singe.extension import (
 )
 from singe.extension import dtype as dtype_of
 
+from ..code.shader import bindings, element_size
+from ..target import WgslTarget
 from .memory import Binding, Command, Gpu, GpuArray, Pool, SlotBuffers, Transfer, from_device, to_device
 from .recording import Kernels, Recording, Uploads, Weights
-from .shader import bindings, element_size
-from .target import WgslTarget
 
 RECORDINGS: Final = 4
 """How many sets of input shapes an executable remembers."""

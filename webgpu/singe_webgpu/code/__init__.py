@@ -1,0 +1,1 @@
+"""WGSL: the scalar vocabulary, how elements are stored, and the text of a shader."""

@@ -1,0 +1,1 @@
+"""WebGPU devices, and what runs a Program on them."""
