@@ -122,7 +122,7 @@ def documentation_files(say: Say) -> dict[str, Path]:
     folder = CACHE / "site" / "docs"
     try:
         docs = module(ROOT / "docs", "docsite")
-        docs.build(folder, say=lambda text: None)
+        docs.build(folder, say=lambda text: None, python="../")
     except ModuleNotFoundError as e:
         say(f"docs: left out; for them, pip install 'singe[docs]'. {e}")
         return {}

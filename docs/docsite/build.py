@@ -31,8 +31,12 @@ class DocsError(Exception):
     """A site that cannot be built; the message says why."""
 
 
-def build(out: Path, say: Callable[[str], None] = print) -> None:
-    """Build the site in a folder, which must be empty, missing, or an older site."""
+def build(out: Path, say: Callable[[str], None] = print, python: str = "") -> None:
+    """Build the site in a folder, which must be empty, missing, or an older site.
+
+    python: where the demos' front-python-worker.js and python/ are, from the site's root ("../", "./"), so that the cells of
+    pages can run; "" if they are not there.
+    """
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():
         raise DocsError(f"{out}: holds something, and no site of ours (no {MARK}); give another folder with -o")
     shutil.rmtree(out, ignore_errors=True)
@@ -42,12 +46,12 @@ def build(out: Path, say: Callable[[str], None] = print) -> None:
     for page in pages():
         links.page = page
         made = render(source_text(page), links, DRAWINGS)
-        write(out / f"{page.path}.html", document(page, made))
+        write(out / f"{page.path}.html", document(page, made, python))
         index += entries(page, made.headings)
     write(out / "index.html", front())
     write(out / MARK, f"window.SINGE_INDEX = {json.dumps(index, ensure_ascii=False, separators=(',', ':'))};\n")
-    for name, path in {"style.css": STYLE, "docs.css": HERE / "docs.css", "docs.js": HERE / "docs.js"}.items():
-        write(out / name, path.read_text("utf-8"))
+    for path in (STYLE, *(HERE / name for name in ("docs.css", "docs.js", "cells.js"))):
+        write(out / path.name, path.read_text("utf-8"))
     for path, name in sorted(links.files.items()):
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, out / name)
@@ -129,7 +133,7 @@ def entries(page: Page, headings: list[Heading]) -> list[list[str]]:
 # --- HTML --------------------------------------------------------------------------------------------------------------
 
 
-def document(page: Page, made: Rendered) -> str:
+def document(page: Page, made: Rendered, python: str) -> str:
     up = "../" * page.path.count("/")
     second = [h for h in made.headings if h.level == 2]
     third = [h for h in made.headings if h.level == 3]
@@ -145,6 +149,7 @@ def document(page: Page, made: Rendered) -> str:
         up,
         f'<nav class="pages" aria-label="Pages">{listing(up, page)}</nav>\n<article>{body}{turn(page)}</article>',
         "docs",
+        python if made.cells else "",
     )
 
 
@@ -185,6 +190,7 @@ def front() -> str:
         "start/page": "Turn a model into a folder of static files, and run it in a web page.",
         "start/python": "Load, run and write models in Python, with NumPy or WebAssembly.",
         "start/gpu": "The same code on any GPU, without CUDA.",
+        "start/tour": "A notebook that runs in this browser.",
     }
     cards = "".join(
         f'<a class="card" href="{p.path}.html"><h2>{escape(p.title)}</h2><p>{escape(doors[p.path])}</p></a>'
@@ -199,10 +205,12 @@ def front() -> str:
     return frame("Singe: documentation", "", f'{opening}<div class="grid">{cards}</div>{parts}', "front")
 
 
-def frame(title: str, up: str, main: str, kind: str) -> str:
-    """A whole page. up: the way from it to the site's root."""
+def frame(title: str, up: str, main: str, kind: str, python: str = "") -> str:
+    """A whole page. up: the way from it to the site's root. python: as for `build`, if the page has cells."""
+    cells = f'\n<script type="module" src="{up}cells.js"></script>' if python else ""
+    place = f' data-python="{python}"' if python else ""
     return f"""<!doctype html>
-<html lang="en" data-root="{up or "./"}">
+<html lang="en" data-root="{up or "./"}"{place}>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">
@@ -212,7 +220,7 @@ def frame(title: str, up: str, main: str, kind: str) -> str:
 <link rel="icon" href="{ICON}">
 <link rel="stylesheet" href="{up}style.css">
 <link rel="stylesheet" href="{up}docs.css">
-<script defer src="{up}docs.js"></script>
+<script defer src="{up}docs.js"></script>{cells}
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>

@@ -45,8 +45,8 @@ def _modules(*names: str) -> tuple[Page, ...]:
 PARTS: Final = (
     Part(
         "Start",
-        "Five minutes, by one of three doors.",
-        _own("start", ("page", "In a page"), ("python", "In Python"), ("gpu", "On a GPU")),
+        "Five minutes, by one of these doors.",
+        _own("start", ("page", "In a page"), ("python", "In Python"), ("gpu", "On a GPU"), ("tour", "A tour, here")),
     ),
     Part(
         "Guides",

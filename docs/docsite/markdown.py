@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, Final
+from typing import Final
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -21,7 +21,9 @@ LEXERS: Final = {
 """A fence's first word ↦ Pygments' name of the language; fences of other words are plain text."""
 
 DRAWING: Final = re.compile(r"<!-- drawing (\w+): (.*?) -->\s*", re.S)
-"""Where a drawing of drawings.py goes, with its caption."""
+"""Where a drawing goes, with its caption."""
+CELLS: Final = "<!-- cells -->\n"
+"""In a page whose blocks of Python are a notebook."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,11 @@ class Heading:
 
 @dataclass(frozen=True)
 class Rendered:
+    """A page. cells: whether its blocks of Python are a notebook."""
+
     html: str
     headings: list[Heading]
+    cells: bool = False
 
 
 def slug(text: str) -> str:
@@ -48,7 +53,8 @@ def slug(text: str) -> str:
 def render(text: str, link: Callable[[str], str], drawings: Mapping[str, Callable[[], str]]) -> Rendered:
     """link: the address in a Markdown file ↦ the address in the site."""
     parser = MarkdownIt("commonmark", {"highlight": None}).enable(["table", "strikethrough"])
-    parser.add_render_rule("fence", _fence)
+    cells = CELLS in text
+    parser.add_render_rule("fence", lambda self, tokens, at, *_: _fence(tokens[at], cells))
     parser.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>\n')
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     parser.add_render_rule("html_block", lambda self, tokens, at, *_: _drawing(tokens[at].content, drawings))
@@ -60,26 +66,26 @@ def render(text: str, link: Callable[[str], str], drawings: Mapping[str, Callabl
                 child.attrSet("href", link(str(child.attrGet("href"))))
             elif child.type == "image":
                 child.attrSet("src", link(str(child.attrGet("src"))))
-    return Rendered(parser.renderer.render(tokens, parser.options, {}), headings)
+    return Rendered(parser.renderer.render(tokens, parser.options, {}), headings, cells)
 
 
-def code(text: str, language: str) -> str:
-    """A block of code, as HTML."""
+def code(text: str, language: str, kind: str = "") -> str:
+    """A block of code, as HTML. kind: the class of its element."""
     name = LEXERS.get(language)
     shown = escape(text) if name is None else highlight(text, get_lexer_by_name(name), HtmlFormatter(nowrap=True))
-    return f'<pre tabindex="0"><code>{shown.rstrip()}</code></pre>\n'
+    return f'<pre{f" class={kind}" if kind else ""} tabindex="0"><code>{shown.rstrip()}</code></pre>\n'
 
 
-def _fence(self: Any, tokens: list[Token], at: int, *_: Any) -> str:
-    language, _, file = tokens[at].info.partition(" ")
+def _fence(token: Token, cells: bool) -> str:
+    language, _, file = token.info.partition(" ")
     named = f'<p class="file"><code>{escape(file)}</code></p>\n' if file else ""
-    return named + code(tokens[at].content, language)
+    return named + code(token.content, language, "cell" if cells and language == "python" else "")
 
 
 def _drawing(content: str, drawings: Mapping[str, Callable[[], str]]) -> str:
     found = DRAWING.fullmatch(content)
     if not found:
-        return content
+        return "" if content == CELLS else content
     name, caption = found.groups()
     return f"<figure>{drawings[name]()}<figcaption>{escape(' '.join(caption.split()))}</figcaption></figure>\n"
 

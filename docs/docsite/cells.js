@@ -1,0 +1,113 @@
+/**
+ * Cells: the blocks of Python of a page become a notebook. Python runs in a worker, which starts at the first press of Run.
+ *
+ * Contract: the blocks of a page share their names. Run runs a cell, after those before it that have not run. While
+ * Python runs, the button stops it: the worker ends, and with it all names. The worker is that of the demos' prompt,
+ * front-python-worker.js, in the folder that `data-python` names.
+ */
+
+const { root, python } = document.documentElement.dataset;
+const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
+/** The most characters of output that a cell shows. */
+const LIMIT = 20_000;
+
+const cells = [...document.querySelectorAll("pre.cell")].map(prepare);
+let worker, ready, hear;
+
+function prepare(pre, number) {
+  const code = pre.firstElementChild;
+  code.contentEditable = "plaintext-only";
+  for (const [name, value] of Object.entries({ role: "textbox", "aria-multiline": "true", "aria-label": `Cell ${number + 1}`, spellcheck: "false" }))
+    code.setAttribute(name, value);
+  pre.removeAttribute("tabindex");
+  const run = Object.assign(document.createElement("button"), { type: "button", className: "run", textContent: "Run" });
+  run.setAttribute("aria-label", `Run cell ${number + 1}`);
+  const status = Object.assign(document.createElement("p"), { className: "cell-status" });
+  status.setAttribute("role", "status");
+  const output = Object.assign(document.createElement("pre"), { className: "output", hidden: true, tabIndex: 0 });
+  const bar = Object.assign(document.createElement("div"), { className: "cell-bar" });
+  bar.append(run, status);
+  pre.after(bar, output);
+  const cell = { number, code, run, status, output, done: false };
+  run.addEventListener("click", () => (run.dataset.running ? stop() : runTo(cell)));
+  code.addEventListener("input", () => (cell.done = false));
+  code.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    if (!run.disabled && !run.dataset.running) runTo(cell);
+  });
+  return cell;
+}
+
+async function runTo(last) {
+  const due = cells.slice(0, last.number + 1).filter((cell) => cell === last || !cell.done);
+  for (const { run } of cells) run.disabled = true;
+  for (const cell of due) {
+    Object.assign(cell.run, { disabled: false, textContent: "Stop" }).dataset.running = "yes";
+    const failed = await carryOut(cell).catch((error) => error.message);
+    delete cell.run.dataset.running;
+    Object.assign(cell.run, { disabled: true, textContent: "Run" });
+    cell.done = !failed;
+    say(cell, failed ?? "");
+    if (failed) break;
+  }
+  for (const { run } of cells) run.disabled = false;
+}
+
+/** Runs one cell; the answer is a text for its status if that failed. */
+async function carryOut(cell) {
+  await start((text) => say(cell, text));
+  say(cell, "Running …");
+  Object.assign(cell.output, { textContent: "", hidden: true });
+  worker.postMessage({ source: `${cell.code.textContent.trimEnd()}\n` });
+  const show = (text) => Object.assign(cell.output, { textContent: (cell.output.textContent + text).slice(-LIMIT), hidden: false });
+  return new Promise((resolve, reject) => {
+    hear = {
+      accepted() {},
+      output: ({ text }) => show(text),
+      incomplete: () => resolve("The cell ends in the middle of a statement."),
+      answer({ text, failed }) {
+        if (text) show(`${text}\n`);
+        resolve(failed ? "The cell failed." : undefined);
+      },
+      failed: ({ message }) => reject(new Error(message)),
+    };
+  });
+}
+
+function start(tell) {
+  ready ??= new Promise((resolve, reject) => {
+    tell("Starting Python …");
+    hear = {
+      progress({ loaded, total, phase }) {
+        const share = total ? `: ${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB` : "";
+        tell(`Starting Python, ${PHASES[phase] ?? phase}${share}`);
+      },
+      started: resolve,
+      failed: ({ message }) => reject(new Error(message)),
+    };
+    worker = new Worker(new URL(`${root}${python}front-python-worker.js`, location.href), { type: "module", name: "cells" });
+    worker.onmessage = ({ data }) => hear[data.what]?.(data);
+    worker.onerror = (event) => hear.failed({ message: event.message || "The worker with Python could not be started." });
+  }).catch((error) => {
+    end();
+    throw error;
+  });
+  return ready;
+}
+
+function stop() {
+  const { failed } = hear;
+  end();
+  failed({ message: "Stopped; the names of all cells are gone." });
+}
+
+function end() {
+  worker?.terminate();
+  worker = ready = undefined;
+  for (const cell of cells) cell.done = false;
+}
+
+function say({ status }, text) {
+  if (status.textContent !== text) status.textContent = text;
+}

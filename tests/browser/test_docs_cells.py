@@ -1,0 +1,82 @@
+"""Pages of the documentation whose blocks of Python run in the reader's browser."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from sites import ROOT, Console, until
+
+pytest.importorskip("markdown_it")
+sys.path.insert(0, str(ROOT / "docs"))
+from docsite.build import source_text
+from docsite.contents import pages
+from docsite.markdown import CELLS
+
+NOTEBOOKS: Final = [p.path for p in pages() if CELLS in source_text(p)]
+RESTING: Final = "!document.querySelector('button.run[data-running]')"
+
+
+@pytest.fixture
+def page(browser: Any, site: Path, address: str) -> Iterator[Any]:
+    if not (site / "python/start.js").exists():
+        pytest.skip("the site was built without Python: its files cannot be had here")
+    context = browser.new_context(service_workers="block")
+    yield context.new_page()
+    context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NOTEBOOKS)
+def test_all_cells_of_a_page_run(name: str, page: Any, address: str) -> None:
+    console = Console(page)
+    page.goto(f"{address}docs/{name}.html")
+    page.locator("button.run").last.click()
+    until(page, RESTING, 170)
+    said = [(s.inner_text(), o.text_content()) for s, o in zip(page.locator(".cell-status").all(), page.locator("pre.output").all(), strict=True)]  # fmt: skip
+    assert said
+    assert all(status == "" for status, _ in said), said
+    assert any(output for _, output in said)
+    assert console.complaints == []
+
+
+@pytest.mark.slow
+def test_cells_are_changed_fail_and_stop(page: Any, address: str) -> None:
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.goto(f"{address}docs/start/tour.html")
+    page.wait_for_selector("button.run")
+    page.wait_for_timeout(300)
+    assert not [r for r in requests if "python" in r.rsplit("/docs/", 1)[0]], "Python is fetched when a cell is run"
+    first, output, status = (page.locator(s).first for s in ("pre.cell code", "pre.output", ".cell-status"))
+    first.fill("x = 6\nprint('é')\nx * 7")
+    first.press("Control+Enter")
+    page.wait_for_selector("button.run[data-running]")
+    until(page, RESTING, 170)
+    assert output.text_content() == "é\n42\n"
+    first.fill("x / 0")
+    page.locator("button.run").first.click()
+    until(page, RESTING)
+    assert re.search(r"ZeroDivisionError", output.text_content())
+    assert "_pyodide" not in output.text_content()
+    assert status.text_content() == "The cell failed."
+    first.fill("while True: pass")
+    page.locator("button.run").first.click()
+    until(page, "document.querySelector('.cell-status').textContent === 'Running …'")
+    assert page.locator("button.run:enabled").count() == 1
+    page.locator("button.run").first.click()
+    until(page, RESTING)
+    assert "Stopped" in status.text_content()
+
+
+def test_a_site_without_python_has_no_cells(tmp_path: Path) -> None:
+    import docsite  # noqa: PLC0415 (after the path is set)
+
+    docsite.build(tmp_path / "docs", say=lambda text: None)
+    text = (tmp_path / "docs/start/tour.html").read_text()
+    assert "cells.js" not in text
+    assert "data-python" not in text
