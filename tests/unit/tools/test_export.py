@@ -148,6 +148,32 @@ def test_open_sizes_stay_open_and_given_ones_are_numbers() -> None:
     assert make_bundle(model(specialise(dense(), {"N": 4}))).manifest["inputs"][0]["shape"] == [4, 3]
 
 
+@pytest.mark.parametrize(("dtype", "warns"), [("float16", False), ("int8", True)])
+def test_a_large_error_of_small_weights_is_a_warning(dtype: str, warns: bool) -> None:
+    """Rows of one large weight and many small ones, which one scale cannot hold."""
+    b = Builder()
+    x = b.input("x", (1, 64), float32)
+    weights = np.full((64, 64), 0.3, np.float32)
+    weights[0] = 100
+    sample = {"x": np.ones((1, 64), np.float32)}
+    sample["x"][0, 0] = 0
+    graph = Graph((x,), (b.matmul(x, b.const(weights)),), ("y",))
+    text = describe_bundle(make_bundle(model(graph), dtype=dtype, samples=[sample]))
+    assert ("an error is above 5%: store weights with --dtype float16" in text) == warns
+
+
+def test_an_error_that_random_inputs_cannot_measure_asks_for_others() -> None:
+    """The open size has to be 3 or more, and random inputs have 1."""
+    b = Builder()
+    x, weights = b.input("x", (1, 16, size("N"), 3), float32), b.const(np.ones((16, 16, 3, 3), np.float32))
+    y = b.conv(x, weights, strides=(1, 1), dilations=(1, 1), before=(0, 0), after=(0, 0), group=1)
+    graph = Graph((x,), (y,), ("y",))
+    text = describe_bundle(make_bundle(model(graph), dtype="int8"))
+    assert re.search(
+        r"^error +not measured: .*; give inputs on which the model runs, with --input NAME=FILE$", text, re.M
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")
 def test_a_real_model(tmp_path: Path) -> None:

@@ -52,6 +52,8 @@ RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
 """The number of random inputs on which the error of smaller weights is measured."""
+LARGE_ERROR: Final = 0.05
+"""The error, relative to the largest value of an output, from which a bundle's description warns."""
 _GENERATED: Final = re.compile(
     r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
@@ -437,7 +439,8 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
         facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) is unchanged: it {kept.why}"))
     deviation = bundle.deviation
     if deviation.why_not:
-        return [*facts, ("error", f"not measured: {deviation.why_not}")]
+        hint = "; give inputs on which the model runs, with --input NAME=FILE" if deviation.random else ""
+        return [*facts, ("error", f"not measured: {deviation.why_not}{hint}")]
     if bundle.manifest["facts"]["activations"] == "int8":
         integers = {name: find_target(page_targets()[name]).integers for name in bundle.manifest["targets"]}
         places = ", ".join(name for name, there in integers.items() if there)
@@ -449,6 +452,9 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
     for name, error in deviation.errors.items():
         told = "not finite" if error is None else f"{error:.1e} of the largest value"
         facts.append(("error", f"{name}: {told}, against float32, on {on}"))
+    if any(error is None or error > LARGE_ERROR for error in deviation.errors.values()):
+        better = "measure on real inputs with --input, or " if deviation.random else ""
+        facts.append(("warning", f"an error is above {LARGE_ERROR:.0%}: {better}store weights with --dtype float16"))
     if deviation.same_class is not None:
         facts.append(("top-1", f"kept in {deviation.same_class} of {on}"))
     return facts
