@@ -95,6 +95,7 @@ from .gradients import value_and_grad as value_and_grad
 from .model.compiling import compile as compile
 from .model.files import load as load
 from .model.files import load_async as load_async
+from .model.files import load_module as load_module
 from .model.files import save as save
 from .model.model import Model as Model
 from .model.program import Program
@@ -204,6 +205,7 @@ __all__ = [
     "linspace",
     "load",
     "load_async",
+    "load_module",
     "load_weights",
     "meshgrid",
     "nn",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..errors import FormatError, InputError
 from ..graph import Graph, specialise
@@ -25,6 +25,9 @@ from .model import Model
 from .sizes import without_bounds
 from .source import GraphSource, Source
 from .states import PairedSource
+
+if TYPE_CHECKING:
+    from ..onnx.module import OnnxModule
 
 OTHERS: Final = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
@@ -79,6 +82,20 @@ def load(
         source = OnnxSource(read, shapes)
     source = PairedSource(source, states) if states else source
     return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
+
+
+def load_module(path: str | Path | bytes, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> OnnxModule:
+    """The model of an ONNX file (or of a URL) as a Module whose weights are parameters: for a Learner, a TrainStep, `sg.grad`.
+    Weights have the file's names. `sg.Model.of(module, shapes)` makes a Model of it again."""
+    from ..onnx.model import read_model  # noqa: PLC0415
+    from ..onnx.module import OnnxModule  # noqa: PLC0415
+
+    url = path if isinstance(path, str) and is_url(path) else None
+    file = path if url is None else local_file(url)
+    if _record(file) is not None:
+        raise InputError(f"{path!r:.80}: a record holds weights as constants; load_module reads ONNX files")
+    fetch = None if url is None else partial(local_file, url)
+    return OnnxModule(read_model(file, name=url, fetch=fetch), input_shapes)
 
 
 def _record(path: str | Path | bytes) -> bytes | None:

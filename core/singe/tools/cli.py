@@ -169,6 +169,17 @@ def parser(examples: bool) -> argparse.ArgumentParser:
         choices=WEIGHTS,
         help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
     )
+    training = exported.add_argument_group("a model that learns in the page (ONNX)")
+    training.add_argument(
+        "--train",
+        metavar="LOSS",
+        help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
+        "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`",
+    )
+    training.add_argument("--batch", metavar="N", type=_positive, default=16, help="items in a step (default: 16)")
+    training.add_argument("--lr", metavar="X", type=float, default=1e-3, help="the learning rate (default: 0.001)")
+    text = "learn only the weights whose names in the file match, as in 'classifier.*'; may be given several times (default: all)"
+    training.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
     exported.add_argument(
         "--snippet",
         action="store_true",

@@ -326,6 +326,9 @@ def export(args: Namespace) -> None:
         return
     if args.weights is not None:
         raise InputError("--weights needs --freestanding")
+    if args.train is not None:
+        _export_training(args)
+        return
     model = _model(args)
     labels = read_labels(args.labels)
     with _doing("exporting"):
@@ -341,9 +344,51 @@ def export(args: Namespace) -> None:
         print(f"\nFor a page beside this folder:\n\n{snippet(folder, bundle.manifest, bundle.files)}")
 
 
+def _export_training(args: Namespace) -> None:
+    from .export.training import export_training  # noqa: PLC0415 (other commands need no training)
+
+    others = (
+        "snippet",
+        "input",
+        "labels",
+        "size",
+        "crop",
+        "mean",
+        "std",
+        "layout",
+        "rate",
+        "state",
+        "donate",
+        "specialise",
+    )
+    given = ["dtype"] if args.dtype != "float32" else [option for option in others if getattr(args, option)]
+    if given:
+        raise InputError(f"--{given[0]} cannot be given with --train")
+    shapes = once(args.input_shape, "--input-shape")
+    with _doing("exporting"):
+        bundles = export_training(
+            args.model, args.out, args.train, batch=args.batch, lr=args.lr, learn=args.learn, input_shapes=shapes,
+            targets=args.targets, force=args.force, readable=args.readable,
+        )  # fmt: skip
+    for name, bundle in bundles.items():
+        print(f"{args.out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")
+    folder = f"./{quote(Path(args.out).resolve().name)}"
+    inputs = ", ".join(json.dumps(x["name"]) + ": …" for x in bundles["step"].manifest["inputs"])
+    print(f"\nIn a page beside the folder:\n\n{TRAINING.format(folder=folder, inputs=inputs)}")
+
+
+TRAINING: Final = """\
+import {{ load }} from "{folder}/step/singe.js";
+const [step, read] = await Promise.all([load("{folder}/step/"), load("{folder}/read/")]);
+const training = step.session(), reading = read.session();
+const {{ loss, prediction }} = await training.step({{ {inputs} }});
+for (const {{ name }} of reading.states) await reading.write(name, await training.read(name));  // before reading.run(…)
+"""
+
+
 def _export_freestanding(args: Namespace) -> None:
     pages = (
-        "snippet", "readable", "targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout", "rate"
+        "train", "snippet", "readable", "targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout", "rate"
     )  # fmt: skip
     given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
     if given:

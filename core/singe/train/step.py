@@ -183,11 +183,11 @@ class TrainStep:
         """The Program of a step on batches of these shapes and types."""
         return self._program("step", self._step, batch)
 
-    def as_model(self, *batch: Any) -> Model:
+    def as_model(self, *batch: Any, names: Sequence[str] | None = None) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
-        and in a page `model.step({x, y})` trains. The inputs are called like the parameters of the loss function; those of a
-        Module have its name and the paths of its tensors."""
-        return self._traced(self._step, batch, self.state())
+        and in a page `model.step({x, y})` trains. The inputs are called as `names` says, or like the parameters of the loss
+        function; those of a Module have its name and the paths of its tensors."""
+        return self._traced(self._step, batch, self.state(), names)
 
     # --- one of several replicas ---
 
@@ -205,10 +205,17 @@ class TrainStep:
 
     # --- what runs ---
 
-    def _traced(self, function: Half, batch: Sequence[Any], states: Mapping[str, np.ndarray]) -> Model:
+    def _traced(
+        self,
+        function: Half,
+        batch: Sequence[Any],
+        states: Mapping[str, np.ndarray],
+        parts: Sequence[str] | None = None,
+    ) -> Model:
+        """parts: the names of the batch's parts; by default those of the loss function."""
         names = [
             path
-            for name, part in zip(_parameters(self._loss, len(batch)), batch, strict=True)
+            for name, part in zip(parts or _parameters(self._loss, len(batch)), batch, strict=True)
             for path in ([joined(name, at) for at, _, _ in tensors_in(part)] if isinstance(part, Module) else [name])
         ]
         arrays = dict(zip(names, _arrays(batch), strict=True))
