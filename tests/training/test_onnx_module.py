@@ -69,6 +69,7 @@ X = np.random.default_rng(1).standard_normal((5, 2, 7, 6)).astype(np.float32)
 Y = np.arange(5) % 3
 
 
+@pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 @pytest.mark.parametrize(
     "form", [{}, {"constants": True}, {"transposed": True}], ids=["plain", "constants", "transposed"]
 )
