@@ -52,9 +52,10 @@ PARTS: Final = (
         "Guides",
         "One task each.",
         (
-            *_own("guides", ("export", "Export and embed"), ("deploy", "Deploy"), ("devices", "Devices")),
+            *_own("guides", ("export", "Export and embed"), ("deploy", "Deploy"), ("bundlers", "Bundlers")),
             *_own(
                 "guides",
+                ("devices", "Devices"),
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
                 ("quantise", "Quantise"),

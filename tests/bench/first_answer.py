@@ -1,18 +1,22 @@
-"""Time from navigation to the first answer of a small model in Chromium, and the bytes of it, beside onnxruntime-web's.
+"""Time and trips to the server until the first answer of a small model in Chromium, and its bytes, beside onnxruntime-web's.
 
     python tests/bench/first_answer.py [MODEL.onnx] [--repeat N] [--latency MS …]
 
 The pages load their runtime and the model, on one thread of WebAssembly, and run it once on zeros; they take turns. Singe
-is loaded plainly, in a worker, and both with the lines of `singe export --snippet`. First visits are those of new browsers;
-at the others the disk cache is warm, and Singe's files are in Cache Storage. The server waits before each answer for the
-latency. Bytes are those of a first visit, compressed as `singe serve` sends them.
+is loaded plainly, in a worker, and both with the lines of `singe export --snippet`; and from the npm package, in what Vite,
+webpack and esbuild make of the projects in tests/bundlers. First visits are those of new browsers; at the others the disk
+cache is warm, and Singe's files are in Cache Storage. The server waits before each answer for the latency. Trips are the
+longest row of requests of which each came after the answer to the one before, HTML included, at the largest latency. Bytes
+are those of a first visit, compressed as `singe serve` sends them.
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import shutil
 import statistics
+import subprocess
 import tempfile
 import threading
 import time
@@ -27,6 +31,7 @@ from playwright.sync_api import sync_playwright
 
 from singe.model.files import load
 from singe.tools.export.bundle import export
+from singe.tools.export.package import write_package
 from singe.tools.export.snippet import snippet, version
 from singe.tools.serve import Server, _Handler
 
@@ -38,16 +43,19 @@ WAYS: Final = {
     "worker-snippet": (True, True),
 }
 """A page ↦ whether the model is in a worker, and whether the page has the lines of `singe export --snippet`."""
+BUNDLERS: Final = {"vite": ("dist", "--base", "./"), "webpack": ("public",), "esbuild": ("public",)}
+"""A project of tests/bundlers ↦ the folder that it builds, and options of its build."""
 OURS: Final = """<!doctype html><meta charset=utf-8><title>singe</title><link rel=icon href="data:,">HINTS<script type=module>
-import { load } from "./model/singe.jsQUERY";
-const model = await load("./model/QUERY", { device: "wasm", worker: WORKER });
+SCRIPT</script>"""
+SCRIPT: Final = """import { load } from "RUNNER";
+const model = await load("MODEL", { device: "wasm", worker: WORKER });
 const inputs = model.inputs.map(({ name, shape }) => {
   const dims = shape.map((d) => (typeof d === "number" ? d : 1));
   return [name, { data: new Float32Array(dims.reduce((a, b) => a * b, 1)), shape: dims }];
 });
 await model.run(Object.fromEntries(inputs));
 window.answered = performance.now();
-</script>"""
+"""
 THEIRS: Final = """<!doctype html><meta charset=utf-8><title>onnxruntime-web</title><link rel=icon href="data:,"><script type=module>
 import * as ort from "./ort/node_modules/onnxruntime-web/dist/ort.wasm.min.mjs";
 ort.env.wasm.wasmPaths = new URL("./ort/node_modules/onnxruntime-web/dist/", location.href).href;
@@ -78,8 +86,10 @@ def site(model: Path) -> Iterator[tuple[Path, str]]:
         )
         query = f"?v={version(bundle.files)}"
         for name, (worker, hinted) in WAYS.items():
-            text = OURS.replace("HINTS", hints if hinted else "").replace("QUERY", query if hinted else "")
-            (folder / f"{name}.html").write_text(text.replace("WORKER", str(worker).lower()))
+            last = query if hinted else ""
+            text = script(f"./model/singe.js{last}", f"./model/{last}", worker)
+            (folder / f"{name}.html").write_text(OURS.replace("HINTS", hints if hinted else "").replace("SCRIPT", text))
+        build_projects(folder)
         (folder / "onnxruntime-web.html").write_text(THEIRS)
         with Server(folder, port=0) as server:
             server.RequestHandlerClass = Far
@@ -88,27 +98,73 @@ def site(model: Path) -> Iterator[tuple[Path, str]]:
             server.shutdown()
 
 
+def script(runner: str, model: str, worker: bool) -> str:
+    return SCRIPT.replace("RUNNER", runner).replace("MODEL", model).replace("WORKER", str(worker).lower())
+
+
+def build_projects(folder: Path) -> None:
+    """The pages of bundlers, each in a folder of its own: with the model in the page, and in a worker."""
+    with tempfile.TemporaryDirectory(prefix="singe-npm-") as made:
+        write_package(Path(made, "package"))
+        for name, (built, *options) in BUNDLERS.items():
+            for worker in (False, True):
+                project = Path(made, f"{name}{'-worker' if worker else ''}")
+                shutil.copytree(ROOT / "tests" / "bundlers" / name, project)
+                (project / "app.js").write_text(script("singe", "../model/", worker))
+                install = [
+                    "npm",
+                    "install",
+                    "--install-links",
+                    "--no-audit",
+                    "--no-fund",
+                    "--loglevel=error",
+                    "../package",
+                ]
+                for command in (install, ["npm", "run", "build", "--", *options]):
+                    subprocess.run(command, cwd=project, check=True, stdout=subprocess.DEVNULL)
+                shutil.copytree(project / built, folder / project.name)
+
+
+def pages() -> dict[str, str]:
+    """A row of the table ↦ the path of its page."""
+    ours = {name: f"{name}.html" for name in WAYS}
+    built = {name: f"{name}/" for bundler in BUNDLERS for name in (bundler, f"{bundler}-worker")}
+    return {**ours, **built, "onnxruntime-web": "onnxruntime-web.html"}
+
+
 class Far(_Handler):
-    """The handler of `singe serve`, a while away."""
+    """The handler of `singe serve`, a while away; it notes when requests come."""
 
     latency = 0.0
+    asked: Final[list[float]] = []
 
     def do_GET(self) -> None:
+        self.asked.append(time.monotonic())
         time.sleep(self.latency)
         super().do_GET()
 
 
-def visit(context: Any, url: str) -> tuple[float, list[str]]:
-    """Milliseconds from navigation to the first answer, and the paths that were requested."""
+def trips() -> int:
+    depths: list[int] = []
+    starts = sorted(Far.asked)
+    for start in starts:
+        answered = (d for s, d in zip(starts, depths, strict=False) if s + Far.latency <= start)
+        depths.append(1 + max(answered, default=0))
+    return max(depths)
+
+
+def visit(context: Any, url: str) -> tuple[float, int, list[str]]:
+    """Milliseconds from navigation to the first answer, the trips, and the paths that were requested."""
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
+    Far.asked.clear()
     page.goto(url)
     page.wait_for_function("window.answered", timeout=60_000)
-    answered = page.evaluate("window.answered")
+    answered, count = page.evaluate("window.answered"), trips()
     page.wait_for_timeout(300)  # what was fetched is being kept
     page.close()
-    return answered, asked
+    return answered, count, asked
 
 
 def main() -> None:
@@ -117,33 +173,39 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--latency", type=int, nargs="+", default=[0, 100, 300], metavar="MS")
     given = parser.parse_args()
-    names = (*WAYS, "onnxruntime-web")
+    names = pages()
     times: dict[tuple[str, int, bool], list[float]] = {}
+    counts: dict[tuple[str, bool], int] = {}
     asked: dict[str, list[str]] = {}
     with site(given.model) as (folder, address), sync_playwright() as playwright:
         for latency, _ in product(given.latency, range(given.repeat)):
             Far.latency = latency / 1000
-            for name in names:
+            for name, path in names.items():
                 with tempfile.TemporaryDirectory() as profile:
                     browser = playwright.chromium.launch_persistent_context(
                         profile, executable_path=CHROMIUM, args=FLAGS
                     )
                     for again in (False, True):
-                        took, paths = visit(browser, f"{address}{name}.html")
+                        took, count, paths = visit(browser, f"{address}{path}")
                         times.setdefault((name, latency, again), []).append(took)
+                        if latency == max(given.latency):
+                            counts[name, again] = count
                         asked.setdefault(name, paths)
                     browser.close()
         columns = [(latency, again) for again in (False, True) for latency in given.latency]
         told = [f"{'again' if again else 'first'} at {latency} ms" for latency, again in columns]
         print(f"{given.model.stem}, ms to the first answer, one thread; onnxruntime-web {VERSION}\n")
-        print(f"| | {' | '.join(told)} | files | kB gzip | without weights or model |")
-        print("|---" * (len(columns) + 4) + "|")
+        print(f"| | {' | '.join(told)} | trips first, again | files | kB gzip | without weights or model |")
+        print("|---" * (len(columns) + 5) + "|")
         for name in names:
             paths = {url.removeprefix(address).partition("?")[0] for url in asked[name]}
             sizes = {p: len(gzip.compress((folder / p).read_bytes(), 6)) for p in paths if (folder / p).is_file()}
             code = sum(size for path, size in sizes.items() if not path.endswith((".bin", ".onnx")))
             medians = " | ".join(f"{statistics.median(times[name, *column]):.0f}" for column in columns)
-            print(f"| {name} | {medians} | {len(sizes)} | {sum(sizes.values()) / 1000:.1f} | {code / 1000:.1f} |")
+            told_trips = f"{counts[name, False]}, {counts[name, True]}"
+            print(
+                f"| {name} | {medians} | {told_trips} | {len(sizes)} | {sum(sizes.values()) / 1000:.1f} | {code / 1000:.1f} |"
+            )
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from singe.model.model import Model
 from singe.tools.export.bundle import export
 
 PROJECTS: Final = ROOT / "tests" / "bundlers"
+GUIDE: Final = ROOT / "docs" / "guides" / "bundlers.md"
 COUNT: Final = 600
 """A batch that is large enough for threads to share its runs."""
 
@@ -112,6 +113,14 @@ def test_a_project(page: Any, built: Callable[[str], Path], expected: np.ndarray
     for way in found:
         np.testing.assert_allclose(way["y"], expected, rtol=0, atol=1e-4 * np.abs(expected).max())
     assert console.complaints == []
+
+
+def test_the_guide_shows_the_projects() -> None:
+    shown = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
+    shown = [(name, text) for name, text in shown if not name.startswith("extension/")]
+    assert {name.partition("/")[0] for name, _ in shown} == {"esbuild", "parcel", "rollup"}
+    for name, text in shown:
+        assert text == (PROJECTS / name).read_text(), name
 
 
 @pytest.mark.slow

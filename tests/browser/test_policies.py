@@ -1,8 +1,8 @@
-"""Pages under rules: Trusted Types, pages of an extension (Manifest V3), service workers."""
+"""Pages under rules: Trusted Types, pages of an extension (Manifest V3), service workers, as docs/guides/bundlers.md says."""
 
 from __future__ import annotations
 
-import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +17,7 @@ from sites import Console, served_plainly, until
 from singe.model.model import Model
 from singe.tools.export.bundle import export
 
+GUIDE: Final = (ROOT / "docs" / "guides" / "bundlers.md").read_text("utf-8")
 ISOLATED: Final = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-Policy": "require-corp"}
 COUNT: Final = 600
 """A batch that is large enough for threads to share its runs."""
@@ -67,14 +68,14 @@ def check(found: list[dict[str, Any]], expected: np.ndarray, ways: list[tuple[bo
 
 # --- Trusted Types ----------------------------------------------------------------------------------------------------
 
-TRUSTED: Final = "script-src 'self' 'wasm-unsafe-eval'; require-trusted-types-for 'script'; trusted-types "
+TRUSTED: Final = re.findall(r"^Content-Security-Policy: (.*trusted-types singe)$", GUIDE, re.M)[0]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["app", "modules"])
 def test_trusted_types(page: Any, site: Path, expected: np.ndarray, name: str) -> None:
     console = Console(page)
-    with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED + "singe"}) as address:
+    with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED}) as address:
         page.goto(f"{address}{name}.html")
         until(page, "Boolean(globalThis.answers)")
         check(page.evaluate("answers('/model/', 600)"), expected, WAYS)
@@ -83,7 +84,7 @@ def test_trusted_types(page: Any, site: Path, expected: np.ndarray, name: str) -
 
 def test_trusted_types_that_leave_us_out(page: Any, site: Path, expected: np.ndarray) -> None:
     console = Console(page)
-    with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED + "'none'"}) as address:
+    with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED.replace(" singe", " 'none'")}) as address:
         page.goto(f"{address}app.html")
         until(page, "Boolean(globalThis.answers)")
         check(page.evaluate("answers('/model/', 600)"), expected, [(False, 1)] * 4)
@@ -105,21 +106,15 @@ def test_no_script_writes_markup_or_code() -> None:
 
 # --- an extension -----------------------------------------------------------------------------------------------------
 
-MANIFEST: Final = {
-    "manifest_version": 3,
-    "name": "Singe",
-    "version": "1",
-    "background": {"service_worker": "app.js", "type": "module"},
-    "content_security_policy": {"extension_pages": "script-src 'self' 'wasm-unsafe-eval'; object-src 'self'"},
-    "cross_origin_opener_policy": {"value": "same-origin"},
-    "cross_origin_embedder_policy": {"value": "require-corp"},
-}
+MANIFEST: Final = re.search(r"^```json extension/manifest.json\n(.*?)^```$", GUIDE, re.M | re.S)
 
 
 @pytest.fixture
 def extension(browser: Any, site: Path, tmp_path: Path) -> Iterator[Any]:
     """A browser's context with an extension, and the extension's service worker."""
-    (site / "manifest.json").write_text(json.dumps(MANIFEST))
+    assert MANIFEST is not None
+    (site / "manifest.json").write_text(MANIFEST[1])
+    shutil.copy(site / "app.js", site / "background.js")
     switches = ["--no-sandbox", f"--disable-extensions-except={site}", f"--load-extension={site}"]
     context = browser.browser_type.launch_persistent_context(
         tmp_path / "profile", executable_path=CHROMIUM, args=switches, ignore_default_args=["--disable-extensions"]
@@ -139,7 +134,7 @@ def test_an_extension(extension: Any, expected: np.ndarray) -> None:
     context, worker = extension
     page = context.new_page()
     console = Console(page)
-    page.goto(worker.url.replace("app.js", "app.html"))
+    page.goto(worker.url.replace("background.js", "app.html"))
     until(page, "Boolean(globalThis.answers)")
     check(page.evaluate("answers('/model/', 600)"), expected, WAYS)
     assert page.evaluate("caches.keys()") == []
