@@ -19,15 +19,18 @@ import numpy as np
 from .dtypes import DType, float32, int64, uint32
 from .dtypes import dtype as dtype_of
 from .errors import InputError
+from .frontend.calls import call_row
 from .frontend.creation import tensor
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes
 from .frontend.tensor import Tensor
 from .ir.scalar import Number
+from .ops import ROWS
 from .runtime.device import Device
+from .shapes import Dim
 
 Key: TypeAlias = SupportsIndex | Tensor
-Shape: TypeAlias = Sequence[int]
+Shape: TypeAlias = Sequence[Dim]
 
 _SALT: Final = 0x9E3779B9
 _WORD: Final = (1 << 32) - 1
@@ -51,7 +54,12 @@ def _words(seed: int) -> list[int]:
 
 def split(given: Key, count: int = 2, *, device: str | Device | None = None) -> Tensor:
     """`count` new keys of one; use each for one draw."""
-    return _tensor(given, device).random_bits(shape=(count, 2), stream=_STREAM_OF_KEYS)
+    return _drawn("random_bits", given, device, shape=(count, 2), stream=_STREAM_OF_KEYS)
+
+
+def _drawn(row: str, given: Key, device: str | Device | None, **attrs: Any) -> Tensor:
+    """What a row draws with a key."""
+    return call_row(ROWS[row], (_tensor(given, device),), **attrs)
 
 
 def _tensor(given: Key, device: str | Device | None) -> Tensor:
@@ -70,7 +78,7 @@ def uniform(
 ) -> Tensor:  # fmt: skip
     """Numbers from low (inclusive) to high (exclusive), all equally likely."""
     kind = _floating(dtype)
-    y = _tensor(key, device).random_unit(shape=tuple(shape))
+    y = _drawn("random_unit", key, device, shape=tuple(shape))
     if (low, high) == (0.0, 1.0) and kind.bits >= 32:
         return y.cast(kind)
     drawn = (y * (high - low) + low).cast(kind)
@@ -95,7 +103,7 @@ def normal(
     key: Key, shape: Shape, mean: Number = 0.0, std: Number = 1.0, *, dtype: Any = float32, device: str | Device | None = None
 ) -> Tensor:  # fmt: skip
     """Numbers of a normal distribution."""
-    y = _tensor(key, device).random_normal(shape=tuple(shape))
+    y = _drawn("random_normal", key, device, shape=tuple(shape))
     return (y if (mean, std) == (0.0, 1.0) else y * std + mean).cast(_floating(dtype))
 
 
@@ -105,7 +113,7 @@ def integers(
     """Integers from low (inclusive) to high (exclusive). The likelihoods of n numbers differ by less than n / 2³²."""
     if not 0 < high - low <= _WORD:
         raise InputError(f"random: integers from {low} to {high}; expected a range of 1 to 2**32 - 1 numbers")
-    bits = _tensor(key, device).random_bits(shape=tuple(shape))
+    bits = _drawn("random_bits", key, device, shape=tuple(shape))
     return (bits % (high - low)).cast(int64).add(low).cast(dtype)
 
 
@@ -116,7 +124,7 @@ def bernoulli(key: Key, shape: Shape, p: Any = 0.5, *, device: str | Device | No
 
 def permutation(key: Key, n: int, *, device: str | Device | None = None) -> Tensor:
     """The integers below n in random order."""
-    return _tensor(key, device).random_bits(shape=(n,)).argsort()
+    return _drawn("random_bits", key, device, shape=(n,)).argsort()
 
 
 def _floating(given: Any) -> DType:

@@ -2,7 +2,7 @@
 
 Every operation is a function (builder, *nodes) ↦ node that the device runs: at once, later (Fusion), or never (while
 tracing). This file has what a handle needs; the other methods are functions in methods/, one file for each subject.
-Every row of `singe.ops` is a method, too: `x.exp()`, `x.hard_sigmoid(alpha=0.3)`. `tensor.pyi`, which tests/stubs.py
+Rows of `singe.ops` are methods, too, but for those that say `method=False`: `x.hard_sigmoid(alpha=0.3)`. `tensor.pyi`, which tests/stubs.py
 writes, lists all methods for editors and type checkers.
 
 nodes/meet.py defines how operands of different types are combined. A NumPy array is uploaded to the device as by `tensor()`.

@@ -126,8 +126,6 @@ class Tensor:
         """The least and the largest element, of all or along an axis."""
     def any(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """Whether an element over axes is not zero."""
-    def arange(self, step: TensorLike, *, count: Any) -> Any:
-        """count numbers: start, start + step, start + 2 · step, …"""
     def arccos(self) -> Tensor:
         """acos of each element"""
     def arccosh(self) -> Tensor:
@@ -170,8 +168,6 @@ class Tensor:
         """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; keys: how many of the first keys are in use"""
     def avg_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
         """The mean of each window."""
-    def axes_sizes(self, *, what: Any, shape: Any, change: Any) -> Any:
-        """a shape after computed axes are dropped, added or made 1"""
     def backward(self, *, create_graph: _bool = False) -> Gradients:
         """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
         again. create_graph: the gradients can be differentiated, too."""
@@ -231,20 +227,12 @@ class Tensor:
         """The tensor itself, which does not change."""
     def compress(self, condition: TensorLike, *, axis: Any) -> Any:
         """the slices along an axis where a condition holds"""
-    def concat(self, *xs: TensorLike, axis: Any) -> Any:
-        """inputs one after another along an axis"""
     def conj(self) -> Tensor:
         """conj of each element"""
     def contiguous(self) -> Tensor:
         """The tensor itself, which does not change."""
     def conv(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
-    def conv_int8(self, w: TensorLike, scale: TensorLike, **facts: Any) -> Any:
-        """convolution, channels last, with 8-bit weights, summed in integers"""
-    def conv_integers(self, w: TensorLike, **facts: Any) -> Any:
-        """convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32"""
-    def conv_last(self, w: TensorLike, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any) -> Any:
-        """convolution, channels last"""
     def conv_transpose(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
     def copysign(self, other: TensorLike) -> Tensor:
@@ -296,8 +284,6 @@ class Tensor:
         """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
     def dim(self) -> _int:
         """The number of axes."""
-    def dimensions(self, kind: TensorLike) -> Any:
-        """dimensions as elements of a vector"""
     def dist(self, other: TensorLike, p: _float = 2) -> Tensor:
         """The p-norm of the difference."""
     def div(self, other: TensorLike, *, rounding_mode: str | None = None) -> Tensor:
@@ -306,19 +292,11 @@ class Tensor:
         """The quotients. rounding_mode: "floor", or "trunc" (towards 0), for whole ones; integers stay integers then."""
     def dot(self, other: TensorLike) -> Tensor:
         """The product of two vectors, or matrices. For more axes NumPy's dot is not matmul, and PyTorch has none."""
-    def dot_blocks(self, w: TensorLike, scale: TensorLike, zero: TensorLike, *, bits: Any, block: Any) -> Any:
-        """product with weights of 4 or 8 bits, which share scales and zeros in blocks"""
-    def dot_int8(self, w: TensorLike, scale: TensorLike) -> Any:
-        """product of float rows and a matrix of 8-bit weights, summed in integers"""
-    def dot_integers(self, b: TensorLike) -> Any:
-        """product of whole numbers in float32 and 8-bit integers, summed in int32"""
     def double(self) -> Tensor:
         """The elements as float64."""
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
-    def einsum(self, *xs: TensorLike, equation: Any) -> Any:
-        """sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices"""
     def element_size(self) -> _int:
         """How many bytes an element takes."""
     def elu(self, *, alpha: Any = 1.0) -> Tensor:
@@ -339,8 +317,6 @@ class Tensor:
         """Like broadcast_to; -1 keeps a dimension."""
     def expand_as(self, other: Tensor) -> Tensor:
         """The tensor repeated to the shape of another."""
-    def expanded_sizes(self, *, what: Any, shape: Any) -> Any:
-        """the shape to which a tensor and a given shape broadcast"""
     def expm1(self) -> Tensor:
         """expm1 of each element"""
     def fix(self) -> Tensor:
@@ -371,8 +347,6 @@ class Tensor:
         """Elements without their whole part; the sign stays."""
     def gather(self, axis: _int, index: TensorLike) -> Tensor:
         """For each index the element at it along an axis; its other coordinates are those of the index."""
-    def gather_elements(self, index: TensorLike, *, axis: Any) -> Any:
-        """for each index the element at it along an axis; its other coordinates are those of the index"""
     def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
         """slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one"""
     def ge(self, other: TensorLike) -> Tensor:
@@ -381,8 +355,6 @@ class Tensor:
         """gelu of each element"""
     def gelu_tanh(self) -> Tensor:
         """the approximation of gelu by tanh"""
-    def gemm(self, y: TensorLike, c: TensorLike | None = None, *, alpha: Any = 1.0, beta: Any = 1.0, trans_a: Any = False, trans_b: Any = False) -> Any:
-        """alpha · a @ b + beta · c, where a and b may be transposed"""
     def global_average_pool(self) -> Any:
         """the mean over all spatial axes"""
     def global_max_pool(self) -> Any:
@@ -437,10 +409,6 @@ class Tensor:
         """Whether the dtype is complex."""
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a float."""
-    def is_inf(self, *, detect_negative: Any = True, detect_positive: Any = True) -> Tensor:
-        """is_inf of each element"""
-    def is_nan(self) -> Tensor:
-        """is_nan of each element"""
     def is_signed(self) -> _bool:
         """Whether the dtype has negative numbers."""
     def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
@@ -523,8 +491,6 @@ class Tensor:
         another tensor, the larger one of each pair."""
     def max_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False) -> Tensor:
         """The largest element of each window; the default stride is the window's size."""
-    def max_pool_index(self, *, column_major: Any = False, **facts: Any) -> Any:
-        """the flat index of the largest element of each window, the first if several are equal"""
     def max_roi_pool(self, rois: TensorLike, batches: TensorLike, *, size: Any, scale: Any = 1.0) -> Any:
         """the largest elements of the parts into which regions of pictures are divided"""
     def maximum(self, other: TensorLike) -> Tensor:
@@ -545,8 +511,6 @@ class Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def moveaxis(self, source: Axis, destination: Axis) -> Tensor:
         """Axes moved to other positions; the others keep their order."""
-    def moved_last(self, *, what: Any, shape: Any) -> Any:
-        """flat indices that move computed axes of a tensor to the end, and those that move them back"""
     def movedim(self, source: Axis, destination: Axis) -> Tensor:
         """Axes moved to other positions; the others keep their order."""
     def msort(self) -> Tensor:
@@ -613,22 +577,12 @@ class Tensor:
         default the largest element and one."""
     def outer(self, other: TensorLike) -> Tensor:
         """The products of each element of a vector with each of another."""
-    def overlap_add(self, *, axis: Any, length: Any, step: Any = 1, dilation: Any = 1) -> Any:
-        """windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold"""
     def pad(self, width: _int | Sequence[Any], mode: str = 'constant', value: Number = 0) -> Tensor:
         """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
         axis, or PyTorch's flat sequence of numbers, which begins with the last axis. mode: "constant" (of `value`),
         "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
-    def path_sums(self, *steps: TensorLike) -> Any:
-        """the logarithms of the sums over all paths to each state (batch, states), after each step. Inputs: logarithms at first; those of the weights of each step (steps, batch, states), by which a state is reached from itself, then from the one before it, then from the one before that, …"""
     def permute(self, *axis: Any) -> Tensor:
         """The axes in another order."""
-    def pool_pick(self, place: TensorLike, *, numbers: Any, **facts: Any) -> Any:
-        """the element of each window at the place of that number"""
-    def pool_place(self, *, numbers: Any, **facts: Any) -> Any:
-        """the number of the place in each window of its largest element, the first if several are equal"""
-    def pool_sum(self, *, window: Any, strides: Any, dilations: Any, before: Any, after: Any) -> Any:
-        """the sum of each window"""
     def positive(self) -> Tensor:
         """The tensor itself."""
     def pow(self, exponent: TensorLike) -> Tensor:
@@ -641,34 +595,12 @@ class Tensor:
         interpolation: what to take between two elements. NaN beside NaN."""
     def rad2deg(self) -> Tensor:
         """Radians as degrees."""
-    def random_bits(self, *, shape: Any, stream: Any = 0) -> Any:
-        """random uint32 numbers in a given shape, from a key of two"""
-    def random_normal(self, *, shape: Any) -> Any:
-        """normally distributed float32 numbers in a given shape, from a key of two uint32 numbers"""
-    def random_uniform(self, *, shape: Any) -> Any:
-        """random numbers from 0 to 1 in a given shape, from a seed"""
-    def random_unit(self, *, shape: Any) -> Any:
-        """random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers"""
-    def range_size(self, limit: TensorLike, step: TensorLike, *, what: Any) -> Any:
-        """how many numbers a range from a start to a limit by a step has"""
     def ravel(self) -> Tensor:
         """The elements as a vector."""
     def real(self) -> Tensor:
         """real of each element"""
     def reciprocal(self) -> Tensor:
         """reciprocal of each element"""
-    def recomputed(self) -> Tensor:
-        """the same elements as a value of its own, so that what is computed from it is not shared with what is computed from the original"""
-    def reduce_max(self, *, axes: Any) -> Any:
-        """the largest element over axes"""
-    def reduce_mean(self, *, axes: Any) -> Any:
-        """the mean over axes; integers are rounded toward zero"""
-    def reduce_min(self, *, axes: Any) -> Any:
-        """the least element over axes"""
-    def reduce_prod(self, *, axes: Any) -> Any:
-        """the product over axes"""
-    def reduce_sum(self, *, axes: Any) -> Any:
-        """the sum over axes"""
     def regex_full_match(self, *, pattern: Any) -> Any:
         """whether each string matches a regular expression"""
     def relu(self) -> Tensor:
@@ -688,12 +620,8 @@ class Tensor:
         """The same elements in row-major order under another shape, in which one dimension may be -1."""
     def reshape_as(self, other: Tensor) -> Tensor:
         """The elements under the shape of another tensor."""
-    def reshaped_sizes(self, *, what: Any, shape: Any, allow_zero: Any) -> Any:
-        """the shape to which a tensor is reshaped, by the rules of ONNX's Reshape"""
     def resize(self, *, sizes: Any, scales: Any = ..., mode: Any = 'nearest', coordinates: Any = 'half_pixel', nearest: Any = 'round_prefer_floor', cubic: Any = -0.75, exclude_outside: Any = False, extrapolation: Any = 0.0, roi: Any = ..., antialias: Any = False) -> Any:
         """resampled along every axis whose size changes; attributes as ONNX's Resize"""
-    def resize_tables(self, roi: TensorLike, *, shape: Any, axes: Any, policy: Any, mode: Any, coordinates: Any, nearest: Any, **options: Any) -> Any:
-        """for each output index along each axis: the input indices that it reads, and their weights"""
     def rms_norm(self, scale: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """x / √(mean of x² + epsilon) · scale over the axes from `axis` on"""
     def rnn(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0) -> Any:
@@ -710,25 +638,11 @@ class Tensor:
         """The nearest whole number, the even one of two; decimals: the nearest with as many digits behind the point."""
     def rsqrt(self) -> Tensor:
         """1 / √x."""
-    def running_max(self, *, axis: Any, reverse: Any = False) -> Any:
-        """the largest element up to each one along an axis"""
-    def running_prod(self, *, axis: Any, reverse: Any = False) -> Any:
-        """the product of all elements up to each one along an axis"""
-    def running_sum(self, *, axis: Any, reverse: Any = False) -> Any:
-        """the sum of all elements up to each one along an axis"""
     def scatter(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str | None = None) -> Tensor:
         """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
         its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
     def scatter_add(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """The tensor with the elements of `src` added to those at indices along an axis."""
-    def scatter_elements(self, part: TensorLike, indices: TensorLike, *, axis: Any) -> Any:
-        """a tensor with elements at indices along an axis replaced"""
-    def scatter_elements_reduce(self, part: TensorLike, indices: TensorLike, *, axis: Any, reduction: Any) -> Any:
-        """elements added to (or multiplied, maximum, minimum with) those at indices along an axis"""
-    def scatter_nd(self, part: TensorLike, indices: TensorLike) -> Any:
-        """a tensor with slices at indices replaced"""
-    def scatter_nd_reduce(self, part: TensorLike, indices: TensorLike, *, reduction: Any) -> Any:
-        """slices added to (or multiplied, maximum, minimum with) those at indices"""
     def scatter_reduce(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: _bool = True) -> Tensor:
         """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax, amin or mean.
         include_self: whether the elements that are there count, too."""
@@ -751,8 +665,6 @@ class Tensor:
         """sign of each element"""
     def signbit(self) -> Tensor:
         """signbit of each element"""
-    def signed_sizes(self, *, what: Any) -> Any:
-        """each integer n as two sizes: max(n, 0) and max(−n, 0)"""
     def silu(self) -> Tensor:
         """silu of each element"""
     def sin(self) -> Tensor:
@@ -764,12 +676,6 @@ class Tensor:
     @property
     def size(self) -> Count:
         """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
-    def sizes(self, *, what: Any, total: Any = None, most: Any = None) -> Any:
-        """integers as sizes, each at most `most`; their sum is `total`"""
-    def slice(self, *, starts: Any, steps: Any, sizes: Any) -> Any:
-        """elements start, start + step, … along every axis; steps may be negative"""
-    def slice_places(self, ends: TensorLike, axes: TensorLike, steps: TensorLike, *, what: Any, shape: Any, cuts: Any) -> Any:
-        """the indices along each axis that a slice with computed ends selects"""
     def softmax(self, axis: _int = -1) -> Tensor:
         """exp(x), divided by its sum along an axis."""
     def softplus(self) -> Tensor:
@@ -790,14 +696,10 @@ class Tensor:
         """The square root of `var`."""
     def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
         """the transforms of overlapping parts of signals, each part weighted by a window"""
-    def stop_gradient(self) -> Tensor:
-        """the same elements, through which no gradient goes"""
     def string_concat(self, y: TensorLike) -> Any:
         """each string followed by another"""
     def string_normalize(self, *, case: Any, stopwords: Any, sensitive: Any) -> Any:
         """strings in upper or lower case, without stopwords"""
-    def string_places(self, keys: TensorLike) -> Any:
-        """the place of each string among the keys; their number if it is none of them"""
     def string_split(self, *, delimiter: Any = '', limit: Any = None) -> Any:
         """the parts of each string, and their number"""
     def string_tokens(self, *, pattern: Any, between: Any, least: Any, marked: Any, fill: Any) -> Any:
@@ -845,8 +747,6 @@ class Tensor:
         """The sum of the diagonal of a matrix."""
     def transpose(self, axis0: Any = None, axis1: _int | None = None, *more: _int) -> Tensor:
         """Two axes exchanged, as in transpose(1, 2); the axes in the order of a tuple; reversed if none is given."""
-    def tree_steps(self, x: TensorLike, *table: TensorLike, steps: Any) -> Any:
-        """steps downwards in decision trees. Inputs: where each example is in each tree; the features; the feature of each tree node, its threshold, the next node if the feature is at most that, the next node otherwise, and (if given) whether NaN goes where smaller features go"""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The elements on and below a diagonal of each matrix; zeros elsewhere."""
     def triu(self, diagonal: _int = 0) -> Tensor:
@@ -868,10 +768,6 @@ class Tensor:
     def unique(self, ordered: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None, *, return_index: _bool = False) -> Any:
         """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
         first index of each, the index of every element's value among them, how often each occurs."""
-    def unpool_pick(self, place: TensorLike, *, sizes: Any, **facts: Any) -> Any:
-        """for each element the sum over the windows in which it is at the place of that number"""
-    def unpool_sum(self, *, sizes: Any, **facts: Any) -> Any:
-        """for each element the sum over the windows that have it"""
     def unsqueeze(self, axis: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
     def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:

@@ -6,7 +6,9 @@ import math
 from typing import Any, ClassVar
 
 from ..errors import InputError
+from ..frontend.calls import call_row
 from ..frontend.tensor import Tensor
+from ..ops import ROWS
 from ._activation import SELU_ALPHA, SELU_SCALE
 from ._random import Random
 from ._space.conv import check_axes
@@ -105,4 +107,4 @@ class GaussianNoise(Random):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.std == 0:
             return x
-        return x + (self._new_key(x).random_normal(shape=x.shape) * self.std).cast(x.dtype)
+        return x + (call_row(ROWS["random_normal"], (self._new_key(x),), shape=x.shape) * self.std).cast(x.dtype)

@@ -6,8 +6,10 @@ import numpy as np
 
 from ..dtypes import float32
 from ..errors import InputError
+from ..frontend.calls import call_row
 from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor
+from ..ops import ROWS
 from ..ops.products.blocks import BITS, WORD
 from ._module import Module
 from .init import Rng, by_inputs
@@ -61,7 +63,7 @@ class PackedLinear(Module, buffers=("words", "scale", "zero")):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1]).cast(float32)
         scale, zero = self.scale.cast(float32), self.zero.cast(float32)
-        y = rows.dot_blocks(self.words, scale, zero, bits=self.bits, block=self.block)
+        y = call_row(ROWS["dot_blocks"], (rows, self.words, scale, zero), bits=self.bits, block=self.block)
         y = y.reshape(*x.shape[:-1], self.words.shape[-1]).cast(x.dtype)
         return y if self.bias is None else y + self.bias
 

@@ -24,9 +24,11 @@ import numpy as np
 
 from ..dtypes import uint32
 from ..errors import InputError
+from ..frontend.calls import call_row
 from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor, home_of, value_on
 from ..frontend.tracing import Lifting, Tracer, runs_again
+from ..ops import ROWS
 from ..runtime.device import Device
 from ..shapes import Shape
 from ._module import Module
@@ -132,4 +134,4 @@ class Random(Module):
 
     def _drawn(self, x: Tensor, shape: Shape) -> Tensor:
         """Numbers from 0 to 1, on the device of x."""
-        return self._new_key(x).random_unit(shape=shape)
+        return call_row(ROWS["random_unit"], (self._new_key(x),), shape=shape)

@@ -203,7 +203,7 @@ def _slice(
 
 
 def _row(name: str, doc: str, **facts: Any) -> Opaque:
-    return Opaque(name=name, doc=doc, host=GIVES_SHAPES, **facts)
+    return Opaque(name=name, method=False, doc=doc, host=GIVES_SHAPES, **facts)
 
 
 register(

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from ...counterparts import instead
-from ...ops import ROWS, Region, Result, Row
+from ...ops import ROWS, Row
 from ..calls import call_row
 from ..tensor import Tensor
 from .attach import SPELLINGS, alias
-
-NO_METHODS: Final = (Region, Result)
-"""Kinds of row for which a Tensor has no method: their inputs are graphs, or nodes of several results."""
 
 
 def row_method(row: Row) -> Any:
@@ -33,14 +30,14 @@ def row_method(row: Row) -> Any:
 def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:
     """The method of a row that was registered after this module was imported."""
     row = ROWS.get(name)
-    if row is None or isinstance(row, NO_METHODS):
-        hint = instead("Tensor", name) or _closest(name)
+    if row is None or not row.method:
+        hint = instead("Tensor", name) or _closest(x, name)
         raise AttributeError(f"a tensor has no method {name!r}{hint}", name=name, obj=x)
     return row_method(row).__get__(x)
 
 
 def _names(x: Tensor) -> list[str]:
-    return sorted({*object.__dir__(x), *(name for name, row in ROWS.items() if not isinstance(row, NO_METHODS))})
+    return sorted({*object.__dir__(x), *(name for name, row in ROWS.items() if row.method)})
 
 
 alias("__getattr__", _method_of_row)
@@ -48,16 +45,16 @@ alias("__dir__", _names)
 
 
 def attach_rows() -> None:
-    """Make every row a method of Tensor, unless a method of this name is written out."""
+    """Make rows methods of Tensor, unless a method of this name is written out."""
     for row in ROWS.values():
-        if not isinstance(row, NO_METHODS) and not hasattr(Tensor, row.name):
+        if row.method and not hasattr(Tensor, row.name):
             setattr(Tensor, row.name, row_method(row))
 
 
-def _closest(name: str) -> str:
+def _closest(x: Tensor, name: str) -> str:
     if name.startswith("__"):  # Python's and NumPy's protocols often look these up
         return ""
     import difflib  # noqa: PLC0415 (an error may take its time, `import singe` may not)
 
-    near = difflib.get_close_matches(name, [n for n in {*dir(Tensor), *ROWS} if not n.startswith("_")], 1)
+    near = difflib.get_close_matches(name, [n for n in _names(x) if not n.startswith("_")], 1)
     return f"; did you mean {near[0]!r}?" if near else ""

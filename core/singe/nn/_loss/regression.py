@@ -134,7 +134,7 @@ class GaussianNLLLoss(Loss):
                 )
             var = var.reshape(*rows, 1)
         missing: Any = (self.eps - var).relu()
-        var = var + missing.stop_gradient()  # so that a variance that is too small grows again
+        var = var + missing.detach()  # so that a variance that is too small grows again
         gap = input - target
         loss = 0.5 * (var.log() + gap * gap / var)
         return self._reduced(loss + 0.5 * math.log(2 * math.pi) if self.full else loss)

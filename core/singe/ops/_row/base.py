@@ -56,7 +56,9 @@ class Wgsl:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). reference: an independent oracle for tests.
+    """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). method: whether
+    it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another method is made, is
+    not. reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
     always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters, after
@@ -68,6 +70,7 @@ class Row:
 
     name: str
     onnx: str | None = None
+    method: bool = True
     dtypes: Sequence[DType] = ALL
     vjp: Vjp | None = None
     reference: Callable[..., Any] | None = None

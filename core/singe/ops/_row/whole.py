@@ -116,6 +116,7 @@ class Region(Row):
     """
 
     declared_by: ClassVar = "given"
+    method: bool = False
     given: Callable[..., Results]
 
     def results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
@@ -125,6 +126,8 @@ class Region(Row):
 @dataclass(frozen=True, kw_only=True)
 class Result(Row):
     """Result number `index` of a node that has several."""
+
+    method: bool = False
 
     def infer(self, inputs: Sequence[Any], attrs: Attrs) -> tuple[Shape, DType]:
         (node,) = inputs

@@ -107,7 +107,8 @@ def _path_sums_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 register(
-    Composite(name="path_sums", doc="the logarithms of the sums over all paths to each state (batch, states), after each step. Inputs: logarithms at "
+    Composite(name="path_sums", method=False,
+              doc="the logarithms of the sums over all paths to each state (batch, states), after each step. Inputs: logarithms at "
               "first; those of the weights of each step (steps, batch, states), by which a state is reached from itself, then from the one before "
               "it, then from the one before that, …",
               lower=_path_sums, vjp=_path_sums_vjp, reference=reference.path_sums, dtypes=(float32, float64), tolerance=64, floor=1e-5),

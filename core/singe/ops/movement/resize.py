@@ -420,6 +420,7 @@ def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation:
 register(
     Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize,
               reference=reference.resize, tolerance=64, floor=1e-5),
-    Opaque(name="resize_tables", doc="for each output index along each axis: the input indices that it reads, and their weights", host=GIVES_SHAPES,
+    Opaque(name="resize_tables", method=False,
+           doc="for each output index along each axis: the input indices that it reads, and their weights", host=GIVES_SHAPES,
            shapes=_tables_shapes, whole=_tables),
 )  # fmt: skip

@@ -117,8 +117,8 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 register(
     Update(name="update_slice", doc="a tensor with a slice replaced; a start is moved so that the slice fits",
            check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp, reference=reference.update_slice),
-    Update(name="scatter_elements", doc="a tensor with elements at indices along an axis replaced",
+    Update(name="scatter_elements", method=False, doc="a tensor with elements at indices along an axis replaced",
            check=_elements_check, where=_elements_where, into=_elements_into, vjp=_elements_vjp, reference=reference.scatter_elements),
-    Update(name="scatter_nd", doc="a tensor with slices at indices replaced",
+    Update(name="scatter_nd", method=False, doc="a tensor with slices at indices replaced",
            check=_nd_check, where=_nd_where, into=_nd_into, vjp=_nd_vjp, reference=reference.scatter_nd),
 )  # fmt: skip

@@ -139,7 +139,7 @@ def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
 
 
 register(
-    Nest(name="dot_blocks", doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
+    Nest(name="dot_blocks", method=False, doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
          dtypes=(float32,), takes=(float32, int32, float32, float32), gives=float32, shape=_shape, nest=_nest, whole=_whole,
          facts=_facts, vjp=_vjp, reference=_reference, tolerance=64, floor=1e-5),
 )  # fmt: skip

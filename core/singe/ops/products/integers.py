@@ -72,10 +72,10 @@ def _conv_whole(x: np.ndarray, w: np.ndarray, **facts: Any) -> np.ndarray:
 
 
 register(
-    Nest(name="dot_integers", doc="product of whole numbers in float32 and 8-bit integers, summed in int32", routine="matmul_integers",
+    Nest(name="dot_integers", method=False, doc="product of whole numbers in float32 and 8-bit integers, summed in int32", routine="matmul_integers",
          dtypes=(float32,), takes=(float32, int8), gives=int32, shape=_DOT.shape, nest=_dot_nest, whole=_dot_whole,
          reference=lambda x, w: np.einsum("...mk,...kn->...mn", x, w)),
-    Nest(name="conv_integers", doc="convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32",
+    Nest(name="conv_integers", method=False, doc="convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32",
          routine="conv_integers", dtypes=(float32,), takes=(float32, int8), gives=int32, shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, facts=_conv_facts, reference=lambda x, w, **facts: reference.conv_last(x, w, **facts, group=1)),
 )  # fmt: skip

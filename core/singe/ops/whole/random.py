@@ -75,10 +75,10 @@ def _normal(b: Any, key: Any, *, shape: Shape) -> Any:
 
 
 register(
-    View(name="random_bits", doc="random uint32 numbers in a given shape, from a key of two", shape=_shape, value=_value, whole=_whole,
+    View(name="random_bits", method=False, doc="random uint32 numbers in a given shape, from a key of two", shape=_shape, value=_value, whole=_whole,
          reference=reference.bits, dtypes=(uint32,)),
-    Composite(name="random_unit", doc="random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers",
+    Composite(name="random_unit", method=False, doc="random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers",
               lower=lambda b, key, *, shape: _unit(b, key, shape, 0), reference=reference.unit, dtypes=(uint32,)),
-    Composite(name="random_normal", doc="normally distributed float32 numbers in a given shape, from a key of two uint32 numbers",
+    Composite(name="random_normal", method=False, doc="normally distributed float32 numbers in a given shape, from a key of two uint32 numbers",
               lower=_normal, reference=reference.normal, dtypes=(uint32,), tolerance=64),
 )  # fmt: skip

@@ -120,18 +120,18 @@ def _tokens(x: np.ndarray, pattern: str, between: bool, least: int, marked: bool
     return strings(found.reshape(*x.shape, found.shape[1]))
 
 
-def _row(name: str, doc: str, **functions: Any) -> Opaque:
-    return Opaque(name=name, doc=doc, dtypes=(string,), **functions)
+def _row(name: str, doc: str, **facts: Any) -> Opaque:
+    return Opaque(name=name, doc=doc, dtypes=(string,), **facts)
 
 
 register(
-    _row("strings", "a constant array of strings", shapes=_constant_shapes, whole=_constant),
+    _row("strings", "a constant array of strings", method=False, shapes=_constant_shapes, whole=_constant),
     _row("string_concat", "each string followed by another",
          shapes=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), whole=_concat),
     _row("string_split", "the parts of each string, and their number", shapes=_split_shapes, whole=_split, host=OPEN_RESULT),
     _row("string_normalize", "strings in upper or lower case, without stopwords", shapes=_normalise_shapes, whole=_normalise,
          host=OPEN_RESULT),
-    _row("string_places", "the place of each string among the keys; their number if it is none of them",
+    _row("string_places", "the place of each string among the keys; their number if it is none of them", method=False,
          shapes=lambda x, keys: ((x.shape, int64),), whole=_places),
     _row("string_tokens", "the parts of each string that a regular expression matches, or those between", shapes=_tokens_shapes, whole=_tokens),
     _row("regex_full_match", "whether each string matches a regular expression", shapes=_match_shapes, whole=_match),
