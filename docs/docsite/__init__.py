@@ -6,3 +6,4 @@ with relative paths, loads nothing from elsewhere, and can be searched without a
 
 from .build import DocsError as DocsError
 from .build import build as build
+from .contents import pages as pages

@@ -19,7 +19,6 @@ function prepare(pre, number) {
   code.contentEditable = "plaintext-only";
   for (const [name, value] of Object.entries({ role: "textbox", "aria-multiline": "true", "aria-label": `Cell ${number + 1}`, spellcheck: "false" }))
     code.setAttribute(name, value);
-  pre.removeAttribute("tabindex");
   const run = Object.assign(document.createElement("button"), { type: "button", className: "run", textContent: "Run" });
   run.setAttribute("aria-label", `Run cell ${number + 1}`);
   const status = Object.assign(document.createElement("p"), { className: "cell-status" });

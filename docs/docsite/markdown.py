@@ -66,7 +66,8 @@ def render(text: str, link: Callable[[str], str], drawings: Mapping[str, Callabl
                 child.attrSet("href", link(str(child.attrGet("href"))))
             elif child.type == "image":
                 child.attrSet("src", link(str(child.attrGet("src"))))
-    return Rendered(parser.renderer.render(tokens, parser.options, {}), headings, cells)
+    html = re.sub(r"<th[^>]*></th>", "<td></td>", parser.renderer.render(tokens, parser.options, {}))
+    return Rendered(html, headings, cells)
 
 
 def code(text: str, language: str, kind: str = "") -> str:

@@ -23,7 +23,10 @@ _int = int
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
 
 class Tensor:
-    """A handle on a value of a Device; `singe.tensor` makes one. See the module's docstring."""
+    """An array on a device, with PyTorch's methods: `singe.tensor([1.0, 2.0]).exp().sum(dim=0)`.
+
+    `singe.tensor` makes one; `x.numpy()` gives its elements. It does not change: each method gives a new Tensor. Operands are
+    on one device (`x.to("wasm")` moves a Tensor). How dtypes combine, and where names differ from NumPy's: docs/tensors.md."""
 
     __array_ufunc__: None
     _device: Device

@@ -1,0 +1,103 @@
+"""The documentation's site in Chromium: what axe-core finds, whether pages fit a phone, and how soon the front page is there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pytest
+from snippets import ROOT
+
+pytest.importorskip("markdown_it")
+pytest.importorskip("pygments")
+sys.path.insert(0, str(ROOT / "docs"))
+sys.path.insert(0, str(ROOT / "tests" / "browser"))
+import docsite
+from browsers import chromium
+from packages import npm
+from sites import Console, served, until
+
+AXE: Final = "4.14.1"
+CACHE: Final = ROOT / "tests" / ".cache" / f"axe-{AXE}"
+PAGES: Final = (
+    "index", "start/tour", "guides/export", "guides/sounds", "book/compiler", "python/singe.optim", "reference/javascript",
+    "reference/errors", "reference/ops", "comparison/peers",
+)  # fmt: skip
+SCHEMES: Final = ("light", "dark")
+WIDTHS: Final = (1280, 360)
+LATENCY_MS: Final = 100
+INTERACTIVE_MS: Final = 1000
+BYTES: Final = 60_000
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core, from npm."""
+    script = CACHE / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        npm("install", "--prefix", str(CACHE), "--ignore-scripts", f"axe-core@{AXE}", cwd=CACHE)
+    return script.read_text("utf-8")
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The site, as a part of one that has Python."""
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    docsite.build(folder, say=lambda text: None, python="./")
+    with served(folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium(()) as found:
+        yield found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PAGES)
+def test_axe_finds_nothing(name: str, browser: Any, address: str, axe: str) -> None:
+    for scheme in SCHEMES:
+        for width in WIDTHS:
+            context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+            page = context.new_page()
+            console = Console(page)
+            page.goto(f"{address}{name}.html")
+            page.evaluate(axe)
+            found = page.evaluate("axe.run().then((r) => r.violations)")
+            told = [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in found]
+            assert told == [], f"{name}, {scheme}, {width}"
+            assert console.complaints == []
+            context.close()
+
+
+@pytest.mark.slow
+def test_every_page_fits_a_phone(browser: Any, address: str) -> None:
+    """What is wider, tables and code, moves within the page."""
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+    for path in docsite.pages():
+        page.goto(f"{address}{path.path}.html")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, path.path
+    page.close()
+
+
+@pytest.mark.slow
+def test_the_front_page_is_soon_there(browser: Any, address: str) -> None:
+    """On a line of 100 ms and 10 Mbit/s, the search answers a key within a second of the start of the navigation."""
+    page = browser.new_page()
+    sizes: list[int] = []
+    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    session = page.context.new_cdp_session(page)
+    session.send("Network.enable")
+    limits = {"latency": LATENCY_MS, "downloadThroughput": 10e6 / 8, "uploadThroughput": 10e6 / 8}
+    session.send("Network.emulateNetworkConditions", {"offline": False, **limits})
+    page.goto(f"{address}index.html")
+    took = page.evaluate("performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd")
+    assert took < INTERACTIVE_MS
+    assert sum(sizes) < BYTES
+    page.keyboard.press("/")
+    page.keyboard.type("conv2d")
+    until(page, "document.querySelectorAll('#found li').length > 3", 10)
+    page.close()
