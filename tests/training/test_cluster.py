@@ -147,8 +147,11 @@ def test_a_worker_that_is_killed_loses_no_step(ray: Any, whole: dict[int, float]
             workers.average_buffers = average
     assert [e.step for e in told.of(BatchEnded) if e.phase == "train"] == list(range(1, STEPS + 1))
     same(told.losses(), whole)
-    trained.fit(loader(), epochs=60)
-    assert step.workers == 2, "another has come"
+    assert step.workers == 0, "they end with fit"
+    counts: set[int] = set()
+    trained._hooks = (lambda _: counts.add(step.workers),)
+    trained.fit(loader(), epochs=EPOCHS + 1)
+    assert 2 in counts, "others have come"
 
 
 @slow
@@ -182,8 +185,6 @@ def test_an_interrupted_run_goes_on_with_another_number_of_workers(
     first = learner(told, workers=RayWorkers(2), run=tmp_path)
     first._hooks = (told, once_at(3, lambda: signal.raise_signal(signal.SIGINT)))
     assert first.fit(loader(), loader(False), EPOCHS).reason == "interrupted"
-    del first
-    gc.collect()
     second = learner(told, workers=RayWorkers(1), run=tmp_path)
     assert second.fit(loader(), loader(False), EPOCHS, resume=True).reason == "finished"
     same(told.losses(), whole)
@@ -221,6 +222,8 @@ def test_map_gives_the_outputs_in_order(ray: Any, tmp_path: Path) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
             return X[index]
 
+    trained = learner(workers=RayWorkers(2))
+    trained.fit(loader())  # whose workers have all that there is, until it ends
     found = list(sg.cluster.map(model, Deadly(), batch_size=8, workers=RayWorkers(2), device="numpy"))
     assert mark.exists()
     assert [len(part) for part in found] == [8] * 6 + [2]
@@ -264,6 +267,13 @@ class FakeRay:
         self.exceptions = self
         self.fails: dict[tuple[int, str], Exception] = {}
         self.made = 0
+        self.killed: list[Any] = []
+
+    def is_initialized(self) -> bool:
+        return True
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 2.0}
 
     def get(self, there: Any) -> Any:
         if isinstance(there, list):
@@ -279,7 +289,7 @@ class FakeRay:
         return there, []
 
     def kill(self, worker: Any) -> None:
-        pass
+        self.killed.append(worker)
 
     def remote(self, made: Any) -> Any:
         return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=functools.partial(self._actor, made)))
@@ -331,6 +341,28 @@ def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
     assert step.workers == 3
     for name, x in whole.state().items():
         np.testing.assert_allclose(step.state()[name], x, rtol=1e-4, atol=1e-6)
+
+
+def test_what_was_learned_stays_when_workers_end(fake: FakeRay) -> None:
+    step, whole = made_step(), TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
+    y = np.arange(6) % 2
+    for each in (step, whole):
+        each(X[:6], y)
+    before = step.state()
+    step.close()
+    step.close()
+    assert (step.workers, len(fake.killed)) == (0, 3)
+    assert all(np.array_equal(x, before[name]) for name, x in step.state().items())
+    np.testing.assert_array_equal(step.model.state_dict()["0.weight"].numpy(), before["model.0.weight"])
+    assert step(X[:6], y) == pytest.approx(whole(X[:6], y), rel=1e-5)
+    assert step.workers == 3
+
+
+def test_map_says_when_no_worker_can_start(fake: FakeRay, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("singe.cluster.mapping.engine", lambda: fake)
+    monkeypatch.setattr(fake, "wait", lambda there, **_: ([], there))
+    with pytest.raises(sg.DeviceError, match=r"none of 2 workers of Ray could start within 3 s.*close\(\)"):
+        next(iter(sg.cluster.map(network(), X, workers=RayWorkers(2, patience=3.0))))
 
 
 def test_an_error_of_what_a_worker_runs_is_raised(fake: FakeRay) -> None:

@@ -28,7 +28,7 @@ from ..nn._module import with_parts
 from ..runtime.decorators import Fusion
 from ..runtime.devices import device as open_device
 from .engine import engine
-from .workers import RayWorkers
+from .workers import RayWorkers, none_started
 
 
 class Predictor:
@@ -79,7 +79,10 @@ def _mapped(model: Any, items: Dataset, size: int, workers: RayWorkers | None, d
     each = workers or RayWorkers(max(1, int(ray.cluster_resources().get("CPU", 1))))
     actor = ray.remote(_Reader).options(max_restarts=-1, max_task_retries=-1, **each.placed())
     shared = ray.put((model, items))
-    pool = ray.util.ActorPool([actor.remote(device) for _ in range(min(each.count, len(ends)))])
+    readers = [actor.remote(device) for _ in range(min(each.count, len(ends)))]
+    if readers and not ray.wait([reader.there.remote() for reader in readers], timeout=each.patience)[0]:
+        raise none_started(ray, each)
+    pool = ray.util.ActorPool(readers)
     yield from pool.map(lambda reader, first: reader.batch.remote([shared], first, min(first + size, len(items))), ends)
 
 
@@ -89,6 +92,9 @@ class _Reader:
     def __init__(self, device: str) -> None:
         self._device = device
         self._found: tuple[Predictor, Dataset] | None = None
+
+    def there(self) -> None:
+        """An answer, for who waits until it has started."""
 
     def batch(self, shared: list[Any], first: int, last: int) -> Any:
         """The outputs of a batch. shared: a list with a reference to the model and the items, which are fetched once."""

@@ -59,14 +59,22 @@ class RayWorkers:
         return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, device=device, **settings))
 
 
+def none_started(ray: Any, workers: RayWorkers) -> DeviceError:
+    return DeviceError(
+        f"none of {workers} could start within {workers.patience:g} s: the cluster has {ray.cluster_resources()}, and each "
+        f"worker asks for {workers.placed()}; what else runs there may hold it, as the workers of a RayStep do until its close()"
+    )
+
+
 class RayStep:
-    """What `RayWorkers.step` gives. The workers end with it."""
+    """What `RayWorkers.step` gives. The workers end with it, or with `close`."""
 
     def __init__(self, workers: RayWorkers, make: Callable[..., TrainStep]) -> None:
         self._ray = engine()
         self._wanted: Final = workers
         self._errors: Any = self._ray.exceptions.RayError
         self._actor = self._ray.remote(Worker).options(**workers.placed())
+        self._here = make
         self._make = self._ray.put(make)
         self._started = 0
         self._done = 0
@@ -74,11 +82,15 @@ class RayStep:
         self._workers: list[Any] = []
         self._coming: list[tuple[Any, Any]] = []
         """Workers that start, and what is there when they are ready."""
+        self._kept: dict[str, np.ndarray] | None = None
+        """The states, after `close`."""
         self._start(workers.count)
         self._begin()
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch, of which each worker gets a part."""
+        if self._kept is not None:
+            self.resume(self._kept)
         step = self._done + 1
         shares: list[Share] = []
         attempts = 0
@@ -96,6 +108,10 @@ class RayStep:
     @property
     def model(self) -> Module:
         """The model with its present weights."""
+        if self._kept is not None:
+            step = self._here(device="numpy")
+            step.resume(self._kept)
+            return step.model
         return self._ask(lambda worker: worker.model.remote())
 
     def lent(self, on: Fusion) -> Module:
@@ -104,7 +120,16 @@ class RayStep:
 
     def state(self) -> dict[str, np.ndarray]:
         """As that of a TrainStep, which can go on from it."""
-        return {name: np.array(x) for name, x in self._ask(lambda worker: worker.state.remote()).items()}
+        found = self._ask(lambda worker: worker.state.remote()) if self._kept is None else self._kept
+        return {name: np.array(x) for name, x in found.items()}
+
+    def close(self) -> None:
+        """End the workers, so that others may have what they took. What was learned stays here; another step starts others."""
+        if self._workers:
+            self._kept = self.state()
+            for worker in [*self._workers, *(worker for worker, _ in self._coming)]:
+                self._ray.kill(worker)
+            self._workers, self._coming = [], []
 
     def resume(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a `state`; on new workers, if all were lost."""
@@ -113,6 +138,7 @@ class RayStep:
             self._begin()
         held = self._ray.put(dict(state))
         self._ray.get([worker.resume.remote(held, self._done) for worker in self._workers])
+        self._kept = None
 
     @property
     def workers(self) -> int:
@@ -154,11 +180,7 @@ class RayStep:
         self._ray.wait(ready, num_returns=len(ready), timeout=self._wanted.patience)
         self._welcome()
         if not self._workers:
-            raise DeviceError(
-                f"none of {self._wanted} could start within {self._wanted.patience:g} s: the cluster has "
-                f"{self._ray.cluster_resources()}, and each worker asks for {self._wanted.placed()}; "
-                "other workers, of a Learner that is still there, may hold it"
-            )
+            raise none_started(self._ray, self._wanted)
 
     def _welcome(self) -> None:
         """Let those take part that are ready now."""

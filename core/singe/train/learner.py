@@ -46,7 +46,7 @@ from .events import (
 )
 from .logs import Log, logs_of
 from .objective import Evaluation, Loss, objective
-from .parallel import DataParallel, Step, Workers
+from .parallel import DataParallel, RemoteStep, Step, Workers
 from .saving.checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
 from .saving.lock import locked
 from .saving.progress import Progress
@@ -76,7 +76,7 @@ class Learner:
     beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
     device: one, or a list of several, which share each batch (parallel.py says how). workers: other machines that do so, each on
-    a device of this name: `singe.cluster.RayWorkers(4)`.
+    a device of this name: `singe.cluster.RayWorkers(4)`. They start with the Learner, and end with `fit`; another `fit` starts others.
     """
 
     def __init__(
@@ -112,8 +112,9 @@ class Learner:
         self.device: Final = self.devices[0]
         training = model.train(), optimizer, self._objective
         self._step: Step
+        self._remote: RemoteStep | None = None
         if workers is not None:
-            self._step = workers.step(*training, device=self.device.name, **settings)
+            self._step = self._remote = workers.step(*training, device=self.device.name, **settings)
         elif several:
             self._step = DataParallel(*training, device=self.devices, **settings)
         else:
@@ -201,6 +202,8 @@ class Learner:
                 raise
             finally:
                 self._tell(Stopped(reason, self._progress.epoch, time.perf_counter() - start, message))
+        if self._remote is not None:
+            self._remote.close()
         now = self._progress
         summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
         if self._dashboard is not None:

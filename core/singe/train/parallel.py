@@ -43,10 +43,18 @@ class Step(Protocol):
     def resume(self, state: Mapping[str, np.ndarray]) -> None: ...
 
 
+class RemoteStep(Step, Protocol):
+    """A Step that runs elsewhere."""
+
+    def close(self) -> None:
+        """End what runs elsewhere. What was learned stays, and another step starts it again."""
+        ...
+
+
 class Workers(Protocol):
     """Where else steps can run: singe.cluster.RayWorkers."""
 
-    def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str, **settings: Any) -> Step:
+    def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str, **settings: Any) -> RemoteStep:
         """What trains there. settings: those of a TrainStep. When it raises a DeviceLost, it goes on after `resume`."""
         ...
 
