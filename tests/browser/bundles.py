@@ -21,7 +21,7 @@ MODELS: Final = ROOT.parent / "shared" / "models"
 MODEL_NAMES: Final = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 BOUND: Final = 1e-4
 BOUNDS: Final = {"basic_pitch": 5e-3}
-"""Models whose recording differs from a float64 run by more than BOUND; see tests/conformance/test_real_models.py."""
+"""Models whose recording differs from a float64 run by more than BOUND; see tests/conformance/models/test_real_models.py."""
 
 
 def write_bundle(graph: Graph, folder: Path, name: str) -> Path:

@@ -21,8 +21,8 @@ write them. `tests/conformance/models_table.py` writes this page from tests/fami
 
 Each family is a small network with random weights and the family's nodes. It runs on `numpy`, `wasm` and `webgpu`, and as a
 bundle in a page of Chromium, at several sizes from one compilation, and agrees with onnxruntime. BERT, ModernBERT, T5, ViT,
-Whisper, GPT-2 and Llama are tested by tests/conformance/test_transformers.py, with what onnxruntime's optimiser makes of
-them; whole models by tests/conformance/test_real_models.py.
+Whisper, GPT-2 and Llama are tested by tests/conformance/models/test_transformers.py, with what onnxruntime's optimiser makes of
+them; whole models by tests/conformance/models/test_real_models.py.
 """
 
 

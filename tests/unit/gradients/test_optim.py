@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import ONCE_EACH, slow
-from recorded import recorded
+from recorded import recorded_cases
 
 import singe as sg
 from singe import nn, optim
 from singe.errors import InputError, ShapeError
 
-CASES, ARRAYS = recorded("optim")
+CASES, ARRAYS = recorded_cases("optim")
 LABELS = [label for label, case in CASES.items() if case["kind"] == "optimiser"]
 STEPS = 22
 TOLERANCE = 2e-6
@@ -52,7 +52,7 @@ def compare(got: sg.Tensor, expected: np.ndarray, label: str, tolerance: float =
     np.testing.assert_allclose(got.numpy(), expected, rtol=tolerance, atol=tolerance, err_msg=label)
 
 
-def check_recorded(label: str, on: sg.Device) -> None:
+def check_recorded_cases(label: str, on: sg.Device) -> None:
     expected, opt = part(label), optimiser(CASES[label])
     model = tensors({name: x for name, x in part("weights").items() if name in expected}, on)
     state = opt.init(model)
@@ -65,13 +65,13 @@ def check_recorded(label: str, on: sg.Device) -> None:
 
 @pytest.mark.parametrize("label", [*ONE_OF_EACH, *slow(*(x for x in LABELS if x not in ONE_OF_EACH))])
 def test_each_step_is_that_of_pytorch(label: str) -> None:
-    check_recorded(label, sg.Numpy())
+    check_recorded_cases(label, sg.Numpy())
 
 
 @ONCE_EACH
 @pytest.mark.parametrize("label", [ONE_OF_EACH[2], *slow(*[x for x in ONE_OF_EACH if x != ONE_OF_EACH[2]])])
 def test_each_device_makes_the_same_steps(label: str, on: sg.Device) -> None:
-    check_recorded(label, on)
+    check_recorded_cases(label, on)
 
 
 # --- those that PyTorch lacks, beside NumPy in float64 ----------------------------------------------------------------

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import RUNNERS, slow
-from recorded import recorded
+from recorded import recorded_cases
 
 import singe as sg
 from singe import nn, optim
 
-CASES, ARRAYS = recorded("optim")
+CASES, ARRAYS = recorded_cases("optim")
 LABELS = [label for label, case in CASES.items() if case["kind"] == "lbfgs"]
 Evaluate = Callable[[Any], tuple[sg.Tensor, Mapping[str, sg.Tensor]]]
 

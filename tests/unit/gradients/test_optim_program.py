@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import ONCE_EACH, RUNNERS, slow
-from recorded import recorded
+from recorded import recorded_cases
 
 import singe as sg
 from singe import nn, optim
 from singe.program.program import Copy, Dispatch, walk
 
-_, ARRAYS = recorded("optim")
+_, ARRAYS = recorded_cases("optim")
 WEIGHTS = {key.removeprefix("weights/"): x for key, x in ARRAYS.items() if key.startswith("weights/")}
 GRADIENTS = {key.removeprefix("gradients/"): x for key, x in ARRAYS.items() if key.startswith("gradients/")}
 STEPS = 20

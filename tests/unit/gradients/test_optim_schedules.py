@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import RUNNERS, slow
-from recorded import recorded
+from recorded import recorded_cases
 
 import singe as sg
 from singe import optim
 from singe.errors import InputError
 
-CASES, ARRAYS = recorded("optim")
+CASES, ARRAYS = recorded_cases("optim")
 LABELS = [label for label, case in CASES.items() if case["kind"] == "schedule"]
 UPDATES = 64
 

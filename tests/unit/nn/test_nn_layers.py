@@ -285,5 +285,5 @@ def test_every_layer_is_tested() -> None:
         "SpectralNorm", "spectral_norm", "DeformConv2d", "PackedLinear",
     }  # fmt: skip
     activations = {c.__name__ for c in nn.ReLU.__base__.__subclasses__()}  # pyright: ignore[reportOptionalMemberAccess]
-    losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tests/training/test_losses.py
+    losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tests/training/peers/test_losses.py
     assert set(nn.__all__) == tested | elsewhere | activations | losses
