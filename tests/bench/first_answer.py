@@ -1,6 +1,6 @@
 """Time and trips to the server until the first answer of a small model in Chromium, and its bytes, beside onnxruntime-web's.
 
-    python tests/bench/first_answer.py [MODEL.onnx] [--repeat N] [--latency MS …]
+    python tests/bench/first_answer.py [MODEL.onnx] [--repeat N] [--latency MS …] [--pages NAME …]
 
 The pages load their runtime and the model, on one thread of WebAssembly, and run it once on zeros; they take turns. Singe
 is loaded plainly, in a worker, and both with the lines of `singe export --snippet`; and from the npm package, in what Vite,
@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import re
 import shutil
 import statistics
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Set
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -71,8 +72,8 @@ window.answered = performance.now();
 
 
 @contextmanager
-def site(model: Path) -> Iterator[tuple[Path, str]]:
-    """A folder with both pages, and the address at which it is served."""
+def site(model: Path, names: Set[str]) -> Iterator[tuple[Path, str]]:
+    """A folder with the pages of these names, and the address at which it is served."""
     with tempfile.TemporaryDirectory(prefix="singe-first-") as made:
         folder = Path(made)
         bundle = export(load(model, device="numpy"), folder / "model")
@@ -81,15 +82,15 @@ def site(model: Path) -> Iterator[tuple[Path, str]]:
         (folder / "ort" / dist).mkdir(parents=True)
         for path in (package() / dist).glob("ort*"):
             (folder / "ort" / dist / path.name).write_bytes(path.read_bytes())
-        hints = "".join(
-            part for part in snippet("./model/", bundle.manifest, bundle.files).splitlines() if "<link" in part
-        )
+        printed = snippet("/model/", bundle.manifest, bundle.files)
+        hints = "".join(line for line in printed.splitlines() if "<link" in line)
         query = f"?v={version(bundle.files)}"
         for name, (worker, hinted) in WAYS.items():
             last = query if hinted else ""
             text = script(f"./model/singe.js{last}", f"./model/{last}", worker)
             (folder / f"{name}.html").write_text(OURS.replace("HINTS", hints if hinted else "").replace("SCRIPT", text))
-        build_projects(folder)
+        if names & {name for bundler in BUNDLERS for name in projects(bundler)}:
+            build_projects(folder, "".join(re.findall(r'<link rel="preload"[^>]*>', hints)), query, names)
         (folder / "onnxruntime-web.html").write_text(THEIRS)
         with Server(folder, port=0) as server:
             server.RequestHandlerClass = Far
@@ -102,33 +103,37 @@ def script(runner: str, model: str, worker: bool) -> str:
     return SCRIPT.replace("RUNNER", runner).replace("MODEL", model).replace("WORKER", str(worker).lower())
 
 
-def build_projects(folder: Path) -> None:
-    """The pages of bundlers, each in a folder of its own: with the model in the page, and in a worker."""
+def projects(bundler: str) -> dict[str, tuple[bool, bool]]:
+    """The pages of a bundler, as WAYS has ours."""
+    plain = {bundler: (False, False), f"{bundler}-worker": (True, False)}
+    return {**plain, **({f"{bundler}-snippet": (False, True)} if bundler == "vite" else {})}
+
+
+def build_projects(folder: Path, hints: str, query: str, names: Collection[str]) -> None:
+    """The pages of bundlers that have these names, each in a folder of its own. hints: those that are not of scripts."""
     with tempfile.TemporaryDirectory(prefix="singe-npm-") as made:
         write_package(Path(made, "package"))
-        for name, (built, *options) in BUNDLERS.items():
-            for worker in (False, True):
-                project = Path(made, f"{name}{'-worker' if worker else ''}")
-                shutil.copytree(ROOT / "tests" / "bundlers" / name, project)
-                (project / "app.js").write_text(script("singe", "../model/", worker))
-                install = [
-                    "npm",
-                    "install",
-                    "--install-links",
-                    "--no-audit",
-                    "--no-fund",
-                    "--loglevel=error",
-                    "../package",
-                ]
-                for command in (install, ["npm", "run", "build", "--", *options]):
-                    subprocess.run(command, cwd=project, check=True, stdout=subprocess.DEVNULL)
-                shutil.copytree(project / built, folder / project.name)
+        every = [
+            (bundler, name, way) for bundler in BUNDLERS for name, way in projects(bundler).items() if name in names
+        ]
+        for bundler, name, (worker, hinted) in every:
+            built, *options = BUNDLERS[bundler]
+            project = Path(made, name)
+            shutil.copytree(ROOT / "tests" / "bundlers" / bundler, project)
+            (project / "app.js").write_text(script("singe", f"/model/{query if hinted else ''}", worker))
+            if hinted:
+                page = project / "index.html"
+                page.write_text(page.read_text().replace("<script", f"{hints}\n<script"))
+            install = ["npm", "install", "--install-links", "--no-audit", "--no-fund", "--loglevel=error", "../package"]
+            for command in (install, ["npm", "run", "build", "--", *options]):
+                subprocess.run(command, cwd=project, check=True, stdout=subprocess.DEVNULL)
+            shutil.copytree(project / built, folder / name)
 
 
 def pages() -> dict[str, str]:
     """A row of the table ↦ the path of its page."""
     ours = {name: f"{name}.html" for name in WAYS}
-    built = {name: f"{name}/" for bundler in BUNDLERS for name in (bundler, f"{bundler}-worker")}
+    built = {name: f"{name}/" for bundler in BUNDLERS for name in projects(bundler)}
     return {**ours, **built, "onnxruntime-web": "onnxruntime-web.html"}
 
 
@@ -172,12 +177,13 @@ def main() -> None:
     parser.add_argument("model", type=Path, nargs="?", default=ROOT.parent / "shared" / "models" / "mnist_cnn.onnx")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--latency", type=int, nargs="+", default=[0, 100, 300], metavar="MS")
+    parser.add_argument("--pages", nargs="+", choices=pages(), default=list(pages()), metavar="NAME")
     given = parser.parse_args()
-    names = pages()
+    names = {name: path for name, path in pages().items() if name in given.pages}
     times: dict[tuple[str, int, bool], list[float]] = {}
     counts: dict[tuple[str, bool], int] = {}
     asked: dict[str, list[str]] = {}
-    with site(given.model) as (folder, address), sync_playwright() as playwright:
+    with site(given.model, names.keys()) as (folder, address), sync_playwright() as playwright:
         for latency, _ in product(given.latency, range(given.repeat)):
             Far.latency = latency / 1000
             for name, path in names.items():

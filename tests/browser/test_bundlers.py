@@ -118,7 +118,7 @@ def test_a_project(page: Any, built: Callable[[str], Path], expected: np.ndarray
 def test_the_guide_shows_the_projects() -> None:
     shown = re.findall(r"^```\w+ (\S+)\n(.*?)^```$", GUIDE.read_text(), re.M | re.S)
     shown = [(name, text) for name, text in shown if not name.startswith("extension/")]
-    assert {name.partition("/")[0] for name, _ in shown} == {"esbuild", "parcel", "rollup"}
+    assert {name.partition("/")[0] for name, _ in shown} == {"esbuild", "parcel", "rollup", "vite"}
     for name, text in shown:
         assert text == (PROJECTS / name).read_text(), name
 
