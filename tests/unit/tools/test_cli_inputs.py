@@ -197,6 +197,8 @@ REFUSED = {
     "an archive that is none": (["--input", "{}/bad.npz"], "bad.npz"),
     "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: not a .wav file"),
     "a sound of another encoding": (["--input", "{}/law.wav"], "encoded as format 7; expected integers of 8, 16, 24"),
+    "a sound of no number": (["--input", "{}/nan.wav"], "samples that are not finite, or above 1e+06"),
+    "a sound of one sample a second": (["--input", "{}/slow.wav", "--rate", "16000"], "1 channels of 16 bits at 1 Hz"),
     "a sound for integers": (["--input", "{}/s.wav"], "takes no samples; expected floats"),
     "a rate of none": (["--input", "{}/s.wav", "--rate", "0"], "expected a number above 0"),
     "a text for numbers": (["--text", "a"], "--text needs one input of strings, or --vocab; the inputs are x: float32"),
@@ -219,6 +221,10 @@ def test_bad_files_are_code_2_and_one_line(
         (tmp_path / bad).write_text("cat\ndog\n")
     sound(tmp_path / "s.wav", np.zeros(9), 2, 8000)
     (tmp_path / "law.wav").write_bytes(chunked(b"data", bytes(9), struct.pack("<HHIIHH", 7, 1, 8000, 8000, 1, 8)))
+    (tmp_path / "nan.wav").write_bytes(
+        chunked(b"data", np.array([1, np.nan], "<f4").tobytes(), struct.pack("<HHIIHH", 3, 1, 8000, 8000, 4, 32))
+    )
+    sound(tmp_path / "slow.wav", np.zeros(9), 2, 1)
     vocabulary(tmp_path / "vocab.txt")
     args = [g.replace("{}", str(tmp_path)) for g in given]
     code, _, err = run(capsys, "run", copies(x=(INT if "integers" in name else FLOAT, ["N"])), *args)

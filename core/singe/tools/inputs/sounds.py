@@ -18,11 +18,15 @@ CROSSINGS: Final = 16
 """How many zero crossings of the sinc function are used on each side of a sample."""
 CHUNK: Final = 1 << 12
 """How many samples are made at a time."""
-
-
-INTEGERS, FLOATS, EXTENSIBLE = 1, 3, 0xFFFE
+INTEGERS: Final = 1
+FLOATS: Final = 3
+EXTENSIBLE: Final = 0xFFFE
 """How a .wav file names the kind of its samples; the last says that the kind stands at the end of the format."""
+RATES: Final = range(1_000, 1_000_001)
+"""The rates that files may have: others are damage, and would ask for any amount of memory."""
 BITS: Final = {INTEGERS: (8, 16, 24, 32), FLOATS: (32, 64)}
+LOUDEST: Final = 1e6
+"""Samples of floats may exceed 1 somewhat; damaged ones do so by orders of magnitude."""
 
 
 def read_sound(path: str, rate: int | None) -> np.ndarray:
@@ -38,7 +42,7 @@ def read_sound(path: str, rate: int | None) -> np.ndarray:
     kind, channels, own, _, _, bits = HEAD.unpack_from(head)
     if kind == EXTENSIBLE and len(head) >= 26:
         kind = int.from_bytes(head[24:26], "little")
-    if not own or not channels or bits not in BITS.get(kind, ()):
+    if own not in RATES or not channels or bits not in BITS.get(kind, ()):
         raise InputError(
             f"{path}: {channels} channels of {bits} bits at {own} Hz, encoded as format {kind}; expected integers of 8, 16, "
             "24 or 32 bits (format 1) or floats of 32 or 64 (format 3): convert it, as with `ffmpeg -i FILE -c:a pcm_s16le NEW.wav`"
@@ -46,6 +50,8 @@ def read_sound(path: str, rate: int | None) -> np.ndarray:
     frame = bits // 8 * channels
     body = body[: len(body) // frame * frame]
     samples = np.frombuffer(body, f"<f{bits // 8}") if kind == FLOATS else _numbers(body, bits // 8)
+    if not (np.abs(samples) <= LOUDEST).all():
+        raise InputError(f"{path}: samples that are not finite, or above {LOUDEST:g}; expected numbers around −1 to 1")
     return resample(samples.reshape(-1, channels).mean(1), own, rate or own).astype(np.float32)
 
 
