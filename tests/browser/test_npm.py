@@ -151,6 +151,10 @@ def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
                 *found, text = page.evaluate(RUN, {"device": device, "worker": worker})
                 assert found == [device, worker]
                 digits.assert_answer(text)
+        if mode == "development":  # it answers unknown addresses with the app's page
+            code, text = page.evaluate("load('/nowhere/').catch(({ code, message }) => [code, message])")
+            assert code == "format"
+            assert "/nowhere/model.json: the server answers with a page, HTML; put the folder" in text
     assert any(re.search(r"/singe-worker[-.]", url) for url in asked)
     assert console.complaints == []
 

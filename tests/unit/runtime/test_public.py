@@ -58,7 +58,7 @@ def test_extensions_have_one_door() -> None:
 
 
 PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js", "singe-tasks.js"}
-"""The scripts that the npm package exports and that a bundle has; other scripts of the runner are private."""
+"""The scripts that pages import, from a bundle or from npm; other scripts of the runner are private."""
 
 
 def demo_files(*suffixes: str) -> list[Path]:
