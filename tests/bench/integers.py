@@ -28,7 +28,8 @@ from playwright.sync_api import sync_playwright
 
 from singe.model.compiling import compile as compiled
 from singe.model.files import load
-from singe.tools.export.bundle import MANIFEST, export
+from singe.program.bundled import MANIFEST
+from singe.tools.export.bundle import export
 from singe.tools.inputs.images import PictureSpec, read_picture
 from singe.tools.serve import Server
 

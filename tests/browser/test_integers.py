@@ -19,10 +19,12 @@ from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.model.program import Program
+from singe.program.bundled import MANIFEST
+from singe.program.stored import decode
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
-from singe.tools.export.bundle import MANIFEST, export
-from singe.tools.export.storage import decode, encode, output_channels
+from singe.tools.export.bundle import export
+from singe.tools.export.storage import encode, output_channels
 
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads });

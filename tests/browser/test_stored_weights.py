@@ -22,9 +22,10 @@ from singe.compiler.build import compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.model.model import Model
 from singe.model.program import Program
+from singe.program.stored import decode, read_piece
 from singe.runtime.devices import device as open_device
 from singe.tools.export.bundle import export, make_bundle, page_targets
-from singe.tools.export.storage import decode, encode, output_channels, read_piece
+from singe.tools.export.storage import encode, output_channels
 
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 from ..errors import FormatError, InputError
 from ..graph import Graph, specialise
 from ..nn import Module
-from ..program.container import MAGIC
+from ..program.bundled import bundle_at
+from ..program.container import MAGIC, PROGRAM, format_of
+from ..program.format import from_bytes, read_program
 from ..runtime.device import Device
 from ..runtime.devices import device_async
 from ..runtime.files import mapped, write
@@ -45,19 +47,30 @@ def load(
     fail_on_host: bool = False,
     donate: Sequence[str] = (),
 ) -> Model:
-    """A Model from an ONNX file or a record that `save` wrote: a path, bytes, or a URL, such as hf://owner/repo/file, which
-    is kept in a cache folder (singe/runtime/files/download.py). input_shapes gives numbers, or names, for dimensions that it
+    """A Model from an ONNX file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, or a URL,
+    such as hf://owner/repo/file, which is kept in a cache folder (singe/runtime/files/download.py). What was compiled before
+    (Programs, bundles) runs, and takes no options beside the device. A model with ops that Singe lacks is refused, with a list
+    of them. input_shapes gives numbers, or names, for dimensions that it
     leaves open. "L<=512" in place of the name L also limits it: memory for 512 is allocated once, and larger runs are
     refused.
 
     states: each input and the output that is its next value, as in {"past": "present"}: the Model keeps them from run to
-    run, starting with zeros (see `session`). fail_on_host: compiling fails if an op would run on the host. donate: inputs
+    run, starting with zeros (see `session`). fail_on_host: refuse a model with an op that would run on the host. donate: inputs
     in whose memory outputs may be computed, as in `Model.of`.
     """
     url = path if isinstance(path, str) and is_url(path) else None
     if url is not None:
         path, name = local_file(url), name or stem_of(url)
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    compiled = _compiled(path, device, name)
+    if compiled is not None:
+        given = {"input_shapes": input_shapes, "states": states, "fail_on_host": fail_on_host, "donate": donate}
+        said = [k for k, v in given.items() if v]
+        if said:
+            raise InputError(
+                f"load: {name} was compiled before, and takes no {' or '.join(said)}; load the model's own file"
+            )
+        return compiled
     shapes, bounds = without_bounds(input_shapes)
     record = _record(path)
     if record is not None:
@@ -81,7 +94,23 @@ def load(
             ) from e
         source = OnnxSource(read, shapes)
     source = PairedSource(source, states) if states else source
-    return Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
+    model = Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
+    if fail_on_host and not model.source.objects and not model.needed:
+        model.program()
+    return model
+
+
+def _compiled(path: str | Path | bytes, device: str | Device, name: str) -> Model | None:
+    """The Model of a Program's file, or of a bundle; None if the path is neither."""
+    folder = None if isinstance(path, bytes) else bundle_at(path)
+    if folder is None and format_of(path) != PROGRAM:
+        return None
+    from .compiled import of_bundle, of_program  # noqa: PLC0415
+
+    if folder is not None:
+        return of_bundle(folder, device, folder.resolve().name)
+    data = from_bytes(path, name) if isinstance(path, bytes) else read_program(path)
+    return of_program(data, device, name)
 
 
 def load_module(path: str | Path | bytes, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> OnnxModule:

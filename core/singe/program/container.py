@@ -11,6 +11,7 @@ import json
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
@@ -25,7 +26,7 @@ ALIGN: Final = 256
 PROGRAM: Final = "singe/2"
 RECORD: Final = "singe-record/1"
 FORMATS: Final[Mapping[str, tuple[str, str]]] = {
-    PROGRAM: ("program", "singe.Program.load and `singe run` read it"),
+    PROGRAM: ("program", "singe.load, singe.Program.load and `singe run` read it"),
     RECORD: ("record", "singe.load and the commands read it, or singe.load_weights where it holds weights alone"),
 }
 """A header's `format` ↦ what the file is, and what reads it."""
@@ -36,10 +37,10 @@ def align(count: int) -> int:
     return -(-count // ALIGN) * ALIGN
 
 
-def format_of(path: str | Path) -> str | None:
-    """The `format` in a file's header; None if the file is not one of ours or cannot be read."""
+def format_of(path: str | Path | bytes) -> str | None:
+    """The `format` in the header of a file, or of its bytes; None if the file is not one of ours or cannot be read."""
     try:
-        with Path(path).open("rb") as file:
+        with BytesIO(path) if isinstance(path, bytes) else Path(path).open("rb") as file:
             start = file.read(len(MAGIC) + 4)
             if start[: len(MAGIC)] != MAGIC:
                 return None

@@ -94,12 +94,15 @@ def from_bytes(data: bytes, name: str = "program") -> ProgramData:
     with checking(name):
         weights = np.frombuffer(bytes_at(block, head["blocks"]["weights"], "weights"), np.uint8)
         modules = {k: bytes(bytes_at(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
-        program = ProgramData(
-            **{name: codec.decode(head[name]) for name, codec in HEADER.items()},
-            modules={k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()},
-            weights=weights,
-        )
-        check_program(program, name)
+        code = {k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()}
+        return made(head, code, weights, name)
+
+
+def made(head: Mapping[str, Any], modules: Mapping[str, str | bytes], weights: np.ndarray, name: str) -> ProgramData:
+    """The Program of a header, its code and its weights, checked."""
+    fields = {name: codec.decode(head[name]) for name, codec in HEADER.items()}
+    program = ProgramData(**fields, modules=modules, weights=weights)
+    check_program(program, name)
     return program
 
 

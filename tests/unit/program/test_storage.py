@@ -17,18 +17,16 @@ from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
 from singe.program.program import Copy, walk
+from singe.program.stored import StoredPart, decode, read_piece
 from singe.shapes import size
 from singe.tools.export import bundle as export
 from singe.tools.export.bundle import Bundle, make_bundle, page_targets
 from singe.tools.export.storage import (
     PRECISION,
-    StoredPart,
-    decode,
     digest,
     encode,
     output_channels,
     pieces,
-    read_piece,
 )
 
 CONV = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}

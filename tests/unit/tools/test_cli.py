@@ -288,7 +288,7 @@ REFUSED = {
     "a picture as a model, and what it may be": (["inspect", "{}/real.png"], "is this an ONNX model?"),
     "a program as a model": (
         ["inspect", "{}/m.wasm.singe"],
-        "m.wasm.singe: a program, expected a record: singe.Program.load and `singe run` read it",
+        "m.wasm is compiled: it runs, and has no Graph",
     ),
     "a shape of no input": (["inspect", "{}/m.onnx", "--input-shape", "y=1x2"], "y"),
     "a shape against the model": (["inspect", "{}/m.onnx", "--input-shape", "x=1x5"], "5"),

@@ -21,13 +21,14 @@ from singe.errors import InputError
 from singe.graph import Builder, Graph, specialise
 from singe.model.files import load
 from singe.model.model import Model
+from singe.program.bundled import MANIFEST
 from singe.program.container import ALIGN, encode_dim
 from singe.program.format import header
 from singe.program.program import ProgramData
 from singe.runtime.files.assets import static_folder
 from singe.shapes import size
 from singe.tools import cli
-from singe.tools.export.bundle import MANIFEST, PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
+from singe.tools.export.bundle import PIECE, Bundle, describe_bundle, export, make_bundle, page_targets
 from singe.tools.export.snippet import snippet, version
 from singe.tools.inputs.images import PictureSpec
 

@@ -32,10 +32,12 @@ from ...errors import InputError, SingeError
 from ...graph import Graph, Node
 from ...model.model import Model
 from ...model.program import Program
+from ...program.bundled import MANIFEST
 from ...program.container import ALIGN, encode_dim
 from ...program.container import PROGRAM as FORMAT
 from ...program.format import header
 from ...program.program import ProgramData
+from ...program.stored import STORED_BYTES, StoredPart, decode
 from ...runtime.devices import Numpy
 from ...runtime.files.assets import static_folder
 from ...runtime.registry import factories
@@ -43,8 +45,8 @@ from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
 from .scripts import joined_scripts, readable_scripts
-from .snippet import INDEX, MANIFEST, links
-from .storage import STORED_BYTES, Channels, Kept, StoredPart, decode, encode, output_channels, pieces
+from .snippet import INDEX, links
+from .storage import Channels, Kept, encode, output_channels, pieces
 
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
 """The most bytes in a file of weights: small enough to download in parallel and to retry alone."""

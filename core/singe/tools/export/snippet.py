@@ -14,9 +14,9 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+from ...program.bundled import MANIFEST
 from .scripts import EAGER, MAIN
 
-MANIFEST: Final = "model.json"
 INDEX: Final = "index.html"
 KERNELS: Final = "relaxed"
 """The module of target wasm that most browsers take. Others fetch theirs a trip later."""

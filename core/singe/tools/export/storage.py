@@ -19,21 +19,20 @@ import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from ...compiler.blocks import WeightUse
 from ...dtypes import LEAST_NORMAL, float32
-from ...errors import FormatError, InputError
+from ...errors import InputError
 from ...ir import scalar
 from ...ir.kernel import Kernel, Reduce, Routine
 from ...program.program import Copy, ProgramData, stored_type, walk
+from ...program.stored import StoredPart
 from ...shapes import known
 
 DTYPES: Final = ("float32", "float16", "int8")
-STORED_BYTES: Final = {"words": 4, "float16": 2, "int8": 1}
-"""An encoding ↦ bytes per stored element; each decodes to four bytes."""
 PRECISION: Final = 2.0**-10
 STEPS: Final = 127
 PAYS: Final = 16
@@ -123,41 +122,6 @@ def _over(index: scalar.Expr, axis_of: Mapping[scalar.Expr, int], shape: Sequenc
 
 
 # --- encoding ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class StoredPart:
-    """An array, or some of its rows, as stored; `at` is where it begins in the decoded weights."""
-
-    encoding: str
-    at: int
-    values: np.ndarray  # as stored: uint32, float16 or int8
-    scales: np.ndarray | None = None  # float32, with axes of length 1 along which the scale is the same
-
-    @property
-    def end(self) -> int:
-        return self.at + 4 * self.values.size
-
-    @property
-    def bytes(self) -> int:
-        return self.values.nbytes + (0 if self.scales is None else self.scales.nbytes)
-
-    def stored(self) -> bytes:
-        """Scales, then elements, little-endian."""
-        return (b"" if self.scales is None else self.scales.tobytes()) + self.values.tobytes()
-
-    def decoded(self) -> np.ndarray:
-        """The decoded part: float32, or the words unchanged."""
-        if self.encoding == "words":
-            return self.values
-        wide = self.values.astype(np.float32)
-        return wide if self.scales is None else wide * self.scales
-
-    def facts(self, start: int) -> dict[str, Any]:
-        """The part's entry in a manifest, for a file that begins at `start`."""
-        shape = self.values.shape if self.scales is not None else (self.values.size,)
-        found: dict[str, Any] = {"encoding": self.encoding, "at": self.at - start, "shape": list(shape)}
-        return found if self.scales is None else {**found, "scales": list(self.scales.shape)}
 
 
 @dataclass(frozen=True)
@@ -295,31 +259,3 @@ def _cut(part: StoredPart, limit: int) -> Iterator[StoredPart]:
         yield from _cut(
             StoredPart(part.encoding, part.at + 4 * start * (values.size // length), values[key], own), limit
         )
-
-
-def decode(parts: Sequence[StoredPart], size: int) -> np.ndarray:
-    """The weights that a runner decodes from the parts, of the given number of bytes."""
-    block = np.zeros(size, np.uint8)
-    for part in parts:
-        block[part.at : part.end] = np.ascontiguousarray(part.decoded()).reshape(-1).view(np.uint8)
-    return block
-
-
-def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
-    """Decode a bundle's file of weights by its entry in the manifest, in NumPy."""
-    parts: list[StoredPart] = []
-    at = 0
-
-    def take(kind: str, shape: Sequence[int]) -> np.ndarray:
-        nonlocal at
-        values = np.frombuffer(data, kind, int(np.prod(shape)), at).reshape(shape)
-        at += values.nbytes
-        return values
-
-    for part in entry["parts"]:
-        scales = take("<f4", part["scales"]) if "scales" in part else None
-        values = take({"words": "<u4", "float16": "<f2", "int8": "i1"}[part["encoding"]], part["shape"])
-        parts.append(StoredPart(part["encoding"], part["at"], values, scales))
-    if at != len(data):
-        raise FormatError(f"{entry['file']}: its parts are {at} bytes, the file has {len(data)}")
-    return decode(parts, entry["decoded"])

@@ -1,0 +1,113 @@
+"""`load` gives a Model of whatever Singe writes or reads: ONNX, records, Programs, bundles."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from devices import RUNNERS
+from onnx import TensorProto, helper
+
+import singe as sg
+
+X = np.random.default_rng(3).normal(size=(3, 8)).astype(np.float32)
+
+
+class Net(sg.nn.Module):
+    def __init__(self) -> None:
+        self.first = sg.nn.Linear(8, 300, rng=0)
+        self.last = sg.nn.Linear(300, 4, rng=1)
+
+    def __call__(self, x: sg.Tensor) -> sg.Tensor:
+        return self.last(self.first(x).relu())
+
+
+def net(device: str = "numpy") -> sg.Model:
+    return sg.Model.of(Net(), {"x": ("N", 8)}, device)
+
+
+def onnx_bytes(*ops: str, kind: int = TensorProto.FLOAT) -> bytes:
+    names = ["x", *(f"y{i}" for i in range(len(ops)))]
+    nodes = [helper.make_node(op, [a], [b]) for op, a, b in zip(ops, names, names[1:], strict=False)]
+    first = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 8])
+    graph = helper.make_graph(nodes, "g", [first], [helper.make_tensor_value_info(names[-1], kind, None)])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+@RUNNERS
+def test_programs_and_records_load_as_models(device_name: str, tmp_path: Path) -> None:
+    model, program, record = net(device_name), tmp_path / "net.program", tmp_path / "net.singe"
+    expected = model(X)
+    model.program().save(program)
+    sg.save(model, record)
+    for given in (program, program.read_bytes(), record, record.read_bytes()):
+        again = sg.load(given, device_name)
+        assert isinstance(again, sg.Model)
+        assert list(map(str, again.inputs)) == ["x: float32(N, 8)"]
+        assert [p.name for p in again.outputs] == ["output"]
+        for got in (again(X), again(x=X), again({"x": X})):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
+        assert again(X[:1]).shape == (1, 4)
+        with pytest.raises(sg.ShapeError, match="expected"):
+            again(X[:, :7])
+        with pytest.raises(sg.InputError, match="missing: 'x'"):
+            again()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("device", ["wasm", "auto"])
+def test_bundles_load_as_models(device: str, dtype: str, tmp_path: Path) -> None:
+    sg.export(net(), tmp_path / "net", targets=["wasm"], dtype=dtype)
+    for path in (tmp_path / "net", tmp_path / "net" / "model.json"):
+        again = sg.load(path, device)
+        np.testing.assert_allclose(again(X), net()(X), rtol=1e-5, atol=1e-5 if dtype == "float32" else 2e-2)
+
+
+def test_what_was_compiled_says_what_it_cannot_do(tmp_path: Path) -> None:
+    net().program().save(tmp_path / "net.program")
+    sg.export(net(), tmp_path / "net", targets=["wasm"])
+    compiled = sg.load(tmp_path / "net.program")
+    for act in (compiled.graph, lambda: sg.save(compiled, tmp_path / "x.singe"), lambda: compiled.specialise(N=3)):
+        with pytest.raises(sg.InputError, match="is compiled: it runs, and has no Graph"):
+            act()
+    with pytest.raises(sg.InputError, match="takes no input_shapes; load the model's own file"):
+        sg.load(tmp_path / "net.program", input_shapes={"x": (1, 8)})
+    with pytest.raises(sg.DeviceError, match="compile it again for this device"):
+        sg.load(tmp_path / "net.program", "wasm")
+    with pytest.raises(sg.DeviceError, match="the bundle is for wasm, not for"):
+        sg.load(tmp_path / "net", "numpy")
+
+
+def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
+    sg.export(net(), tmp_path / "net", targets=["wasm"])
+    manifest = tmp_path / "net" / "model.json"
+    whole = manifest.read_text()
+    (piece,) = json.loads(whole)["targets"]["wasm"]["weights"]
+    for change, said in (
+        ({"file": "../net/" + piece["file"]}, "expected a name in the bundle's folder"),
+        ({"bytes": 3}, "expected 3"),
+        ({"sha256": "0"}, "the file is damaged"),
+        ({"parts": [{"encoding": "int8", "at": 0, "shape": [1]}], "decoded": 1 << 40}, "cannot become"),
+    ):
+        data = json.loads(whole)
+        data["targets"]["wasm"]["weights"][0].update(change)
+        manifest.write_text(json.dumps(data))
+        with pytest.raises(sg.FormatError, match=said):
+            sg.load(tmp_path / "net", "wasm")
+    manifest.write_text('{"format": "singe/9"}')
+    with pytest.raises(sg.FormatError, match="export the model again"):
+        sg.load(tmp_path / "net", "wasm")
+
+
+def test_unsupported_models_are_refused_when_they_are_loaded() -> None:
+    with pytest.raises(sg.UnsupportedOp, match=r"Bar \(1\), Foo \(1\)"):
+        sg.load(onnx_bytes("Foo", "Relu", "Bar"))
+
+
+def test_ops_of_the_host_are_refused_when_the_model_is_loaded() -> None:
+    given = onnx_bytes("NonZero", kind=TensorProto.INT64)
+    assert sg.load(given, "wasm")(X).shape == (2, X.size)
+    with pytest.raises(sg.SingeError, match="host"):
+        sg.load(given, "wasm", fail_on_host=True)
