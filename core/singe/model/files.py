@@ -20,7 +20,7 @@ from ..runtime.files.download import fetched, local_file
 from ..runtime.files.page import is_url, stem_of
 from ..runtime.waiting import IN_PAGE
 from ..shapes import show
-from ..weights.files import kind_of
+from ..weights.files import foreign, kind_of
 from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
 from ..weights.safetensors import SAFETENSORS, write_safetensors
 from .model import Model
@@ -85,12 +85,15 @@ def load(
         try:
             read = read_model(path, name=url, fetch=fetch)
         except FormatError as e:
-            kind = kind_of(memoryview(path) if isinstance(path, bytes) else mapped(Path(path)))
+            data = memoryview(path) if isinstance(path, bytes) else mapped(Path(path))
+            label = url or (name if isinstance(path, bytes) else path)
+            if (told := foreign(data)) is not None:
+                raise FormatError(f"{label}: {told}") from e
+            kind = kind_of(data)
             if kind is None:
                 raise
             raise FormatError(
-                f"{url or (name if isinstance(path, bytes) else path)}: these are weights without a model ({kind}): "
-                "singe.load_weights(module, path) reads them"
+                f"{label}: these are weights without a model ({kind}): singe.load_weights(module, path) reads them"
             ) from e
         source = OnnxSource(read, shapes)
     source = PairedSource(source, states) if states else source

@@ -122,6 +122,8 @@ def _mapped(path: Path, name: str) -> memoryview:
 
 def _read(data: memoryview, name: str, path: str | Path | None, key: str | None) -> Weights:
     """path: of a file, beside which others may be."""
+    if (told := foreign(data)) is not None:
+        raise FormatError(f"{name}: {told}")
     for _, fits, reader in FORMATS:
         if fits(data):
             return reader(data, name, key)
@@ -171,6 +173,32 @@ FORMATS: Final[Sequence[tuple[str, Callable[[memoryview], bool], Reader]]] = (
 def kind_of(data: memoryview) -> str | None:
     """The format that these bytes begin like, for errors of who expects something else."""
     return next((kind for kind, fits, _ in FORMATS if fits(data)), None)
+
+
+_KERAS: Final = (
+    "export the model in Keras: model.export(path, format='onnx'); or keep its weights: "
+    "np.savez(path, **{w.path: np.asarray(w) for w in model.weights})"
+)
+_KERAS_WEIGHTS: Final = b"model.weights.h5"
+_TAIL: Final = 1 << 16
+"""How many of an archive's last bytes are searched for the names of its entries."""
+
+FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
+    "HDF5, as Keras writes weights": (lambda data: data[:8] == b"\x89HDF\r\n\x1a\n", _KERAS),
+    "a Keras model": (lambda data: is_archive(data) and _KERAS_WEIGHTS in bytes(data[-_TAIL:]), _KERAS),
+    "a TensorFlow Lite model": (
+        lambda data: data[4:8] == b"TFL3",
+        "convert it to ONNX: python -m tf2onnx.convert --tflite FILE --output model.onnx",
+    ),
+}
+"""Files of other programs that are not read: what they are called, whether bytes begin like them, what to do with them."""
+
+
+def foreign(data: memoryview) -> str | None:
+    """For an error: which of these kinds the bytes are, and what to do; None if they are none of them."""
+    return next(
+        (f"{kind}, which Singe does not read; {hint}" for kind, (fits, hint) in FOREIGN.items() if fits(data)), None
+    )
 
 
 def _read_shards(data: memoryview, name: str, path: str | Path | None) -> Weights:

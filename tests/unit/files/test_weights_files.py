@@ -325,3 +325,28 @@ def test_mutations_are_read_or_refused(mutate: Callable[[random.Random], bytes],
             assert told.dtype in DTYPES.values()
             assert array.nbytes < 10_000
     assert read
+
+
+def keras() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as held:
+        held.writestr("config.json", "{}")
+        held.writestr("model.weights.h5", b"\x89HDF\r\n\x1a\n" + bytes(100))
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"\x89HDF\r\n\x1a\n" + bytes(100), r"HDF5, as Keras writes weights, .*; export the model in Keras"),
+        (keras(), "a Keras model, which Singe does not read; export the model in Keras"),
+        (b"\x1c\0\0\0TFL3" + bytes(100), "a TensorFlow Lite model, .*; convert it to ONNX: python -m tf2onnx.convert"),
+    ],
+)
+def test_files_of_other_programs_say_what_to_do(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "m.bin"
+    path.write_bytes(data)
+    for read in (sg.read_weights, sg.load):
+        for given in (path, data):
+            with pytest.raises(sg.FormatError, match=message):
+                read(given)
