@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,9 @@ def test_it_is_trained_and_is_a_model_again(tmp_path: Path) -> None:
     model = sg.load(path, device="numpy")
     again = sg.Model.of(module, {"x": ("N", 2, "H", 6)}, device="numpy")
     np.testing.assert_array_equal(again(X), model(X))
+    sent = pickle.loads(pickle.dumps(module))
+    np.testing.assert_array_equal(sent(sg.tensor(X)).numpy(), module(sg.tensor(X)).numpy())
+    assert "net.onnx: x(N, 2, H, 6):float32 → y" in repr(module)
     step = sg.train.TrainStep(module, sg.optim.Adam(0.01), loss, device="numpy")
     losses = [step(X, Y) for _ in range(5)]
     assert losses[-1] < losses[0]

@@ -46,19 +46,19 @@ class OnnxModule(Module, inline="weights"):
                 "models whose weights other ops make, cannot be learned.)"
             )
         self.weights = {name: tensor(array, device="numpy") for name, array in arrays.items()}
-        self._graphs = _Graphs(model, arrays, input_shapes)
+        self.file = _Graphs(model, arrays, input_shapes)
 
     @property
     def inputs(self) -> tuple[Node, ...]:
         """The names, shapes and types of what it takes."""
-        return self._graphs.inputs
+        return self.file.inputs
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        return self._graphs.output_names
+        return self.file.output_names
 
     def forward(self, *inputs: Tensor) -> Any:
-        graph = self._graphs.at(inputs)
+        graph = self.file.at(inputs)
         given = [*inputs, *self.weights.values()]
         home = home_of(given)
         outputs = home.run(graph, [value_on(home, x) for x in given])
@@ -86,7 +86,11 @@ class _Graphs:
             raise InputError(f"{model.path}: models that draw random numbers or take lists cannot be learned")
         self.inputs: Final = self._source.inputs[: len(own)]
         self.output_names: Final = self._source.output_names
+        self._described = f"<{model.path}: {', '.join(map(repr, self.inputs))} → {', '.join(self.output_names)}>"
         self._made: dict[tuple[tuple[str, int], ...], Graph] = {}
+
+    def __repr__(self) -> str:
+        return self._described
 
     def at(self, inputs: Sequence[Tensor]) -> Graph:
         """The Graph for inputs of these shapes."""
