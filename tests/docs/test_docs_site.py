@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pydoc
 import re
 import sys
 from html.parser import HTMLParser
@@ -88,6 +89,17 @@ def test_every_method_of_tensor_is_documented_and_listed() -> None:
     assert [name for name in names if not (getattr(sg.Tensor, name).__doc__ or "").strip()] == []
     headings = re.findall(r"^### (\w+)$", text_of("singe.Tensor"), re.M)
     assert set(names) - set(headings) <= {"strings"}, "a row of which no input is a tensor"
+
+
+def test_help_lists_every_method_of_tensor() -> None:
+    text = pydoc.plain(pydoc.render_doc(sg.Tensor))
+    names = {name for name in dir(sg.Tensor) if not name.startswith("_")}
+    assert names - set(re.findall(r"^ \|  (?:async )?(\w+)", text, re.M)) == set()
+
+
+def test_every_page_of_the_documentation_is_in_the_site() -> None:
+    found = {p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if p.name != "README.md"}
+    assert found - {page.source for page in pages()} == set()
 
 
 def test_every_public_function_and_class_is_documented_and_listed() -> None:
