@@ -1,4 +1,4 @@
-"""The npm package of this checkout, and npm for tests of it."""
+"""The npm package of this checkout, npm for tests of it, and packages that tests take from npm."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from singe.tools.export.package import write_package
 
+AXE: Final = "4.14.1"
+"""The version of axe-core."""
 OFFLINE: Final = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network"
 )
@@ -39,3 +41,20 @@ def npm_package(folder: Path) -> Path:
     write_package(folder / "package")
     npm("pack", str(folder / "package"), "--pack-destination", str(folder), cwd=folder)
     return next(folder.glob("*.tgz"))
+
+
+def axe() -> str:
+    """The script of axe-core, which finds what keeps people from using a page; from npm, once."""
+    folder = Path(__file__).parents[1] / ".cache" / f"axe-{AXE}"
+    script = folder / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        npm("install", "--prefix", str(folder), "--ignore-scripts", f"axe-core@{AXE}", cwd=folder)
+    return script.read_text("utf-8")
+
+
+def findings(page: Any, script: str) -> list[tuple[str, str, list[str]]]:
+    """What axe-core finds on a page: the rule, what it asks for, and the first elements that break it."""
+    page.evaluate(script)
+    found = page.evaluate("axe.run().then((r) => r.violations)")
+    return [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in found]

@@ -15,11 +15,9 @@ sys.path.insert(0, str(ROOT / "docs"))
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 import docsite
 from browsers import chromium
-from packages import npm
+from packages import axe, findings
 from sites import Console, served, until
 
-AXE: Final = "4.14.1"
-CACHE: Final = ROOT / "tests" / ".cache" / f"axe-{AXE}"
 PAGES: Final = (
     "index", "start/tour", "guides/export", "guides/sounds", "book/compiler", "python/singe.optim", "reference/javascript",
     "reference/errors", "reference/ops", "comparison/peers",
@@ -29,16 +27,6 @@ WIDTHS: Final = (1280, 360)
 LATENCY_MS: Final = 100
 INTERACTIVE_MS: Final = 1000
 BYTES: Final = 60_000
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """The script of axe-core, from npm."""
-    script = CACHE / "node_modules" / "axe-core" / "axe.min.js"
-    if not script.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        npm("install", "--prefix", str(CACHE), "--ignore-scripts", f"axe-core@{AXE}", cwd=CACHE)
-    return script.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +46,15 @@ def browser() -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing(name: str, browser: Any, address: str, axe: str) -> None:
+def test_axe_finds_nothing(name: str, browser: Any, address: str) -> None:
+    script = axe()
     for scheme in SCHEMES:
         for width in WIDTHS:
             context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
             page = context.new_page()
             console = Console(page)
             page.goto(f"{address}{name}.html")
-            page.evaluate(axe)
-            found = page.evaluate("axe.run().then((r) => r.violations)")
-            told = [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in found]
-            assert told == [], f"{name}, {scheme}, {width}"
+            assert findings(page, script) == [], f"{name}, {scheme}, {width}"
             assert console.complaints == []
             context.close()
 

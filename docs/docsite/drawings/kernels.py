@@ -27,7 +27,7 @@ def _grid(sheet: Sheet, wide: float, tall: float, across: int, down: int) -> Non
 
 
 def registers() -> str:
-    """The register tile of the last product of the digits' convolutions that is one, over its outputs."""
+    """The register tile of the first convolution of the digits' network, which is computed as a product."""
     graph = digits_model().graph()
     groups = groups_of(graph, find_target("wasm"))
     routine = next(g.kernel for g in groups if isinstance(g.kernel, Routine) and g.kernel.kind == "conv")
@@ -42,7 +42,7 @@ def registers() -> str:
     _grid(sheet, wide, tall, across, down)
     sheet.text(0, 14, f"{rows} × {columns} outputs", quiet=True)
     sheet.text(0, 24 + high + 16, f"{down} × {across} tiles", quiet=True)
-    left = across * wide + 90
+    left = across * wide + 60
     sheet.text(left, 14, f"one tile: {tile.rows} × {tile.columns}", quiet=True)
     for i in range(tile.rows):
         for v in range(tile.columns // 4):
@@ -51,10 +51,14 @@ def registers() -> str:
             for lane in range(4):
                 sheet.box(x + 2 * cell * lane + 3, y + 4, 2 * cell - 6, 20, 1, corner=2)
     edge = left + tile.columns // 4 * (8 * cell + 10) + 10
-    sheet.text(edge, 44, f"{tile.rows * tile.columns // 4} accumulators of four floats, in registers.")
-    sheet.text(edge, 66, f"Each turn of the sum, of {made.c.depth}, loads {tile.columns // 4} vectors of weights,")
-    sheet.text(edge, 84, f"and {tile.rows} inputs, each spread over four lanes,")
-    sheet.text(edge, 102, f"for {tile.rows * tile.columns} multiplications.")
+    lines = [
+        f"{tile.rows * tile.columns // 4} accumulators of four floats",
+        f"Each of the {made.c.depth} turns of the sum loads",
+        f"{tile.columns // 4} vectors of weights and {tile.rows} inputs,",
+        f"for {tile.rows * tile.columns} multiplications",
+    ]
+    for k, line in enumerate(lines):
+        sheet.text(edge, 44 + 20 * k, line)
     return sheet.html("The outputs of a convolution in tiles, and one tile of accumulators in registers")
 
 
