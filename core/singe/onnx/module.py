@@ -92,6 +92,10 @@ class _Graphs:
     def __repr__(self) -> str:
         return self._described
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the Graphs, which another process makes again: ops hold functions."""
+        return {**self.__dict__, "_made": {}}
+
     def at(self, inputs: Sequence[Tensor]) -> Graph:
         """The Graph for inputs of these shapes."""
         if len(inputs) != len(self.inputs):
