@@ -115,6 +115,8 @@ class Tensor:
         """beta · x + alpha · (mat1 @ mat2)."""
     def addmv(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta · x + alpha · (mat1 @ mat2)."""
+    def addr(self, vec1: TensorLike, vec2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """beta · x + alpha · the products of each element of a vector with each of another."""
     def affine_grid(self, *, space: Any, align_corners: Any = False) -> Any:
         """the grid with which grid_sample computes an affine map; theta (batch, axes, axes + 1)"""
     def all(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
@@ -246,6 +248,8 @@ class Tensor:
         """cos of each element"""
     def cosh(self) -> Tensor:
         """cosh of each element"""
+    def cosine_similarity(self, other: Tensor, axis: _int = 1, eps: _float = 1e-08) -> Tensor:
+        """The cosines of the angles between vectors along an axis."""
     def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """How many elements over axes are not zero."""
     def cov(self, correction: _int = 1) -> Tensor:
@@ -264,6 +268,8 @@ class Tensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
     def cumsum(self, axis: _int, dtype: Any = None) -> Tensor:
         """The sum of all elements up to each one along an axis; integers are summed as int64."""
+    def cumulative_trapezoid(self, dx: Number = 1, axis: _int = -1) -> Tensor:
+        """The integral up to each point along an axis, by the trapezoidal rule, of points that are dx apart."""
     def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
     def deg2rad(self) -> Tensor:
@@ -281,10 +287,14 @@ class Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
     def diag_embed(self, offset: _int = 0) -> Tensor:
         """Matrices with the vectors along the last axis on a diagonal; zeros elsewhere."""
+    def diagflat(self, offset: _int = 0) -> Tensor:
+        """The matrix with all elements on a diagonal."""
     def diagonal(self, offset: _int = 0, axis1: _int = 0, axis2: _int = 1) -> Tensor:
         """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
+    def digamma(self) -> Tensor:
+        """The derivative of lgamma."""
     def dim(self) -> _int:
         """The number of axes."""
     def dist(self, other: TensorLike, p: _float = 2) -> Tensor:
@@ -297,6 +307,8 @@ class Tensor:
         """The product of two vectors, or matrices. For more axes NumPy's dot is not matmul, and PyTorch has none."""
     def double(self) -> Tensor:
         """The elements as float64."""
+    def dsplit(self, sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        """`tensor_split` along axis 2."""
     @property
     def dtype(self) -> DType:
         """The type of the elements."""
@@ -312,6 +324,8 @@ class Tensor:
         """erf of each element"""
     def erfc(self) -> Tensor:
         """1 − erf(x)."""
+    def erfinv(self) -> Tensor:
+        """The inverse of erf."""
     def exp(self) -> Tensor:
         """exp of each element"""
     def exp2(self) -> Tensor:
@@ -352,12 +366,16 @@ class Tensor:
         """For each index the element at it along an axis; its other coordinates are those of the index."""
     def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
         """slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one"""
+    def gcd(self, other: TensorLike) -> Tensor:
+        """gcd of each element"""
     def ge(self, other: TensorLike) -> Tensor:
         """greater_equal of each element"""
     def gelu(self) -> Tensor:
         """gelu of each element"""
     def gelu_tanh(self) -> Tensor:
         """the approximation of gelu by tanh"""
+    def ger(self, other: TensorLike) -> Tensor:
+        """The products of each element of a vector with each of another."""
     def global_average_pool(self) -> Any:
         """the mean over all spatial axes"""
     def global_max_pool(self) -> Any:
@@ -387,6 +405,8 @@ class Tensor:
     def histc(self, bins: _int = 100, low: _float = 0, high: _float = 0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from low to high; from the least element to the largest, if
         low and high are equal. Elements beyond are not counted."""
+    def hsplit(self, sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        """`tensor_split` along axis 1, of a vector along axis 0."""
     def hypot(self, other: TensorLike) -> Tensor:
         """hypot of each element"""
     def imag(self) -> Tensor:
@@ -397,6 +417,8 @@ class Tensor:
         """The tensor with the slices at indices along an axis replaced."""
     def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """The tensor with one value in the slices at indices along an axis."""
+    def index_put(self, indices: Sequence[Any], values: TensorLike, accumulate: _bool = False) -> Tensor:
+        """The tensor with the elements at indices, one tensor for each axis, replaced, or with values added to them."""
     def index_select(self, axis: _int, index: Tensor | np.ndarray | Sequence[_int]) -> Tensor:
         """The slices along an axis at the given indices."""
     def inner(self, other: Tensor) -> Tensor:
@@ -412,6 +434,8 @@ class Tensor:
         """Whether the dtype is complex."""
     def is_floating_point(self) -> _bool:
         """Whether the dtype is a float."""
+    def is_nonzero(self) -> _bool:
+        """Whether the only element is not 0."""
     def is_signed(self) -> _bool:
         """Whether the dtype has negative numbers."""
     def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
@@ -436,6 +460,8 @@ class Tensor:
         """The k-th smallest element along an axis (1: the smallest), and its index."""
     def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
+    def lcm(self, other: TensorLike) -> Tensor:
+        """lcm of each element"""
     def ldexp(self, exponent: TensorLike) -> Tensor:
         """x · 2ʸ."""
     def le(self, other: TensorLike) -> Tensor:
@@ -448,6 +474,8 @@ class Tensor:
         """less of each element"""
     def less_equal(self, other: TensorLike) -> Tensor:
         """less_equal of each element"""
+    def lgamma(self) -> Tensor:
+        """The logarithm of the absolute value of the gamma function."""
     def log(self) -> Tensor:
         """log of each element"""
     def log10(self) -> Tensor:
@@ -462,6 +490,10 @@ class Tensor:
         """logaddexp of each element"""
     def logaddexp2(self, other: TensorLike) -> Tensor:
         """log₂(2ˣ + 2ʸ)."""
+    def logcumsumexp(self, axis: _int) -> Tensor:
+        """The logarithm of the sum of the exponentials of all elements up to each one along an axis."""
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant of every matrix."""
     def logical_and(self, other: TensorLike) -> Tensor:
         """logical_and of each element"""
     def logical_not(self) -> Tensor:
@@ -485,10 +517,14 @@ class Tensor:
         """Every matrix of a stack transposed: the last two axes are swapped."""
     def masked_fill(self, mask: TensorLike, value: TensorLike) -> Tensor:
         """The tensor with a value where a mask holds."""
+    def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
+        """The tensor with elements where a mask holds replaced by those of another, in order."""
     def masked_select(self, mask: Any) -> Tensor:
         """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    def matrix_power(self, n: _int) -> Tensor:
+        """Every matrix of a stack times itself, n factors; of the inverse, if n is negative."""
     def max(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
         """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
         another tensor, the larger one of each pair."""
@@ -512,6 +548,8 @@ class Tensor:
         """mish of each element"""
     def mm(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    def mode(self, axis: _int = -1, keepdims: _bool = False) -> Ordered:
+        """The most frequent element along an axis, the least of several, and its last index."""
     def moveaxis(self, source: Axis, destination: Axis) -> Tensor:
         """Axes moved to other positions; the others keep their order."""
     def movedim(self, source: Axis, destination: Axis) -> Tensor:
@@ -528,6 +566,10 @@ class Tensor:
         """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
     def nanmean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The mean over axes of the elements that are not NaN."""
+    def nanmedian(self, axis: _int | None = None, keepdims: _bool = False) -> Any:
+        """`median` of the elements that are not NaN; NaN where all are."""
+    def nanquantile(self, q: _float | Sequence[_float], axis: _int | None = None, keepdims: _bool = False) -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN where all are."""
     def nansum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The sum over axes; NaN counts as 0."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
@@ -586,11 +628,17 @@ class Tensor:
         "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
     def permute(self, *axis: Any) -> Tensor:
         """The axes in another order."""
+    def pixel_shuffle(self, upscale_factor: _int) -> Tensor:
+        """Channels spread over r × r pixels each: (…, C · r², H, W) → (…, C, H · r, W · r)."""
+    def pixel_unshuffle(self, downscale_factor: _int) -> Tensor:
+        """What undoes pixel_shuffle."""
     def positive(self) -> Tensor:
         """The tensor itself."""
     def pow(self, exponent: TensorLike) -> Tensor:
         """Elements to a power. Whole exponents and halves up to 16 are products and roots; integers to a negative power
         become float32."""
+    def prelu(self, weight: Tensor) -> Tensor:
+        """The elements above 0; the others times a weight, of which there is one for all or one for each channel (axis 1)."""
     def prod(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The product over axes, as `sum`."""
     def quantile(self, q: _float | Sequence[_float], axis: _int | None = None, keepdims: _bool = False, interpolation: str = 'linear') -> Tensor:
@@ -641,6 +689,8 @@ class Tensor:
         """The nearest whole number, the even one of two; decimals: the nearest with as many digits behind the point."""
     def rsqrt(self) -> Tensor:
         """1 / √x."""
+    def rsub(self, other: TensorLike, alpha: Number = 1) -> Tensor:
+        """other − alpha · x."""
     def scatter(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str | None = None) -> Tensor:
         """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
         its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
@@ -653,6 +703,10 @@ class Tensor:
         """The indices in a vector in order at which values would be inserted to keep the order."""
     def select(self, axis: _int, index: _int) -> Tensor:
         """The slice at an index along an axis, without the axis."""
+    def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
+        """The tensor with the slice at an index along an axis replaced."""
+    def selu(self) -> Tensor:
+        """Scaled exponential linear units."""
     def sgn(self) -> Tensor:
         """sign of each element"""
     @property
@@ -679,6 +733,8 @@ class Tensor:
     @property
     def size(self) -> Count:
         """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
+    def slice_scatter(self, src: TensorLike, axis: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """The tensor with a slice along an axis replaced."""
     def softmax(self, axis: _int = -1) -> Tensor:
         """exp(x), divided by its sum along an axis."""
     def softplus(self) -> Tensor:
@@ -731,6 +787,8 @@ class Tensor:
         """tanh of each element"""
     def tensor_split(self, sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
+    def threshold(self, threshold: Number, value: Number) -> Tensor:
+        """The elements above a threshold; a value in place of the others."""
     def thresholded_relu(self, *, alpha: Any = 1.0) -> Tensor:
         """thresholded_relu of each element"""
     def tile(self, *axis: Any) -> Tensor:
@@ -771,6 +829,9 @@ class Tensor:
     def unique(self, ordered: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None, *, return_index: _bool = False) -> Any:
         """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
         first index of each, the index of every element's value among them, how often each occurs."""
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None) -> Any:
+        """The elements, or slices along an axis, that differ from the one before; the place of each in the result, and how many
+        are equal."""
     def unsqueeze(self, axis: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
     def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:
@@ -785,6 +846,8 @@ class Tensor:
         """Like reshape: a tensor does not change, so views and copies are the same."""
     def view_as(self, other: Tensor) -> Tensor:
         """The elements under the shape of another tensor."""
+    def vsplit(self, sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
+        """`tensor_split` along axis 0."""
     def where(self, condition: TensorLike, other: TensorLike) -> Tensor:
         """The elements where a condition holds, and those of `other` elsewhere."""
     def xlogy(self, other: TensorLike) -> Tensor:
