@@ -86,7 +86,8 @@ class _Graphs:
             raise InputError(f"{model.path}: models that draw random numbers or take lists cannot be learned")
         self.inputs: Final = self._source.inputs[: len(own)]
         self.output_names: Final = self._source.output_names
-        self._described = f"<{model.path}: {', '.join(map(repr, self.inputs))} → {', '.join(self.output_names)}>"
+        taken = ", ".join(f"{x.name}{show(x.shape)}:{x.dtype}" for x in self.inputs)
+        self._described = f"<{model.path}: {taken} → {', '.join(self.output_names)}>"
         self._made: dict[tuple[tuple[str, int], ...], Graph] = {}
 
     def __repr__(self) -> str:
