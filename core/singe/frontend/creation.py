@@ -198,9 +198,9 @@ def vstack(tensors: Sequence[Tensor]) -> Tensor:
 
 
 @both_spellings
-def stack(tensors: Sequence[Tensor], axis: int = 0) -> Tensor:
-    """Tensors joined along a new axis."""
-    return concat([x.unsqueeze(axis) for x in tensors], axis)
+def stack(tensors: Sequence[Tensor | np.ndarray], axis: int = 0) -> Tensor:
+    """Tensors joined along a new axis, in their common dtype."""
+    return concat([np.expand_dims(x, axis) if isinstance(x, np.ndarray) else x.unsqueeze(axis) for x in tensors], axis)
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
