@@ -57,6 +57,7 @@ def floats(*shape: int) -> np.ndarray:
 # --- several results --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("largest", [True, False])
 def test_top_k_gives_values_and_places(on: Runner, largest: bool) -> None:
     b, x = Builder(), floats(5, 7)
@@ -68,6 +69,7 @@ def test_top_k_gives_values_and_places(on: Runner, largest: bool) -> None:
     np.testing.assert_array_equal(got[0], 2 * np.take_along_axis(x, order, 1))
 
 
+@pytest.mark.slow
 def test_a_reduction_stores_its_statistics_beside_what_it_normalises(on: Runner) -> None:
     b, x = Builder(), floats(4, 33)
     node = b.input("x", (N, 33), float32)

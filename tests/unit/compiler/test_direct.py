@@ -65,6 +65,7 @@ def test_states_and_found_sizes_are_told() -> None:
     np.testing.assert_array_equal(after, [2, 4])
 
 
+@pytest.mark.slow
 def test_every_kind_of_step_is_drawn() -> None:
     """Within a hundred graphs each step adds a node, and each kind of region and size is met."""
     graphs = [draw(seed, kinds_on("numpy")).graph for seed in range(100)]

@@ -132,6 +132,7 @@ def test_sizes_that_are_not_open_cannot_be_specialised() -> None:
         compile_graph(graph, None, Options(specialised=[({"K": 3}, graph)]))
 
 
+@pytest.mark.slow
 @RUNNERS
 def test_a_model_specialises_in_one_program(device_name: str) -> None:
     model = Model(encoder(2, 16, 2), device_name)

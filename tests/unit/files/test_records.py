@@ -108,6 +108,7 @@ def test_every_kind_of_node_survives() -> None:
     assert again.output_names == ("shifted", "leaky", "unused")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist_cnn", "magika", "ppocr_cls"])
 def test_a_model_from_onnx_survives(name: str, tmp_path: Path) -> None:
     path = SHARED / f"{name}.onnx"

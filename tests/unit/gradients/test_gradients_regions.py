@@ -141,6 +141,7 @@ def run(graph: Graph, arrays: Sequence[Any], device: str = "numpy") -> list[np.n
     return [np.asarray(y) for y in Model(graph, device).program().run(list(arrays))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_gradients_of_regions(name: str) -> None:
     make, arrays = FUNCTIONS[name]
@@ -169,6 +170,7 @@ RECURRENT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RECURRENT)
 @runners("wasm", *slow("webgpu"))
 def test_gradients_of_recurrent_rows(case: Any, device_name: str) -> None:

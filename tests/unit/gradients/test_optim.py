@@ -93,6 +93,7 @@ def adan_in_numpy(
         yield x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -137,6 +138,7 @@ def muon_in_numpy(x: np.ndarray, grads: list[np.ndarray], opt: optim.Muon) -> It
         yield x
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 9), (9, 3), (5, 5), (1, 6), (6, 1)])
 def test_muon_orthogonalises_matrices_of_every_form(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(3)

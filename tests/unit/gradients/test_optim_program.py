@@ -53,6 +53,7 @@ def program_of(opt: Any, device: str, clip: float | None = None) -> sg.Program:
     return sg.compile(step, *(x[0] for x in GRADIENTS.values()), states=states, device=device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["AdamW", *slow(*[name for name in OPTIMISERS if name != "AdamW"])])
 @RUNNERS
 def test_a_step_is_one_program_with_states(name: str, device_name: str) -> None:

@@ -21,6 +21,7 @@ def with_key(model: nn.Module, x: sg.Tensor, key: int | sg.Tensor) -> sg.Tensor:
         return model(x)
 
 
+@pytest.mark.slow
 def test_equal_keys_give_equal_numbers_on_every_device(on: sg.Device) -> None:
     model = network()
     want = with_key(model, sg.tensor(X), 5).numpy()
@@ -30,6 +31,7 @@ def test_equal_keys_give_equal_numbers_on_every_device(on: sg.Device) -> None:
     assert not np.allclose(with_key(model.to(on), x, 6).numpy(), want)
 
 
+@pytest.mark.slow
 def test_a_compiled_function_draws_new_numbers_of_each_key(on: sg.Device) -> None:
     model = network()
     program = sg.compile(lambda x, key: with_key(model, x, key), sg.tensor(X), sg.random.key(0), device=on)
@@ -119,6 +121,7 @@ def mean_of(model: nn.Module, x: sg.Tensor, key: sg.Tensor) -> sg.Tensor:
     return with_key(model, x, key).square().mean()
 
 
+@pytest.mark.slow
 def test_gradients_are_of_what_was_drawn(on: sg.Device) -> None:
     """A key outside of the function, a number inside of it, and one that is its argument draw the same."""
     model, x = nn.Sequential(nn.Linear(8, 4, rng=0), nn.Dropout(0.5)).train().to(on), sg.tensor(X, device=on)

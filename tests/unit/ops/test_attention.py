@@ -204,6 +204,7 @@ def spelled(form: str, kind: DType = float32) -> Graph:
     return Graph(inputs, outputs, ("y", "more")[: len(outputs)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "form",
     [

@@ -87,6 +87,7 @@ def test_states_without_a_path_have_no_gradient_and_no_nan(run_graph: Run) -> No
     assert all(np.isfinite(p).all() for p in parts)
 
 
+@pytest.mark.slow
 def test_the_gradient_has_a_gradient() -> None:
     rng = np.random.default_rng(8)
     arrays = drawn(rng, 1, 3, 3, 2)

@@ -45,6 +45,7 @@ def compiled(graph: Graph, target: str, activations: str, sizes: Sequence[int] =
     return compile_graph(graph, find_target(target), Options(activations, specialised=own))
 
 
+@pytest.mark.slow
 @TARGETS
 @ACTIVATIONS
 @pytest.mark.parametrize("summed", [False, *slow(True)])
@@ -94,6 +95,7 @@ def test_all_steps_give_the_same(device_name: str, activations: str) -> None:
     assert shared.memory["weights"] == opened.memory["weights"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "activations"), [("float32", "float32"), ("float16", "float32"), ("int8", "float32"), ("int8", "int8")]
 )

@@ -36,6 +36,7 @@ print(*sys.modules)
 """
 
 
+@pytest.mark.slow
 def test_import_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"} | {
         "PYTHONPYCACHEPREFIX": str(tmp_path)

@@ -138,6 +138,7 @@ def test_a_program_that_no_backend_runs(tmp_path: Path) -> None:
         sg.Program.load(tmp_path / "p.singe", "numpy")
 
 
+@pytest.mark.slow
 def test_devices_inspect_compile_and_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = saved(tmp_path)
     assert main(["devices"]) == 0

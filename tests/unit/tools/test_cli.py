@@ -139,6 +139,7 @@ def test_inspect(capsys: pytest.CaptureFixture[str], model: Path) -> None:
         assert re.search(f"^{line}$", out, re.M), line
 
 
+@pytest.mark.slow
 def test_inspect_shows_memory_whose_formula_is_too_long(
     capsys: pytest.CaptureFixture[str], model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +352,7 @@ def test_unsupported_ops_are_listed_together(capsys: pytest.CaptureFixture[str],
 # --- as a program -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "singe", "run", "none.onnx"], capture_output=True, text=True, check=False

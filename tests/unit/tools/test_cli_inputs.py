@@ -121,6 +121,7 @@ def test_a_sound_of_floats(
     np.testing.assert_allclose(found, both.mean(1), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_sound_is_resampled(capsys: pytest.CaptureFixture[str], tmp_path: Path, copies: Wrote) -> None:
     """A tone stays the same tone; one too high for the new rate is gone."""
     model = copies(x=(FLOAT, ["T"]))

@@ -422,6 +422,7 @@ def compiled(folder: Path) -> list[str]:
     return [made]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "node", "c"])
 def test_the_demos_run_a_model(language: str, plain: sg.Wasm, tmp_path: Path) -> None:
     def digits(x: sg.Tensor) -> Any:

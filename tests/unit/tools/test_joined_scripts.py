@@ -24,6 +24,7 @@ def test_every_script_that_is_loaded_is_there() -> None:
             assert f"{name}.map" in files
 
 
+@pytest.mark.slow
 def test_the_engine_can_read_them() -> None:
     if shutil.which("node") is None:
         pytest.skip("no node here")

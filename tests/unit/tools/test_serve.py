@@ -427,6 +427,7 @@ def test_pages_in_folders_are_listed_where_there_is_no_other(tmp_path: Path) -> 
         assert server.pages() == []
 
 
+@pytest.mark.slow
 def test_the_command_serves_until_interrupted(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TEXT)
     command = [sys.executable, "-m", "singe", "serve", str(tmp_path), "--port", "0"]

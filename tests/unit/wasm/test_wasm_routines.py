@@ -123,6 +123,7 @@ def test_few_rows_may_share_the_weights_of_an_open_number_of_them(rows: int, pan
     assert product.panels_across(few.c, few.sharing.tile(True)) == panels
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [True, False])
 def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, with a small cache."""

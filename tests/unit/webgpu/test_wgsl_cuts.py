@@ -78,6 +78,7 @@ def test_one_text_runs_at_each_size(name: str) -> None:
             assert running(printed, sizes) in (chosen, []), (kernel.name, sizes)  # none where there are no outputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("graph", "sizes"),
     [(encoder(2, 32, 2), {"N": 1, "L": n}) for n in (7, 16, 512)]
