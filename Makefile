@@ -1,4 +1,4 @@
-# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make nightly`, `make check`, `make bench`, `make docs`.
+# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make nightly`, `make check`, `make bench`, `make docs`, `make release`.
 # On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
 
 SHELL := /bin/bash
@@ -12,7 +12,7 @@ JOBS ?= 2
 PORT ?= 8000
 MODELS ?= ../shared/models
 
-.PHONY: setup system check test quick nightly bench demo docs
+.PHONY: setup system check test quick nightly bench demo docs release
 
 setup: system $(STAMP)
 
@@ -68,3 +68,8 @@ demo: $(SINGE)
 # The documentation, in docs/site: to be opened from disk, or served. `make demo` serves it too, at /docs/.
 docs: $(SINGE)
 	PYTHONPATH=docs $(BIN)/python -m docsite
+
+# The source archive, wheel, npm archive and documentation of a release, in dist: built, checked, installed and run. It needs
+# npm and the package indexes, and uploads nothing.
+release: $(SINGE)
+	$(BIN)/python tests/release/release.py

@@ -90,6 +90,7 @@ def _signature(name: str, value: Any) -> str:
     except (TypeError, ValueError):
         return f"{name}(…)"
     text = re.sub(r"'([^']*)'", r"\1", f"{name}{signature}") if "'" in str(signature) else f"{name}{signature}"
+    text = re.sub(r"<function \S*<lambda> at \w+>", "…", text)
     return re.sub(r"<[\w.]+ ([\w.]+)[^>]*>", r"\1", text).replace("(self, ", "(").replace("(self)", "()")
 
 

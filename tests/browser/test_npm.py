@@ -27,10 +27,11 @@ from singe.tools.export.scripts import EAGER, MAIN, bundler_scripts, joined_scri
 TYPESCRIPT: Final = "typescript@7.0.2"
 
 
-def test_the_version_is_that_of_the_project() -> None:
+def test_the_version_and_the_licence_are_those_of_the_project() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     package = json.loads((STATIC / "package.json").read_text("utf-8"))
     assert package["version"] == project["version"]
+    assert (STATIC / "LICENSE").read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
     assert f'VERSION = "{project["version"]}"' in (STATIC / "singe-format.js").read_text("utf-8")
 
 
@@ -40,7 +41,7 @@ def test_the_package_installs_and_runs(bundle: Callable[[str], Path], package: P
     wanted = {path.name for pattern in ("singe*.js", "singe*.d.ts") for path in STATIC.glob(pattern)} - {
         "singe-python.js"
     }
-    wanted |= {"package.json", "README.md", *(f"dist/{name}" for name in joined_scripts())}
+    wanted |= {"package.json", "README.md", "LICENSE", *(f"dist/{name}" for name in joined_scripts())}
     assert names == {f"package/{name}" for name in wanted}
     (tmp_path / "package.json").write_text('{"name": "user", "private": true}')
     npm("install", "--offline", str(package), cwd=tmp_path)

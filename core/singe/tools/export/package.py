@@ -4,7 +4,7 @@
 |---|---|
 | `singe*.js` | bundlers and node: the readable modules; what every page needs is imported at once |
 | `dist/` | pages without a bundler: the scripts of a bundle, few and small, with source maps |
-| `singe*.d.ts`, `package.json`, `README.md` | as they are in static/ |
+| `singe*.d.ts`, `package.json`, `README.md`, `LICENSE` | as they are in static/ |
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...runtime.files.assets import static_folder
 from .scripts import bundler_scripts, joined_scripts
 
 DIST: Final = "dist"
-_AS_THEY_ARE: Final = ("singe*.d.ts", "package.json", "README.md")
+_AS_THEY_ARE: Final = ("singe*.d.ts", "package.json", "README.md", "LICENSE")
 
 
 def write_package(folder: str | Path) -> list[str]:

@@ -88,7 +88,7 @@ Line = tuple[str, str, int]
 
 def _file(name: str, members: Collection[str], sources: Mapping[str, str]) -> Iterator[Line]:
     """The lines of a file with these modules, the last of which is the file's own."""
-    imports = {m: [other for _, other in _STATIC.findall(sources[m])] for m in members}
+    imports = {m: [other for _, other in _STATIC.findall(sources[m])] for m in sorted(members)}
     order = [m for m in TopologicalSorter(imports).static_order() if m in members]
     order = [*(m for m in order if m not in (name, _WORKER)), *(m for m in (_WORKER, name) if m in members)]
     beside = sorted({other for found in imports.values() for other in found} - set(members))
