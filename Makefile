@@ -10,7 +10,7 @@ SINGE := .venv/singe-$(HASH)
 SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 JOBS ?= 2
 PORT ?= 8000
-MODELS ?= ../shared/models
+MODELS ?=
 
 .PHONY: setup system check test quick nightly bench demo docs release
 
@@ -55,10 +55,11 @@ quick: setup
 nightly: setup
 	$(BIN)/pytest -m nightly
 
-# MODELS is a folder of ONNX models, each with an .npz of inputs and expected outputs beside it. For a machine with a GPU:
+# The models come from packages (tests/bench/packaged.py); MODELS=FOLDER takes others: ONNX models, each with an .npz of inputs
+# and expected outputs beside it. For a machine with a GPU:
 # `.venv/bin/python tests/bench/gpu.py prepare DIR`, and there `python DIR/gpu.py run`.
 bench: setup
-	$(BIN)/python tests/bench/suite.py --models $(MODELS)
+	$(BIN)/python tests/bench/suite.py $(if $(MODELS),--models $(MODELS))
 
 # The front page and the demos at http://127.0.0.1:8000/ (PORT=9000 for another port).
 demo: $(SINGE)

@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import numpy as np
 from ort_web import CHROMIUM, FLAGS, VERSION, package
+from packaged import FOLDER, folder_of
 from playwright.sync_api import sync_playwright
 from products import ROOF_WORK, onnx_product, roof
 from recordings import first_items
@@ -33,7 +34,6 @@ from singe.tools.export.bundle import export
 from singe.tools.serve import Server
 
 ROOT: Final = Path(__file__).parents[2]
-MODELS: Final = ROOT.parent / "shared" / "models"
 SIZES: Final = (
     (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (33, 47, 129), (1, 1000, 1280), (197, 768, 768), (12544, 96, 16),
     (196, 672, 112), (49, 1152, 320),
@@ -227,13 +227,14 @@ def products(browser: Any, threads: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=MODELS)
+    parser.add_argument("folder", type=Path, nargs="?", help="models with recordings (default: those of packaged.py)")
     parser.add_argument("--models", help="names, with commas between them (default: all that have recordings)")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--gemm", action="store_true")
     args = parser.parse_args()
-    names = args.models.split(",") if args.models else with_recordings(args.folder)
+    folder = FOLDER if args.gemm else folder_of(args.folder)  # products need no models
+    names = args.models.split(",") if args.models else with_recordings(folder)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         print(f"Chromium {browser.version}, WebAssembly")
@@ -241,7 +242,7 @@ def main() -> None:
             if args.gemm:
                 products(browser, threads, args.rounds)
             else:
-                models(browser, args.folder, names, threads, args.rounds)
+                models(browser, folder, names, threads, args.rounds)
         browser.close()
 
 

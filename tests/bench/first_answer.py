@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ort_web import CHROMIUM, FLAGS, VERSION, package
+from packaged import folder_of
 from playwright.sync_api import sync_playwright
 
 from singe.model.files import load
@@ -174,7 +175,7 @@ def visit(context: Any, url: str) -> tuple[float, int, list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", type=Path, nargs="?", default=ROOT.parent / "shared" / "models" / "mnist_cnn.onnx")
+    parser.add_argument("model", type=Path, nargs="?", help="default: mnist_cnn of packaged.py")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--latency", type=int, nargs="+", default=[0, 100, 300], metavar="MS")
     parser.add_argument("--pages", nargs="+", choices=pages(), default=list(pages()), metavar="NAME")
@@ -183,7 +184,8 @@ def main() -> None:
     times: dict[tuple[str, int, bool], list[float]] = {}
     counts: dict[tuple[str, bool], int] = {}
     asked: dict[str, list[str]] = {}
-    with site(given.model, names.keys()) as (folder, address), sync_playwright() as playwright:
+    model = given.model or folder_of(None) / "mnist_cnn.onnx"
+    with site(model, names.keys()) as (folder, address), sync_playwright() as playwright:
         for latency, _ in product(given.latency, range(given.repeat)):
             Far.latency = latency / 1000
             for name, path in names.items():

@@ -61,7 +61,7 @@ def run(script: str, rest: list[str]) -> None:
                 archive.extractall(site)
         sys.path[:0] = [site, str(HERE)]
         # It imports what was unpacked just now.
-        models = HERE / "models" if (HERE / "models").is_dir() else ROOT.parent / "shared" / "models"
+        models = HERE / "models" if (HERE / "models").is_dir() else ROOT / "tests" / ".cache" / "models"
         importlib.import_module(script).main(rest, models)
 
 
@@ -70,7 +70,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("prepare")
     making.add_argument("folder", type=Path)
-    making.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models")
+    making.add_argument("--models", type=Path, help="models with recordings (default: those of packaged.py)")
     making.add_argument("--python", default="3.12")
     making.add_argument("--platform", action="append", default=[])
     for name in SCRIPTS:
@@ -82,7 +82,8 @@ def main() -> None:
         parser.error(f"unknown arguments: {' '.join(rest)}")
     else:
         platforms = args.platform or ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
-        prepare(args.folder, args.models, args.python, platforms)
+        packaged = importlib.import_module("packaged")  # which the machine with the GPU lacks
+        prepare(args.folder, packaged.folder_of(args.models), args.python, platforms)
 
 
 if __name__ == "__main__":

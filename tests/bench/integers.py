@@ -4,7 +4,7 @@
 
 FOLDER has ONNX models with recorded inputs; the first item of each is run. It prints the bytes of the weights, the error
 of int8 relative to float32's largest value, the milliseconds of a run, medians (least), and the ratio of the medians;
-for efficientnet_lite0 with ../photos also how many photographs keep their top class. Times are as in chromium.py.
+for efficientnet_lite0 also how many photographs keep their top class. Times are as in chromium.py.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import CODEC, LASTING, MODELS, encoded, recorded, with_recordings
+from chromium import CODEC, LASTING, encoded, recorded, with_recordings
 from ort_web import CHROMIUM, FLAGS
+from packaged import ROOT, folder_of
 from playwright.sync_api import sync_playwright
 
 from singe.model.compiling import compile as compiled
@@ -33,6 +34,7 @@ from singe.tools.export.bundle import export
 from singe.tools.inputs.images import PictureSpec, read_picture
 from singe.tools.serve import Server
 
+SAMPLES: Final = ROOT / "demos" / "classify" / "samples"
 LEVELS: Final = ("relaxed", "simd")
 KINDS: Final = ("float32", "int8")
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>integers</title><script type=module>
@@ -96,8 +98,7 @@ def difference(one: Sequence[Any], other: Sequence[Any], dtypes: Mapping[str, np
 
 def photographs(model: Path) -> str:
     """A line that says how many photographs keep their top class, computed by the numpy backend."""
-    folder = model.parents[1] / "photos"
-    paths = [p for p in sorted(folder.glob("*")) if p.suffix in (".png", ".jpg")]
+    paths = sorted(SAMPLES.glob("*.jpg"))
     if model.stem != "efficientnet_lite0" or not paths:
         return ""
     spec = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")
@@ -136,12 +137,13 @@ def race(browser: Any, model: Path, threads: int, rounds: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=MODELS)
+    parser.add_argument("folder", type=Path, nargs="?", help="models with recordings (default: those of packaged.py)")
     parser.add_argument("--models", help="names, with commas between them (default: all that have recordings)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=15)
     args = parser.parse_args()
-    names = args.models.split(",") if args.models else with_recordings(args.folder)
+    folder = folder_of(args.folder)
+    names = args.models.split(",") if args.models else with_recordings(folder)
     columns = ["batch 1", "weights MB: float32, int8", "int8 from float32"]
     columns += [f"{level}: {what}" for level in LEVELS for what in ("float32 ms", "int8 ms", "ratio")]
     with sync_playwright() as playwright:
@@ -149,7 +151,7 @@ def main() -> None:
         print(f"Chromium {browser.version}, threads: {args.threads}\n")
         print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         for name in names:
-            race(browser, args.folder / f"{name}.onnx", args.threads, args.rounds)
+            race(browser, folder / f"{name}.onnx", args.threads, args.rounds)
         browser.close()
 
 

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import CODEC, LASTING, MODELS, REST, difference, encoded, recorded
+from chromium import CODEC, LASTING, REST, difference, encoded, recorded
 from ort_web import CHROMIUM, FLAGS
+from packaged import folder_of
 from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
 
@@ -152,10 +153,11 @@ def show(name: str, times: Mapping[str, Sequence[float]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=MODELS)
+    parser.add_argument("folder", type=Path, nargs="?", help="models with recordings (default: those of packaged.py)")
     parser.add_argument("--models", default="efficientnet_lite0,mnist_cnn", help="names, with commas between them")
     parser.add_argument("--rounds", type=int, default=20)
     args = parser.parse_args()
+    folder = folder_of(args.folder)
     with tempfile.TemporaryDirectory(prefix="singe-pyodide-") as made, sync_playwright() as playwright:
         python = Path(made)
         setup().assemble(python, say=lambda _: None)
@@ -164,8 +166,8 @@ def main() -> None:
         columns = ["batch 1", *WHO, "wasm over the page", "numpy over wasm"]
         print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         for name in args.models.split(","):
-            inputs, wanted = recorded(args.folder, name)
-            with site(args.folder / f"{name}.onnx", inputs, python) as address:
+            inputs, wanted = recorded(folder, name)
+            with site(folder / f"{name}.onnx", inputs, python) as address:
                 print(show(name, race(browser, address, inputs, wanted, args.rounds)), flush=True)
         browser.close()
 

@@ -1,6 +1,6 @@
 """The figures of the native runners, each a ratio to a peer in the same run, on the models of a folder.
 
-    python tests/bench/spine.py ../shared/models [--models efficientnet_lite0,…] [--rounds 30]
+    python tests/bench/spine.py [FOLDER] [--models efficientnet_lite0,…] [--rounds 30]
 
 Prints Markdown: compile time, dispatches and memory of each model; the numpy backend beside onnxruntime and the wasm
 backend beside onnxruntime-web in Chromium, one thread each, taking turns; and the time that `import singe` takes.
@@ -21,6 +21,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import onnxruntime
 from ort_web import OrtWeb
+from packaged import folder_of
 from recordings import first_items
 
 import singe as sg
@@ -91,25 +92,26 @@ def import_times(runs: int = 7) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
+    parser.add_argument("folder", type=Path, nargs="?", help="models with recordings (default: those of packaged.py)")
     parser.add_argument("--models", help="names, with commas between them (default: all that have recordings)")
     parser.add_argument("--rounds", type=int, default=30)
     args = parser.parse_args()
-    found = sorted(p.stem for p in args.folder.glob("*.onnx") if p.with_suffix(".npz").is_file())
+    folder = folder_of(args.folder)
+    found = sorted(p.stem for p in folder.glob("*.onnx") if p.with_suffix(".npz").is_file())
     names = args.models.split(",") if args.models else found
     print(import_times(), end="\n\n")
     print(
         "| model | wasm: compile s | dispatches | scratch MB | webgpu: compile s | dispatches | scratch MB |\n|---|---|---|---|---|---|---|"
     )
-    print(*(compiled(args.folder, n) for n in names), sep="\n", end="\n\n")
+    print(*(compiled(folder, n) for n in names), sep="\n", end="\n\n")
     print(
         f"| batch 1, one thread | numpy backend ms | onnxruntime {onnxruntime.__version__} ms | ratio |\n|---|---|---|---|"
     )
-    print(*(numpy_race(args.folder, n, args.rounds) for n in names), sep="\n", end="\n\n")
+    print(*(numpy_race(folder, n, args.rounds) for n in names), sep="\n", end="\n\n")
     print(
         "| batch 1, one thread | wasm backend (wasmtime) ms | onnxruntime-web in Chromium ms | ratio |\n|---|---|---|---|"
     )
-    print(*(wasm_race(args.folder, n, args.rounds) for n in names), sep="\n")
+    print(*(wasm_race(folder, n, args.rounds) for n in names), sep="\n")
 
 
 if __name__ == "__main__":

