@@ -36,6 +36,11 @@ def remainder(a: Any, b: Any) -> Any:
     return np.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
 
 
+def lcm(a: Any, b: Any) -> Any:
+    """np.lcm, which overflows otherwise."""
+    return np.abs(a // np.maximum(np.gcd(a, b), 1) * b)
+
+
 def floor_divide(a: Any, b: Any) -> Any:
     """The largest whole number that is at most a / b."""
     if a.dtype.kind == "f":

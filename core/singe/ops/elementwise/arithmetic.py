@@ -6,12 +6,13 @@ To add an op, add a row: README.md in the folder above says how.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ...dtypes import COMPLEX, FLOATS, NUMBERS
+from ...dtypes import COMPLEX, FLOATS, INTS, NUMBERS
 from ...errors import SizeNeeded
 from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt
@@ -45,6 +46,24 @@ def _floor_divide(a: Expr, b: Expr) -> Expr:
         return a / b - select(unlike, const(1, a.dtype), const(0, a.dtype))
     quotient = (a - left) / b - select(unlike, const(1, a.dtype), const(0, a.dtype))
     return select(scalar.eq(b, 0.0), a / b, scalar.round_(quotient))
+
+
+SHORT = tuple(kind for kind in INTS if kind.size <= 4)
+"""For numbers of 64 bits, 94 divisions of two words each are too long a shader."""
+GOLDEN = (1 + math.sqrt(5)) / 2
+
+
+def _gcd(a: Expr, b: Expr) -> Expr:
+    """Euclid's steps, as many as the two worst numbers, neighbours of Fibonacci's series, need."""
+    one = const(1, a.dtype)
+    for _ in range(math.ceil(8 * a.dtype.size * math.log(2, GOLDEN)) + 1):
+        done = scalar.eq(b, 0)
+        a, b = select(done, a, b), scalar.rem(a, select(done, one, b))
+    return scalar.absolute(a)
+
+
+def _lcm(a: Expr, b: Expr) -> Expr:
+    return scalar.absolute(a / maximum(_gcd(a, b), const(1, a.dtype)) * b)
 
 
 def _remainder_of_dims(a: Dim, b: Dim) -> Dim:
@@ -84,6 +103,8 @@ register(
         name="remainder", body=_remainder, reference=reference.remainder, vjp=_remainder_vjp, dtypes=NUMBERS, dims=_remainder_of_dims,
     ),
     Elementwise(name="floor_divide", body=_floor_divide, reference=reference.floor_divide, vjp=lambda b, g, inputs, y: [None, None], dtypes=NUMBERS),
+    Elementwise(name="gcd", body=_gcd, reference=np.gcd, dtypes=SHORT),
+    Elementwise(name="lcm", body=_lcm, reference=reference.lcm, dtypes=SHORT),
     Elementwise(name="minimum", body=minimum, reference=np.minimum, vjp=_extreme_vjp("less"), dtypes=NUMBERS),
     Elementwise(name="maximum", body=maximum, reference=np.maximum, vjp=_extreme_vjp("greater"), dtypes=NUMBERS),
     Elementwise(name="neg", body=lambda x: -x, reference=np.negative, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),
