@@ -1,7 +1,8 @@
 /**
- * Python in a worker, for the prompt: receives { source } and posts the results.
+ * Python in a worker, for the prompt and for the documentation's cells.
  *
- * It posts { what: "progress", … }, then { what: "started" } or { what: "failed" }. For each source it posts "incomplete" if
+ * It receives { source } to run, { interrupt } to end what waits in an await, and { shared }, a SharedArrayBuffer: its first
+ * byte is Pyodide's interrupt buffer, so that a 2 in it ends what computes, too. It posts { what: "progress", … }, then { what: "started" } or { what: "failed" }. For each source it posts "incomplete" if
  * the statement is not finished; otherwise "accepted", any number of "output", and one "answer", with the repr of the last
  * expression's value, or the traceback.
  */
@@ -10,7 +11,7 @@ const FOLDER = new URL("./python/", import.meta.url);
 
 /** `complete` and `evaluate` share one dict of globals; top-level `await` works. */
 const PROMPT = `
-import ast, codeop, linecache, sys, traceback
+import ast, asyncio, codeop, linecache, os, sys, traceback
 import numpy as np
 import singe as sg
 from pyodide.code import eval_code_async
@@ -19,6 +20,7 @@ compiler = codeop.CommandCompiler()
 compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 scope = {"__name__": "__main__", "np": np, "sg": sg}
 count = 0
+running = None
 
 def complete(source):
     """Whether a source is a whole one; one that is wrong is, too."""
@@ -29,8 +31,9 @@ def complete(source):
 
 async def evaluate(source):
     """The text to show, and whether it is an error's."""
-    global count
+    global count, running
     count += 1
+    running = asyncio.current_task()
     name = f"<prompt {count}>"
     linecache.cache[name] = (len(source), None, [line + "\\n" for line in source.split("\\n")], name)
     try:
@@ -39,14 +42,30 @@ async def evaluate(source):
             scope["_"] = value
         text = "" if value is None else repr(value)
     except BaseException as error:
-        frame = error.__traceback__
-        while frame is not None and not frame.tb_frame.f_code.co_filename.startswith("<prompt"):
-            frame = frame.tb_next
-        return "".join(traceback.format_exception(type(error), error, frame)).rstrip(), True
+        if isinstance(error, asyncio.CancelledError):
+            error = KeyboardInterrupt().with_traceback(error.__traceback__)
+        sys.last_exc = error
+        return explain(error), True
     finally:
+        running = None
         sys.stdout.flush()
         sys.stderr.flush()
     return text, False
+
+def explain(error):
+    """A traceback with the frames of what was typed and of files beside it; sys.last_exc has the others."""
+    found = traceback.TracebackException.from_exception(error)
+    todo = [found]
+    while todo:
+        part = todo.pop()
+        own = [f for f in part.stack if f.filename.startswith(("<prompt", os.getcwd()))]
+        part.stack = traceback.StackSummary.from_list(own)
+        todo += [p for p in (part.__cause__, part.__context__, *(part.exceptions or ())) if p is not None]
+    return "".join(found.format()).rstrip()
+
+def interrupt():
+    if running is not None:
+        running.cancel()
 
 banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
 `;
@@ -103,17 +122,38 @@ async function begin() {
   pyodide.setStderr(printer());
   const globals = pyodide.globals.get("dict")();
   await pyodide.runPythonAsync(PROMPT, { globals });
-  const [complete, evaluate] = ["complete", "evaluate"].map((name) => globals.get(name));
-  onmessage = async ({ data: { source } }) => {
-    if (!complete(source)) return postMessage({ what: "incomplete" });
-    postMessage({ what: "accepted" });
-    const result = await evaluate(source);
-    const [text, failed] = result.toJs();
-    result.destroy();
-    send();
-    return postMessage({ what: "answer", text, failed });
+  const [complete, evaluate, interrupt] = ["complete", "evaluate", "interrupt"].map((name) => globals.get(name));
+  let flag = new Uint8Array(1);
+  const requests = {
+    async source(source) {
+      if (!complete(source)) return postMessage({ what: "incomplete" });
+      postMessage({ what: "accepted" });
+      const result = await evaluate(source);
+      const [text, failed] = result.toJs();
+      result.destroy();
+      send();
+      return postMessage({ what: "answer", text, failed });
+    },
+    interrupt() {
+      flag.fill(0); // nothing computes now, and the call below is not to be interrupted
+      interrupt();
+    },
+    shared(buffer) {
+      flag = new Uint8Array(buffer, 0, 1);
+      pyodide.setInterruptBuffer(flag);
+    },
+  };
+  onmessage = async ({ data }) => {
+    const [[what, given]] = Object.entries(data);
+    try {
+      await requests[what](given);
+    } catch (error) {
+      postMessage({ what: "answer", text: lastLine(error), failed: true }); // interrupted before it began or at its end
+    }
   };
   postMessage({ what: "started", version: globals.get("banner") });
 }
+
+const lastLine = (error) => String(error?.message ?? error).trim().split("\n").at(-1);
 
 begin().catch((error) => postMessage({ what: "failed", message: error?.message ?? String(error) }));

@@ -1,8 +1,9 @@
 /**
  * The Python prompt of the front page: a log, an entry with history, and front-python-worker.js, where Python runs.
  *
- * Contract: it runs one statement or block at a time. "Stop and restart" ends the worker, whatever it does, and starts a
- * new one without the old definitions. The log's length is limited.
+ * Contract: it runs one statement or block at a time. Run becomes Stop while Python runs: that, and Ctrl+C, raise
+ * KeyboardInterrupt, in computations only where the page is isolated. "Restart" ends the worker, whatever it does, and
+ * starts a new one without the old definitions. The log's length is limited; the browser keeps the history.
  */
 
 /** The most characters in the log, and in one of its elements. */
@@ -18,12 +19,19 @@ const EXAMPLES = {
 
 const byId = (id) => document.getElementById(id);
 const [start, stop, bar, log, input, run] = ["start", "stop", "progress", "log", "input", "run"].map((id) => byId(`python-${id}`));
-const history = [];
-let place = 0;
+/** Milliseconds after which Run becomes Stop, and after which a stop that had no effect is explained. */
+const SOON = 300;
+const PATIENCE = 3000;
+const HISTORY = "singe: the prompt's history";
+const REMEMBERED = 200;
+const history = remembered();
+const shared = globalThis.crossOriginIsolated ? new SharedArrayBuffer(1) : undefined;
+let place = history.length;
 let draft = "";
 let asked = "";
 let worker;
 let busy = false;
+let timer;
 let kept = 0;
 
 export function startPython() {
@@ -49,6 +57,7 @@ const HEAR = {
     bar.hidden = true;
     byId("terminal").hidden = byId("python-help").hidden = false;
     write(`${version}\n`, "said");
+    if (shared) worker.postMessage({ shared });
     rest();
     input.focus();
   },
@@ -60,8 +69,7 @@ const HEAR = {
   },
   accepted() {
     write(`${asked.replaceAll(/^/gm, "... ").replace("...", ">>>")}\n`, "asked");
-    if (history.at(-1) !== asked) history.push(asked);
-    place = history.length;
+    remember(asked);
     setEntry("");
   },
   output: ({ text }) => write(text, ""),
@@ -81,9 +89,36 @@ function say(state, text) {
   if (status.textContent !== text) status.textContent = text;
 }
 
-function rest() {
+/** The sources that were run, here and in earlier visits. */
+function remembered() {
+  try {
+    return JSON.parse(localStorage.getItem(HISTORY) ?? "[]").filter((text) => typeof text === "string");
+  } catch {
+    return []; // storage is refused, or another version wrote it
+  }
+}
+
+function remember(source) {
+  if (history.at(-1) !== source) history.push(source);
+  history.splice(0, history.length - REMEMBERED);
+  place = history.length;
+  try {
+    localStorage.setItem(HISTORY, JSON.stringify(history));
+  } catch {
+    // it lasts as long as the page
+  }
+}
+
+function idle() {
   busy = false;
+  clearTimeout(timer);
   run.disabled = false;
+  run.textContent = "Run";
+  if (shared) new Uint8Array(shared)[0] = 0;
+}
+
+function rest() {
+  idle();
   say("ready", "Python is ready.");
 }
 
@@ -91,8 +126,7 @@ function end() {
   if (worker) worker.onmessage = worker.onerror = null; // its last messages may still arrive
   worker?.terminate();
   worker = undefined;
-  busy = false;
-  run.disabled = false;
+  idle();
   bar.hidden = true;
 }
 
@@ -117,6 +151,20 @@ function submit() {
   say("running", "Python is running …");
   asked = source;
   worker.postMessage({ source });
+  timer = setTimeout(() => {
+    run.disabled = false;
+    run.textContent = "Stop";
+  }, SOON);
+}
+
+function interrupt() {
+  if (!busy) return;
+  if (shared) new Uint8Array(shared)[0] = 2;
+  worker.postMessage({ interrupt: true });
+  say("running", "Stopping …");
+  clearTimeout(timer);
+  const why = shared ? "It may be in one long call" : "This page is not isolated, so a computation cannot be interrupted";
+  timer = setTimeout(() => say("running", `Python has not stopped. ${why}; Restart ends it, with all that was defined.`), PATIENCE);
 }
 
 function setEntry(text) {
@@ -168,13 +216,20 @@ input.addEventListener("input", () => {
 });
 byId("python-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  submit();
+  if (busy) interrupt();
+  else submit();
   input.focus();
 });
 stop.addEventListener("click", () => {
   end();
   write("Stopped; what was defined is gone.\n", "said");
   startPython();
+});
+byId("terminal").addEventListener("keydown", (event) => {
+  const selected = input.selectionStart !== input.selectionEnd || !getSelection().isCollapsed;
+  if (event.key !== "c" || !event.ctrlKey || event.shiftKey || event.altKey || !busy || selected) return;
+  event.preventDefault();
+  interrupt();
 });
 for (const [name, source] of Object.entries(EXAMPLES)) {
   const button = Object.assign(document.createElement("button"), { type: "button", textContent: name });

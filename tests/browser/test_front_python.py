@@ -136,6 +136,59 @@ def test_python_that_never_ends_is_stopped_while_the_page_goes_on(prompt: Prompt
 
 
 @pytest.mark.slow
+def test_python_is_interrupted_and_keeps_what_was_defined(prompt: Prompt) -> None:
+    page = prompt.page
+    assert prompt.ask("kept = 1") == ""
+    for source, how in (
+        ("while True: pass", "button"),
+        ("while True: kept += 1", "keys"),
+        ("import asyncio\nawait asyncio.sleep(1000)", "button"),
+    ):
+        page.fill("#python-input", source)
+        page.click("#python-run")
+        until(page, "document.querySelector('#python-run').textContent === 'Stop'", 10)
+        if how == "button":
+            page.click("#python-run")
+        else:
+            page.focus("#python-input")
+            page.keyboard.press("Control+c")
+        prompt.rest(20)
+        last = page.locator("#python-log .failed").last.inner_text()
+        assert last.endswith("KeyboardInterrupt\n")
+        assert "<prompt" in last
+        assert page.inner_text("#python-run") == "Run"
+    assert prompt.ask("kept > 1") == "True\n"
+
+
+@pytest.mark.slow
+def test_python_shows_no_frames_of_libraries(prompt: Prompt) -> None:
+    prompt.ask("def product(a):\n    return sg.tensor(a) @ sg.tensor([[1.0, 2.0]])")
+    said = prompt.ask("product([[1.0, 2.0]])")
+    assert said.count("File ") == 2
+    assert "in product" in said
+    assert "ShapeError" in said
+    assert "/singe/" not in said
+    said = prompt.ask("try:\n    np.ones(2).reshape(3)\nexcept ValueError as e:\n    raise KeyError('k') from e")
+    assert said.count("File ") == 2
+    assert "direct cause" in said
+    assert prompt.ask("import sys; sys.last_exc") == "KeyError('k')\n"
+
+
+@pytest.mark.slow
+def test_python_remembers_what_was_run_over_reloads(prompt: Prompt) -> None:
+    page = prompt.page
+    prompt.ask("'first'")
+    prompt.ask("'second'")
+    page.reload()
+    again = Prompt(page)
+    page.focus("#python-input")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    assert page.input_value("#python-input") == "'first'"
+    assert again.ask("'third'") == "'third'\n"
+
+
+@pytest.mark.slow
 def test_python_comes_back_without_a_network(browser: Any, site: Path) -> None:
     if not (site / "python/start.js").exists():
         pytest.skip("the site was built without Python: its files cannot be had here")
