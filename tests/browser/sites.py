@@ -135,3 +135,10 @@ class Console:
         self.complaints: list[str] = []
         page.on("pageerror", lambda e: self.complaints.append(str(e)))
         page.on("console", lambda m: self.complaints.append(m.text) if m.type in ("error", "warning") else None)
+        self._page = page
+
+    def wait_for(self, start: str, count: int, seconds: float = 10) -> None:
+        """Waits until `count` complaints begin so, or until the seconds are over."""
+        end = time.monotonic() + seconds
+        while sum(c.startswith(start) for c in self.complaints) < count and time.monotonic() < end:
+            self._page.wait_for_timeout(50)

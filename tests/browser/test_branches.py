@@ -93,7 +93,7 @@ WRONG: Final = {
         (small(False, 2, 1), "T must be at least 2 (got T = 1)"),
     ],
     "refused": [(small(False, 2, 3), "p must hold")],
-    "shortened": [(small(True, 2, 2), "the dimension T - 3 must be at least 0 (got T = 2)")],
+    "shortened": [(small(True, 2, 2), "T - 3 elements: expected a length of 0 or more (got T = 2)")],
     "voice": [
         (voice(16000, 1, 1024), "must be 1 (got input.1 = 1024)"),
         (voice(8000, 1, 512), "must be 1 (got input.1 = 512)"),

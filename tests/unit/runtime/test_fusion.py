@@ -7,6 +7,7 @@ import time
 import tracemalloc
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -197,13 +198,14 @@ def test_training_steps_take_flat_time_and_memory(eager: EagerDevice) -> None:
 
     tracemalloc.start()
     held = []
-    for _ in range(3):
+    for _ in range(4):
         trained(sg.Fusion(counting), 50)
         gc.collect()
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
-    # The first round fills caches; a step's nodes, kept, would be more than this.
-    assert held[2] - held[1] < 50_000, held
+    # The first round fills caches, and a table of the process may grow in one of the others; the nodes of 50 steps, if they
+    # were kept, would be more than this in every round.
+    assert min(after - before for before, after in pairwise(held)) < 50_000, held
 
 
 @pytest.mark.slow
