@@ -3,7 +3,9 @@
 - `python`: all of a page share their names. `console`: each line after `$` is a command; what is shown under it must be
   what it prints, but for numbers, spaces, and lines for which `...` stands. `js`: a module for node.
 - A block with a file's name (```html public/index.html) is written to that file.
-- Blocks of other words are not code to run.
+- Blocks of other words are not code to run, nor are those of `ELSEWHERE`.
+
+A page gets nothing but a checkout and the packages that it says to install: what else it needs, its own blocks make or fetch.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ NOT_RUN: Final = {
     "make ": "runs for long",
 }
 """How a command starts that is not run ↦ why."""
+ELSEWHERE: Final = {"README.md": ("js",)}
+"""A page ↦ languages of which its blocks are not run here: those of README.md are files of demos/embed, and parts of pages."""
 LINKED: Final = ("core", "webgpu", "wasm", "static", "demos", "docs", "tests", "pyproject.toml")
 
 
@@ -66,8 +70,11 @@ def run_page(page: Path, folder: Path) -> None:
 
 def run_blocks(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
+    left_out = ELSEWHERE.get(page.relative_to(ROOT).as_posix(), ())
     for block in blocks(page):
         where = f"{page.relative_to(ROOT)}:{block.line}"
+        if block.language in left_out:
+            continue
         if block.file:
             (folder / block.file).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.file).write_text(block.text, "utf-8")
