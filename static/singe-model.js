@@ -6,7 +6,7 @@
  */
 
 import { Files } from "./singe-files.js";
-import { ARRAYS, SingeError, abortable, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "./singe-format.js";
+import { ARRAYS, SingeError, abortable, checkManifest, checkNames, checkTarget, countOf, evaluate, shownShape, sizeName } from "./singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {
@@ -64,9 +64,11 @@ class Opened {
 
   async run(inputs, outputs, states) {
     const { buffers, outputs: found } = this.program;
-    const { given, sizes } = bind(this, inputs);
+    const { given, sizes } = await bind(this, inputs);
+    const names = found.map((i) => buffers[i].name);
+    if (Object(outputs) === outputs) await checkNames(outputs, names, "output", "this model gives");
     const results = await this.device.run(given, sizes, outputs, states);
-    return Object.fromEntries(found.map((i, k) => [buffers[i].name, results[k]]));
+    return Object.fromEntries(names.map((name, k) => [name, results[k]]));
   }
 }
 
@@ -127,18 +129,18 @@ class Model {
     throw new SingeError("input", "this model has no states");
   }
 
-  async run(inputs, { outputs = "data", signal, ...unknown } = {}, session = this.#state.sessions?.own) {
-    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
+  async run(inputs, options = {}, session = this.#state.sessions?.own) {
+    const { outputs = "data", signal } = options;
     if (outputs === "data") this.#state.now.device.wake?.();
     const turn = async () => signal?.aborted || this.#attempt((inputs = await this.#elements(inputs)), outputs, session);
-    const results = await abortable(signal, () => this.#inTurn(turn));
+    const results = await abortable(options, () => this.#inTurn(turn));
     this.#improve(inputs).catch(() => {}); // the choice stays
     return results;
   }
 
   async profile(inputs, options) {
     const { profile } = await import("./singe-profile.js");
-    return this.#inTurn(async () => profile(this.#state.now, bind(this.#state.now, await this.#elements(inputs)), options));
+    return this.#inTurn(async () => profile(this.#state.now, await bind(this.#state.now, await this.#elements(inputs)), options));
   }
 
   /** Lists and pictures as typed arrays. */
@@ -201,13 +203,14 @@ const isLoose = (value) =>
 const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 
 /** The checked inputs: the data in the program's order, and the sizes from its shapes. */
-function bind({ name: device, program }, inputs) {
+async function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
-  const takes = `this model takes ${names.join(", ") || "none"}`;
-  if (typeof inputs !== "object" || inputs === null) throw new SingeError("input", `run({ name: data, … }): ${takes}`);
-  for (const name of Object.keys(inputs)) {
-    if (!names.includes(name)) throw new SingeError("input", `unknown input ${JSON.stringify(name)}: ${takes}`);
+  const takes = "this model takes";
+  if (Object(inputs) !== inputs) throw new SingeError("input", `run({ name: data, … }): ${takes} ${names.join(", ") || "none"}`);
+  await checkNames(inputs, names, "input", takes);
+  for (const name of names) {
+    if (isRecord(inputs[name])) await checkNames(inputs[name], KEYS, `key of input ${JSON.stringify(name)}`, "it takes");
   }
   const sizes = {};
   const tensors = buffers.map((b) => unpack(b, inputs[b.name], device === "webgpu"));
@@ -227,11 +230,14 @@ const wrong = (buffer, got) => {
 
 const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instanceof GPUBuffer;
 
-/** A typed array, { data, shape } or a GPUBuffer as { data, shape?, count, exact }. */
+/** What an input may have beside its elements; those of an output are the same. */
+const KEYS = ["data", "shape", "dtype"];
+const isRecord = (value) => Object(value) === value && !ArrayBuffer.isView(value) && !isGpuBuffer(value);
+
+/** A typed array, { data, shape, dtype } or a GPUBuffer as { data, shape?, count, exact }. */
 function unpack(buffer, value, gpu) {
-  const bare = ArrayBuffer.isView(value) || isGpuBuffer(value);
-  let { data, shape, ...unknown } = bare ? { data: value } : (value ?? {});
-  for (const key in data && unknown) throw wrong(buffer, `the key ${key} beside data and shape`);
+  let { data, shape, dtype } = isRecord(value) ? value : { data: value };
+  if (![undefined, buffer.dtype].includes(dtype)) throw wrong(buffer, `the dtype ${JSON.stringify(dtype)}`);
   if (shape !== undefined && !(Array.isArray(shape) && shape.every((d) => Number.isSafeInteger(d) && d >= 0))) {
     throw wrong(buffer, `the shape ${JSON.stringify(shape)}`);
   }

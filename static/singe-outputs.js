@@ -6,15 +6,11 @@
  * returns the outputs by name, in those arrays.
  */
 
-import { ARRAYS, SingeError } from "./singe-format.js";
+import { ARRAYS, SingeError, checkNames } from "./singe-format.js";
 
 /** What the caller passed for each output, or undefined. */
 export function inOrder(names, given, expected) {
   if (Object(given) !== given) throw new SingeError("input", `outputs: got ${JSON.stringify(given)}, expected ${expected}`);
-  const unknown = Object.keys(given).find((name) => !names.includes(name));
-  if (unknown !== undefined) {
-    throw new SingeError("input", `unknown output ${JSON.stringify(unknown)}: this model gives ${names.join(", ")}`);
-  }
   return names.map((name) => (Object.hasOwn(given, name) ? given[name] : undefined));
 }
 
@@ -32,7 +28,8 @@ export function arraysFor(found, given) {
   });
 }
 
-export function filled(answers, given) {
+export async function filled(answers, given) {
+  if (Object(given) === given) await checkNames(given, Object.keys(answers), "output", "this model gives");
   const found = Object.entries(answers).map(([name, { dtype, data }]) => ({ name, dtype, count: data.length }));
   const arrays = arraysFor(found, given);
   Object.values(answers).forEach((answer, k) => {

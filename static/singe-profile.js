@@ -13,7 +13,7 @@
  * memory.
  */
 
-import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf } from "./singe-format.js";
+import { SingeError, VERSION, bytesOf, checkNames, evaluate, isPlain, shapeOf } from "./singe-format.js";
 
 /** The least length of a sample: long beside the steps of a page's clock, or the faster half would be what was rounded down. */
 const BLOCK_MS = 5;
@@ -29,7 +29,8 @@ const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
 const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
 
-export async function profile(opened, { given, sizes }, { seconds = 1 } = {}) {
+export async function profile(opened, { given, sizes }, { seconds = 1, ...unknown } = {}) {
+  await checkNames(unknown, ["seconds"], "option", "a profile takes");
   if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
   const { name } = opened;
   const program = isPlain(opened.program) ? opened.program : (await import("./singe-plan.js")).partAt(opened.program, sizes);

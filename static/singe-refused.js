@@ -1,6 +1,9 @@
-/** The errors for arguments of `load` that do not fit, and for an address where no bundle or no worker's script is. */
+/**
+ * What is said of arguments of `load` that do not fit, of names that are unknown, and of an address where no bundle or no
+ * worker's script is.
+ */
 
-import { SingeError } from "./singe-format.js";
+import { SingeError, checkNames } from "./singe-format.js";
 
 /** The arguments in the order in which singe.js checks them, and what each should be. */
 const EXPECTED_OF = {
@@ -26,6 +29,28 @@ function distance(a, b) {
   return row.at(-1);
 }
 
+/** Words of other libraries ↦ those that are used here. */
+const OTHER_WORDS = {
+  abortSignal: "signal",
+  backend: "device",
+  dims: "shape",
+  executionProviders: "device",
+  numThreads: "threads",
+  progress_callback: "onProgress",
+  provider: "device",
+  type: "dtype",
+  values: "data",
+};
+
+/** What to say of a name that is none of `names`: the nearest of them, if a third of the letters or less are others. */
+export function hint(name, names) {
+  const isPart = (known) => name.length > 2 && known.toLowerCase().includes(name.toLowerCase());
+  const rank = (known) => (known === OTHER_WORDS[name] ? 0 : distance(known, name));
+  const isNear = (known) => rank(known) <= Math.floor((Math.min(known.length, name.length) + 1) / 3) || isPart(known);
+  const [near] = names.filter(isNear).sort((a, b) => rank(a) - rank(b));
+  return near && `did you mean ${near}?`;
+}
+
 /** Add what to do to the error of a server that has no bundle in `folder`, but an answer of its own. */
 export function advise(error, folder) {
   const page = error.code === "format" && /^model\.json is not JSON.*</s.test(error.message);
@@ -39,20 +64,16 @@ export function advise(error, folder) {
 }
 
 /** fits: whether each argument fits; given: the arguments by name. */
-export function refused(fits, given) {
+export async function refuse(fits, given) {
   if (fits.slice(0, -1).every(Boolean)) {
-    const names = [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"];
-    const [unknown] = Object.keys(given.unknown);
-    const [near] = names.filter((name) => distance(name, unknown) <= 2 || name.toLowerCase().includes(unknown.toLowerCase()));
-    const hint = near ? `did you mean ${near}?` : `load takes ${names.join(", ")}`;
-    return new SingeError("input", `unknown option ${JSON.stringify(unknown)}: ${hint}`);
+    return checkNames(given.unknown, [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"], "option", "load takes");
   }
   const [name, expected] = EXPECTED[fits.findIndex((fit) => !fit)];
   let got = typeof given[name];
   try {
     got = got === "string" ? JSON.stringify(given[name]) : String(given[name]);
   } catch {} // what has no text
-  return new SingeError("input", `${name}: got ${got}, expected ${expected}`);
+  throw new SingeError("input", `${name}: got ${got}, expected ${expected}`);
 }
 
 const warned = new Set();

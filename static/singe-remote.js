@@ -54,12 +54,9 @@ class RemoteModel {
     return { ...this.#link.state.memory };
   }
 
-  async run(inputs, { outputs = "data", signal, ...unknown } = {}) {
-    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
+  async run(inputs, options = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
-    const { given, copies } = copiesOf(inputs);
-    const answers = await abortable(signal, () => this.#link.call("run", given, copies));
-    return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
+    return ran(inputs, options, (given, copies) => this.#link.call("run", given, copies));
   }
 
   /** A step of training is a run. */
@@ -73,10 +70,10 @@ class RemoteModel {
     return new RemoteSession(this.#link, this.states);
   }
 
-  async profile(inputs, { seconds } = {}) {
+  async profile(inputs, options) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const { given, copies } = copiesOf(inputs);
-    return this.#link.call("profile", { inputs: given, options: { seconds } }, copies);
+    return this.#link.call("profile", { inputs: given, options }, copies);
   }
 
   /** Free everything, after pending runs. */
@@ -116,11 +113,8 @@ class RemoteSession {
     return this.run(batch, options);
   }
 
-  async run(inputs, { outputs = "data", signal, ...unknown } = {}) {
-    for (const name in unknown) throw new SingeError("input", `unknown option ${name}: a run takes outputs and signal`);
-    const { given, copies } = copiesOf(inputs);
-    const answers = await abortable(signal, () => this.#call("run", [given], copies));
-    return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
+  async run(inputs, options = {}) {
+    return ran(inputs, options, (given, copies) => this.#call("run", [given], copies));
   }
 
   async reset() {
@@ -146,6 +140,14 @@ class RemoteSession {
     this.#disposed ??= this.#call("dispose").catch(() => {});
     return this.#disposed;
   }
+}
+
+/** A run by `call(inputs, copies)`, with the outputs where the caller wants them. */
+async function ran(inputs, options, call) {
+  const { outputs = "data" } = options;
+  const { given, copies } = copiesOf(inputs);
+  const answers = await abortable(options, () => call(given, copies));
+  return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
 }
 
 const isObject = (value) => typeof value === "object" && value !== null;

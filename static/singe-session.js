@@ -7,7 +7,7 @@
  * model's own session, which `model.run` uses, fails once and then starts again.
  */
 
-import { ARRAYS, SingeError, shownShape } from "./singe-format.js";
+import { ARRAYS, SingeError, checkNames, shownShape } from "./singe-format.js";
 
 const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
@@ -85,11 +85,12 @@ class Session {
 
   async read(name) {
     const k = this.#index(name);
-    return this.#turn((device) => device.readState(this[ON](device), k));
+    return k < 0 ? this.#refuse(name) : this.#turn((device) => device.readState(this[ON](device), k));
   }
 
   async write(name, data) {
     const k = this.#index(name);
+    if (k < 0) return this.#refuse(name);
     const given = fitting(this.#all.states[k], data);
     return this.#turn((device) => device.writeState(this[ON](device), k, given));
   }
@@ -142,11 +143,12 @@ class Session {
   }
 
   #index(name) {
-    const { states } = this.#all;
-    const k = states.findIndex((state) => state.name === name);
-    if (k >= 0) return k;
-    const names = states.map((state) => state.name).join(", ");
-    throw new SingeError("input", `unknown state ${JSON.stringify(name)}: this model has ${names}`);
+    return this.#all.states.findIndex((state) => state.name === name);
+  }
+
+  #refuse(name) {
+    const names = this.#all.states.map((state) => state.name);
+    return checkNames({ [name]: undefined }, names, "state", "this model has");
   }
 
   async #turn(task) {

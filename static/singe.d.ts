@@ -83,7 +83,8 @@ export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: Arra
 export type List = readonly (number | bigint | boolean | List)[];
 /** A picture is taken by the input that `model.image` names. A worker takes no elements of a page: make an ImageBitmap. */
 export type Picture = Blob | ImageData | CanvasImageSource;
-export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[] };
+/** An output of a model is an input, too. */
+export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[]; dtype?: DType };
 
 export interface Output<D = TypedArray> {
   data: D;

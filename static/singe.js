@@ -24,7 +24,7 @@ export async function load(url, given) {
     gpuDevice?.createBuffer ?? !gpuDevice,
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) throw (await import("./singe-refused.js")).refused(fits, { ...options, url, unknown });
+  if (!fits.every(Boolean)) await (await import("./singe-refused.js")).refuse(fits, { ...options, url, unknown });
   if (!worker) return loadHere(folder, options);
   const { loadInWorker } = await import("./singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);

@@ -99,7 +99,7 @@ def test_arrays_are_filled_by_threads(chromium: Page) -> None:
 
 
 WRONG: Final = {
-    "{ score: new Float32Array(4) }": 'unknown output "score": this model gives scores, negated, twice',
+    "{ score: new Float32Array(4) }": 'unknown output "score": did you mean scores?',
     "{ scores: new Float32Array(3) }": 'output "scores": got Float32Array of 3, expected Float32Array (float32) of 4 elements',
     "{ scores: new Int32Array(4) }": "got Int32Array of 4, expected Float32Array",
     "{ scores: new Float32Array(4), twice: [0] }": 'output "twice": got Array, expected Int32Array (int32) of 1 elements',

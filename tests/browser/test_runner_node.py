@@ -76,7 +76,8 @@ def test_shapes_are_inferred_and_outputs_are_copies(bundle: Callable[[str], Path
 
 BAD_INPUTS = {
     "missing": ("{}", "got undefined, expected Float32Array"),
-    "unknown": ("{ ...good, y: 1 }", 'unknown input "y"'),
+    "unknown": ("{ ...good, y: 1 }", 'unknown input "y": this model takes x, k, keep'),
+    "nearly known": ("{ ...good, Kep: 1 }", 'unknown input "Kep": did you mean keep?'),
     "text": ("{ ...good, x: 'abc' }", "expected Float32Array (float32) of shape (N, 3)"),
     "a list of text": ("{ ...good, x: [1, 2, '3'] }", 'got "3" in a list, expected numbers for float32'),
     "uneven lists": ("{ ...good, x: [[1, 2, 3], [4, 5]] }", "got lists of several lengths"),
@@ -90,7 +91,13 @@ BAD_INPUTS = {
     "two batches": ("{ ...good, x: new Float32Array(6) }", "got 1 elements for the shape (2, 1)"),
     "another rank": ("{ ...good, x: { data: new Float32Array(3), shape: [3] } }", "got the shape (3)"),
     "a negative dimension": ("{ ...good, x: { data: new Float32Array(3), shape: [-1, 3] } }", "got the shape [-1,3]"),
-    "dims": ("{ ...good, x: { data: new Float32Array(3), dims: [1, 3] } }", "got the key dims beside data and shape"),
+    "dims": (
+        "{ ...good, x: { data: new Float32Array(3), dims: [1, 3] } }",
+        'unknown key of input "x" "dims": did you mean shape?',
+    ),
+    "a key": ("{ ...good, x: { data: new Float32Array(3), name: 'x' } }", '"name": it takes data, shape, dtype'),
+    "elements by another key": ("{ ...good, x: { date: new Float32Array(3) } }", '"date": did you mean data?'),
+    "another dtype beside": ("{ ...good, x: { data: new Float32Array(3), dtype: 'int32' } }", 'got the dtype "int32"'),
     "no bools": ("{ ...good, keep: Uint8Array.of(2) }", "other than 0 and 1"),
 }
 
@@ -108,10 +115,15 @@ def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None
         assert message in answer["message"]
 
 
-def test_unknown_options_of_a_run_are_refused(bundle: Callable[[str], Path]) -> None:
-    body = "const model = await load(given.url); await model.run({}, { output: 'gpu' });"
-    found = failed(bundle("small"), body)
-    assert (found["code"], found["message"]) == ("input", "unknown option output: a run takes outputs and signal")
+def test_outputs_are_taken_as_inputs(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const model = await load(given.url);
+    const inputs = { x: Float32Array.of(1, 2, 3), k: Int32Array.of(1), keep: Uint8Array.of(1) };
+    const first = await model.run(inputs);
+    const { scores } = await model.run({ ...inputs, k: first.twice, keep: first.negated });
+    return [first.twice.dtype, first.negated.dtype, scores.shape];
+    """
+    assert node(body, url=bundle("small").as_uri()) == ["int32", "bool", [1, 4]]
 
 
 def test_lists_are_taken(bundle: Callable[[str], Path]) -> None:
@@ -185,7 +197,8 @@ WRONG_ARGUMENTS = {
     "a device that is none": ("given.url, { device: 'tpu' }", 'device: got "tpu", expected "wasm", "webgpu" or "auto"'),
     "another word": ("given.url, { thread: 1 }", 'unknown option "thread": did you mean threads?'),
     "another word near two": ("given.url, { onprogres() {} }", 'unknown option "onprogres": did you mean onProgress?'),
-    "a word of others": ("given.url, { backend: 'wasm' }", 'unknown option "backend": load takes device, threads'),
+    "a word of others": ("given.url, { backend: 'wasm' }", 'unknown option "backend": did you mean device?'),
+    "no word": ("given.url, { colour: 'wasm' }", 'unknown option "colour": load takes device, threads'),
     "half a thread": ("given.url, { threads: 0.5 }", "threads: got 0.5, expected how many threads"),
     "a signal of text": ("given.url, { signal: 'stop' }", 'signal: got "stop", expected an AbortSignal'),
     "a signal that is a controller": (
