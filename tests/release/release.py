@@ -43,7 +43,7 @@ UNREACHABLE: Final = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|NewConnectionError|ConnectTimeout"
     r"|No matching distribution found"
 )
-STRAY: Final = re.compile(r"(^|/)(\.(?!gitignore$)[^/]+|__pycache__|node_modules|env\.sh|[^/]+\.pyc)(/|$)")
+STRAY: Final = re.compile(r"(^|/)(\.(?!gitignore$|ci/|github/)[^/]+|__pycache__|node_modules|env\.sh|[^/]+\.pyc)(/|$)")
 PYTHON_SMOKE: Final = """
 import numpy as np, singe as sg
 model = sg.Model.of(lambda x: x.exp() + 1, {"x": ("N", 3)})
@@ -226,6 +226,17 @@ def no_strays(bench: Bench, name: str, file: Path) -> str:
     return f"{len(files)} files"
 
 
+def complete(bench: Bench, name: str, file: Path) -> str:
+    """All that is tracked is in the source archive: whoever has it can change, test and release Singe."""
+    there = {path.partition("/")[2] for path in contents(file)}
+    tracked = git("ls-files", "-z").rstrip("\0").split("\0")
+    if missing := sorted(set(tracked) - there):
+        raise ReleaseError(
+            f"{file.name} lacks {missing[0]} and {len(missing) - 1} more; name their folder in pyproject.toml"
+        )
+    return "all"
+
+
 def twine(bench: Bench, name: str, file: Path) -> str:
     run([str(bench.python), "-m", "twine", "check", "--strict", str(file)], bench.work)
     return "passes"
@@ -270,6 +281,7 @@ CHECKS: Final[Mapping[str, tuple[tuple[str, ...], Check]]] = {
     "size": (tuple(ARTEFACTS), size),
     "licence": (tuple(ARTEFACTS), licence),
     "contents": (tuple(ARTEFACTS), no_strays),
+    "tracked files": (("source",), complete),
     "twine": (("source", "wheel"), twine),
     "publint": (("npm",), publint),
     "in Python": (("source", "wheel"), python_runs),

@@ -1,8 +1,11 @@
-"""No page promises to install Singe from a package index, where it is not, without saying so."""
+"""No page promises to install Singe from a package index, where it is not, without saying so; no file names an address of the
+project, which has none yet."""
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 from typing import Final
 
 import pytest
@@ -36,6 +39,15 @@ def test_no_page_promises_what_is_on_no_index() -> None:
 @pytest.mark.parametrize("name", ["README.md", "docs/start/page.md", "docs/start/python.md", "wasm/pyodide/README.md"])
 def test_where_readers_begin_it_is_said(name: str) -> None:
     assert NOT_YET in " ".join((ROOT / name).read_text("utf-8").split())
+
+
+def test_the_addresses_of_the_project_are_those_that_the_page_of_releases_says() -> None:
+    """npm and PyPI show them; the first address goes into both files, and the sentence goes."""
+    package = json.loads((ROOT / "static" / "package.json").read_text("utf-8"))
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"].get("urls", {})
+    assert ("repository" in package) == bool(urls), "name the repository in package.json and in pyproject.toml"
+    said = "no public address yet" in (ROOT / "tests" / "release" / "README.md").read_text("utf-8")
+    assert said != bool(urls), "tests/release/README.md says whether there is an address"
 
 
 @pytest.mark.parametrize(

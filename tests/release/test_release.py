@@ -45,6 +45,8 @@ def test_what_belongs_to_a_working_copy_is_found(name: str, tmp_path: Path) -> N
         release.no_strays(bench, "source", tmp_path / "a.tar.gz")
     with pytest.raises(release.ReleaseError, match="lacks the licence"):
         release.licence(bench, "source", tmp_path / "a.tar.gz")
+    with pytest.raises(release.ReleaseError, match="name their folder in pyproject"):
+        release.complete(bench, "source", tmp_path / "a.tar.gz")
 
 
 def test_a_file_that_is_too_large_is_found(tmp_path: Path) -> None:
