@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.tools.export.scripts import compact
+from singe.tools.export.scripts import compact, readable_scripts
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -35,8 +35,6 @@ FOLDERS: Final = {"front": "", "mnist": "mnist/", "classify": "classify/", "trai
 """A folder of demos/ ↦ where its files go in the site: the front page at the root."""
 SERVED: Final = frozenset((".html", ".css", ".js", ".json", ".jpg", ".jpeg", ".png", ".webp", ".svg", ".txt"))
 """The files of such a folder that are served: not its Python, not its README."""
-RUNNER: Final = ("singe*.js", "singe.d.ts")
-"""The files of static/ that go to the site's root: the JavaScript runner."""
 DOCUMENTS: Final = {
     "readme.txt": ROOT / "README.md",
     "format.txt": STATIC / "README.md",
@@ -105,7 +103,9 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
 
 
 def page_files() -> dict[str, Path]:
-    found = {p.name: p for pattern in RUNNER for p in sorted(STATIC.glob(pattern))}
+    """The runner, in the site's root, and the pages."""
+    scripts = readable_scripts()
+    found = {p.name: p for p in files_under(STATIC) if p.name in scripts or p.name == "singe.d.ts"}
     for name, place in FOLDERS.items():
         folder = HERE / name
         found |= {place + p.relative_to(folder).as_posix(): p for p in files_under(folder) if p.suffix in SERVED}
@@ -309,11 +309,11 @@ def files_under(folder: Path) -> Iterator[Path]:
 
 def write_site(files: Mapping[str, Path], out: Path) -> None:
     """Copy what changed, the runner's scripts without comments, then write the service worker, which names all files."""
-    hashes = {}
+    hashes, scripts = {}, readable_scripts()
     for name, source in sorted(files.items()):
         data = source.read_bytes()
-        if source.parent == STATIC and source.suffix == ".js":
-            data = "".join(f"{line}\n" for line, _ in compact(data.decode())).encode()
+        if STATIC in source.parents and source.name in scripts:
+            data = "".join(f"{line}\n" for line, _ in compact(scripts[source.name].decode())).encode()
         hashes[name] = hashlib.sha256(data).hexdigest()
         put(out / name, data)
     put(out / WORKER, service_worker(hashes).encode())

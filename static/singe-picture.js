@@ -8,7 +8,7 @@
  * memory. Pixels are read a strip at a time. Anything that is not a picture is a SingeError with the code "input".
  */
 
-import { SingeError } from "./singe-format.js";
+import { SingeError } from "./program/singe-format.js";
 
 /** The most pixels in a picture, as in images.py, and on a side, which is the limit of canvases. */
 export const MOST_PIXELS = 2 ** 26;

@@ -5,7 +5,7 @@
  * SingeError with the code "input". See singe-tasks.d.ts.
  */
 
-import { SingeError } from "./singe-format.js";
+import { SingeError } from "./program/singe-format.js";
 
 const refuse = (what) => new SingeError("input", what);
 

@@ -5,8 +5,8 @@
  * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts.
  */
 
-import { SingeError, VERSION } from "./singe-format.js";
-import { loadHere } from "./singe-model.js";
+import { SingeError, VERSION } from "./program/singe-format.js";
+import { loadHere } from "./model/singe-model.js";
 
 export { SingeError, VERSION };
 
@@ -24,9 +24,9 @@ export async function load(url, given) {
     gpuDevice?.createBuffer ?? !gpuDevice,
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) await (await import("./singe-refused.js")).refuse(fits, { ...options, url, unknown });
+  if (!fits.every(Boolean)) await (await import("./model/singe-refused.js")).refuse(fits, { ...options, url, unknown });
   if (!worker) return loadHere(folder, options);
-  const { loadInWorker } = await import("./singe-remote.js");
+  const { loadInWorker } = await import("./worker/singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
 }
 

@@ -4,7 +4,7 @@
  * A tensor is { dtype, shape, data }, its data in base64.
  */
 
-import { ARRAYS } from "../../static/singe-format.js";
+import { ARRAYS } from "../../static/program/singe-format.js";
 
 export const unpack = (tensors) =>
   Object.fromEntries(

@@ -54,7 +54,7 @@ def difference(found, expected) -> float:
 
 def installed():
     files = [str(f) for f in distribution("singe").files or ()]
-    return [sg.__version__, distribution("singe").metadata["Version"], "singe/_static/singe-python.js" in files]
+    return [sg.__version__, distribution("singe").metadata["Version"], "singe/_static/python/singe-python.js" in files]
 
 
 async def model(models: str, name: str, device: str):

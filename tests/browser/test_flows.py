@@ -320,7 +320,7 @@ def test_words_are_the_same_in_both_languages(name: str) -> None:
     program = FLOWS[name]().program("wasm")
     sizes = dict.fromkeys(program.symbols, 3)
     body = f"""
-    const {{ Plan }} = await import({json.dumps((STATIC / "singe-plan.js").as_uri())});
+    const {{ Plan }} = await import({json.dumps((STATIC / "program" / "singe-plan.js").as_uri())});
     return new Plan(given.program, given.sizes).codes;
     """
     assert node(body, program=header(program), sizes=sizes) == list(Plan(program, sizes).words)

@@ -145,7 +145,7 @@ WRONG = {
 
 def test_numbers_that_are_no_sizes() -> None:
     body = f"""
-    const {{ runOp }} = await import({json.dumps((STATIC / "singe-host.js").as_uri())});
+    const {{ runOp }} = await import({json.dumps((STATIC / "program" / "singe-host.js").as_uri())});
     return Promise.all(given.cases.map(([op, lists, attrs]) => failure(async () => {{
       const inputs = lists.map((list) => ({{ data: BigInt64Array.from(list, BigInt), shape: [list.length], dtype: "int64" }}));
       runOp({{ op, attrs: {{ what: "Op", ...attrs }} }}, inputs, {{}});
@@ -162,7 +162,7 @@ def test_numbers_that_are_no_sizes() -> None:
 def test_host_ops() -> None:
     cases = host_cases()
     body = f"""
-    const {{ runOp }} = await import({json.dumps((STATIC / "singe-host.js").as_uri())});
+    const {{ runOp }} = await import({json.dumps((STATIC / "program" / "singe-host.js").as_uri())});
     return given.cases.map(({{ op, inputs, attrs, kinds }}) => {{
       const tensors = Object.entries(unpack(inputs)).map(([name, x]) => ({{ ...x, dtype: inputs[name].dtype }}));
       const results = runOp({{ op, attrs }}, tensors, {{}});

@@ -32,15 +32,14 @@ def test_the_version_and_the_licence_are_those_of_the_project() -> None:
     package = json.loads((STATIC / "package.json").read_text("utf-8"))
     assert package["version"] == project["version"]
     assert (STATIC / "LICENSE").read_text("utf-8") == (ROOT / "LICENSE").read_text("utf-8")
-    assert f'VERSION = "{project["version"]}"' in (STATIC / "singe-format.js").read_text("utf-8")
+    assert f'VERSION = "{project["version"]}"' in (STATIC / "program" / "singe-format.js").read_text("utf-8")
 
 
 def test_the_package_installs_and_runs(bundle: Callable[[str], Path], package: Path, tmp_path: Path) -> None:
     with tarfile.open(package) as archive:
         names = set(archive.getnames())
-    wanted = {path.name for pattern in ("singe*.js", "singe*.d.ts") for path in STATIC.glob(pattern)} - {
-        "singe-python.js"
-    }
+    wanted = {path.name for pattern in ("singe*.js", "singe*.d.ts") for path in STATIC.rglob(pattern)}
+    wanted -= {"singe-python.js"}
     wanted |= {"package.json", "README.md", "LICENSE", *(f"dist/{name}" for name in joined_scripts())}
     assert names == {f"package/{name}" for name in wanted}
     (tmp_path / "package.json").write_text('{"name": "user", "private": true}')
@@ -69,11 +68,10 @@ def test_what_every_page_needs_is_imported_at_once() -> None:
 
 def test_every_module_that_is_imported_is_there() -> None:
     """Including scripts that are imported on demand, since a bundler follows these imports."""
-    for path in STATIC.glob("singe*.js"):
-        for part in path.read_text("utf-8").split('"./')[1:]:
-            name = part.split('"')[0]
-            if name.startswith("singe") and name.endswith(".js"):
-                assert (STATIC / name).exists(), f"{path.name} imports {name}"
+    scripts = bundler_scripts()
+    for script, data in scripts.items():
+        for name in re.findall(r'"([./]*/[\w/-]+\.js)"', data.decode("utf-8")):
+            assert name.removeprefix("./") in scripts, f"{script} imports {name}"
 
 
 # --- the files of demos/embed ------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_trusted_types_that_leave_us_out(page: Any, site: Path, expected: np.nda
 
 def test_no_script_writes_markup_or_code() -> None:
     """What Trusted Types and strict policies refuse."""
-    for path in STATIC.glob("singe*.js"):
+    for path in STATIC.rglob("singe*.js"):
         text = path.read_text()
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
             assert word not in text, f"{path.name}: {word}"

@@ -371,8 +371,8 @@ def test_variants_on_subgroup_matrices_are_for_devices_that_have_them(change: di
     """A feature does not imply a kind of matrix: the device's adapterInfo decides."""
     told = {"features": NEEDED, "configs": [MATRICES], "sizes": [32, 32], "memory": 32768} | change
     body = f"""
-    const {{ abilities }} = await import({json.dumps((STATIC / "singe-matrices.js").as_uri())});
-    const {{ chooseVariant }} = await import({json.dumps((STATIC / "singe-format.js").as_uri())});
+    const {{ abilities }} = await import({json.dumps((STATIC / "webgpu" / "singe-matrices.js").as_uri())});
+    const {{ chooseVariant }} = await import({json.dumps((STATIC / "program" / "singe-format.js").as_uri())});
     const {{ features, configs, sizes, memory, word }} = given;
     const device = {{ features: new Set(features), limits: {{ maxComputeWorkgroupStorageSize: memory }} }};
     if (sizes) device.adapterInfo = {{ subgroupMinSize: sizes[0], subgroupMaxSize: sizes[1], subgroupMatrixConfigs: configs }};
@@ -388,7 +388,7 @@ def test_variants_on_subgroup_matrices_are_for_devices_that_have_them(change: di
 
 def test_sha256() -> None:
     body = f"""
-    const {{ Sha256 }} = await import({json.dumps((STATIC / "singe-sha256.js").as_uri())});
+    const {{ Sha256 }} = await import({json.dumps((STATIC / "loading" / "singe-sha256.js").as_uri())});
     return Array.from({{ length: 300 }}, (_, length) => {{
       const bytes = Uint8Array.from({{ length }}, (_, k) => k * 7 + length);
       const hash = new Sha256();

@@ -118,7 +118,7 @@ def test_chromium(page: Any, stored: tuple[Path, str], device: str) -> None:
 # --- the decoder by itself -------------------------------------------------------------------------------------------
 
 DECODE: Final = f"""{READ}
-const {{ decoder }} = await import({json.dumps((STATIC / "singe-decode.js").as_uri())});
+const {{ decoder }} = await import({json.dumps((STATIC / "loading" / "singe-decode.js").as_uri())});
 const answers = given.map(({{ entry, data, chunk }}) => {{
   try {{
     const out = new Uint8Array(entry.decoded);

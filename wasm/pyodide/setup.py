@@ -37,6 +37,7 @@ VERSION: Final = "0.27.7"
 """The version of Pyodide that pages get."""
 SCRIPT: Final = "pyodide.mjs"
 PYTHON_SCRIPT: Final = "singe-python.js"
+IMPORT: Final = re.compile(rb"""((?:from|import)\s*\(?\s*)["']\.\.?/(?:[\w-]+/)*([\w.-]+\.js)["']""")
 PATIENCE: Final = 5.0
 """Seconds to wait for Pyodide's own distribution before the next source is tried."""
 FAILURES: Final = (OSError, subprocess.SubprocessError, LookupError, ValueError, tarfile.TarError, zipfile.BadZipFile)
@@ -93,13 +94,14 @@ def assemble(
 
 
 def _unpack_scripts(wheel: Path, folder: Path) -> None:
-    """Copy singe-python.js and its imports out of the wheel, for pages whose policy allows scripts only from files."""
+    """Copy singe-python.js and its imports out of the wheel, into one folder: some policies allow only scripts in files."""
     wanted = [PYTHON_SCRIPT]
     with zipfile.ZipFile(wheel) as package:
+        places = {Path(name).name: name for name in package.namelist() if name.startswith("singe/_static/")}
         for name in wanted:
-            text = package.read(f"singe/_static/{name}")
-            (folder / name).write_bytes(text)
-            found = (m.decode() for m in re.findall(rb"""(?:from|import)\s*\(?\s*["']\./([\w.-]+\.js)["']""", text))
+            text = package.read(places[name])
+            (folder / name).write_bytes(IMPORT.sub(rb'\1"./\2"', text))
+            found = (match[2].decode() for match in IMPORT.finditer(text))
             wanted += [other for other in found if other not in wanted]
 
 

@@ -2,7 +2,7 @@
 
 Generated modules work in Pyodide's memory, which holds NumPy's arrays: addresses are passed, and nothing is copied. If
 that memory is not accessible (it is not a public API; singe-python.js looks for it), modules get a separate memory, and
-arrays are copied there and back. native.py has the same contract for wasmtime; static/singe-python.js makes the calls.
+arrays are copied there and back. native.py has the same contract for wasmtime; static/python makes the calls.
 """
 
 from __future__ import annotations

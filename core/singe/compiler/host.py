@@ -25,7 +25,7 @@ IN_SCRIPTS: Final = frozenset((
     "scatter_elements_reduce", "scatter_nd", "scatter_nd_reduce", "signed_sizes", "sizes", "slice_places", "sort", "top_k",
     "unique", "update_slice",
 ))  # fmt: skip
-"""The host ops that a page can run without Python (static/singe-host.js)."""
+"""The host ops that a page can run without Python (static/program/singe-host.js)."""
 
 
 _COPY: Final = "reshape"

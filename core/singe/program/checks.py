@@ -1,7 +1,7 @@
 """What must hold of a Program that was read from a file, before anything in it is used.
 
 Every number that points somewhere points to something; every buffer fits the memory in which it lies; sizes are found
-before a step needs them; values of conditions and sizes can be read. static/singe-format.js and static/singe-plan.js
+before a step needs them; values of conditions and sizes can be read. singe-format.js and singe-plan.js in static/program
 check the same in pages.
 """
 

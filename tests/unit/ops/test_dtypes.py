@@ -135,7 +135,7 @@ def test_types_meet_in_one_that_holds_them_all() -> None:
 
 
 def test_documents_and_scripts_have_the_same_table() -> None:
-    format_js = (STATIC / "singe-format.js").read_text()
+    format_js = (STATIC / "program" / "singe-format.js").read_text()
     arrays = dict(re.findall(r"^  (\w+): (\w+Array),$", format_js, re.M))
     shipped = [d for d in ALL if d not in (*COMPLEX, string)]
     assert [*arrays] == [d.name for d in shipped]

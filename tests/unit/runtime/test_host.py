@@ -51,7 +51,7 @@ NOT_IN_SCRIPTS = {
 
 
 def test_pages_have_every_opaque_op() -> None:
-    text = (static_folder() / "singe-host.js").read_text("utf-8")
+    text = (static_folder() / "program" / "singe-host.js").read_text("utf-8")
     table = text[text.index("export const OPS = {") :]
     assert set(re.findall(r"^  (\w+)[:,]", table, re.MULTILINE)) == IN_SCRIPTS
     assert {name for name, row in ROWS.items() if isinstance(row, Opaque)} == {

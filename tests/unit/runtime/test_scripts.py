@@ -5,40 +5,53 @@ from __future__ import annotations
 import base64
 import re
 from graphlib import TopologicalSorter
-from pathlib import Path
 
 import pytest
 
 from singe.errors import DeviceError
-from singe.runtime.files.assets import static_folder
+from singe.runtime.files.assets import page_scripts, static_folder
 from singe.runtime.files.page import data_url
 
 IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["']\./([^"']+)["']""")
-"""Static and dynamic imports of another script in the folder."""
+"""Static and dynamic imports of another script, as in one folder."""
 
 
 def test_imports_run_one_way() -> None:
-    scripts = {path.name: path.read_text("utf-8") for path in static_folder().glob("*.js")}
+    scripts = page_scripts()
     imports = {name: IMPORT.findall(text) for name, text in scripts.items()}
     assert sum(map(len, imports.values())) > len(scripts)
     order = list(TopologicalSorter(imports).static_order())  # CycleError names a circle
     assert set(order) == set(scripts)
 
 
-def test_a_script_is_one_url_with_all_that_it_imports(tmp_path: Path) -> None:
-    (tmp_path / "a.js").write_text('import { b } from "./b.js";\nconst c = await import("./c.js");\n')
-    (tmp_path / "b.js").write_text('import { c } from "./c.js";\nexport const b = 1;\n')
-    (tmp_path / "c.js").write_text("export const c = 2;\n")
+def test_imports_lead_to_a_script_where_it_lies() -> None:
+    """In its folder of `static`, from which it can be served as it is."""
+    paths = sorted(static_folder().rglob("*.js"))
+    assert len({path.name for path in paths}) == len(paths) > 30
+    for path in paths:
+        found = re.findall(r'["\'](\.\.?/[^"\']*\.js)["\']', path.read_text("utf-8"))
+        missing = [other for other in found if not (path.parent / other).is_file()]
+        assert missing == [], path
+
+
+def test_a_script_is_one_url_with_all_that_it_imports() -> None:
+    texts = {
+        "a.js": 'import { b } from "./b.js";\nconst c = await import("./c.js");\n',
+        "b.js": 'import { c } from "./c.js";\nexport const b = 1;\n',
+        "c.js": "export const c = 2;\n",
+    }
     made: dict[str, str] = {}
-    url = data_url(tmp_path, "a.js", made)
+    url = data_url(texts, "a.js", made)
     assert made.keys() == {"a.js", "b.js", "c.js"}
     text = base64.b64decode(url.split(",")[1]).decode()
     assert text == f'import {{ b }} from "{made["b.js"]}";\nconst c = await import("{made["c.js"]}");\n'
 
 
-def test_a_circle_is_an_error_that_names_it(tmp_path: Path) -> None:
-    (tmp_path / "a.js").write_text('import "./b.js";\n')
-    (tmp_path / "b.js").write_text('export const c = () => import("./c.js");\n')
-    (tmp_path / "c.js").write_text('import { c } from "./b.js";\n')
+def test_a_circle_is_an_error_that_names_it() -> None:
+    texts = {
+        "a.js": 'import "./b.js";\n',
+        "b.js": 'export const c = () => import("./c.js");\n',
+        "c.js": 'import { c } from "./b.js";\n',
+    }
     with pytest.raises(DeviceError, match=r"b\.js → c\.js → b\.js import one another"):
-        data_url(tmp_path, "a.js", {})
+        data_url(texts, "a.js", {})

@@ -1,4 +1,4 @@
-"""The backend "webgpu" under Pyodide: Programs of WgslTarget run by Singe's JavaScript runner (static/singe-python.js).
+"""The backend "webgpu" under Pyodide: Programs of WgslTarget run by Singe's JavaScript runner (static/python).
 
 Nothing blocks: uploads, runs and pipeline creation are queued in order, and Python continues. Arrays stay on the GPU
 between Programs. Only reading an array waits; an error in any step that led to it is raised there.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ _PACKAGE: Final = Path(__file__).parents[2]
 _PLACES: Final = (_PACKAGE / "_static", _PACKAGE.parents[1] / "static")
 _MARK: Final = "bundle.html"
 """A file that tells our `static` folder from others."""
+_FOLDERS: Final = re.compile(r'"\.\.?/(?:[\w-]+/)*(singe[\w-]*\.js)"')
 
 
 def static_folder() -> Path:
@@ -21,3 +23,9 @@ def static_folder() -> Path:
     raise InputError(
         f"the files for pages are missing: looked for {_MARK} in {' and '.join(map(str, _PLACES))}; install singe again"
     )
+
+
+def page_scripts() -> dict[str, str]:
+    """The runner's modules by name, as pages have them: all in one folder, whatever their folders in `static`."""
+    found = sorted(static_folder().rglob("singe*.js"), key=lambda path: path.name)
+    return {path.name: _FOLDERS.sub(r'"./\1"', path.read_text("utf-8")) for path in found}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import re
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from ...errors import DeviceError, DeviceLost, InputError
 from ..waiting import IN_PAGE, Later
-from .assets import static_folder
+from .assets import page_scripts
 
 SCRIPTS: Final = "singe_scripts"
 """The name under which singe-python.js is registered with Pyodide."""
@@ -70,7 +71,7 @@ async def _imported() -> Any:
     from pyodide.code import run_js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
     try:
-        module = await run_js("(url) => import(url)")(data_url(static_folder(), "singe-python.js", {}))
+        module = await run_js("(url) => import(url)")(data_url(page_scripts(), "singe-python.js", {}))
     except js_errors() as e:
         raise DeviceError(
             f"this page's Content-Security-Policy forbids the scripts of the package ({e}): serve singe-python.js, and "
@@ -81,7 +82,7 @@ async def _imported() -> Any:
     return module
 
 
-def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...] = ()) -> str:
+def data_url(texts: Mapping[str, str], name: str, made: dict[str, str], way: tuple[str, ...] = ()) -> str:
     """A script as a data: URL in which its imports are data: URLs too. made: URLs made so far; way:
     the chain of scripts that import it."""
     if name in way:
@@ -90,8 +91,7 @@ def data_url(folder: Path, name: str, made: dict[str, str], way: tuple[str, ...]
             f"cannot: serve singe-python.js, and register it as {SCRIPTS!r}"
         )
     if name not in made:
-        text = (folder / name).read_text("utf-8")
-        whole = _IMPORT.sub(lambda found: f'{found[1]}"{data_url(folder, found[2], made, (*way, name))}"', text)
+        whole = _IMPORT.sub(lambda found: f'{found[1]}"{data_url(texts, found[2], made, (*way, name))}"', texts[name])
         made[name] = "data:text/javascript;base64," + base64.b64encode(whole.encode()).decode()
     return made[name]
 

@@ -16,7 +16,7 @@ from graphlib import TopologicalSorter
 from typing import Final
 
 from ...errors import FormatError
-from ...runtime.files.assets import static_folder
+from ...runtime.files.assets import page_scripts
 
 MAIN: Final = "singe.js"
 EAGER: Final = frozenset(
@@ -44,8 +44,8 @@ _LEFT: Final = re.compile(r"^(?:import|export)\b.*", re.M)
 
 
 def readable_scripts() -> dict[str, bytes]:
-    """The modules as they are in static/."""
-    return {p.name: p.read_bytes() for p in sorted(static_folder().glob("singe*.js")) if p.name != _PYTHON}
+    """The modules of static/, in one folder."""
+    return {name: text.encode() for name, text in page_scripts().items() if name != _PYTHON}
 
 
 def bundler_scripts() -> dict[str, bytes]:

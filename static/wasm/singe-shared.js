@@ -6,7 +6,7 @@
  * weights are written to their places in it.
  */
 
-import { SingeError } from "./singe-format.js";
+import { SingeError } from "../program/singe-format.js";
 
 const MOST_PAGES = [65536, 16384];
 const IMPORTS = 2;

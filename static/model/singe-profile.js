@@ -13,7 +13,7 @@
  * memory.
  */
 
-import { SingeError, VERSION, bytesOf, checkNames, evaluate, isPlain, shapeOf } from "./singe-format.js";
+import { SingeError, VERSION, bytesOf, checkNames, evaluate, isPlain, shapeOf } from "../program/singe-format.js";
 
 /** The least length of a sample: long beside the steps of a page's clock, or the faster half would be what was rounded down. */
 const BLOCK_MS = 5;
@@ -33,7 +33,7 @@ export async function profile(opened, { given, sizes }, { seconds = 1, ...unknow
   await checkNames(unknown, ["seconds"], "option", "a profile takes");
   if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
   const { name } = opened;
-  const program = isPlain(opened.program) ? opened.program : (await import("./singe-plan.js")).partAt(opened.program, sizes);
+  const program = isPlain(opened.program) ? opened.program : (await import("../program/singe-plan.js")).partAt(opened.program, sizes);
   const steps = calledIn(program.steps);
   const work = steps.map((step) => workOf(program, step, sizes));
   if (!seconds) return reported(name, work, untimed(work));
@@ -207,9 +207,9 @@ function tick() {
 let mapped;
 
 async function timeOnGpu({ program, device }, given, sizes, seconds) {
-  ({ mapped } = await import("./singe-webgpu.js"));
+  ({ mapped } = await import("../webgpu/singe-webgpu.js"));
   const { gpu, recordings } = device;
-  const kept = given.every(ArrayBuffer.isView) ? undefined : await import("./singe-kept.js");
+  const kept = given.every(ArrayBuffer.isView) ? undefined : await import("../webgpu/singe-kept.js");
   const once = (parts) =>
     gpu.guard(async () => {
       const start = performance.now();
@@ -234,7 +234,7 @@ async function timeOnGpu({ program, device }, given, sizes, seconds) {
 }
 
 async function timeFlowOnGpu({ device }, given, sizes, seconds, list, states) {
-  ({ mapped } = await import("./singe-webgpu.js"));
+  ({ mapped } = await import("../webgpu/singe-webgpu.js"));
   const once = async (parts) => {
     const start = performance.now();
     await device.run(given, sizes, "data", states);

@@ -5,7 +5,7 @@
  * run's slots, inputs, outputs and calls. It grows to the largest run.
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf, sumOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf, sumOf } from "../program/singe-format.js";
 
 const PAGE = 65536;
 const START = 256;
@@ -101,7 +101,7 @@ class Device {
     const { program, memory, run, team } = this.parts;
     const plan = this.plans.at(sizes, states);
     const { addresses, words, marks, outputs } = plan;
-    const into = wanted === "data" ? [] : (this.#into ??= (await import("./singe-outputs.js")).arraysFor)(outputs, wanted);
+    const into = wanted === "data" ? [] : (this.#into ??= (await import("../model/singe-outputs.js")).arraysFor)(outputs, wanted);
     new Int32Array(memory.buffer, marks[0]).set(words);
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
       new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);

@@ -7,8 +7,8 @@
  * in mid-run come after all other memory, at the latest sizes of the run.
  */
 
-import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "./singe-format.js";
-import { Plan, carryOut, prepareHost, walk } from "./singe-plan.js";
+import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "../program/singe-format.js";
+import { Plan, carryOut, prepareHost, walk } from "../program/singe-plan.js";
 
 const WORD = 4;
 /** The words of a host, bind or check step. */
@@ -43,7 +43,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
     plan.begin();
     if (wanted === "data" || !plan.late.size) return super.run(inputs, sizes, wanted, states, by);
     const answers = await super.run(inputs, sizes, "data", states, by);
-    const { arraysFor } = await import("./singe-outputs.js");
+    const { arraysFor } = await import("../model/singe-outputs.js");
     arraysFor(plan.outputs, wanted).forEach((array, k) => {
       array?.set(answers[k].data);
       answers[k].data = array ?? answers[k].data;

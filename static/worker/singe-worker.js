@@ -5,7 +5,7 @@
  * `{ id, error }`; progress and changes of the device come in between. It holds one model.
  */
 
-import { loadHere } from "./singe-model.js";
+import { loadHere } from "../model/singe-model.js";
 
 let model;
 /** The sessions by the numbers that the page gives them. */

@@ -4,7 +4,7 @@
  * Contract: `warn(adapterInfo, program, sizes)` writes the time to expect to the console, if it is long.
  */
 
-import { evaluate } from "./singe-format.js";
+import { evaluate } from "../program/singe-format.js";
 
 /** Measured with SwiftShader on one core of a server. */
 const FLOPS = 0.7e9;

@@ -7,8 +7,8 @@
  * found in mid-run grow and keep their size. A caller's GPU buffers are copied from and to.
  */
 
-import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "./singe-format.js";
-import { Plan, partAt, prepareHost, walk } from "./singe-plan.js";
+import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "../program/singe-format.js";
+import { Plan, partAt, prepareHost, walk } from "../program/singe-plan.js";
 
 const PLANS = 4;
 /** Commands are submitted in batches of this many, while more are collected. */

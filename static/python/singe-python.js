@@ -6,9 +6,9 @@
  * at once; a result that is not ready is a promise that the next step waits for. Python waits only to read elements.
  */
 
-import { ARRAYS, SingeError, align } from "./singe-format.js";
-import { features } from "./singe-wasm.js";
-import { Gpu, mapped, open, requestDevice } from "./singe-webgpu.js";
+import { ARRAYS, SingeError, align } from "../program/singe-format.js";
+import { features } from "../wasm/singe-wasm.js";
+import { Gpu, mapped, open, requestDevice } from "../webgpu/singe-webgpu.js";
 
 // --- WebAssembly -----------------------------------------------------------------------------------------------------
 

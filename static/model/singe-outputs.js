@@ -6,7 +6,7 @@
  * returns the outputs by name, in those arrays.
  */
 
-import { ARRAYS, SingeError, checkNames } from "./singe-format.js";
+import { ARRAYS, SingeError, checkNames } from "../program/singe-format.js";
 
 /** What the caller passed for each output, or undefined. */
 export function inOrder(names, given, expected) {

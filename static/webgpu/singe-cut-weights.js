@@ -5,7 +5,7 @@
  * this one, and so gives it its functions.
  */
 
-import { align, bytesOf } from "./singe-format.js";
+import { align, bytesOf } from "../program/singe-format.js";
 
 export class CutWeights {
   #gpu;

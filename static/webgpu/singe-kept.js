@@ -7,8 +7,8 @@
  * The buffer of a donated input is returned as its output.
  */
 
-import { SingeError, align } from "./singe-format.js";
-import { arraysFor, holdsArrays, inOrder } from "./singe-outputs.js";
+import { SingeError, align } from "../program/singe-format.js";
+import { arraysFor, holdsArrays, inOrder } from "../model/singe-outputs.js";
 
 export { arraysFor, holdsArrays };
 

@@ -5,7 +5,7 @@
  * hash than the manifest says a "format" error. `stop()` ends all requests.
  */
 
-import { SingeError, spanOf } from "./singe-format.js";
+import { SingeError, spanOf } from "../program/singe-format.js";
 
 const AT_ONCE = 4;
 const MOST_MANIFEST_BYTES = 1 << 26;

@@ -6,7 +6,7 @@
  * within the piece. It holds one step and the scales of one part. See static/README.md, "Encoded weights".
  */
 
-import { SingeError, align } from "./singe-format.js";
+import { SingeError, align } from "../program/singe-format.js";
 
 /** Elements that are decoded in one step. */
 const STEP = 16384;

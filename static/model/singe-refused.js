@@ -3,7 +3,7 @@
  * worker's script is.
  */
 
-import { SingeError, checkNames } from "./singe-format.js";
+import { SingeError, checkNames } from "../program/singe-format.js";
 
 /** The arguments in the order in which singe.js checks them, and what each should be. */
 const EXPECTED_OF = {

@@ -5,7 +5,7 @@
  * it is, and is checked later. What does not fit is a SingeError with the code "input".
  */
 
-import { ARRAYS, SingeError } from "./singe-format.js";
+import { ARRAYS, SingeError } from "../program/singe-format.js";
 
 export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
   const found = { ...inputs };
@@ -25,7 +25,7 @@ async function fromPicture(picture, image, name, dtype, refuse) {
   if (image?.input !== name || dtype !== "float32") {
     throw refuse("the bundle does not say how a picture becomes it: export with --size (and --mean, --std), or give its elements");
   }
-  const { pictureToTensor } = await import("./singe-picture.js");
+  const { pictureToTensor } = await import("../singe-picture.js");
   const [[height, width], c] = [image.size, image.channels];
   const shape = image.layout === "nchw" ? [1, c, height, width] : [1, height, width, c];
   return { data: await pictureToTensor(picture, image), shape };

@@ -7,7 +7,7 @@
  * code "lost".
  */
 
-import { SingeError, abortable } from "./singe-format.js";
+import { SingeError, abortable } from "../program/singe-format.js";
 import { spawn } from "./singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
@@ -147,7 +147,7 @@ async function ran(inputs, options, call) {
   const { outputs = "data" } = options;
   const { given, copies } = copiesOf(inputs);
   const answers = await abortable(options, () => call(given, copies));
-  return outputs === "data" ? answers : (await import("./singe-outputs.js")).filled(answers, outputs);
+  return outputs === "data" ? answers : (await import("../model/singe-outputs.js")).filled(answers, outputs);
 }
 
 const isObject = (value) => typeof value === "object" && value !== null;

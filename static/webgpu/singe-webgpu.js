@@ -5,7 +5,7 @@
  * JavaScript. A device that went away is a SingeError of the code "lost".
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "./singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "../program/singe-format.js";
 
 const RECORDINGS = 4;
 const LOST_WITHIN_MS = 500;

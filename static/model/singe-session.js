@@ -7,7 +7,7 @@
  * model's own session, which `model.run` uses, fails once and then starts again.
  */
 
-import { ARRAYS, SingeError, checkNames, shownShape } from "./singe-format.js";
+import { ARRAYS, SingeError, checkNames, shownShape } from "../program/singe-format.js";
 
 const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));

@@ -5,13 +5,13 @@
  * once for each run. With "auto" a device that fails gives way to the other, and singe-auto.js decides after a first run.
  */
 
-import { Files } from "./singe-files.js";
-import { ARRAYS, SingeError, abortable, checkManifest, checkNames, checkTarget, countOf, evaluate, shownShape, sizeName } from "./singe-format.js";
+import { Files } from "../loading/singe-files.js";
+import { ARRAYS, SingeError, abortable, checkManifest, checkNames, checkTarget, countOf, evaluate, shownShape, sizeName } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {
-  wasm: { kind: "wasm", module: () => import("./singe-wasm.js") },
-  webgpu: { kind: "wgsl", module: () => import("./singe-webgpu.js") },
+  wasm: { kind: "wasm", module: () => import("../wasm/singe-wasm.js") },
+  webgpu: { kind: "wgsl", module: () => import("../webgpu/singe-webgpu.js") },
 };
 
 export async function loadHere(folder, options) {
@@ -21,14 +21,14 @@ export async function loadHere(folder, options) {
   const guess = DEVICES[device] ?? DEVICES.wasm;
   const early = guess.module(); // beside the manifest
   early.then((module) => gpuDevice ?? module.prepare?.()).catch(() => {});
-  if (threads > 1 && guess === DEVICES.wasm) import("./singe-threads.js").catch(() => {});
+  if (threads > 1 && guess === DEVICES.wasm) import("../wasm/singe-threads.js").catch(() => {});
   let model;
   try {
     const manifest = await checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
     const first = chooseDevice(device, targets);
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
-      const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("./singe-plan.js"));
+      const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("../program/singe-plan.js"));
       const { open } = await DEVICES[name].module();
       return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };
@@ -158,7 +158,7 @@ class Model {
       if (first && (await (await import("./singe-auto.js")).decide(state))) this.#tell();
     } else if (state.threads === 0 && state.now.device.slow) {
       state.threads = 1;
-      await (await import("./singe-threads.js")).spread(state);
+      await (await import("../wasm/singe-threads.js")).spread(state);
     }
   }
 
