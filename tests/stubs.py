@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from singe.frontend import tensor as module
-from singe.frontend.calls import declared
 from singe.frontend.tensor import Tensor
-from singe.ops import Elementwise, Row
 
 STUB: Final = Path(module.__file__).with_suffix(".pyi")
 HEAD: Final = '''"""What tensor.py offers, with all methods of Tensor. Written by tests/stubs.py: do not edit."""
@@ -66,8 +64,7 @@ def _member(name: str, value: Any) -> str:
     if isinstance(value, property):
         assert value.fget is not None
         return f"@property\n{_function(name, value.fget)}"
-    row = getattr(value, "row", None)
-    return _row(name, row) if isinstance(row, Row) else _function(name, value)
+    return _function(name, value)
 
 
 def _function(name: str, function: Callable[..., Any]) -> str:
@@ -78,27 +75,6 @@ def _function(name: str, function: Callable[..., Any]) -> str:
     head = "async def" if inspect.iscoroutinefunction(function) else "def"
     note = "  # pyright: ignore[reportIncompatibleMethodOverride]" if name in _REDEFINED else ""
     return _definition(f"{head} {name}", parameters, _type(signature.return_annotation), function.__doc__, note)
-
-
-def _row(name: str, row: Row) -> str:
-    """The method of a row: its inputs come by position, its attributes by name."""
-    first, *others = declared(row)
-    if first.kind not in (first.POSITIONAL_OR_KEYWORD, first.VAR_POSITIONAL):  # no input is a tensor
-        return ""
-    parameters = [Parameter("self", first.POSITIONAL_OR_KEYWORD)]
-    if first.kind is first.VAR_POSITIONAL:
-        others.insert(0, first)
-    for p in others:
-        kind = (
-            "Any"
-            if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
-            else "TensorLike"
-            if p.default is p.empty or p.kind is p.VAR_POSITIONAL
-            else "TensorLike | None"
-        )
-        parameters.append(p.replace(annotation=kind))
-    gives = "Tensor" if isinstance(row, Elementwise) else "Any"
-    return _definition(f"def {name}", parameters, gives, row.doc or f"{row.name} of each element")
 
 
 def _definition(head: str, parameters: Sequence[Parameter], gives: str, doc: str | None, note: str = "") -> str:

@@ -35,7 +35,7 @@ class Function:
     it takes; with `widens`, integers become float32 first. same: kinds of which each element is its own result.
     bools: the row for bools, if that is another one. truths: numbers count as bools, true unless they are 0. whole: the
     comparison of an integer with itself that gives what the function says of every integer. composed: the function of
-    float32, of others that are rows."""
+    float32, of others that are rows. doc: what it gives, where no row says so."""
 
     numpy: Callable[..., Any]
     row: str = ""
@@ -46,18 +46,19 @@ class Function:
     truths: bool = False
     whole: str = ""
     composed: Callable[..., Any] | None = None
+    doc: str = ""
 
 
 def _floating(
-    numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = FLOATING, composed: Any = None
+    numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = FLOATING, composed: Any = None, doc: str = ""
 ) -> Function:
-    return Function(numpy, row, kinds, widens=True, composed=composed)
+    return Function(numpy, row, kinds, widens=True, composed=composed, doc=doc)
 
 
 def _rounding(
-    numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = REALS, composed: Any = None
+    numpy: Callable[..., Any], row: str = "", kinds: tuple[str, ...] = REALS, composed: Any = None, doc: str = ""
 ) -> Function:
-    return Function(numpy, row, kinds, same=("int", "uint"), composed=composed)
+    return Function(numpy, row, kinds, same=("int", "uint"), composed=composed, doc=doc)
 
 
 def _expm1(x: Any) -> Any:
@@ -87,14 +88,14 @@ FUNCTIONS: Final = {
     "bitwise_right_shift": Function(np.right_shift, "bitwise_right_shift", ("int", "uint")),
     "bitwise_xor": Function(np.bitwise_xor, "bitwise_xor", WHOLE, bools="logical_xor"),
     "ceil": _rounding(np.ceil, "ceil"),
-    "conj": Function(np.conj, same=("bool", "int", "uint", "float")),
+    "conj": Function(np.conj, same=("bool", "int", "uint", "float"), doc="the complex conjugate"),
     "copysign": _floating(np.copysign, "copysign", REAL),
     "cos": _floating(np.cos, "cos"),
     "cosh": _floating(np.cosh, "cosh"),
     "div": _floating(np.divide, "div"),
     "equal": Function(np.equal, "equal", (*ANY, "string")),
     "exp": _floating(np.exp, "exp"),
-    "expm1": _floating(np.expm1, composed=_expm1),
+    "expm1": _floating(np.expm1, composed=_expm1, doc="e^x − 1, exact for small x"),
     "floor": _rounding(np.floor, "floor"),
     "floor_divide": Function(np.floor_divide, "floor_divide", REALS),
     "fmod": Function(np.fmod, "fmod", REALS),
@@ -102,17 +103,19 @@ FUNCTIONS: Final = {
     "greater": Function(np.greater, "greater", REALS),
     "greater_equal": Function(np.greater_equal, "greater_equal", REALS),
     "hypot": _floating(np.hypot, "hypot", REAL),
-    "imag": Function(np.imag, "", ("complex",)),
-    "isfinite": Function(np.isfinite, whole="equal", composed=lambda x: abs(x) < math.inf),
+    "imag": Function(np.imag, "", ("complex",), doc="the imaginary part"),
+    "isfinite": Function(
+        np.isfinite, whole="equal", composed=lambda x: abs(x) < math.inf, doc="whether it is a number and not infinite"
+    ),
     "isinf": Function(np.isinf, "is_inf", whole="less"),
     "isnan": Function(np.isnan, "is_nan", whole="less"),
     "lcm": Function(np.lcm, "lcm", ("int", "uint")),
     "less": Function(np.less, "less", REALS),
     "less_equal": Function(np.less_equal, "less_equal", REALS),
     "log": _floating(np.log, "log"),
-    "log10": _floating(np.log10, composed=lambda x: x.log() / math.log(10)),
+    "log10": _floating(np.log10, composed=lambda x: x.log() / math.log(10), doc="the logarithm to base 10"),
     "log1p": _floating(np.log1p, "log1p"),
-    "log2": _floating(np.log2, composed=lambda x: x.log() / math.log(2)),
+    "log2": _floating(np.log2, composed=lambda x: x.log() / math.log(2), doc="the logarithm to base 2"),
     "logaddexp": _floating(np.logaddexp, "logaddexp", REAL),
     "logical_and": Function(np.logical_and, "logical_and", ANY, truths=True),
     "logical_not": Function(np.logical_not, "logical_not", ANY, truths=True),
@@ -124,7 +127,7 @@ FUNCTIONS: Final = {
     "neg": Function(np.negative, "neg"),
     "nextafter": _floating(np.nextafter, "nextafter", REAL),
     "pow": Function(np.power, "pow"),
-    "real": Function(np.real, same=("bool", "int", "uint", "float")),
+    "real": Function(np.real, same=("bool", "int", "uint", "float"), doc="the real part"),
     "reciprocal": _floating(np.reciprocal, "reciprocal"),
     "remainder": Function(np.remainder, "remainder", REALS),
     "round": _rounding(np.round, "round", NUMERIC),
@@ -136,7 +139,9 @@ FUNCTIONS: Final = {
     "sub": Function(np.subtract, "sub"),
     "tan": _floating(np.tan, "tan"),
     "tanh": _floating(np.tanh, "tanh"),
-    "trunc": _rounding(np.trunc, composed=lambda x: x.ceil().where(x < 0, x.floor())),
+    "trunc": _rounding(
+        np.trunc, composed=lambda x: x.ceil().where(x < 0, x.floor()), doc="the whole number without the fraction"
+    ),
 }
 """The table, by the names of Tensor's methods."""
 

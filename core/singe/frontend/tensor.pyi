@@ -96,13 +96,13 @@ class Tensor:
     def __truediv__(self, other: Any) -> Tensor: ...
     def __xor__(self, other: Any) -> Tensor: ...
     def abs(self) -> Tensor:
-        """abs of each element"""
+        """the absolute value"""
     def absolute(self) -> Tensor:
-        """abs of each element"""
+        """the absolute value"""
     def acos(self) -> Tensor:
-        """acos of each element"""
+        """the inverse cosine, in radians"""
     def acosh(self) -> Tensor:
-        """acosh of each element"""
+        """the inverse hyperbolic cosine"""
     def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
         """Means over windows, of about equal sizes, that give the requested output size."""
     def add(self, other: TensorLike, *, alpha: Number = 1) -> Tensor:
@@ -132,19 +132,19 @@ class Tensor:
     def any(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """Whether an element over axes is not zero."""
     def arccos(self) -> Tensor:
-        """acos of each element"""
+        """the inverse cosine, in radians"""
     def arccosh(self) -> Tensor:
-        """acosh of each element"""
+        """the inverse hyperbolic cosine"""
     def arcsin(self) -> Tensor:
-        """asin of each element"""
+        """the inverse sine, in radians"""
     def arcsinh(self) -> Tensor:
-        """asinh of each element"""
+        """the inverse hyperbolic sine"""
     def arctan(self) -> Tensor:
-        """atan of each element"""
+        """the inverse tangent, in radians"""
     def arctan2(self, other: TensorLike) -> Tensor:
-        """atan2 of each element"""
+        """the angle of the point (other, x) in radians, −π … π"""
     def arctanh(self) -> Tensor:
-        """atanh of each element"""
+        """the inverse hyperbolic tangent"""
     def argmax(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
@@ -155,20 +155,20 @@ class Tensor:
     def argwhere(self, *, as_tuple: _bool = False) -> Any:
         """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
     def asin(self) -> Tensor:
-        """asin of each element"""
+        """the inverse sine, in radians"""
     def asinh(self) -> Tensor:
-        """asinh of each element"""
+        """the inverse hyperbolic sine"""
     def astype(self, to: Any) -> Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
     @property
     def at(self) -> Places:
         """Elements replaced by keys, as in `x.at[0, ::2].set(1)` or `x.at[index].add(y)`; x itself does not change."""
     def atan(self) -> Tensor:
-        """atan of each element"""
+        """the inverse tangent, in radians"""
     def atan2(self, other: TensorLike) -> Tensor:
-        """atan2 of each element"""
+        """the angle of the point (other, x) in radians, −π … π"""
     def atanh(self) -> Tensor:
-        """atanh of each element"""
+        """the inverse hyperbolic tangent"""
     def attention(self, k: TensorLike, v: TensorLike, mask: TensorLike | None = None, *, scale: Any = 0.0, causal: Any = False, past: Any = 0, softcap: Any = 0.0, keys: Any = None) -> Any:
         """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; keys: how many of the first keys are in use"""
     def avg_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
@@ -185,19 +185,19 @@ class Tensor:
     def bincount(self, weights: Tensor | np.ndarray | None = None, minlength: _int = 0) -> Tensor:
         """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
     def bit_cast(self, *, to: Any) -> Tensor:
-        """bit_cast of each element"""
+        """the same bits read as another dtype of the same size"""
     def bitwise_and(self, other: TensorLike) -> Tensor:
-        """bitwise_and of each element"""
+        """x & other: the bits that both have"""
     def bitwise_left_shift(self, other: TensorLike) -> Tensor:
-        """bitwise_left_shift of each element"""
+        """x << other: x times 2 to the power of other"""
     def bitwise_not(self) -> Tensor:
-        """bitwise_not of each element"""
+        """~x: every bit turned"""
     def bitwise_or(self, other: TensorLike) -> Tensor:
-        """bitwise_or of each element"""
+        """x | other: the bits that either has"""
     def bitwise_right_shift(self, other: TensorLike) -> Tensor:
-        """bitwise_right_shift of each element"""
+        """x >> other: x divided by 2 to the power of other, rounded down"""
     def bitwise_xor(self, other: TensorLike) -> Tensor:
-        """bitwise_xor of each element"""
+        """x ^ other: the bits that only one has"""
     def bmm(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def bool(self) -> Tensor:
@@ -213,9 +213,9 @@ class Tensor:
     def cdist(self, y: TensorLike, *, squared: Any = False) -> Any:
         """the distance of each row of the first matrix to each of the second, or its square"""
     def ceil(self) -> Tensor:
-        """ceil of each element"""
+        """the least whole number that is at least x"""
     def celu(self, *, alpha: Any = 1.0) -> Tensor:
-        """celu of each element"""
+        """x where it is positive, alpha · (e^(x / alpha) − 1) elsewhere"""
     def char(self) -> Tensor:
         """The elements as int8."""
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
@@ -233,7 +233,7 @@ class Tensor:
     def compress(self, condition: TensorLike, *, axis: Any) -> Any:
         """the slices along an axis where a condition holds"""
     def conj(self) -> Tensor:
-        """conj of each element"""
+        """the complex conjugate"""
     def contiguous(self) -> Tensor:
         """The tensor itself, which does not change."""
     def conv(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
@@ -241,13 +241,13 @@ class Tensor:
     def conv_transpose(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
     def copysign(self, other: TensorLike) -> Tensor:
-        """copysign of each element"""
+        """the absolute value of x with the sign of other"""
     def corrcoef(self) -> Tensor:
         """The correlations of variables: each row is one, each column an observation of all."""
     def cos(self) -> Tensor:
-        """cos of each element"""
+        """the cosine of an angle in radians"""
     def cosh(self) -> Tensor:
-        """cosh of each element"""
+        """the hyperbolic cosine"""
     def cosine_similarity(self, other: Tensor, axis: _int = 1, eps: _float = 1e-08) -> Tensor:
         """The cosines of the angles between vectors along an axis."""
     def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
@@ -315,19 +315,19 @@ class Tensor:
     def element_size(self) -> _int:
         """How many bytes an element takes."""
     def elu(self, *, alpha: Any = 1.0) -> Tensor:
-        """elu of each element"""
+        """x where it is positive, alpha · (e^x − 1) elsewhere"""
     def eq(self, other: TensorLike) -> Tensor:
-        """equal of each element"""
+        """x == other"""
     def equal(self, other: TensorLike) -> _bool:
         """Whether two tensors have the same shape and elements; `eq` compares element by element."""
     def erf(self) -> Tensor:
-        """erf of each element"""
+        """the error function: 2 / √π times the integral of e^(−t²) from 0 to x"""
     def erfc(self) -> Tensor:
         """1 − erf(x)."""
     def erfinv(self) -> Tensor:
         """The inverse of erf."""
     def exp(self) -> Tensor:
-        """exp of each element"""
+        """e^x, the exponential function"""
     def exp2(self) -> Tensor:
         """2 to the power of each element."""
     def expand(self, *shape: Any) -> Tensor:
@@ -335,9 +335,9 @@ class Tensor:
     def expand_as(self, other: Tensor) -> Tensor:
         """The tensor repeated to the shape of another."""
     def expm1(self) -> Tensor:
-        """expm1 of each element"""
+        """e^x − 1, exact for small x"""
     def fix(self) -> Tensor:
-        """trunc of each element"""
+        """the whole number without the fraction"""
     def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
         """The axes from start to end (inclusive) merged into one."""
     def flip(self, *axis: Any) -> Tensor:
@@ -351,15 +351,15 @@ class Tensor:
     def float_power(self, exponent: TensorLike) -> Tensor:
         """Elements to a power, in float64."""
     def floor(self) -> Tensor:
-        """floor of each element"""
+        """the greatest whole number that is at most x"""
     def floor_divide(self, other: TensorLike) -> Tensor:
-        """floor_divide of each element"""
+        """x / other rounded down, as Python's //"""
     def fmax(self, other: TensorLike) -> Tensor:
         """The larger of two; of NaN and a number the number."""
     def fmin(self, other: TensorLike) -> Tensor:
         """The lesser of two; of NaN and a number the number."""
     def fmod(self, other: TensorLike) -> Tensor:
-        """fmod of each element"""
+        """the remainder of x / other, with the sign of x, as in C"""
     def frac(self) -> Tensor:
         """Elements without their whole part; the sign stays."""
     def gather(self, axis: _int, index: TensorLike) -> Tensor:
@@ -367,11 +367,11 @@ class Tensor:
     def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
         """slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one"""
     def gcd(self, other: TensorLike) -> Tensor:
-        """gcd of each element"""
+        """the greatest common divisor"""
     def ge(self, other: TensorLike) -> Tensor:
-        """greater_equal of each element"""
+        """x >= other"""
     def gelu(self) -> Tensor:
-        """gelu of each element"""
+        """x · Φ(x), where Φ is the distribution function of the standard normal distribution"""
     def gelu_tanh(self) -> Tensor:
         """the approximation of gelu by tanh"""
     def ger(self, other: TensorLike) -> Tensor:
@@ -381,21 +381,21 @@ class Tensor:
     def global_max_pool(self) -> Any:
         """the largest element over all spatial axes"""
     def greater(self, other: TensorLike) -> Tensor:
-        """greater of each element"""
+        """x > other"""
     def greater_equal(self, other: TensorLike) -> Tensor:
-        """greater_equal of each element"""
+        """x >= other"""
     def grid_sample(self, grid: TensorLike, *, mode: Any = 'linear', padding: Any = 'zeros', align_corners: Any = False) -> Any:
         """x (batch, channels, …space) at the places (x, y, …) of a grid, from −1 to 1 along each axis"""
     def gru(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, linear_before_reset: Any = False) -> Any:
         """a recurrent layer: gates update, reset, new"""
     def gt(self, other: TensorLike) -> Tensor:
-        """greater of each element"""
+        """x > other"""
     def half(self) -> Tensor:
         """The elements as float16."""
     def hard_sigmoid(self, *, alpha: Any = 0.2, beta: Any = 0.5) -> Tensor:
-        """hard_sigmoid of each element"""
+        """alpha · x + beta, clipped to 0 … 1"""
     def hard_swish(self) -> Tensor:
-        """hard_swish of each element"""
+        """x · (x / 6 + ½), the factor clipped to 0 … 1"""
     def hardmax(self, *, axis: Any = -1) -> Any:
         """1 at the first largest element along an axis, 0 elsewhere"""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
@@ -408,9 +408,9 @@ class Tensor:
     def hsplit(self, sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """`tensor_split` along axis 1, of a vector along axis 0."""
     def hypot(self, other: TensorLike) -> Tensor:
-        """hypot of each element"""
+        """√(x² + other²), without overflow on the way"""
     def imag(self) -> Tensor:
-        """imag of each element"""
+        """the imaginary part"""
     def index_add(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
         """The tensor with slices added to those at indices along an axis."""
     def index_copy(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
@@ -441,13 +441,13 @@ class Tensor:
     def isclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> Tensor:
         """Whether elements differ by at most atol + rtol · |other|; infinities are close to themselves only."""
     def isfinite(self) -> Tensor:
-        """isfinite of each element"""
+        """whether it is a number and not infinite"""
     def isin(self, elements: TensorLike) -> Tensor:
         """Whether each element is one of the others."""
     def isinf(self) -> Tensor:
-        """isinf of each element"""
+        """whether it is infinite"""
     def isnan(self) -> Tensor:
-        """isnan of each element"""
+        """whether it is NaN"""
     def isneginf(self) -> Tensor:
         """Whether each element is −∞."""
     def isposinf(self) -> Tensor:
@@ -461,33 +461,33 @@ class Tensor:
     def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
         """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
     def lcm(self, other: TensorLike) -> Tensor:
-        """lcm of each element"""
+        """the least common multiple"""
     def ldexp(self, exponent: TensorLike) -> Tensor:
         """x · 2ʸ."""
     def le(self, other: TensorLike) -> Tensor:
-        """less_equal of each element"""
+        """x <= other"""
     def leaky_relu(self, *, alpha: Any = 0.01) -> Tensor:
-        """leaky_relu of each element"""
+        """x where it is positive, alpha · x elsewhere"""
     def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
         """x + weight · (end − x)."""
     def less(self, other: TensorLike) -> Tensor:
-        """less of each element"""
+        """x < other"""
     def less_equal(self, other: TensorLike) -> Tensor:
-        """less_equal of each element"""
+        """x <= other"""
     def lgamma(self) -> Tensor:
         """The logarithm of the absolute value of the gamma function."""
     def log(self) -> Tensor:
-        """log of each element"""
+        """the natural logarithm"""
     def log10(self) -> Tensor:
-        """log10 of each element"""
+        """the logarithm to base 10"""
     def log1p(self) -> Tensor:
-        """log1p of each element"""
+        """log(1 + x), exact for small x"""
     def log2(self) -> Tensor:
-        """log2 of each element"""
+        """the logarithm to base 2"""
     def log_softmax(self, axis: _int = -1) -> Tensor:
         """The logarithm of `softmax`."""
     def logaddexp(self, other: TensorLike) -> Tensor:
-        """logaddexp of each element"""
+        """log(e^x + e^other), without overflow on the way"""
     def logaddexp2(self, other: TensorLike) -> Tensor:
         """log₂(2ˣ + 2ʸ)."""
     def logcumsumexp(self, axis: _int) -> Tensor:
@@ -495,13 +495,13 @@ class Tensor:
     def logdet(self) -> Tensor:
         """The logarithm of the determinant of every matrix."""
     def logical_and(self, other: TensorLike) -> Tensor:
-        """logical_and of each element"""
+        """whether both are true"""
     def logical_not(self) -> Tensor:
-        """logical_not of each element"""
+        """whether it is false"""
     def logical_or(self, other: TensorLike) -> Tensor:
-        """logical_or of each element"""
+        """whether either is true"""
     def logical_xor(self, other: TensorLike) -> Tensor:
-        """logical_xor of each element"""
+        """whether just one is true"""
     def logit(self, eps: _float | None = None) -> Tensor:
         """log(x / (1 − x)), the inverse of sigmoid; eps: x is clipped to eps … 1 − eps before."""
     def logsumexp(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
@@ -511,7 +511,7 @@ class Tensor:
     def lstm(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, input_forget: Any = False) -> Any:
         """a recurrent layer with a cell: gates input, output, forget, cell"""
     def lt(self, other: TensorLike) -> Tensor:
-        """less of each element"""
+        """x < other"""
     @property
     def mT(self) -> Tensor:
         """Every matrix of a stack transposed: the last two axes are swapped."""
@@ -533,7 +533,7 @@ class Tensor:
     def max_roi_pool(self, rois: TensorLike, batches: TensorLike, *, size: Any, scale: Any = 1.0) -> Any:
         """the largest elements of the parts into which regions of pictures are divided"""
     def maximum(self, other: TensorLike) -> Tensor:
-        """maximum of each element"""
+        """the greater of two; NaN where either is"""
     def mean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The mean over axes; integers become float32 first."""
     def median(self, axis: _int | None = None, keepdims: _bool = False) -> Any:
@@ -543,9 +543,9 @@ class Tensor:
     def min(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
         """The least element; along an axis, or beside another tensor, as `max`."""
     def minimum(self, other: TensorLike) -> Tensor:
-        """minimum of each element"""
+        """the lesser of two; NaN where either is"""
     def mish(self) -> Tensor:
-        """mish of each element"""
+        """x · tanh(softplus(x))"""
     def mm(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def mode(self, axis: _int = -1, keepdims: _bool = False) -> Ordered:
@@ -557,9 +557,9 @@ class Tensor:
     def msort(self) -> Tensor:
         """The elements in order along the first axis."""
     def mul(self, other: TensorLike) -> Tensor:
-        """mul of each element"""
+        """x · other"""
     def multiply(self, other: TensorLike) -> Tensor:
-        """mul of each element"""
+        """x · other"""
     def mv(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
@@ -582,9 +582,9 @@ class Tensor:
     def ne(self, other: TensorLike) -> Tensor:
         """Whether elements differ."""
     def neg(self) -> Tensor:
-        """neg of each element"""
+        """−x"""
     def negative(self) -> Tensor:
-        """neg of each element"""
+        """−x"""
     def nelement(self) -> _int:
         """The number of elements."""
     def new_empty(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
@@ -598,7 +598,7 @@ class Tensor:
     def new_zeros(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Zeros, with x's dtype and device unless others are given: new_zeros(2, 3) or new_zeros((2, 3))."""
     def nextafter(self, other: TensorLike) -> Tensor:
-        """nextafter of each element"""
+        """the next number after x in the direction of other"""
     def nll_loss(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the log-probability of each place's class, times the weight of the class"""
     def non_max_suppression(self, scores: TensorLike, limit: TensorLike, overlap: TensorLike, least: TensorLike, *, center: Any = False) -> Any:
@@ -649,15 +649,15 @@ class Tensor:
     def ravel(self) -> Tensor:
         """The elements as a vector."""
     def real(self) -> Tensor:
-        """real of each element"""
+        """the real part"""
     def reciprocal(self) -> Tensor:
-        """reciprocal of each element"""
+        """1 / x"""
     def regex_full_match(self, *, pattern: Any) -> Any:
         """whether each string matches a regular expression"""
     def relu(self) -> Tensor:
-        """relu of each element"""
+        """x where it is positive, 0 elsewhere"""
     def remainder(self, other: TensorLike) -> Tensor:
-        """remainder of each element"""
+        """the remainder of x / other, with the sign of other, as Python's %"""
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
     def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor, axis: _int | None = None) -> Tensor:
@@ -708,28 +708,28 @@ class Tensor:
     def selu(self) -> Tensor:
         """Scaled exponential linear units."""
     def sgn(self) -> Tensor:
-        """sign of each element"""
+        """−1, 0 or 1: the sign of x"""
     @property
     def shape(self) -> tuple[_int, ...]:
         """The lengths of the axes. While a function is traced, an open one is a Size, which counts as an int in types."""
     def short(self) -> Tensor:
         """The elements as int16."""
     def shrink(self, *, lambd: Any = 0.5, bias: Any = 0.0) -> Tensor:
-        """shrink of each element"""
+        """x − bias above lambd, x + bias below −lambd, 0 between"""
     def sigmoid(self) -> Tensor:
-        """sigmoid of each element"""
+        """1 / (1 + e^(−x))"""
     def sign(self) -> Tensor:
-        """sign of each element"""
+        """−1, 0 or 1: the sign of x"""
     def signbit(self) -> Tensor:
-        """signbit of each element"""
+        """whether the sign is negative, as −0.0's is"""
     def silu(self) -> Tensor:
-        """silu of each element"""
+        """x · sigmoid(x), also known as swish"""
     def sin(self) -> Tensor:
-        """sin of each element"""
+        """the sine of an angle in radians"""
     def sinc(self) -> Tensor:
         """sin(πx) / (πx), and 1 at 0."""
     def sinh(self) -> Tensor:
-        """sinh of each element"""
+        """the hyperbolic sine"""
     @property
     def size(self) -> Count:
         """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
@@ -738,7 +738,7 @@ class Tensor:
     def softmax(self, axis: _int = -1) -> Tensor:
         """exp(x), divided by its sum along an axis."""
     def softplus(self) -> Tensor:
-        """softplus of each element"""
+        """log(1 + e^x), a smooth relu"""
     def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Ordered:
         """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
@@ -746,7 +746,7 @@ class Tensor:
     def split_with_sizes(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
     def sqrt(self) -> Tensor:
-        """sqrt of each element"""
+        """the square root"""
     def square(self) -> Tensor:
         """x · x."""
     def squeeze(self, axis: Axis = None) -> Tensor:
@@ -782,15 +782,15 @@ class Tensor:
     def take_along_dim(self, index: TensorLike, axis: _int | None = None) -> Tensor:
         """Like gather; the other axes broadcast. Without an axis, the elements of the flat tensor at flat indices."""
     def tan(self) -> Tensor:
-        """tan of each element"""
+        """the tangent of an angle in radians"""
     def tanh(self) -> Tensor:
-        """tanh of each element"""
+        """the hyperbolic tangent"""
     def tensor_split(self, sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
     def threshold(self, threshold: Number, value: Number) -> Tensor:
         """The elements above a threshold; a value in place of the others."""
     def thresholded_relu(self, *, alpha: Any = 1.0) -> Tensor:
-        """thresholded_relu of each element"""
+        """x where it is greater than alpha, 0 elsewhere"""
     def tile(self, *axis: Any) -> Tensor:
         """The tensor repeated as a whole along its last axes."""
     def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
@@ -813,9 +813,9 @@ class Tensor:
     def triu(self, diagonal: _int = 0) -> Tensor:
         """The elements on and above a diagonal of each matrix; zeros elsewhere."""
     def true_divide(self, other: TensorLike) -> Tensor:
-        """div of each element"""
+        """x / other"""
     def trunc(self) -> Tensor:
-        """trunc of each element"""
+        """the whole number without the fraction"""
     def type(self, dtype: Any) -> Tensor:
         """The elements as another dtype."""
     def type_as(self, other: Tensor) -> Tensor:

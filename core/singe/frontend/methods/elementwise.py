@@ -43,7 +43,7 @@ def _function(name: str) -> Callable[..., Tensor]:
     function = two if getattr(FUNCTIONS[name].numpy, "nin", 1) == 2 else one
     row = ROWS.get(FUNCTIONS[name].row)
     function.__name__, function.__qualname__ = name, f"Tensor.{name}"
-    function.__doc__ = (row.doc if row else "") or f"{name} of each element"
+    function.__doc__ = row.doc if row else FUNCTIONS[name].doc
     return function
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import Parameter, Signature
 from typing import Any
 
 from ...counterparts import instead
-from ...ops import ROWS, Row
-from ..calls import call_row
+from ...ops import ROWS, Elementwise, Row
+from ..calls import call_row, declared
 from ..tensor import Tensor
 from .attach import SPELLINGS, alias
 
@@ -23,8 +24,24 @@ def row_method(row: Row) -> Any:
     method.__name__ = row.name
     method.__qualname__ = f"Tensor.{row.name}"
     method.row = row  # pyright: ignore[reportFunctionMemberAccess]
-    method.__doc__ = row.doc or f"{row.name} of each element"
+    method.__doc__ = row.doc
+    method.__signature__ = _signature(row)  # pyright: ignore[reportFunctionMemberAccess]
     return method
+
+
+def _signature(row: Row) -> Signature:
+    """The parameters of the method: inputs come by position, attributes by name."""
+    first, *others = declared(row)
+    if first.kind is first.VAR_POSITIONAL:
+        others.insert(0, first)
+    parameters = [Parameter("self", first.POSITIONAL_OR_KEYWORD)]
+    for p in others:
+        if p.kind in (p.KEYWORD_ONLY, p.VAR_KEYWORD):
+            kind = "Any"
+        else:
+            kind = "TensorLike" if p.default is p.empty or p.kind is p.VAR_POSITIONAL else "TensorLike | None"
+        parameters.append(p.replace(annotation=kind))
+    return Signature(parameters, return_annotation="Tensor" if isinstance(row, Elementwise) else "Any")
 
 
 def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:

@@ -48,6 +48,8 @@ def _bit_cast(x: Expr, *, to: DType) -> Expr:
 
 
 register(
-    Elementwise(name="cast", body=_cast, gives="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
-    _BitCast(name="bit_cast", body=_bit_cast, gives="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
+    Elementwise(name="cast", doc="the same numbers in another dtype",
+        body=_cast, gives="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
+    _BitCast(name="bit_cast", doc="the same bits read as another dtype of the same size",
+        body=_bit_cast, gives="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
 )  # fmt: skip

@@ -98,7 +98,10 @@ def _logaddexp_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 register(
-    Elementwise(name="pow", body=_pow, reference=reference.power, vjp=_pow_vjp, dtypes=NUMBERS, domain=(0.1, 4), tolerance=64),
-    Elementwise(name="hypot", body=_hypot, reference=np.hypot, vjp=_hypot_vjp, dtypes=FLOATS, tolerance=4, floor=0),
-    Elementwise(name="logaddexp", body=_logaddexp, reference=np.logaddexp, vjp=_logaddexp_vjp, dtypes=FLOATS, tolerance=16),
+    Elementwise(name="pow", doc="x to the power of other",
+        body=_pow, reference=reference.power, vjp=_pow_vjp, dtypes=NUMBERS, domain=(0.1, 4), tolerance=64),
+    Elementwise(name="hypot", doc="√(x² + other²), without overflow on the way",
+        body=_hypot, reference=np.hypot, vjp=_hypot_vjp, dtypes=FLOATS, tolerance=4, floor=0),
+    Elementwise(name="logaddexp", doc="log(e^x + e^other), without overflow on the way",
+        body=_logaddexp, reference=np.logaddexp, vjp=_logaddexp_vjp, dtypes=FLOATS, tolerance=16),
 )  # fmt: skip

@@ -112,6 +112,7 @@ def _decoded_shapes(data: Any, order: str = "RGB") -> Any:
 
 
 register(
-    Opaque(name="decode_image", doc="the pixels of a picture, from the bytes of its file", host="pictures are decoded by a library", dtypes=(uint8,),
+    Opaque(name="decode_image", method=False, doc="the pixels of a picture, from the bytes of its file",
+        host="pictures are decoded by a library", dtypes=(uint8,),
            shapes=_decoded_shapes, whole=decoded),
 )  # fmt: skip
