@@ -15,7 +15,6 @@ from ..dtypes import FLOATS, DType, dtype, holds_strings, int64, own, string, st
 from ..errors import CompileError, ShapeError, SizeNeeded
 from ..ir.scalar import convert, exact
 from ..ops import (
-    NO_GRADIENT,
     ROWS,
     SIZES,
     Composite,
@@ -234,12 +233,12 @@ class Builder:
         row = y.row
         if not any(x.dtype in FLOATS for x in y.inputs):
             return [None] * len(y.inputs)
-        if y.op not in NO_GRADIENT and row is not None:
+        if row is not None and not row.no_gradient:
             if row.vjp is not None:
                 return row.vjp(self, g, y.inputs, y, **without_sizes(y.attrs))
             if isinstance(row, Elementwise):
                 return elementwise_vjp(self, row, g, y.inputs, y.attrs)
-        why = NO_GRADIENT.get(y.op, "its row gives none")
+        why = row.no_gradient if row is not None and row.no_gradient else "its row gives none"
         raise CompileError(f"{y.op} has no gradient: {why}; where its input counts as a constant, detach it")
 
 

@@ -24,4 +24,3 @@ from ._row import find_row as find_row
 from ._row import narrow as narrow
 from ._row import register as register
 from ._row import without_sizes as without_sizes
-from .constant import NO_GRADIENT as NO_GRADIENT

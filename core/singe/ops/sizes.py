@@ -16,7 +16,7 @@ from ..dtypes import bool_, dtype, int64
 from ..errors import ShapeError
 from ..ir.scalar import convert
 from ..shapes import Dim, axis_of, show
-from ._row import GIVES_SHAPES, Opaque, Results, Shaped, register
+from ._row import GIVES_SHAPES, SIZE_RESULTS, Opaque, Results, Shaped, register
 
 _SIZE: Final = ((None, 0), bool_)
 _FAR: Final = 1 << 40
@@ -203,7 +203,7 @@ def _slice(
 
 
 def _row(name: str, doc: str, **facts: Any) -> Opaque:
-    return Opaque(name=name, method=False, doc=doc, host=GIVES_SHAPES, **facts)
+    return Opaque(name=name, method=False, doc=doc, host=GIVES_SHAPES, no_gradient=SIZE_RESULTS, **facts)
 
 
 register(

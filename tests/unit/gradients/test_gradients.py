@@ -20,7 +20,7 @@ from samples.folds import pool
 from singe.dtypes import dtype, float16, float32
 from singe.errors import CompileError, DTypeError
 from singe.graph import Builder, Graph, Node, gradient
-from singe.ops import NO_GRADIENT, ROWS, Elementwise, Row, find_row
+from singe.ops import ROWS, Elementwise, Row, find_row
 from singe.shapes import size
 
 TOLERANCE = 2e-4
@@ -32,11 +32,7 @@ MORE: dict[str, list[Sample]] = {"reduce_prod": ZEROS_AND_NEGATIVES}
 
 def differentiable() -> list[Any]:
     """Differences call the reference for each element of each input."""
-    rows = [
-        r
-        for r in SAMPLED
-        if float32 in r.dtypes and r.name not in NO_GRADIENT and r.name not in ("cast", "stop_gradient")
-    ]
+    rows = [r for r in SAMPLED if float32 in r.dtypes and not r.no_gradient and r.name not in ("cast", "stop_gradient")]
     return [pytest.param(r, id=r.name, marks=[pytest.mark.slow] * (r.name in DEAR)) for r in rows]
 
 

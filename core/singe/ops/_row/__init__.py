@@ -15,6 +15,8 @@ handed to them, so this package does not import Graph.
 """
 
 from .base import ROWS as ROWS
+from .base import SIZE_RESULTS as SIZE_RESULTS
+from .base import WHOLE_RESULT as WHOLE_RESULT
 from .base import Attrs as Attrs
 from .base import Read as Read
 from .base import Results as Results

@@ -39,6 +39,10 @@ Results: TypeAlias = "Sequence[tuple[Sequence[Dim | None], DType]]"
 Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
 """vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None if it has none."""
 
+WHOLE_RESULT: Final = "its result is a whole number or a truth"
+SIZE_RESULTS: Final = "its results are sizes"
+"""Reasons of several rows why they have no gradient."""
+
 
 @dataclass(frozen=True)
 class Wgsl:
@@ -61,7 +65,8 @@ class Row:
     not. reference: an independent oracle for tests.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
-    always allowed. declared_by: the field whose function has the row's inputs and attributes as parameters, after
+    always allowed. no_gradient: why there is none, for a row over floats whose results do not change smoothly with them (one
+    that rounds has a gradient, which is zero). declared_by: the field whose function has the row's inputs and attributes as parameters, after
     `before` others. wgsl: the shader for inputs of these shapes and dtypes, and attributes; None if there is none for them.
     """
 
@@ -73,6 +78,7 @@ class Row:
     method: bool = True
     dtypes: Sequence[DType] = ALL
     vjp: Vjp | None = None
+    no_gradient: str = ""
     reference: Callable[..., Any] | None = None
     tolerance: float = 4.0
     floor: float = 1e-6

@@ -51,5 +51,6 @@ register(
     Elementwise(name="cast", doc="the same numbers in another dtype",
         body=_cast, gives="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
     _BitCast(name="bit_cast", doc="the same bits read as another dtype of the same size",
+        no_gradient="the bits of a number are no function that has a slope",
         body=_bit_cast, gives="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
 )  # fmt: skip

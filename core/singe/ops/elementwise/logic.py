@@ -11,7 +11,7 @@ from ...dtypes import ALL, FLOATS, NUMBERS, bool_
 from ...ir import scalar
 from ...ir.scalar import Expr, const, select
 from .._reference import elementwise as reference
-from .._row import Elementwise, register
+from .._row import WHOLE_RESULT, Elementwise, register
 
 LOGIC: Final = (bool_,)
 
@@ -22,17 +22,19 @@ def _is_inf(x: Expr, *, detect_negative: bool = True, detect_positive: bool = Tr
 
 
 register(
-    Elementwise(name="equal", doc="x == other", body=scalar.eq, reference=np.equal, onnx="Equal", gives="bool", dtypes=ALL),
-    Elementwise(name="less", doc="x < other", body=scalar.lt, reference=np.less, onnx="Less", gives="bool", dtypes=NUMBERS),
-    Elementwise(name="less_equal", doc="x <= other",
+    Elementwise(name="equal", doc="x == other", body=scalar.eq, reference=np.equal, onnx="Equal", gives="bool", dtypes=ALL,
+        no_gradient=WHOLE_RESULT),
+    Elementwise(name="less", doc="x < other", body=scalar.lt, reference=np.less, onnx="Less", gives="bool", dtypes=NUMBERS,
+        no_gradient=WHOLE_RESULT),
+    Elementwise(name="less_equal", no_gradient=WHOLE_RESULT, doc="x <= other",
         body=scalar.le, reference=np.less_equal, onnx="LessOrEqual", gives="bool", dtypes=NUMBERS),
-    Elementwise(name="greater", doc="x > other",
+    Elementwise(name="greater", no_gradient=WHOLE_RESULT, doc="x > other",
         body=lambda a, b: a > b, reference=np.greater, onnx="Greater", gives="bool", dtypes=NUMBERS),
-    Elementwise(name="greater_equal", doc="x >= other",
+    Elementwise(name="greater_equal", no_gradient=WHOLE_RESULT, doc="x >= other",
         body=lambda a, b: a >= b, reference=np.greater_equal, onnx="GreaterOrEqual", gives="bool", dtypes=NUMBERS),
-    Elementwise(name="is_nan", doc="whether it is NaN",
+    Elementwise(name="is_nan", no_gradient=WHOLE_RESULT, doc="whether it is NaN",
         method=False, body=scalar.isnan, reference=np.isnan, onnx="IsNaN", gives="bool", dtypes=FLOATS),
-    Elementwise(name="is_inf", doc="whether it is infinite",
+    Elementwise(name="is_inf", no_gradient=WHOLE_RESULT, doc="whether it is infinite",
         method=False, body=_is_inf, reference=reference.is_inf, onnx="IsInf", gives="bool", dtypes=FLOATS),
     Elementwise(name="logical_and", doc="whether both are true",
         body=scalar.and_, reference=np.logical_and, onnx="And", dtypes=LOGIC),

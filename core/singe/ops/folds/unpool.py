@@ -17,7 +17,7 @@ from ...ir import affine, scalar
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, show
 from .._reference import folds as reference
-from .._row import Folds, Nest, Read, Shaped, register
+from .._row import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
 from .window import inner_of, max_nest, pool_shape, reader, wide_floats, windows_of
 
 NONE = 1 << 30
@@ -194,6 +194,7 @@ def _unpool_sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, sizes: Shape,
 
 register(
     Nest(name="pool_place", method=False, doc="the number of the place in each window of its largest element, the first if several are equal", gives=int32,
+        no_gradient=WHOLE_RESULT,
          dtypes=FLOATS, shape=_place_shape, nest=_place_nest, whole=_place_whole, reference=reference.pool_place),
     Nest(name="pool_pick", method=False, doc="the element of each window at the place of that number", dtypes=FLOATS, index_inputs=(1,), shape=_pick_shape,
          nest=_pick_nest, whole=_pick_whole, vjp=_pick_vjp, reference=reference.pool_pick),

@@ -228,5 +228,6 @@ register(
     Composite(name="stft", doc="the transforms of overlapping parts of signals, each part weighted by a window", dtypes=FLOATS,
               lower=_stft, reference=reference.stft, tolerance=64, floor=2e-4),
     Opaque(name="mel_weight_matrix", doc="weights that make bins on the mel scale of the frequencies of a transform", host=OPEN_RESULT,
+        no_gradient="its inputs are a number of bands, a length and a rate",
            shapes=_mel_shapes, whole=_mel),
 )  # fmt: skip

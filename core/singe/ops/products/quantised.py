@@ -171,9 +171,11 @@ def _conv_facts(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Mapping[st
 _TAKES: Final = (float32, uint8, float32)
 register(
     Nest(name="dot_int8", method=False, doc="product of float rows and a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
+        no_gradient="it rounds its input to 8 bits",
          dtypes=(float32,), takes=_TAKES, gives=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
          reference=reference.dot_int8, tolerance=16, floor=1e-5),
     Nest(name="conv_int8", method=False, doc="convolution, channels last, with 8-bit weights, summed in integers", routine="conv_int8",
+        no_gradient="it rounds its input to 8 bits",
          dtypes=(float32,), takes=_TAKES, gives=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
          facts=_conv_facts, reference=reference.conv_int8, tolerance=16, floor=1e-5),
 )  # fmt: skip

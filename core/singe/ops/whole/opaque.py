@@ -13,7 +13,7 @@ from ...dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, str
 from ...errors import DTypeError, ShapeError
 from ...ir.scalar import convert
 from ...shapes import Dim, Shape, axis_of, product, require, same, show
-from .._row import OPEN_RESULT, Opaque, Results, Shaped, register
+from .._row import OPEN_RESULT, SIZE_RESULTS, WHOLE_RESULT, Opaque, Results, Shaped, register
 from ..movement.indices import check_elements, check_nd, grid_of, wrapped
 from ..movement.move import amount
 
@@ -285,18 +285,21 @@ def _uniform(seed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 register(
     Opaque(name="top_k", doc="the k largest or smallest elements along an axis, sorted, and their indices", dtypes=NUMBERS,
            shapes=_top_k_shapes, whole=_wide(_top_k), vjp=_top_k_vjp),
-    Opaque(name="dimensions", method=False,
+    Opaque(name="dimensions", no_gradient=SIZE_RESULTS, method=False,
            doc="dimensions as elements of a vector", whole=lambda values, kind: convert(np.array(values, np.int64), kind.numpy),
            shapes=lambda values, kind: (((len(values),), kind),)),
     Opaque(name="sort", doc="the elements sorted along an axis, and their indices", dtypes=NUMBERS,
            shapes=_sort_shapes, whole=_wide(_sort), vjp=_sort_vjp),
     Opaque(name="nonzero", doc="the coordinates of all nonzero elements, one column each", host=OPEN_RESULT, shapes=_nonzero_shapes,
+        no_gradient=WHOLE_RESULT,
            whole=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
     Opaque(name="compress", doc="the slices along an axis where a condition holds", host=OPEN_RESULT, shapes=_compress_shapes, index_inputs=(1,),
            whole=lambda x, condition, axis: np.compress(condition, x, axis=axis), vjp=_compress_vjp),
     Opaque(name="unique", doc="the distinct elements or slices, the first index of each, the index of every element's value, and counts", host=OPEN_RESULT,
+        no_gradient="elements that are equal become one",
            dtypes=(*NUMBERS, string), shapes=_unique_shapes, whole=_wide(_unique)),
     Opaque(name="non_max_suppression", doc="the best boxes of each class, without those that overlap a better box too much", dtypes=(float32,),
+        no_gradient=WHOLE_RESULT,
            host=OPEN_RESULT, shapes=_nms_shapes, whole=_nms, index_inputs=(2,)),
     Opaque(name="scatter_elements_reduce", method=False, doc="elements added to (or multiplied, maximum, minimum with) those at indices along an axis",
            shapes=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,), vjp=_reduce_vjp),
