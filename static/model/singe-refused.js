@@ -1,6 +1,5 @@
 /**
- * What is said of arguments of `load` that do not fit, of names that are unknown, and of an address where no bundle or no
- * worker's script is.
+ * What is said of arguments of `load` that do not fit, and of an address where no bundle or no worker's script is.
  */
 
 import { SingeError, checkNames } from "../program/singe-format.js";
@@ -16,40 +15,6 @@ const EXPECTED_OF = {
   gpuDevice: "a GPUDevice",
 };
 const EXPECTED = Object.entries(EXPECTED_OF);
-
-/** How many letters must be put in, left out or exchanged to make one word of another. */
-function distance(a, b) {
-  let row = Array.from({ length: b.length + 1 }, (_, k) => k);
-  for (const [i, letter] of [...a.toLowerCase()].entries()) {
-    row = row.reduce((next, up, k) => {
-      const same = letter === b[k - 1]?.toLowerCase() ? 0 : 1;
-      return [...next, k ? Math.min(up + 1, next[k - 1] + 1, row[k - 1] + same) : i + 1];
-    }, []);
-  }
-  return row.at(-1);
-}
-
-/** Words of other libraries ↦ those that are used here. */
-const OTHER_WORDS = {
-  abortSignal: "signal",
-  backend: "device",
-  dims: "shape",
-  executionProviders: "device",
-  numThreads: "threads",
-  progress_callback: "onProgress",
-  provider: "device",
-  type: "dtype",
-  values: "data",
-};
-
-/** What to say of a name that is none of `names`: the nearest of them, if a third of the letters or less are others. */
-export function hint(name, names) {
-  const isPart = (known) => name.length > 2 && known.toLowerCase().includes(name.toLowerCase());
-  const rank = (known) => (known === OTHER_WORDS[name] ? 0 : distance(known, name));
-  const isNear = (known) => rank(known) <= Math.floor((Math.min(known.length, name.length) + 1) / 3) || isPart(known);
-  const [near] = names.filter(isNear).sort((a, b) => rank(a) - rank(b));
-  return near && `did you mean ${near}?`;
-}
 
 /** Add what to do to the error of a server that has no bundle in `folder`, but an answer of its own. */
 export function advise(error, folder) {

@@ -21,7 +21,7 @@ export class SingeError extends Error {
 export async function checkNames(given, names, kind, whose) {
   const other = Object.keys(given).find((name) => !names.includes(name));
   if (other === undefined) return;
-  const { hint } = await import("../model/singe-refused.js").catch(() => ({}));
+  const { hint } = await import("./singe-names.js").catch(() => ({}));
   const advice = hint?.(other, names) ?? `${whose} ${names.join(", ") || "none"}`;
   throw new SingeError("input", `unknown ${kind} ${JSON.stringify(other)}: ${advice}`);
 }

@@ -61,7 +61,7 @@ def test_in_a_page(chromium: Page, worker: bool) -> None:
 
 def test_without_the_script_that_knows_near_names(chromium: Page) -> None:
     """A page that has lost its network says which names there are."""
-    chromium.page.route("**/singe-refused.js", lambda route: route.abort())
+    chromium.page.route("**/singe-names.js", lambda route: route.abort())
     chromium.page.reload()
     found = chromium.run(BODY, url="/bundles/counter", options={})
     assert found[0] == ["input", 'unknown input "X": this model takes x']
