@@ -46,6 +46,8 @@ SIDE: Final = 512
 PRODUCTS: Final = 4
 """How many matrix products the benchmark does in a row, so that copies matter little."""
 WORKER: Final = "service-worker.js"
+PROMPT: Final = HERE / "front" / "python" / "prompt.py"
+"""The Python of the prompt; it lies beside Pyodide in the site."""
 PLACE: Final = "const SITE = { files: {}, first: [] };"
 """The line of the service worker that the build fills in, once all other files are known."""
 RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json))")
@@ -256,7 +258,7 @@ def python_files(made: str, say: Say) -> dict[str, Path]:
         say(f"python: left out, the pages will say so. {e}")
         return {}
     say(f"python: {time.perf_counter() - begun:.1f} s")
-    return {f"python/{p.name}": p for p in files_under(kept)}
+    return {f"python/{p.name}": p for p in (*files_under(kept), PROMPT)}
 
 
 # --- what takes time is kept -------------------------------------------------------------------------------------------

@@ -1,74 +1,17 @@
 /**
- * Python in a worker, for the prompt and for the documentation's cells.
+ * Python in a worker, for the prompt and for the documentation's cells; python/prompt.py is the Python of it.
  *
- * It receives { source } to run, { interrupt } to end what waits in an await, and { shared }, a SharedArrayBuffer: its first
- * byte is Pyodide's interrupt buffer, so that a 2 in it ends what computes, too. It posts { what: "progress", … }, then { what: "started" } or { what: "failed" }. For each source it posts "incomplete" if
- * the statement is not finished; otherwise "accepted", any number of "output", and one "answer", with the repr of the last
- * expression's value, or the traceback.
+ * Requests: { source } to run; { interrupt } ends what waits in an await; { complete } is a source whose last name is to be
+ * completed; { file } is a File to keep where Python reads it; { shared } is a SharedArrayBuffer (front-python-shared.js).
+ *
+ * It posts { what: "progress", … }, then "started" or "failed". For each source it posts "incomplete" if the statement is
+ * not finished; otherwise "accepted", any number of "output" and "asks" (input() waits for an answer), and one "answer":
+ * the repr of the last expression's value, or the traceback. It answers the others by "completions", "kept" and "refused".
  */
 
+import { awaitAnswer, canAnswer, interruptBuffer } from "./front-python-shared.js";
+
 const FOLDER = new URL("./python/", import.meta.url);
-
-/** `complete` and `evaluate` share one dict of globals; top-level `await` works. */
-const PROMPT = `
-import ast, asyncio, codeop, linecache, os, sys, traceback
-import numpy as np
-import singe as sg
-from pyodide.code import eval_code_async
-
-compiler = codeop.CommandCompiler()
-compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-scope = {"__name__": "__main__", "np": np, "sg": sg}
-count = 0
-running = None
-
-def complete(source):
-    """Whether a source is a whole one; one that is wrong is, too."""
-    try:
-        return compiler(source, "<prompt>", "exec") is not None
-    except (SyntaxError, ValueError, OverflowError):
-        return True
-
-async def evaluate(source):
-    """The text to show, and whether it is an error's."""
-    global count, running
-    count += 1
-    running = asyncio.current_task()
-    name = f"<prompt {count}>"
-    linecache.cache[name] = (len(source), None, [line + "\\n" for line in source.split("\\n")], name)
-    try:
-        value = await eval_code_async(source, scope, filename=name)
-        if value is not None:
-            scope["_"] = value
-        text = "" if value is None else repr(value)
-    except BaseException as error:
-        if isinstance(error, asyncio.CancelledError):
-            error = KeyboardInterrupt().with_traceback(error.__traceback__)
-        sys.last_exc = error
-        return explain(error), True
-    finally:
-        running = None
-        sys.stdout.flush()
-        sys.stderr.flush()
-    return text, False
-
-def explain(error):
-    """A traceback with the frames of what was typed and of files beside it; sys.last_exc has the others."""
-    found = traceback.TracebackException.from_exception(error)
-    todo = [found]
-    while todo:
-        part = todo.pop()
-        own = [f for f in part.stack if f.filename.startswith(("<prompt", os.getcwd()))]
-        part.stack = traceback.StackSummary.from_list(own)
-        todo += [p for p in (part.__cause__, part.__context__, *(part.exceptions or ())) if p is not None]
-    return "".join(found.format()).rstrip()
-
-def interrupt():
-    if running is not None:
-        running.cancel()
-
-banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
-`;
 
 /** Milliseconds between two messages of output, and characters in one: more would make the page hang. */
 const PAUSE = 100;
@@ -77,6 +20,7 @@ const MOST = 8000;
 let printed = "";
 let dropped = 0;
 let sent = 0;
+let shared;
 
 function send() {
   if (dropped) printed = `[${dropped} characters left out]\n${printed}`;
@@ -101,6 +45,15 @@ function printer() {
   };
 }
 
+/** What prompt.py imports as singe_prompt_page. */
+const PAGE = {
+  canAnswer: () => canAnswer(shared),
+  awaitAnswer() {
+    send();
+    return awaitAnswer(shared, () => postMessage({ what: "asks" }));
+  },
+};
+
 /** The module that starts Python; an error if the site was built without it. */
 async function findStart() {
   const script = new URL("start.js", FOLDER);
@@ -117,41 +70,56 @@ async function findStart() {
 async function begin() {
   const { start, message, unsupported } = await findStart();
   if (!start) return postMessage({ what: "failed", message, unsupported });
+  const source = fetch(new URL("prompt.py", FOLDER)).then((response) => response.text());
   const { pyodide } = await start({ base: FOLDER, onProgress: (progress) => postMessage({ what: "progress", ...progress }) });
   pyodide.setStdout(printer());
   pyodide.setStderr(printer());
+  pyodide.registerJsModule("singe_prompt_page", PAGE);
   const globals = pyodide.globals.get("dict")();
-  await pyodide.runPythonAsync(PROMPT, { globals });
-  const [complete, evaluate, interrupt] = ["complete", "evaluate", "interrupt"].map((name) => globals.get(name));
-  let flag = new Uint8Array(1);
+  pyodide.runPython(await source, { globals, filename: "prompt.py" });
+  const prompt = (name) => globals.get(name);
+  const [isWhole, evaluate, interrupt, completions] = ["is_whole", "evaluate", "interrupt", "completions"].map(prompt);
   const requests = {
     async source(source) {
-      if (!complete(source)) return postMessage({ what: "incomplete" });
-      postMessage({ what: "accepted" });
-      const result = await evaluate(source);
-      const [text, failed] = result.toJs();
-      result.destroy();
-      send();
-      return postMessage({ what: "answer", text, failed });
+      try {
+        if (!isWhole(source)) return postMessage({ what: "incomplete" });
+        postMessage({ what: "accepted" });
+        const [text, failed] = taken(await evaluate(source));
+        send();
+        return postMessage({ what: "answer", text, failed });
+      } catch (error) {
+        return postMessage({ what: "answer", text: lastLine(error), failed: true }); // interrupted before it began or at its end
+      }
     },
     interrupt() {
-      flag.fill(0); // nothing computes now, and the call below is not to be interrupted
+      if (shared) interruptBuffer(shared)[0] = 0; // nothing computes now, and the call below is not to be interrupted
       interrupt();
     },
+    complete(source) {
+      const [stem, names] = taken(completions(source));
+      postMessage({ what: "completions", source, stem, names });
+    },
     shared(buffer) {
-      flag = new Uint8Array(buffer, 0, 1);
-      pyodide.setInterruptBuffer(flag);
+      shared = buffer;
+      pyodide.setInterruptBuffer(interruptBuffer(shared));
     },
   };
   onmessage = async ({ data }) => {
     const [[what, given]] = Object.entries(data);
     try {
       await requests[what](given);
-    } catch (error) {
-      postMessage({ what: "answer", text: lastLine(error), failed: true }); // interrupted before it began or at its end
+    } catch {
+      // an interrupt that came late; only a source is owed an answer
     }
   };
   postMessage({ what: "started", version: globals.get("banner") });
+}
+
+/** A tuple of Python as an array. */
+function taken(tuple) {
+  const array = tuple.toJs();
+  tuple.destroy();
+  return array;
 }
 
 const lastLine = (error) => String(error?.message ?? error).trim().split("\n").at(-1);

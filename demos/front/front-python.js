@@ -1,14 +1,16 @@
 /**
- * The Python prompt of the front page: a log, an entry with history, and front-python-worker.js, where Python runs.
+ * The Python prompt of the front page: a log, an entry, and front-python-worker.js, where Python runs.
  *
  * Contract: it runs one statement or block at a time. Run becomes Stop while Python runs: that, and Ctrl+C, raise
- * KeyboardInterrupt, in computations only where the page is isolated. "Restart" ends the worker, whatever it does, and
- * starts a new one without the old definitions. The log's length is limited; the browser keeps the history.
+ * KeyboardInterrupt, in computations only where the page is isolated. While input() waits, Run is Answer, and Stop is beside
+ * it. "Restart" ends the worker, whatever it does, and starts a new one without the old definitions.
  */
 
-/** The most characters in the log, and in one of its elements. */
-const LIMIT = 100_000;
-const PIECE = 4000;
+import { completeBy, showCompletions } from "./front-python-completion.js";
+import { inBlock, insertLine, recall, remember, setEntry } from "./front-python-entry.js";
+import { fold, write } from "./front-python-log.js";
+import { createShared, giveAnswer, interruptBuffer, raiseInterrupt } from "./front-python-shared.js";
+
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 const EXAMPLES = {
   Tensors: 'x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")\n(x @ x).exp().numpy()',
@@ -18,26 +20,22 @@ const EXAMPLES = {
 };
 
 const byId = (id) => document.getElementById(id);
-const [start, stop, bar, log, input, run] = ["start", "stop", "progress", "log", "input", "run"].map((id) => byId(`python-${id}`));
+const [start, restart, bar, input, run, stop] = ["start", "stop", "progress", "input", "run", "interrupt"].map((id) => byId(`python-${id}`));
 /** Milliseconds after which Run becomes Stop, and after which a stop that had no effect is explained. */
 const SOON = 300;
 const PATIENCE = 3000;
-const HISTORY = "singe: the prompt's history";
-const REMEMBERED = 200;
-const history = remembered();
-const shared = globalThis.crossOriginIsolated ? new SharedArrayBuffer(1) : undefined;
-let place = history.length;
-let draft = "";
+const shared = createShared();
 let asked = "";
+let draft = "";
 let worker;
-let busy = false;
+/** What the entry's text is for: "run", "wait" while Python runs, "answer" while input() waits. */
+let mode = "run";
 let timer;
-let kept = 0;
 
 export function startPython() {
   if (worker) return;
   start.hidden = true;
-  stop.hidden = false;
+  restart.hidden = false;
   say("loading", "Starting Python …");
   worker = new Worker(new URL("./front-python-worker.js", import.meta.url), { type: "module", name: "python" });
   worker.onmessage = ({ data }) => HEAR[data.what](data);
@@ -64,7 +62,7 @@ const HEAR = {
   failed({ message, unsupported }) {
     end();
     start.hidden = false;
-    stop.hidden = true;
+    restart.hidden = true;
     say(unsupported ? "unsupported" : "error", message);
   },
   accepted() {
@@ -72,15 +70,25 @@ const HEAR = {
     remember(asked);
     setEntry("");
   },
-  output: ({ text }) => write(text, ""),
+  output: ({ text }) => write(text),
   incomplete() {
     rest();
     insertLine();
   },
+  asks() {
+    clearTimeout(timer);
+    draft = input.value;
+    setEntry("");
+    enter("answer");
+    say("running", "Python waits for your answer.");
+  },
   answer({ text, failed }) {
-    if (text) write(`${text}\n`, failed ? "failed" : "");
+    if (text && !failed) write(`${text}\n`);
+    fold();
+    if (failed) write(`${text}\n`, "failed");
     rest();
   },
+  completions: showCompletions,
 };
 
 function say(state, text) {
@@ -89,77 +97,70 @@ function say(state, text) {
   if (status.textContent !== text) status.textContent = text;
 }
 
-/** The sources that were run, here and in earlier visits. */
-function remembered() {
-  try {
-    return JSON.parse(localStorage.getItem(HISTORY) ?? "[]").filter((text) => typeof text === "string");
-  } catch {
-    return []; // storage is refused, or another version wrote it
-  }
-}
+/** What the buttons say and whether they work, and what the entry is called, in each mode. */
+const MODES = {
+  run: { label: "Run", works: true, entry: "Python to run", sign: ">>>" },
+  wait: { label: "Run", works: false, entry: "Python to run", sign: ">>>" },
+  stop: { label: "Stop", works: true, entry: "Python to run", sign: ">>>" },
+  answer: { label: "Answer", works: true, entry: "Your answer", sign: "?" },
+};
 
-function remember(source) {
-  if (history.at(-1) !== source) history.push(source);
-  history.splice(0, history.length - REMEMBERED);
-  place = history.length;
-  try {
-    localStorage.setItem(HISTORY, JSON.stringify(history));
-  } catch {
-    // it lasts as long as the page
-  }
-}
-
-function idle() {
-  busy = false;
-  clearTimeout(timer);
-  run.disabled = false;
-  run.textContent = "Run";
-  if (shared) new Uint8Array(shared)[0] = 0;
+function enter(next) {
+  if (mode === "answer") setEntry(draft);
+  mode = next;
+  const { label, works, entry, sign } = MODES[mode];
+  run.textContent = label;
+  run.disabled = !works;
+  stop.hidden = mode !== "answer";
+  byId("python-entry").textContent = entry;
+  byId("python-sign").textContent = sign;
 }
 
 function rest() {
-  idle();
+  clearTimeout(timer);
+  enter("run");
+  if (shared) interruptBuffer(shared)[0] = 0;
   say("ready", "Python is ready.");
+}
+
+/** Python runs; after a moment it can be stopped. */
+function wait() {
+  enter("wait");
+  say("running", "Python is running …");
+  timer = setTimeout(enter, SOON, "stop");
 }
 
 function end() {
   if (worker) worker.onmessage = worker.onerror = null; // its last messages may still arrive
   worker?.terminate();
   worker = undefined;
-  idle();
+  clearTimeout(timer);
+  enter("run");
   bar.hidden = true;
-}
-
-function write(text, kind) {
-  const last = log.lastElementChild;
-  if (kind === "" && last?.className === "" && last.textContent.length < PIECE) last.append(text);
-  else log.append(Object.assign(document.createElement("pre"), { className: kind, textContent: text }));
-  kept += text.length;
-  while (kept > LIMIT && log.children.length > 1) {
-    kept -= log.firstChild.textContent.length;
-    log.firstChild.remove();
-  }
-  log.scrollTop = log.scrollHeight;
 }
 
 /** Run the entry's text; the worker answers, or says that the statement is not finished. */
 function submit() {
   const source = input.value.trimEnd();
-  if (busy || !worker || !source.trim()) return;
-  busy = true;
-  run.disabled = true;
-  say("running", "Python is running …");
+  if (!worker || !source.trim()) return;
   asked = source;
+  wait();
   worker.postMessage({ source });
-  timer = setTimeout(() => {
-    run.disabled = false;
-    run.textContent = "Stop";
-  }, SOON);
+}
+
+function answer() {
+  const text = input.value;
+  try {
+    giveAnswer(shared, text);
+  } catch (error) {
+    return say("running", error.message);
+  }
+  write(`${text}\n`);
+  return wait();
 }
 
 function interrupt() {
-  if (!busy) return;
-  if (shared) new Uint8Array(shared)[0] = 2;
+  if (shared) raiseInterrupt(shared);
   worker.postMessage({ interrupt: true });
   say("running", "Stopping …");
   clearTimeout(timer);
@@ -167,69 +168,44 @@ function interrupt() {
   timer = setTimeout(() => say("running", `Python has not stopped. ${why}; Restart ends it, with all that was defined.`), PATIENCE);
 }
 
-function setEntry(text) {
-  input.value = text;
-  input.rows = Math.min(12, text.split("\n").length);
-  input.setSelectionRange(text.length, text.length);
-}
-
-/** Insert a new line at the caret, indented like the one before, and further after a colon. */
-function insertLine() {
-  const before = input.value.slice(0, input.selectionStart);
-  const line = before.slice(before.lastIndexOf("\n") + 1);
-  const indent = /^\s*/.exec(line)[0] + (/:\s*$/.test(line) ? "    " : "");
-  input.setRangeText(`\n${indent}`, input.selectionStart, input.selectionEnd, "end");
-  input.rows = Math.min(12, input.value.split("\n").length);
-}
-
-/** Whether Enter continues a block: the caret is inside it, or after an indented line that is not blank. */
-function inBlock() {
-  const rest = input.value.slice(input.selectionEnd);
-  const last = input.value.slice(input.value.lastIndexOf("\n") + 1);
-  return rest.trim() !== "" || (input.value.includes("\n") && /^\s+\S/.test(last));
-}
-
-function recall(step) {
-  if (place === history.length) draft = input.value;
-  place += step;
-  setEntry(history[place] ?? draft);
-}
+/** What Enter and the button do, by mode. */
+const SUBMIT = { run: submit, wait() {}, stop() {}, answer };
 
 input.addEventListener("keydown", (event) => {
   if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
-  const before = input.value.slice(0, input.selectionStart);
-  const after = input.value.slice(input.selectionEnd);
   if (event.key === "Enter") {
     event.preventDefault();
-    if (event.shiftKey || inBlock()) insertLine();
-    else submit();
-  } else if (event.key === "ArrowUp" && !event.shiftKey && !before.includes("\n") && place > 0) {
+    if (mode !== "answer" && (event.shiftKey || inBlock())) insertLine();
+    else SUBMIT[mode]();
+  } else if (!event.shiftKey && ((event.key === "ArrowUp" && recall(-1)) || (event.key === "ArrowDown" && recall(1)))) {
     event.preventDefault();
-    recall(-1);
-  } else if (event.key === "ArrowDown" && !event.shiftKey && !after.includes("\n") && place < history.length) {
-    event.preventDefault();
-    recall(1);
   }
-});
-input.addEventListener("input", () => {
-  input.rows = Math.min(12, input.value.split("\n").length);
 });
 byId("python-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (busy) interrupt();
-  else submit();
+  if (mode === "stop") interrupt();
+  else SUBMIT[mode]();
   input.focus();
 });
 stop.addEventListener("click", () => {
+  interrupt();
+  input.focus();
+});
+restart.addEventListener("click", () => {
   end();
   write("Stopped; what was defined is gone.\n", "said");
   startPython();
 });
 byId("terminal").addEventListener("keydown", (event) => {
   const selected = input.selectionStart !== input.selectionEnd || !getSelection().isCollapsed;
-  if (event.key !== "c" || !event.ctrlKey || event.shiftKey || event.altKey || !busy || selected) return;
+  if (event.key !== "c" || !event.ctrlKey || event.shiftKey || event.altKey || mode === "run" || selected) return;
   event.preventDefault();
   interrupt();
+});
+completeBy((source) => {
+  if (mode !== "run") return false;
+  worker.postMessage({ complete: source });
+  return true;
 });
 for (const [name, source] of Object.entries(EXAMPLES)) {
   const button = Object.assign(document.createElement("button"), { type: "button", textContent: name });

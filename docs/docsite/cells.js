@@ -2,17 +2,22 @@
  * Cells: the blocks of Python of a page become a notebook. Python runs in a worker, which starts at the first press of Run.
  *
  * Contract: the blocks of a page share their names. Run runs a cell, after those before it that have not run. While
- * Python runs, the button stops it: the worker ends, and with it all names. The worker is that of the demos' prompt,
- * front-python-worker.js, in the folder that `data-python` names.
+ * Python runs, the button stops it: a KeyboardInterrupt, so that all names stay. Where that has no effect, and where the page
+ * is not isolated, the worker ends, and with it all names. The worker is that of the demos' prompt, front-python-worker.js,
+ * in the folder that `data-python` names.
  */
 
 const { root, python } = document.documentElement.dataset;
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 /** The most characters of output that a cell shows. */
 const LIMIT = 20_000;
+/** Milliseconds after which a stop that had no effect is explained. */
+const PATIENCE = 3000;
+/** Pyodide's interrupt buffer: a 2 in it raises KeyboardInterrupt. */
+const shared = globalThis.crossOriginIsolated ? new SharedArrayBuffer(1) : undefined;
 
 const cells = [...document.querySelectorAll("pre.cell")].map(prepare);
-let worker, ready, hear;
+let worker, ready, hear, interrupted, timer;
 
 function prepare(pre, number) {
   const code = pre.firstElementChild;
@@ -28,7 +33,7 @@ function prepare(pre, number) {
   bar.append(run, status);
   pre.after(bar, output);
   const cell = { number, code, run, status, output, done: false };
-  run.addEventListener("click", () => (run.dataset.running ? stop() : runTo(cell)));
+  run.addEventListener("click", () => (run.dataset.running ? stop(cell) : runTo(cell)));
   code.addEventListener("input", () => (cell.done = false));
   code.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
@@ -44,6 +49,7 @@ async function runTo(last) {
   for (const cell of due) {
     Object.assign(cell.run, { disabled: false, textContent: "Stop" }).dataset.running = "yes";
     const failed = await carryOut(cell).catch((error) => error.message);
+    clearTimeout(timer);
     delete cell.run.dataset.running;
     Object.assign(cell.run, { disabled: true, textContent: "Run" });
     cell.done = !failed;
@@ -56,6 +62,8 @@ async function runTo(last) {
 /** Runs one cell; the answer is a text for its status if that failed. */
 async function carryOut(cell) {
   await start((text) => say(cell, text));
+  interrupted = false;
+  if (shared) new Uint8Array(shared)[0] = 0;
   say(cell, "Running …");
   Object.assign(cell.output, { textContent: "", hidden: true });
   worker.postMessage({ source: `${cell.code.textContent.trimEnd()}\n` });
@@ -67,7 +75,7 @@ async function carryOut(cell) {
       incomplete: () => resolve("The cell ends in the middle of a statement."),
       answer({ text, failed }) {
         if (text) show(`${text}\n`);
-        resolve(failed ? "The cell failed." : undefined);
+        resolve(failed ? (interrupted ? "Stopped." : "The cell failed.") : undefined);
       },
       failed: ({ message }) => reject(new Error(message)),
     };
@@ -82,7 +90,10 @@ function start(tell) {
         const share = total ? `: ${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB` : "";
         tell(`Starting Python, ${PHASES[phase] ?? phase}${share}`);
       },
-      started: resolve,
+      started() {
+        if (shared) worker.postMessage({ shared });
+        resolve();
+      },
       failed: ({ message }) => reject(new Error(message)),
     };
     worker = new Worker(new URL(`${root}${python}front-python-worker.js`, location.href), { type: "module", name: "cells" });
@@ -95,7 +106,16 @@ function start(tell) {
   return ready;
 }
 
-function stop() {
+/** Interrupt Python; end it if that was tried before, if it cannot be done here, and while Python starts. */
+function stop(cell) {
+  if (shared && hear.answer && !interrupted) {
+    interrupted = true;
+    new Uint8Array(shared)[0] = 2;
+    worker.postMessage({ interrupt: true });
+    say(cell, "Stopping …");
+    timer = setTimeout(say, PATIENCE, cell, "Python has not stopped: it may be in one long call. Stop again ends it, with the names of all cells.");
+    return;
+  }
   const { failed } = hear;
   end();
   failed({ message: "Stopped; the names of all cells are gone." });

@@ -64,13 +64,28 @@ def test_cells_are_changed_fail_and_stop(page: Any, address: str) -> None:
     assert re.search(r"ZeroDivisionError", output.text_content())
     assert "_pyodide" not in output.text_content()
     assert status.text_content() == "The cell failed."
-    first.fill("while True: pass")
+    first.fill("x = 8\nwhile True: pass")
     page.locator("button.run").first.click()
     until(page, "document.querySelector('.cell-status').textContent === 'Running …'")
     assert page.locator("button.run:enabled").count() == 1
     page.locator("button.run").first.click()
     until(page, RESTING)
-    assert "Stopped" in status.text_content()
+    assert status.text_content() == "Stopped."
+    assert output.text_content().endswith("KeyboardInterrupt\n")
+    first.fill("print(x)\ninput()")
+    page.locator("button.run").first.click()
+    until(page, RESTING)
+    assert output.text_content().startswith("8\n"), "names stay"
+    assert "nothing can answer here" in output.text_content()
+    first.fill("sum(range(10**11))")
+    page.locator("button.run").first.click()
+    until(page, "document.querySelector('.cell-status').textContent === 'Running …'")
+    page.wait_for_timeout(300)
+    page.locator("button.run").first.click()
+    until(page, "document.querySelector('.cell-status').textContent.includes('Stop again')", 20)
+    page.locator("button.run").first.click()
+    until(page, RESTING)
+    assert "the names of all cells are gone" in status.text_content()
 
 
 def test_a_site_without_python_has_no_cells(tmp_path: Path) -> None:

@@ -175,6 +175,135 @@ def test_python_shows_no_frames_of_libraries(prompt: Prompt) -> None:
 
 
 @pytest.mark.slow
+def test_names_are_completed_from_a_list(prompt: Prompt) -> None:
+    """Tab inserts what all names share and lists them; typing narrows; the arrows choose; Enter takes, Escape closes."""
+    page = prompt.page
+    entry, names = page.locator("#python-input"), page.locator("#python-names li")
+    chosen = "document.getElementById(document.activeElement.getAttribute('aria-activedescendant'))?.textContent"
+    prompt.ask("class Box:\n    def __init__(self):\n        self.width, self.whole, self._own = 1, 2, 3")
+    prompt.ask("box = Box()")
+    entry.type("box.")
+    entry.press("Tab")
+    until(page, f"{chosen} === 'whole'", 10)
+    assert names.all_inner_texts() == ["whole", "width"]
+    assert entry.input_value() == "box.w"
+    assert page.inner_text("#python-names-told").startswith("2 names")
+    entry.press("ArrowDown")
+    assert page.evaluate(chosen) == "width"
+    entry.press("Enter")
+    assert entry.input_value() == "box.width"
+    assert names.count() == 0
+    page.fill("#python-input", "sg.a")
+    entry.press("Tab")
+    until(page, f"{chosen} !== undefined", 10)
+    assert "arange" in names.all_inner_texts()
+    entry.type("s_t")
+    assert names.all_inner_texts() == ["as_tensor"]
+    entry.press("Tab")
+    assert entry.input_value() == "sg.as_tensor"
+    page.fill("#python-input", "sg.as_")
+    entry.press("Tab")
+    until(page, "document.querySelector('#python-input').value === 'sg.as_tensor'", 10)
+    assert names.count() == 0, "a single name is inserted at once"
+    page.fill("#python-input", "np.")
+    entry.press("Tab")
+    until(page, f"{chosen} !== undefined", 10)
+    page.locator("#python-names li", has_text="zeros_like").click()
+    assert entry.input_value() == "np.zeros_like"
+    page.fill("#python-input", "x = box._")
+    entry.press("Tab")
+    until(page, f"{chosen} === '__class__'", 10)
+    assert "_own" in names.all_inner_texts()
+    entry.press("Escape")
+    assert names.count() == 0
+    assert prompt.ask("box.width") == "1\n"
+
+
+@pytest.mark.slow
+def test_tab_does_not_hold_the_focus(prompt: Prompt) -> None:
+    """It leaves the entry where there is no name, where there is none to find, while Python runs, and after Escape."""
+    page = prompt.page
+    entry = page.locator("#python-input")
+    focused = "document.activeElement.id"
+    for text, keys in (("", "Tab"), ("box", "Escape Tab"), ("1 + ", "Tab"), ("box", "Shift+Tab")):
+        page.fill("#python-input", text)
+        for key in keys.split():
+            entry.press(key)
+        assert page.evaluate(focused) != "python-input", (text, keys)
+    page.fill("#python-input", "for k in range(2):\n")
+    entry.press("Tab")
+    assert entry.input_value().endswith("\n    "), "it indents"
+    page.fill("#python-input", "nosuchname")
+    entry.press("Tab")
+    until(page, "document.querySelector('#python-names-told').textContent.includes('No name')", 10)
+    page.fill("#python-input", "input('?')")
+    page.click("#python-run")
+    until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+    page.fill("#python-input", "so")
+    entry.press("Tab")
+    assert page.evaluate(focused) != "python-input"
+
+
+@pytest.mark.slow
+def test_long_output_is_folded(prompt: Prompt) -> None:
+    page = prompt.page
+    fold = page.locator("#python-log details")
+    assert prompt.ask("for k in range(40): print(k)").count("\n") == 40
+    assert fold.count() == 0
+    said = prompt.ask("for k in range(141): print('line', k)\n'the end'")
+    assert fold.count() == 1
+    assert fold.locator("summary").inner_text() == "112 more lines"
+    assert "line 19\n112 more lines" in said
+    assert said.endswith("line 139\nline 140\n'the end'\n")
+    assert page.get_by_text("line 70").is_hidden()
+    fold.locator("summary").click()
+    assert page.get_by_text("line 70").is_visible()
+    said = prompt.ask("for k in range(100): print('again', k)\n1 / 0")
+    assert fold.count() == 2
+    assert said.endswith("ZeroDivisionError: division by zero\n")
+    assert "[*range" not in prompt.ask("'x' * 30_000")
+    assert page.locator("#python-log").inner_text().count("[10002 characters left out]") == 0, "it is in the fold"
+    assert "[10002 characters left out]" in prompt.log()
+
+
+@pytest.mark.slow
+def test_input_is_answered_and_interrupted(prompt: Prompt) -> None:
+    page = prompt.page
+
+    def ask(source: str) -> None:
+        page.fill("#python-input", source)
+        page.click("#python-run")
+        until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+
+    ask("name = input('Your name? ')\nprint('Hello,', name)")
+    assert prompt.log().endswith("Your name? ")
+    page.keyboard.type("Zoë")
+    page.keyboard.press("Enter")
+    prompt.rest()
+    assert prompt.log().endswith("Your name? Zoë\nHello, Zoë\n")
+    assert prompt.ask("name") == "'Zoë'\n"
+    ask("int(input()) + int(input())")
+    page.keyboard.type("20")
+    page.click("#python-run")
+    until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+    page.keyboard.type("22")
+    page.keyboard.press("Enter")
+    prompt.rest()
+    assert prompt.log().endswith("20\n22\n42\n")
+    for how in ("keys", "button"):
+        ask("input('Now? ')")
+        page.keyboard.type("unsent")
+        if how == "keys":
+            page.keyboard.press("Control+c")
+        else:
+            page.click("#python-interrupt")
+        prompt.rest(20)
+        assert prompt.log().endswith("KeyboardInterrupt\n")
+        assert page.locator("#python-interrupt").is_hidden()
+    assert prompt.ask("name") == "'Zoë'\n"
+
+
+@pytest.mark.slow
 def test_python_remembers_what_was_run_over_reloads(prompt: Prompt) -> None:
     page = prompt.page
     prompt.ask("'first'")

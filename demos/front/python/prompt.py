@@ -1,0 +1,128 @@
+"""The Python of the prompt and of the documentation's cells; front-python-worker.js runs this file under Pyodide.
+
+Contract: sources share one dict of names, `scope`, in which top-level `await` works. `evaluate` never raises: what a source
+raises is text. `input()` is answered by the page. singe_prompt_page is what the worker offers.
+"""
+
+import ast
+import asyncio
+import builtins
+import codeop
+import functools
+import keyword
+import linecache
+import os
+import re
+import sys
+import traceback
+from types import CodeType
+from typing import Any
+
+import numpy as np
+from pyodide.code import eval_code_async
+from singe_prompt_page import awaitAnswer, canAnswer
+
+import singe as sg
+
+LONGEST = 20_000
+"""The most characters of an answer; those in the middle of a longer one are left out."""
+NOTHING_ANSWERS = (
+    "input: nothing can answer here. A prompt in a page that is isolated (with the headers COOP and COEP) answers; "
+    "write the text into the source instead"
+)
+
+compiler = codeop.CommandCompiler()
+compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+scope: dict[str, Any] = {"__name__": "__main__", "np": np, "sg": sg}
+count = 0
+running: asyncio.Task[Any] | None = None
+
+
+def is_whole(source: str) -> bool:
+    """Whether a source is not the beginning of a longer statement; a wrong one is whole, too."""
+    try:
+        return isinstance(compiler(source, "<prompt>", "exec"), CodeType)
+    except (SyntaxError, ValueError, OverflowError):
+        return True
+
+
+async def evaluate(source: str) -> tuple[str, bool]:
+    """The text to show, and whether it is an error's."""
+    global count, running  # noqa: PLW0603
+    count += 1
+    running = asyncio.current_task()
+    name = f"<prompt {count}>"
+    linecache.cache[name] = (len(source), None, [line + "\n" for line in source.split("\n")], name)
+    try:
+        value = await eval_code_async(source, scope, filename=name)
+        if value is not None:
+            scope["_"] = value
+        text = "" if value is None else repr(value)
+    except BaseException as error:
+        if isinstance(error, asyncio.CancelledError):
+            error = KeyboardInterrupt().with_traceback(error.__traceback__)
+        sys.last_exc = error
+        return shortened(explained(error)), True
+    finally:
+        running = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return shortened(text), False
+
+
+def explained(error: BaseException) -> str:
+    """A traceback with the frames of what was typed and of files beside it; sys.last_exc has the others."""
+    found = traceback.TracebackException.from_exception(error)
+    todo = [found]
+    while todo:
+        part = todo.pop()
+        own = [f for f in part.stack if f.filename.startswith(("<prompt", os.getcwd()))]
+        part.stack = traceback.StackSummary.from_list(own)
+        todo += [p for p in (part.__cause__, part.__context__, *(part.exceptions or ())) if p is not None]
+    return "".join(found.format()).rstrip()
+
+
+def shortened(text: str) -> str:
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def interrupt() -> None:
+    """End what waits in an await."""
+    if running is not None:
+        running.cancel()
+
+
+def completions(source: str) -> tuple[str, list[str]]:
+    """The name, perhaps begun, at the end of a source, and the names that begin with it: of the scope, of Python, or of the
+    object before a dot. Objects are asked for their names, not for the values."""
+    word = re.findall(r"[\w.]*$", source)[0]
+    path, dot, stem = word.rpartition(".")
+    try:
+        names = dir(named(path)) if dot else (*scope, *dir(builtins), *keyword.kwlist)
+    except Exception:  # no such name, or an object's own __getattr__ or __dir__ raised it
+        names = ()
+    return stem, sorted({n for n in names if n.startswith(stem) and (stem or not n.startswith("_"))})
+
+
+def named(path: str) -> object:
+    """The object of a name with dots."""
+    first, *rest = path.split(".")
+    return functools.reduce(getattr, rest, scope[first] if first in scope else getattr(builtins, first))
+
+
+def answered(prompt: object = "", /) -> str:
+    """input(): the page shows the prompt and answers."""
+    if not canAnswer():
+        raise RuntimeError(NOTHING_ANSWERS)
+    print(prompt, end="", flush=True)
+    answer = awaitAnswer()
+    if answer is None:
+        raise KeyboardInterrupt
+    return answer
+
+
+builtins.input = answered
+banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
