@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pydoc
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -41,6 +43,26 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs") / "site"
     docsite.build(folder, say=lambda text: None)
     return folder
+
+
+@pytest.mark.slow
+def test_it_is_built_without_an_engine(tmp_path: Path) -> None:
+    """`make docs`, `make demo` and `make release` install what the extra `docs` names, and no more."""
+    code = """
+import sys
+for name in ("PIL", "onnx", "ray", "wasmtime", "wgpu"):
+    sys.modules[name] = None
+import docsite
+from pathlib import Path
+docsite.build(Path(sys.argv[1]))
+"""
+    paths = os.pathsep.join([str(ROOT / "docs"), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "site")],
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site" / "index.html").is_file()
 
 
 @pytest.mark.slow

@@ -46,7 +46,7 @@ def digits_program(target: str | None) -> ProgramData:
 def step_program() -> ProgramData:
     """A step of training of the digits' network by AdamW, for WebAssembly."""
     loss = nn.CrossEntropyLoss()
-    step = sg.train.TrainStep(digits(), sg.optim.AdamW(1e-3), lambda net, x, y: loss(net(x), y), device="wasm")
+    step = sg.train.TrainStep(digits(), sg.optim.AdamW(1e-3), lambda net, x, y: loss(net(x), y), device="numpy")
     batch = np.zeros((BATCH, 1, 28, 28), np.float32), np.zeros(BATCH, np.int64)
     return compile_graph(step.as_model(*batch).graph(), find_target("wasm"))
 
