@@ -1,4 +1,4 @@
-"""The README from top to bottom, as it is typed. Modules of JavaScript are tested as files: tests/browser/test_embedding.py."""
+"""The README from top to bottom, as it is typed. Modules of JavaScript are tested as files, in tests/browser/embedding."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Families of models that people run, each as a small network with random weights, in the nodes that exporters write.
 
-FAMILIES is the table. tests/conformance/models/test_families.py runs it on every device and tests/browser/test_families_page.py
+FAMILIES is the table. tests/conformance/models/test_families.py runs it on every device and tests/browser/models/test_families_page.py
 in a page, both beside onnxruntime; tests/conformance/models_table.py writes docs/models.md from it.
 """
 

@@ -161,7 +161,7 @@ def drawn(strokes: list[list[tuple[float, float]]]) -> np.ndarray:
 
 @RUNNERS
 def test_drawn_digits_are_read(device_name: str) -> None:
-    hands = module(ROOT / "tests" / "browser" / "digits.py").HANDS
+    hands = module(ROOT / "tests" / "browser" / "demos" / "digits.py").HANDS
     model = model_of("mnist", device_name)
     for name, hand in hands.items():
         x = np.stack([drawn(hand.strokes(digit))[None] for digit in range(10)])

@@ -23,7 +23,7 @@ from packages import npm
 from pages import HEADERS, NODE, Page, Served
 from sites import Console
 
-HARNESS: Final = Path(__file__).parent / "harness.js"
+HARNESS: Final = Path(__file__).parents[1] / "harness.js"
 ENGINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "node": ("", ("node",)),
     "node 22": ("node@22.23.3", ("node",)),

@@ -12,7 +12,7 @@ import pytest
 from bundles import assert_close, packed
 from pages import Page, node, open_page
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from open_networks import convolutional, encoder
 

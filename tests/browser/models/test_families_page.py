@@ -12,7 +12,7 @@ import pytest
 from bundles import packed, unpacked
 from pages import Page, open_page
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 pytest.importorskip("onnxruntime")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "training" / "runs"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "training" / "runs"))
 
 from made_runs import events
 
