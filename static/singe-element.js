@@ -117,7 +117,9 @@ export class SingeModelElement extends HTMLElement {
       signal: stop.signal,
       onProgress: (progress) => {
         if (stop.signal.aborted) return;
-        if (progress.phase !== "ready") this.#say(`Loading: ${Math.round((100 * progress.loaded) / (progress.total || 1))} %`);
+        const { phase, loaded, total, compiled, kernels } = progress;
+        const share = { download: loaded / total, compile: compiled / kernels }[phase];
+        if (share !== undefined) this.#say(`${phase}: ${Math.round(100 * share) || 0} %`);
         this.#tell("progress", progress);
       },
     });

@@ -32,7 +32,18 @@ export interface Progress {
   /** Bytes of kernels and weights: arrived so far, and in total. */
   loaded: number;
   total: number;
-  phase: "download" | "compile" | "ready";
+  /**
+   * Kernels: compiled so far, and how many there are to compile, 0 until that is known. On WebGPU they are compiled one by
+   * one, while weights arrive, and those that only other sizes need by the first run that needs them; on WebAssembly all at
+   * once.
+   */
+  compiled: number;
+  kernels: number;
+  /**
+   * "download" until all bytes have arrived, "compile" until all kernels are compiled, then "ready". The first run is told,
+   * too: "run" when it begins, and "ready" when it is done.
+   */
+  phase: "download" | "compile" | "run" | "ready";
 }
 
 export interface LoadOptions {
@@ -52,6 +63,7 @@ export interface LoadOptions {
   worker?: boolean;
   /** Whether to keep files in Cache Storage, by their hash. Default: true. */
   cache?: boolean;
+  /** Called as loading goes on, and at the beginning and the end of the first run. */
   onProgress?: (progress: Progress) => void;
   /** Called when "auto" has switched to another device. */
   onDevice?: (device: "wasm" | "webgpu") => void;

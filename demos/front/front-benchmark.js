@@ -116,9 +116,9 @@ async function attempt({ value: folder, text }, device) {
 }
 
 async function measure(folder, device, title, signal) {
-  const onProgress = ({ loaded, total, phase }) => {
-    const share = phase === "download" && total ? `, ${Math.round((100 * loaded) / total)} %` : "";
-    say("loading", `${title}: ${phase}${share} …`);
+  const onProgress = ({ phase, ...of }) => {
+    const [done, all] = { download: [of.loaded, of.total], compile: [of.compiled, of.kernels] }[phase] ?? [];
+    if (all) say("loading", `${title}: ${phase}, ${Math.round((100 * done) / all)} % …`);
   };
   const begun = performance.now();
   const model = await load(folder, { device, onProgress, signal });

@@ -31,13 +31,14 @@ export function say(state, text) {
   if (text !== undefined && text !== status.textContent) status.textContent = text;
 }
 
-/** Show how far loading is: bytes and phase. */
-export function showProgress({ loaded, total, phase }) {
+/** Show how far loading is: phase, and bytes or kernels. */
+export function showProgress({ loaded, total, phase, compiled, kernels }) {
   const progress = document.getElementById("progress");
   const [text, bar] = progress.children;
-  progress.hidden = phase === "ready";
+  progress.hidden = phase === "ready" || phase === "run";
   Object.assign(progress.dataset, { loaded, total });
-  const amount = total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : loaded ? `${megabytes(loaded)} MB` : "";
+  const bytes = total ? `${megabytes(loaded)} of ${megabytes(total)} MB` : loaded ? `${megabytes(loaded)} MB` : "";
+  const amount = phase === "compile" ? `${compiled} of ${kernels}` : bytes;
   text.textContent = [PHASES[phase] ?? phase, amount].filter(Boolean).join(": ");
   if (total) bar.value = loaded / total;
   else bar.removeAttribute("value");

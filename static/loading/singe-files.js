@@ -16,8 +16,7 @@ export class Files {
   #report;
   #stopper = new AbortController();
   #hashing = Promise.resolve();
-  #loaded = 0;
-  #total = 0;
+  #progress = { loaded: 0 };
 
   constructor(base, cache, signal, report) {
     this.#base = base;
@@ -31,25 +30,30 @@ export class Files {
 
   #abort = () => this.#stopper.abort();
 
-  /** Start no more requests; running ones end or, if all is `well`, continue into the cache. */
+  /** Start no more requests; running ones end or, if all is `well`, continue into the cache, whatever the signal says later. */
   stop(well) {
     this.#signal?.removeEventListener("abort", this.#abort);
-    if (!well) this.#abort();
+    if (well) this.#signal = undefined;
+    else {
+      this.#report = undefined;
+      this.#abort();
+    }
   }
 
   checkSignal() {
     if (this.#signal?.aborted) throw new SingeError("aborted", "loading was aborted", this.#signal.reason);
   }
 
-  expect(entries) {
-    this.#loaded = 0;
-    this.#total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
-    this.phase("download");
+  /** kernels: how many there are, or 0 if that is not known yet. */
+  expect(entries, kernels = 0) {
+    const total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.tell({ loaded: 0, total, compiled: 0, kernels, phase: "download" });
   }
 
-  phase(phase) {
+  /** Report the progress, with what is new of it. */
+  tell(news) {
     this.checkSignal();
-    this.#report?.({ loaded: this.#loaded, total: this.#total, phase });
+    this.#report?.({ ...Object.assign(this.#progress, news) });
   }
 
   /** A JSON file of unknown hash: from the network or, if offline, as it was last time. */
@@ -112,10 +116,10 @@ export class Files {
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
     const ask = (see) => check(this.#ask(file, {}, see));
-    const before = this.#loaded;
+    const before = this.#progress.loaded;
     const again = (error) => {
       if (this.#stopper.signal.aborted) throw error;
-      this.#loaded = before;
+      this.#progress.loaded = before;
     };
     const store = await this.store;
     await (store ? store.through(sha256, check, again, ask) : ask());
@@ -127,8 +131,7 @@ export class Files {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
       take(chunk, at);
       at += chunk.length;
-      this.#loaded += chunk.length;
-      this.phase("download");
+      this.tell({ loaded: this.#progress.loaded + chunk.length });
     }
     if (at < entry.bytes) throw wrongLength(entry, at);
   }

@@ -35,9 +35,10 @@ export async function loadHere(folder, options) {
     const auto = device === "auto" && targets.wasm && targets.webgpu && globalThis.navigator?.gpu;
     const store = auto ? await files.store : undefined;
     const known = (await store?.recall())?.device;
-    model = new Model(manifest, { open, auto, threads, store, onDevice, gpuDevice });
+    const tell = (phase) => files.tell({ phase });
+    model = new Model(manifest, { open, auto, threads, store, onDevice, gpuDevice, tell });
     await model.start(Object.hasOwn(DEVICES, known) ? known : first, files);
-    files.phase("ready");
+    files.tell({ phase: "ready" });
     files.stop(true);
     return model;
   } catch (error) {
@@ -75,7 +76,10 @@ class Opened {
 class Model {
   worker = false;
   states = [];
-  /** From `loadHere`; now: the open device; for singe-auto.js, rival: the other device, and seen: the last inputs. */
+  /**
+   * From `loadHere`; now: the open device; tell: reports the phases of the first run, until it is made; for singe-auto.js,
+   * rival: the other device, and seen: the last inputs.
+   */
   #state;
   #last = Promise.resolve();
   #disposed;
@@ -163,10 +167,13 @@ class Model {
   }
 
   async #attempt(inputs, outputs, session) {
-    const { now, auto, gpuDevice, sessions } = this.#state;
+    const { now, auto, gpuDevice, sessions, tell } = this.#state;
     const states = sessions?.handleOf(session);
+    tell?.("run");
     try {
-      return await now.run(inputs, outputs, states);
+      const results = await now.run(inputs, outputs, states);
+      this.#state.tell = undefined;
+      return results;
     } catch (error) {
       const again = error.code === "lost" && !gpuDevice;
       const other = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code) && !sessions;
@@ -176,6 +183,8 @@ class Model {
       await this.start(again ? now.name : "wasm");
       if (sessions) throw error;
       return this.#state.now.run(inputs, outputs);
+    } finally {
+      tell?.("ready");
     }
   }
 

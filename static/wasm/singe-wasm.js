@@ -35,16 +35,19 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   if (!Object.hasOwn(modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
   const flow = isPlain(program) ? undefined : import("./singe-wasm-flow.js");
   flow?.catch(() => {}); // beside the files
-  files.expect([modules[name], ...weights]);
+  const { length } = program.kernels;
+  files.expect([modules[name], ...weights], length);
   const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
     threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files);
   const base = START + align(sumOf(weights));
   grow(memory, base);
+  const code = from.bytes(modules[name]);
+  const written = from.each(weights, (file, at) => from.into(file, new Uint8Array(memory.buffer, START + at, spanOf(file))));
   const [{ module, exports }] = await Promise.all([
-    from.bytes(modules[name]).then((bytes) => link(name, bytes, memory)),
-    from.each(weights, (file, at) => from.into(file, new Uint8Array(memory.buffer, START + at, spanOf(file)))),
+    code.then((bytes) => link(name, bytes, memory)),
+    Promise.all([code, written]).then(() => files.tell({ phase: "compile" })),
   ]);
-  files.phase("compile");
+  files.tell({ compiled: length });
   const names = entries.map((entry) => entry[1]);
   const takes = program.kernels.map(({ ports, sizes }, k) => [names[k], ports + sizes.length + 2]);
   for (const [name, count] of [["run", 2], ...takes]) {

@@ -50,13 +50,13 @@ async function loadProgram({ program, modules, weights }, files, gpu) {
     await gpu.device.queue.onSubmittedWorkDone();
   });
   const create = async () => {
-    const pipelines = new Pipelines(gpu.device, program, variants, await texts);
+    const pipelines = new Pipelines(gpu.device, program, variants, await texts, files);
     const base = { Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words };
     const device = flow ? await (await flow).openFlow(base, gpu, program, pipelines, store) : new Device(gpu, program, pipelines, store);
     await device.prepare(likely);
     return device;
   };
-  return (await Promise.all([create(), written.then(() => files.phase("compile"))]))[0];
+  return (await Promise.all([create(), written.then(() => files.tell({ phase: "compile" }))]))[0];
 }
 
 /** The sizes of a first run, as a guess: a batch of one. */
@@ -169,8 +169,9 @@ function words(data) {
 class Pipelines {
   #made = new Map();
   #found = [];
+  #count = { compiled: 0, kernels: 0 };
 
-  constructor(device, { kernels }, variants, texts) {
+  constructor(device, { kernels }, variants, texts, files) {
     this.kernels = kernels.map(({ sizes, ports }, k) => {
       const { entry, groups } = variants[k];
       const text = Object(texts)[entry];
@@ -182,14 +183,24 @@ class Pipelines {
       }
       return { text, kinds, groups };
     });
-    this.device = device;
+    Object.assign(this, { device, files });
+  }
+
+  #tell(what, more) {
+    this.#count[what] += more;
+    this.files.tell(this.#count);
   }
 
   /** Create those of the kernels that some sizes need. The longest text goes first: it takes longest. */
   async prepare(used, sizes) {
     const needed = used.filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
     needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
-    await Promise.all(needed.map(async (k) => (this.#found[k] = await this.#make(this.kernels[k]))));
+    if (needed.length) this.#tell("kernels", needed.length);
+    const create = async (k) => {
+      this.#found[k] = await this.#make(this.kernels[k]);
+      this.#tell("compiled", 1);
+    };
+    await Promise.all(needed.map(create));
   }
 
   /** Kernels of one text share a pipeline. */

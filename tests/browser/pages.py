@@ -133,6 +133,12 @@ def open_page(root: Path, switches: Sequence[str] = WEBGPU) -> Iterator[Page]:
         server.close()
 
 
+def phases(progress: list[dict[str, Any]]) -> list[str]:
+    """What onProgress was told, one phase after the other."""
+    found = [p["phase"] for p in progress]
+    return [phase for k, phase in enumerate(found) if k == 0 or found[k - 1] != phase]
+
+
 def node(body: str, *, runner: str = "", cwd: Path | None = None, arguments: tuple[str, ...] = (), **given: Any) -> Any:
     """The result of a script in node, which is the body of an async function with its arguments in `given`."""
     if shutil.which("node") is None:

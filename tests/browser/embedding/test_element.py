@@ -83,7 +83,7 @@ def test_a_numeric_model(chromium: Page, worker: str) -> None:
         assert found["device"] == "wasm"
         events = [type for type, _ in tab.evaluate("events")]
         assert events[0] == "progress"
-        assert events[-2:] == ["load", "result"]
+        assert events[-4:] == ["load", "progress", "progress", "result"]
         assert not tab.locator("singe-model").get_by_label("picture").is_visible()
         assert tab.refused == []
     finally:
@@ -142,6 +142,20 @@ def test_another_source_loads_anew_and_removal_frees(chromium: Page) -> None:
 
 
 PICTURES = """
+/** What a page alone has of a picture: a canvas and an image of the page, and a video that plays the canvas. */
+async function ofPage(picture) {
+  const drawn = Object.assign(document.createElement("canvas"), { width: 16, height: 16 });
+  const draw = () => drawn.getContext("2d").drawImage(picture, 0, 0);
+  draw();
+  const image = Object.assign(new Image(), { src: drawn.toDataURL() });
+  await image.decode();
+  const video = Object.assign(document.createElement("video"), { muted: true, srcObject: drawn.captureStream() });
+  const shown = new Promise((done) => video.requestVideoFrameCallback(done));
+  const drawing = setInterval(draw, 20); // a stream of a canvas has a frame for each change
+  await Promise.all([video.play(), shown]);
+  clearInterval(drawing);
+  return { drawn, image, video };
+}
 const model = await load("/bundles/colours", { device: "wasm", worker: given.worker });
 const canvas = new OffscreenCanvas(16, 16);
 const context = canvas.getContext("2d");
@@ -150,7 +164,7 @@ context.fillRect(0, 0, 16, 16);
 const { data } = await model.run({ pixels: Array.from({ length: 192 }, (_, k) => (k >= 64 && k < 128 ? 1 : 0)) }).then((o) => o.scores);
 const pictures = {
   data: context.getImageData(0, 0, 16, 16), bitmap: await createImageBitmap(canvas), file: await canvas.convertToBlob(),
-  ...(given.worker ? {} : { canvas, frame: new VideoFrame(canvas, { timestamp: 0 }) }),
+  ...(given.worker ? {} : { canvas, frame: new VideoFrame(canvas, { timestamp: 0 }), ...(await ofPage(canvas)) }),
 };
 const found = { list: [...data] };
 for (const [name, pixels] of Object.entries(pictures)) found[name] = [...(await model.run({ pixels })).scores.data];
@@ -163,7 +177,7 @@ return { found, refused };
 @pytest.mark.parametrize("worker", [False, True])
 def test_a_run_takes_pictures_and_lists(chromium: Page, worker: bool) -> None:
     done = chromium.run(PICTURES, worker=worker)
-    assert len(done["found"]) == (4 if worker else 6)
+    assert len(done["found"]) == (4 if worker else 9)
     for name, scores in done["found"].items():
         np.testing.assert_allclose(scores, [0, 4, 0, 0, 0, 0], atol=0.05, err_msg=name)
     assert not worker or done["refused"]["code"] == "input"

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pytest
 from bundles import BOUND, BOUNDS, MODEL_NAMES, assert_close, dtypes_case, model_case, packed, small_case
-from pages import Page, open_page
+from pages import Page, open_page, phases
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,14 @@ def test_mnist(chromium: Page, bundle: Callable[[str], Path], device: str) -> No
     assert done["device"] == device
     fetched = [path for path in chromium.asked if path.startswith("/bundles/")]
     assert sorted(set(fetched)) == sorted(fetched), "each file is fetched once"
-    assert done["progress"][-1]["loaded"] == done["progress"][-1]["total"] > 1_500_000
+    progress = done["progress"]
+    assert phases(progress) == ["download", "compile", "ready", "run", "ready"]
+    assert progress[-1]["loaded"] == progress[-1]["total"] > 1_500_000
+    assert progress[-1]["compiled"] == progress[-1]["kernels"] > 0
+    compiled = [p["compiled"] for p in progress if p["phase"] == "run"]
+    assert len(compiled) == 1 if device == "wasm" else compiled[0] < compiled[-1], (
+        "32 pictures need kernels of their own"
+    )
     print(f"mnist_cnn on {device}: {done['seconds']:.3f} s for 32 pictures, {done['memory']}")
 
 

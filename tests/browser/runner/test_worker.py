@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case
-from pages import Page, Served, node, open_page
+from pages import Page, Served, node, open_page, phases
 from sites import until
 
 
@@ -51,8 +51,7 @@ def test_the_same_interface(chromium: Page, device: str) -> None:
     done = chromium.run(run, device=device, cases=[packed(x) for x, _ in cases])
     for got, (_, expected) in zip(done["outputs"], cases, strict=True):
         assert_close(got, expected)
-    phases = [p["phase"] for p in done["progress"]]
-    assert (phases[0], phases[-1]) == ("download", "ready")
+    assert phases(done["progress"]) == ["download", "compile", "ready", "run", "ready"]
 
 
 def test_dtypes(chromium: Page, device: str) -> None:
