@@ -1,21 +1,22 @@
 /**
  * A memory that threads can share, and loading of a bundle's files into one.
  *
- * Contract: `sharedMemory()` returns an empty memory that can grow, or undefined if that is not possible. `fromFiles(files)`
+ * Contract: `sharedMemory(bytes)` returns an empty memory that can grow to so many bytes, or undefined if there is none. `fromFiles(files)`
  * has three of the methods of `Files`: modules are changed to import a shared memory instead of an unshared one, and
  * weights are written to their places in it.
  */
 
 import { SingeError } from "../program/singe-format.js";
 
+const PAGE = 65536;
 const MOST_PAGES = [65536, 16384];
 const IMPORTS = 2;
 /** The end of the import section: a memory of at least 0 pages; a shared one of at most 65,536. */
 const UNSHARED = [2, 0, 0];
 const SHARED = [2, 3, 0, 0x80, 0x80, 4];
 
-export function sharedMemory() {
-  for (const maximum of MOST_PAGES) {
+export function sharedMemory(bytes) {
+  for (const maximum of MOST_PAGES.filter((pages) => pages * PAGE >= bytes)) {
     try {
       return new WebAssembly.Memory({ initial: 0, maximum, shared: true });
     } catch {

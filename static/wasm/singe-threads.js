@@ -1,7 +1,7 @@
 /**
  * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
  *
- * Contract: `gather(threads, files)` returns a team, whose `run(plan, fresh)` carries out a plan, by one call on one thread
+ * Contract: `gather(threads, files, bytes)` returns a team, whose `run(plan, fresh)` carries out a plan, by one call on one thread
  * or on several threads, with the same bits. The calling thread does steps that are too small to share, and whole runs
  * that are. If 0 threads are asked for, the first runs alternate between 1 thread and more; the fastest way is kept and
  * workers that it does not need are ended. If a worker dies between parts, nothing changes. If one dies or fails within a
@@ -32,13 +32,14 @@ const PATIENCE_MS = 2000;
 const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
 let broken = false;
 
-/** { team, memory, from }: the team, its memory, and the function that loads files into it; {} if there can be no team. */
-export function gather(threads, files) {
+/** { team, memory, from }: the team, its memory for so many bytes of weights, and the function that loads files into it; {}
+ *  if there can be no team. */
+export function gather(threads, files, bytes) {
   const most = threads ? Math.min(threads, 2 * cores()) : Math.min(cores(), MOST);
-  const memory = broken || cores() < 2 ? undefined : sharedMemory();
+  const memory = broken || cores() < 2 ? undefined : sharedMemory(bytes);
   if (!memory) return {};
   const counts = threads ? [most] : [...new Set([1, Math.ceil(most / 2), most])];
-  return { team: new Team(counts, memory), memory, from: fromFiles(files) };
+  return { team: new Team(counts, memory, threads === 0), memory, from: fromFiles(files) };
 }
 
 /** state: what singe-model.js says. */
@@ -66,9 +67,10 @@ class Team {
   #workers = [];
   #plans = 0;
 
-  constructor(counts, memory) {
+  constructor(counts, memory, automatic) {
     this.#counts = counts;
     this.#memory = memory;
+    this.automatic = automatic;
   }
 
   get threads() {
@@ -109,7 +111,10 @@ class Team {
     const runs = (count) => plan.tried.get(count).times.length;
     const count = this.#counts.reduce((least, other) => (runs(other) < runs(least) ? other : least));
     const tried = plan.tried.get(count);
-    if (count > 1) tried.job ??= await this.#teach(plan, count);
+    if (count > 1 && !(tried.job ??= await this.#teach(plan, count))) {
+      this.dispose();
+      return alone();
+    }
     const start = performance.now();
     if (count > 1) this.#together(tried.job, () => fresh.forEach(({ data }) => touch(data.buffer)));
     else alone();
@@ -149,13 +154,17 @@ class Team {
     return work.reduce((sum, took) => sum + took, 0) > RUN_US ? work : work.map(() => 0);
   }
 
-  /** Send the workers a plan; { id, list }: what this thread does, shared steps by part. */
+  /** Send the workers a plan; { id, list }: what this thread does, shared steps by part; nothing if their memory is refused. */
   async #teach(plan, count) {
     const { steps } = plan;
     const { kernels } = this.#program;
     const space = Math.max(...steps.map((step) => spaceOf(plan.program ?? this.#program, step, plan.sizes)));
     const missing = Math.ceil((plan.end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
-    if (missing > 0) this.#memory.grow(missing);
+    try {
+      if (missing > 0) this.#memory.grow(missing);
+    } catch {
+      return undefined;
+    }
     const list = plan.given.map((given, k) => {
       if (!plan.shared[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
       const { kernel } = steps[k];

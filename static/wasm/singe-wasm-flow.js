@@ -66,7 +66,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   /** Allocate memory for one more session. It comes before that of runs, so their plans are made again. */
   #extend() {
     const address = this.parts.base;
-    grow(this.parts.memory, address + this.#offsets.at(-1));
+    grow(this.parts, address + this.#offsets.at(-1), "a session more needs", "dispose of models, or load this one");
     this.parts.base += this.#offsets.at(-1);
     this.plans = new Recent(this.plans.most, this.plans.make);
     return address;
@@ -118,7 +118,7 @@ class WasmPlan extends Plan {
 
   constructor(parts, offsets, sizes, states) {
     super(parts.program, sizes);
-    const { names, memory, team, base } = parts;
+    const { names, team, base } = parts;
     const { program } = this;
     let end = base;
     const areas = this.areas();
@@ -135,7 +135,7 @@ class WasmPlan extends Plan {
     this.end = align(end + WORD * this.codes.length);
     this.marks = [this.start, this.start + WORD * this.codes.length];
     this.room = team?.room(program, [...this.groups.values()], sizes) ?? 0;
-    grow(memory, this.end);
+    grow(parts, this.end);
     this.begin();
   }
 
@@ -226,7 +226,7 @@ class WasmPlan extends Plan {
     if (bytes <= before.bytes) return false;
     const now = { at: this.behind, bytes: align(Math.max(bytes, GROWTH * before.bytes)) };
     this.behind += now.bytes;
-    grow(memory, this.behind);
+    grow(this.parts, this.behind);
     new Uint8Array(memory.buffer).copyWithin(now.at, before.at, before.at + before.bytes);
     this.#now.set(place, now);
     return true;

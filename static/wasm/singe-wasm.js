@@ -37,10 +37,10 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   flow?.catch(() => {}); // beside the files
   const { length } = program.kernels;
   files.expect([modules[name], ...weights], length);
-  const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
-    threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files);
   const base = START + align(sumOf(weights));
-  grow(memory, base);
+  const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
+    threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files, base);
+  grow({ memory }, base, "the model's weights need", "load it");
   const code = from.bytes(modules[name]);
   const written = from.each(weights, (file, at) => from.into(file, new Uint8Array(memory.buffer, START + at, spanOf(file))));
   const [{ module, exports }] = await Promise.all([
@@ -58,12 +58,16 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   return flow ? (await flow).openFlow({ Device, START, grow }, parts) : new Device(parts);
 }
 
-function grow(memory, bytes) {
+/** Let the memory have so many bytes. If an automatic choice of threads is what limits it, the model is opened again without. */
+function grow({ memory, team, program }, bytes, needs = "a run of these sizes needs", advice = "run less at a time, or load the model") {
   const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
   try {
     if (missing > 0) memory.grow(missing);
   } catch (cause) {
-    throw new SingeError("device", `no WebAssembly memory of ${bytes} bytes here`, cause);
+    const [asked, held] = [bytes, memory.buffer.byteLength].map((count) => (count / 1e6).toFixed(1));
+    const other = `with ${team ? "threads: 1, or " : ""}device: "webgpu"`;
+    const text = `${needs} ${asked} MB of WebAssembly memory, and the engine refuses to give more than ${held} MB: ${advice} ${other}`;
+    throw new SingeError(team?.automatic && !program.states.length ? "lost" : "device", text, cause);
   }
 }
 
@@ -150,7 +154,7 @@ class Device {
       return step;
     });
     end = align(marks.at(-1));
-    grow(this.parts.memory, end);
+    grow(this.parts, end);
     return { sizes, steps: program.steps, addresses, words, marks, given, end, outputs: outputsOf(program, sizes) };
   }
 
