@@ -170,6 +170,8 @@ def test_types(package: Path, tmp_path: Path) -> None:
         "a progress": ("onProgress })", "onProgress: (n: number) => n })"),
         "an input": ("data: pixels", 'data: ["1"]'),
         "a shape": ("[1, 1, 28, 28]", '"28x28"'),
+        "a rate": ("48000", '"48 kHz"'),
+        "an option of a task": ("{ labels }", "{ names: labels }"),
         "an output": ("logits?.data instanceof", "logits?.values instanceof"),
     }
     cases = {"good.ts": good, **{f"{k}.ts": good.replace(*change) for k, change in wrong.items()}}
