@@ -55,7 +55,7 @@ quick: setup
 nightly: setup
 	$(BIN)/pytest -m nightly
 
-# The models come from packages (tests/bench/packaged.py); MODELS=FOLDER takes others: ONNX models, each with an .npz of inputs
+# The models come from packages (tests/bench/inputs/packaged.py); MODELS=FOLDER takes others: ONNX models, each with an .npz of inputs
 # and expected outputs beside it. For a machine with a GPU:
 # `.venv/bin/python tests/bench/gpu.py prepare DIR`, and there `python DIR/gpu.py run`.
 bench: setup

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from inputs.packaged import FOLDER, folder_of
+from inputs.products import ROOF_WORK, onnx_product, roof
+from inputs.recordings import first_items
 from ort_web import CHROMIUM, FLAGS, VERSION, package
-from packaged import FOLDER, folder_of
 from playwright.sync_api import sync_playwright
-from products import ROOF_WORK, onnx_product, roof
-from recordings import first_items
 
 from singe.model.files import load
 from singe.tools.export.bundle import export

@@ -27,8 +27,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
+from inputs.packaged import folder_of
 from ort_web import CHROMIUM, FLAGS, VERSION, package
-from packaged import folder_of
 from playwright.sync_api import sync_playwright
 
 from singe.model.files import load

@@ -6,7 +6,7 @@
     python DIR/gpu.py tune [--out times.json] [--times times.json]
     python DIR/gpu.py matrices [--browser PATH] [--flags "…"] [--out times.json] [--times times.json]
 
-`prepare` fills DIR with this file, its scripts, the models, and the wheels that Singe needs besides NumPy. `run` compares
+`prepare` fills DIR with this file, the scripts of gpu/, the models, and the wheels that Singe needs besides NumPy. `run` compares
 natively (gpu_race.py), `page` in a browser (gpu_page.py). `tune` times products in all cuts, and prints the table by which
 Singe chooses one (gpu_tune.py); `matrices` does that for subgroup matrices in a browser (gpu_matrices.py). They need
 Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), but no network. They print Markdown, and write all
@@ -44,7 +44,8 @@ def prepare(folder: Path, models: Path, python: str, platforms: list[str]) -> No
     for platform in platforms:
         wanted += ["--platform", platform]
     subprocess.run([*pip, "download", "-q", "--no-deps", *wanted, "-d", str(wheels), *NEEDED], check=True)
-    for name in ("gpu.py", *(f"{script}.py" for script in SCRIPTS.values())):
+    (folder / "gpu").mkdir(exist_ok=True)
+    for name in ("gpu.py", *(f"gpu/{script}.py" for script in SCRIPTS.values())):
         shutil.copy(HERE / name, folder / name)
     (folder / "models").mkdir(exist_ok=True)
     for path in (*models.glob("*.onnx"), *models.glob("*.npz")):
@@ -59,7 +60,7 @@ def run(script: str, rest: list[str]) -> None:
         for wheel in (HERE / "wheels").glob("*.whl"):
             with zipfile.ZipFile(wheel) as archive:
                 archive.extractall(site)
-        sys.path[:0] = [site, str(HERE)]
+        sys.path[:0] = [site, str(HERE / "gpu")]
         # It imports what was unpacked just now.
         models = HERE / "models" if (HERE / "models").is_dir() else ROOT / "tests" / ".cache" / "models"
         importlib.import_module(script).main(rest, models)
@@ -82,7 +83,7 @@ def main() -> None:
         parser.error(f"unknown arguments: {' '.join(rest)}")
     else:
         platforms = args.platform or ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
-        packaged = importlib.import_module("packaged")  # which the machine with the GPU lacks
+        packaged = importlib.import_module("inputs.packaged")  # which the machine with the GPU lacks
         prepare(args.folder, packaged.folder_of(args.models), args.python, platforms)
 
 

@@ -2,7 +2,7 @@
 
     python tests/bench/suite.py [--models FOLDER] [--only NAME,…] [--quick] [--out FILE]
 
-Each race is a script of this folder, or `singe bench`, that prints Markdown. If one cannot run here (no Chromium, no
+Each race is a script of this folder or of races/, or `singe bench`, that prints Markdown. If one cannot run here (no Chromium, no
 npm), the file says why, the others continue, and the exit code is 1. The GPU's races are in gpu.py.
 """
 
@@ -20,9 +20,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+from inputs.packaged import folder_of
 from ort_web import CHROMIUM
 from ort_web import VERSION as ORT_WEB
-from packaged import folder_of
 
 from singe.tools.measuring.bench import machine
 
@@ -51,13 +51,13 @@ def _profile(device: str) -> Race:
 
 RACES: Final = (
     Race("devices", "Devices", ("-m", "singe", "bench"), fenced=True),
-    Race("gemm", "Products in WebAssembly, the kernels alone", ("tests/bench/wasm_gemm.py",), ("--rounds", "3")),
-    Race("conv", "3×3 convolutions in WebAssembly, the kernels alone", ("tests/bench/wasm_conv.py",), ("--rounds", "3")),
-    Race("native", "The native runners", ("tests/bench/spine.py", "MODELS"), ("--rounds", "3")),
+    Race("gemm", "Products in WebAssembly, the kernels alone", ("tests/bench/races/wasm_gemm.py",), ("--rounds", "3")),
+    Race("conv", "3×3 convolutions in WebAssembly, the kernels alone", ("tests/bench/races/wasm_conv.py",), ("--rounds", "3")),
+    Race("native", "The native runners", ("tests/bench/races/spine.py", "MODELS"), ("--rounds", "3")),
     Race("chromium", "Bundles in Chromium", ("tests/bench/chromium.py", "MODELS"), ("--rounds", "3")),
-    Race("integers", "Bundles in int8 in Chromium", ("tests/bench/integers.py", "MODELS"), ("--rounds", "3")),
+    Race("integers", "Bundles in int8 in Chromium", ("tests/bench/races/integers.py", "MODELS"), ("--rounds", "3")),
     Race("chromium-gemm", "Products in Chromium", ("tests/bench/chromium.py", "--gemm"), ("--rounds", "3")),
-    Race("python-page", "Python in a page", ("tests/bench/python_page.py", "MODELS"), ("--rounds", "3")),
+    Race("python-page", "Python in a page", ("tests/bench/races/python_page.py", "MODELS"), ("--rounds", "3")),
     Race("first-answer", "First answer of a page", ("tests/bench/first_answer.py", "MODELS/mnist_cnn.onnx"), ("--repeat", "3")),
     _profile("numpy"),
     _profile("wasm"),

@@ -20,7 +20,7 @@ BENCH = ROOT / "tests" / "bench"
 
 @pytest.fixture(scope="module")
 def packaged() -> ModuleType:
-    spec = spec_from_file_location("singe_bench_packaged", BENCH / "packaged.py")
+    spec = spec_from_file_location("singe_bench_packaged", BENCH / "inputs" / "packaged.py")
     assert spec is not None
     assert spec.loader is not None
     made = sys.modules[spec.name] = module_from_spec(spec)
@@ -37,7 +37,7 @@ def recorded(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def test_no_race_reads_files_beside_the_repository() -> None:
-    texts = {path.name: path.read_text("utf-8") for path in (*BENCH.glob("*.py"), ROOT / "Makefile")}
+    texts = {path.name: path.read_text("utf-8") for path in (*BENCH.rglob("*.py"), ROOT / "Makefile")}
     assert [n for n, text in texts.items() if re.search(r'ROOT\.parent|\.\./shared|"shared"', text)] == []
 
 

@@ -1,6 +1,6 @@
 """The figures of the native runners, each a ratio to a peer in the same run, on the models of a folder.
 
-    python tests/bench/spine.py [FOLDER] [--models efficientnet_lite0,…] [--rounds 30]
+    python tests/bench/races/spine.py [FOLDER] [--models efficientnet_lite0,…] [--rounds 30]
 
 Prints Markdown: compile time, dispatches and memory of each model; the numpy backend beside onnxruntime and the wasm
 backend beside onnxruntime-web in Chromium, one thread each, taking turns; and the time that `import singe` takes.
@@ -20,11 +20,14 @@ from pathlib import Path
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import onnxruntime
-from ort_web import OrtWeb
-from packaged import folder_of
-from recordings import first_items
 
 import singe as sg
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from inputs.packaged import folder_of
+from inputs.recordings import first_items
+from ort_web import OrtWeb
 
 
 def timed(run: Callable[[], object]) -> Callable[[], float]:

@@ -1,7 +1,7 @@
 """Matrix products in WebAssembly: the generated kernels alone, beside onnxruntime-web and NumPy in one Chromium.
 
-    python tests/bench/wasm_gemm.py [--shapes 256x256x256,…] [--rounds 10] [--no-numpy]
-    python tests/bench/wasm_gemm.py --wasmtime [--shapes …]
+    python tests/bench/races/wasm_gemm.py [--shapes 256x256x256,…] [--rounds 10] [--no-numpy]
+    python tests/bench/races/wasm_gemm.py --wasmtime [--shapes …]
 
 A shape is rows x depth x columns; the second matrix is constant. All run on one thread, in turns. Rates are over the
 thread's CPU time (a shared machine preempts it now and then), the best of all rounds. The first row is the machine's
@@ -22,9 +22,7 @@ from typing import Any, Final
 import numpy as np
 import wasmtime
 from kernels_page import PEER, Given, Page, site
-from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
-from products import ROOF_WORK, onnx_product, roof
 
 from singe.compiler.target import Printed
 from singe.dtypes import float32, int32
@@ -33,7 +31,12 @@ from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
 from singe.shapes import known
 from singe_wasm.target import LEVELS, WasmTarget
 
-ROOT: Final = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from inputs.products import ROOF_WORK, onnx_product, roof
+from ort_web import CHROMIUM, FLAGS, VERSION
+
+ROOT: Final = Path(__file__).parents[3]
 SHAPES: Final = (
     "256x256x256,512x512x512,1024x1024x1024,33x129x47,1x1280x1000,197x768x768,12544x96x16,12544x16x32,3136x144x24,"
     "784x40x240,196x672x112,196x112x672,49x1152x192,49x1152x320,49x192x1152,1000x27x64"

@@ -1,6 +1,6 @@
 """A model under Pyodide, on `wasm` and on `numpy`, beside a page without Python, in one Chromium, taking turns.
 
-    python tests/bench/python_page.py [FOLDER] [--models efficientnet_lite0,…] [--rounds 20]
+    python tests/bench/races/python_page.py [FOLDER] [--models efficientnet_lite0,…] [--rounds 20]
 
 All run on one thread. One page has Pyodide and Singe's wheel and calls `model(x)` with NumPy arrays in and out; the
 other runs the bundle with singe.js. The first item of each recorded input is run, and all outputs are compared with the
@@ -14,6 +14,7 @@ import io
 import json
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +23,18 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import CODEC, LASTING, REST, difference, encoded, recorded
-from ort_web import CHROMIUM, FLAGS
-from packaged import folder_of
 from playwright.sync_api import sync_playwright
 from wasm_gemm import setup
 
 from singe.model.files import load
 from singe.tools.export.bundle import export
 from singe.tools.serve import Server
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from chromium import CODEC, LASTING, REST, difference, encoded, recorded
+from inputs.packaged import folder_of
+from ort_web import CHROMIUM, FLAGS
 
 WHO: Final = ("page without Python", "Python, wasm", "Python, numpy")
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>without Python</title><script type=module>
@@ -59,7 +63,6 @@ import base64, io, json, time
 import js
 import numpy as np
 import singe as sg
-
 models = {}
 
 async def open_():

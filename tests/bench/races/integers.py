@@ -1,6 +1,6 @@
 """Products and convolutions in int8 beside float32: bundles of both in one Chromium, taking turns, at both levels of SIMD.
 
-    python tests/bench/integers.py [FOLDER] [--models efficientnet_lite0,…] [--threads 1] [--rounds 15]
+    python tests/bench/races/integers.py [FOLDER] [--models efficientnet_lite0,…] [--threads 1] [--rounds 15]
 
 FOLDER has ONNX models with recorded inputs; the first item of each is run. It prints the bytes of the weights, the error
 of int8 relative to float32's largest value, the milliseconds of a run, medians (least), and the ratio of the medians;
@@ -14,6 +14,7 @@ import base64
 import json
 import shutil
 import statistics
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,9 +23,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from chromium import CODEC, LASTING, encoded, recorded, with_recordings
-from ort_web import CHROMIUM, FLAGS
-from packaged import ROOT, folder_of
 from playwright.sync_api import sync_playwright
 
 from singe.model.compiling import compile as compiled
@@ -33,6 +31,12 @@ from singe.program.bundled import MANIFEST
 from singe.tools.export.bundle import export
 from singe.tools.inputs.images import PictureSpec, read_picture
 from singe.tools.serve import Server
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from chromium import CODEC, LASTING, encoded, recorded, with_recordings
+from inputs.packaged import ROOT, folder_of
+from ort_web import CHROMIUM, FLAGS
 
 SAMPLES: Final = ROOT / "demos" / "classify" / "samples"
 LEVELS: Final = ("relaxed", "simd")

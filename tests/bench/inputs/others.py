@@ -1,6 +1,6 @@
 """Models of other kinds for chromium.py: architectures with random weights.
 
-    python tests/bench/others.py FOLDER [--models squeezenet,…]
+    python tests/bench/inputs/others.py FOLDER [--models squeezenet,…]
     python tests/bench/chromium.py FOLDER
 
 The convolutional ones are the light models of the package onnx, whose weights are constants; `encoder` is a small
