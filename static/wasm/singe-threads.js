@@ -19,7 +19,7 @@ const PAGE = 65536;
 const MOST = 8;
 /** A step is shared if it takes one thread about this many microseconds: a few times as long as a barrier. */
 const STEP_US = 2;
-/** And if all such steps of the run take this many: waking a worker takes up to a millisecond. */
+/** And if all such steps of the run, in all turns of a loop, take this many: waking a worker takes up to a millisecond. */
 const RUN_US = 1500;
 /** The most that the last parts of a step take. With smaller parts, threads mostly read what others wrote. */
 const PART_US = 1000;
@@ -101,11 +101,15 @@ class Team {
     return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);
   }
 
-  /** plan: { program?, sizes, steps, given, marks, end }, the calls of a run or of a part of it. fresh: outputs with new arrays. */
+  /**
+   * plan: { program?, turns?, sizes, steps, given, marks, end }, the calls of a run or of a part of it, and how often a run makes
+   * them. fresh: outputs with new arrays.
+   */
   async run(plan, fresh) {
     const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
     plan.shared ??= this.#sharedSteps(plan);
-    if (!this.#workers.length || !plan.shared.some(Boolean)) return alone();
+    plan.took ??= plan.shared.reduce((sum, took) => sum + took, 0);
+    if (!this.#workers.length || plan.took * (plan.turns ?? 1) <= RUN_US) return alone();
     plan.tried ??= new Map(); // threads ↦ { job, times }
     for (const count of this.#counts) if (!plan.tried.has(count)) plan.tried.set(count, { times: [] });
     const runs = (count) => plan.tried.get(count).times.length;
@@ -144,14 +148,13 @@ class Team {
   /** The time of each step on one thread, in about microseconds; 0 if it is not shared. */
   #sharedSteps({ sizes, steps }) {
     const { kernels } = this.#program;
-    const work = steps.map(({ do: what, kernel }) => {
+    return steps.map(({ do: what, kernel }) => {
       if (what !== "dispatch") return 0;
       const { flops, bytes } = kernels[kernel];
       const [computed, moved] = [flops, bytes].map((dim) => numberOrZero(() => evaluate(dim, sizes)));
       const took = computed / FLOPS_PER_US + moved / BYTES_PER_US;
       return took > STEP_US ? took : 0;
     });
-    return work.reduce((sum, took) => sum + took, 0) > RUN_US ? work : work.map(() => 0);
   }
 
   /** Send the workers a plan; { id, list }: what this thread does, shared steps by part; nothing if their memory is refused. */

@@ -141,6 +141,7 @@ class WasmPlan extends Plan {
 
   begin() {
     super.begin();
+    for (const stretch of this.#stretches.values()) if (stretch) [stretch.turns, stretch.made] = [stretch.made, 0];
     if (this.words && !this.late.size) return;
     this.#now.clear();
     this.behind = this.end + this.room;
@@ -170,14 +171,17 @@ class WasmPlan extends Plan {
     if (team?.isThere) {
       if (!this.#stretches.has(from)) this.#stretches.set(from, this.isFixed(from, to) && this.stretch(from, to));
       const stretch = this.#stretches.get(from);
-      if (stretch) return team.run(stretch, this.fresh.splice(0));
+      if (stretch) {
+        stretch.made++;
+        return team.run(stretch, this.fresh.splice(0));
+      }
     }
     run(this.start + WORD * from, this.start + WORD * to);
   }
 
-  /** Calls between two words, as threads share them. */
+  /** Calls between two words, as threads share them; `turns`: how often the last run made them, `made`: this run so far. */
   stretch(from, to) {
-    const found = { program: this.program, sizes: { ...this.sizes }, steps: [], given: [], marks: [this.start + WORD * from], end: this.end };
+    const found = { program: this.program, sizes: { ...this.sizes }, steps: [], given: [], marks: [this.start + WORD * from], end: this.end, turns: 1, made: 0 };
     for (let at = from; at < to; ) {
       const next = at + 2 + this.codes[at + 1];
       found.steps.push(this.groups.get(at));

@@ -12,6 +12,10 @@ import pytest
 from bundles import dtypes_case, model_case, packed, small_case, weighty_graph, write_bundle
 from pages import Page, node, open_page
 
+from singe import nn
+from singe.model.model import Model
+from singe.tools.export.bundle import export
+
 pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there are no threads")
 
 ANSWER: Final = """
@@ -154,6 +158,37 @@ try {
   globalThis.Worker = own;
 }
 """
+
+
+def test_the_turns_of_a_loop_are_shared_where_together_they_are_long(chromium: Page) -> None:
+    """One turn of a recurrent layer is too short to wake a thread. Workers are taught a plan as soon as it is shared."""
+    layer = nn.GRU(8, 256)
+    for name, steps in (("turns", 100), ("few", 2)):
+        if not (chromium.root / name).exists():
+            export(Model.of(lambda x: layer(x)[0], {"x": (steps, 1, 8)}, device="numpy"), chromium.root / name)
+    body = """
+    const post = Worker.prototype.postMessage;
+    let plans = 0;
+    Worker.prototype.postMessage = function (message, ...rest) {
+      plans += message.steps ? 1 : 0;
+      return post.call(this, message, ...rest);
+    };
+    const model = await load(given.url, { device: "wasm", threads: given.threads });
+    const outputs = [];
+    for (const tensors of given.cases) outputs.push(pack(await model.run(unpack(tensors))));
+    await model.dispose();
+    Worker.prototype.postMessage = post;
+    return { outputs, plans };
+    """
+    done = {}
+    for name, steps in (("turns", 100), ("few", 2)):
+        x = np.random.default_rng(0).normal(size=(3, steps, 1, 8)).astype(np.float32)
+        cases = [packed({"x": case}) for case in (*x, x[0])]
+        for threads in (1, 2):
+            done[name, threads] = chromium.run(body, url=f"/bundles/{name}", threads=threads, cases=cases)
+        assert done[name, 2]["outputs"] == done[name, 1]["outputs"]
+    plans = {key: found["plans"] for key, found in done.items()}
+    assert plans == {("turns", 1): 0, ("turns", 2): 1, ("few", 1): 0, ("few", 2): 0}
 
 
 def test_dispose_ends_the_workers(chromium: Page) -> None:
