@@ -33,7 +33,7 @@ from .gradients import Gradients
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count
-from .nodes.spatial import Ints, Padding
+from .nodes.spatial import Ints, Padding, Sizes
 
 _bool = bool
 _complex = complex

@@ -52,6 +52,7 @@ from .frontend.creation import as_tensor as as_tensor
 from .frontend.creation import asarray as asarray
 from .frontend.creation import cat as cat
 from .frontend.creation import concat as concat
+from .frontend.creation import concatenate as concatenate
 from .frontend.creation import empty as empty
 from .frontend.creation import empty_like as empty_like
 from .frontend.creation import eye as eye
@@ -60,9 +61,11 @@ from .frontend.creation import full as full
 from .frontend.creation import full_like as full_like
 from .frontend.creation import hstack as hstack
 from .frontend.creation import linspace as linspace
+from .frontend.creation import logspace as logspace
 from .frontend.creation import meshgrid as meshgrid
 from .frontend.creation import ones as ones
 from .frontend.creation import ones_like as ones_like
+from .frontend.creation import row_stack as row_stack
 from .frontend.creation import stack as stack
 from .frontend.creation import tensor as tensor
 from .frontend.creation import vstack as vstack
@@ -78,17 +81,29 @@ from .frontend.several import atleast_3d as atleast_3d
 from .frontend.several import block_diag as block_diag
 from .frontend.several import broadcast_shapes as broadcast_shapes
 from .frontend.several import broadcast_tensors as broadcast_tensors
+from .frontend.several import can_cast as can_cast
 from .frontend.several import cartesian_prod as cartesian_prod
+from .frontend.several import chain_matmul as chain_matmul
 from .frontend.several import column_stack as column_stack
+from .frontend.several import combinations as combinations
 from .frontend.several import dstack as dstack
 from .frontend.several import is_tensor as is_tensor
+from .frontend.several import promote_types as promote_types
+from .frontend.several import result_type as result_type
 from .frontend.several import std_mean as std_mean
 from .frontend.several import tensordot as tensordot
 from .frontend.several import trapezoid as trapezoid
+from .frontend.several import trapz as trapz
 from .frontend.several import tril_indices as tril_indices
 from .frontend.several import triu_indices as triu_indices
+from .frontend.several import unravel_index as unravel_index
 from .frontend.several import var_mean as var_mean
 from .frontend.tensor import Tensor as Tensor
+from .frontend.window_functions import bartlett_window as bartlett_window
+from .frontend.window_functions import blackman_window as blackman_window
+from .frontend.window_functions import hamming_window as hamming_window
+from .frontend.window_functions import hann_window as hann_window
+from .frontend.window_functions import kaiser_window as kaiser_window
 from .gradients import checkpoint as checkpoint
 from .gradients import grad as grad
 from .gradients import value_and_grad as value_and_grad
@@ -155,19 +170,25 @@ __all__ = [
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
+    "bartlett_window",
     "bfloat16",
+    "blackman_window",
     "block_diag",
     "bool_",
     "broadcast_shapes",
     "broadcast_tensors",
+    "can_cast",
     "cartesian_prod",
     "cat",
+    "chain_matmul",
     "checkpoint",
     "column_stack",
+    "combinations",
     "compile",
     "complex64",
     "complex128",
     "concat",
+    "concatenate",
     "device",
     "device_async",
     "devices",
@@ -194,6 +215,8 @@ __all__ = [
     "full",
     "full_like",
     "grad",
+    "hamming_window",
+    "hann_window",
     "hstack",
     "int2",
     "int4",
@@ -202,17 +225,22 @@ __all__ = [
     "int32",
     "int64",
     "is_tensor",
+    "kaiser_window",
     "linspace",
     "load",
     "load_async",
     "load_module",
     "load_weights",
+    "logspace",
     "meshgrid",
     "nn",
     "ones",
     "ones_like",
     "op",
+    "promote_types",
     "read_weights",
+    "result_type",
+    "row_stack",
     "save",
     "stack",
     "std_mean",
@@ -220,6 +248,7 @@ __all__ = [
     "tensor",
     "tensordot",
     "trapezoid",
+    "trapz",
     "tril_indices",
     "triu_indices",
     "uint2",
@@ -228,6 +257,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "unravel_index",
     "value_and_grad",
     "var_mean",
     "vstack",
@@ -239,12 +269,18 @@ __all__ = [
 
 _LAZY = ("array_api", "cluster", "data", "metrics", "optim", "random", "train")
 """Submodules that are imported when they are first used."""
-_RANDOM = ("manual_seed", "multinomial", "rand", "rand_like", "randint", "randn", "randn_like", "randperm")
+_RANDOM = (
+    "manual_seed", "multinomial", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",
+)  # fmt: skip
 """Functions of `random` that PyTorch has at the top, too."""
+_SHORT = {
+    "bool": "bool", "double": "float64", "float": "float32", "half": "float16", "int": "int32", "long": "int64", "short": "int16",
+}  # fmt: skip
+"""PyTorch's other names of dtypes."""
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """A submodule of _LAZY, a function of _RANDOM, or a method of Tensor as a function: `singe.topk(x, 3)`."""
+    """A submodule of _LAZY, a function of _RANDOM, a dtype of _SHORT, or a method of Tensor as a function: `singe.topk(x, 3)`."""
     if name in _LAZY:
         from importlib import import_module  # noqa: PLC0415
 
@@ -253,6 +289,8 @@ def __getattr__(name: str) -> _typing.Any:
         from . import random  # noqa: PLC0415
 
         return getattr(random, name)
+    if name in _SHORT:
+        return dtype(_SHORT[name])
     if name.startswith("_") or not callable(getattr(Tensor, name, None)):
         raise _no_attribute(__name__, name)
     return getattr(Tensor, name)

@@ -24,6 +24,23 @@ _PARAMETER: Final = (
 )
 _SCHEDULES: Final = "a schedule in place of the rate, as in sg.optim.AdamW(sg.optim.StepLR(1e-3, 10))"
 _LINALG: Final = "sg.array_api.linalg"
+_COMPLEX: Final = "sg.from_numpy of NumPy's complex numbers: they are computed on the host"
+_LOSSES: Final = {
+    "binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss", "cosine_embedding_loss": "CosineEmbeddingLoss",
+    "ctc_loss": "CTCLoss", "gaussian_nll_loss": "GaussianNLLLoss", "hinge_embedding_loss": "HingeEmbeddingLoss", "huber_loss": "HuberLoss",
+    "kl_div": "KLDivLoss", "l1_loss": "L1Loss", "margin_ranking_loss": "MarginRankingLoss", "mse_loss": "MSELoss",
+    "multi_margin_loss": "MultiMarginLoss", "multilabel_margin_loss": "MultiLabelMarginLoss",
+    "multilabel_soft_margin_loss": "MultiLabelSoftMarginLoss", "poisson_nll_loss": "PoissonNLLLoss", "smooth_l1_loss": "SmoothL1Loss",
+    "soft_margin_loss": "SoftMarginLoss", "triplet_margin_loss": "TripletMarginLoss",
+    "triplet_margin_with_distance_loss": "TripletMarginWithDistanceLoss",
+}  # fmt: skip
+"""Losses of torch.nn.functional ↦ the layers that compute them."""
+_LAYERS: Final = {
+    "alpha_dropout": "AlphaDropout", "dropout": "Dropout", "embedding_bag": "EmbeddingBag", "feature_alpha_dropout": "FeatureAlphaDropout",
+    "fold": "Fold", "instance_norm": "InstanceNorm2d", "multi_head_attention_forward": "MultiheadAttention", "rrelu": "RReLU",
+}  # fmt: skip
+_SPACES: Final = {"dropout": "Dropout", "lp_pool": "LPPool", "max_unpool": "MaxUnpool"}
+"""Other functions of torch.nn.functional ↦ layers; the second table's have a number of axes behind."""
 
 INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
     "singe": {
@@ -49,7 +66,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "is_grad_enabled": _NO_GRAD,
         "jit": "sg.compile(function, *examples), or sg.Model.of(module, shapes)",
         "linalg": _LINALG,
-        "logspace": "10 ** sg.linspace(start, end, steps)",
         "no_grad": _NO_GRAD,
         "normal": "sg.randn(2, 3) * std + mean, or sg.random.normal(key, shape)",
         "script": "sg.compile(function, *examples)",
@@ -59,7 +75,20 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "trace_module": "sg.Model.of(module, shapes)",
         "utils": f"{_LOADER}, {_DATASET}",
         "vmap": "a leading axis: methods broadcast over it",
-        **dict.fromkeys(("cholesky", "lu", "qr", "slogdet", "svd"), f"the function of this name in {_LINALG}, if it is there"),
+        "bernoulli": "(sg.rand_like(p) < p).cast(p.dtype), or sg.random.bernoulli(key, shape, p)",
+        "complex": _COMPLEX,
+        "gumbel_softmax": "(x - (-sg.rand_like(x).log()).log()).softmax(dim)",
+        "polar": _COMPLEX,
+        "range": "sg.arange(start, end + 1), or sg.linspace",
+        "scalar_tensor": "sg.tensor(value)",
+        "special": "sg.lgamma, sg.i0 and other functions of the same names",
+        "upsample": "x.interpolate(size, scale_factor=…, mode=…)",
+        "view_as_complex": _COMPLEX,
+        "view_as_real": _COMPLEX,
+        **{name: f"nn.{layer}(…)(x, target)" for name, layer in _LOSSES.items()},
+        **{name: f"nn.{layer}(…)(x)" for name, layer in _LAYERS.items()},
+        **{f"{name}{n}d": f"nn.{layer}{n}d(…)(x)" for name, layer in _SPACES.items() for n in (1, 2, 3)},
+        **dict.fromkeys(("eig", "eigh", "lstsq", "lu", "solve"), f"the function of this name in {_LINALG}, if it is there"),
     },
     "singe.nn": {
         "Buffer": "the tensor itself, in a field that the class names: class Norm(nn.Module, buffers=('mean',))",
@@ -106,12 +135,17 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
     "Tensor": {
         "cuda": 'x.to("webgpu")',
         "data": "x.detach(), or x itself: a tensor does not change",
+        "as_strided": "slices, or x.unfold(dim, size, step)",
+        "bernoulli": "(sg.rand_like(p) < p).cast(p.dtype), or sg.random.bernoulli(key, shape, p)",
         "get_device": "x.device",
         "grad": "grads[x], of grads = loss.backward() on a device sg.Autodiff(…), or of sg.grad(function)",
         "grad_fn": "x.requires_grad, which says whether backward goes through x",
         "is_contiguous": "nothing: elements are always in row-major order",
         "is_cuda": "x.device",
         "is_leaf": "x.requires_grad",
+        "is_same_size": "x.shape == y.shape",
+        "multinomial": "sg.multinomial(x, n)",
+        "new": "x.new_zeros(shape) or x.new_tensor(data)",
         "pin_memory": "nothing: memory is the device's own affair",
         "register_hook": "grads[x], of grads = loss.backward()",
         "requires_grad_": "x = x.require_grad(), on a device sg.Autodiff(…)",
@@ -119,6 +153,15 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "share_memory_": "nothing: tensors may be shared between threads",
         "storage": "x.numpy()",
         "stride": "nothing: elements are always in row-major order",
+    },
+    "argument": {
+        "generator": "a key, as in sg.random.normal(7, shape); or sg.manual_seed(7) before",
+        "layout": "nothing: elements are always in row-major order",
+        "memory_format": "nothing: elements are always in row-major order",
+        "non_blocking": "nothing: devices work while Python goes on",
+        "out": "the result, as in y = x.exp(): a tensor does not change",
+        "pin_memory": "nothing: memory is the device's own affair",
+        "requires_grad": "the method require_grad() of the result, on a device sg.Autodiff(…); or sg.grad(function)",
     },
     "backward": {
         "": "x = sg.tensor(…, device=sg.Autodiff(sg.Fusion(device)), requires_grad=True); grads = loss.backward(); grads[x]. "

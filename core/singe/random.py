@@ -21,6 +21,7 @@ from .dtypes import dtype as dtype_of
 from .errors import InputError
 from .frontend.calls import call_row
 from .frontend.creation import tensor
+from .frontend.host import hosted
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes
 from .frontend.tensor import Tensor
@@ -163,14 +164,16 @@ def randn(*shape: Any, dtype: Any = float32, device: str | Device | None = None)
     return normal(next_key(), given_sizes(shape, "randn"), dtype=dtype, device=device)
 
 
-def rand_like(x: Tensor, dtype: Any = None) -> Tensor:
-    """`rand` with x's shape, device and (unless given) dtype."""
-    return rand(x.shape, dtype=dtype or x.dtype, device=x.device)
+@both_spellings
+def rand_like(x: Tensor, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """`rand` with x's shape and (unless given) dtype and device."""
+    return rand(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-def randn_like(x: Tensor, dtype: Any = None) -> Tensor:
-    """`randn` with x's shape, device and (unless given) dtype."""
-    return randn(x.shape, dtype=dtype or x.dtype, device=x.device)
+@both_spellings
+def randn_like(x: Tensor, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """`randn` with x's shape and (unless given) dtype and device."""
+    return randn(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
 @both_spellings
@@ -184,6 +187,21 @@ def randint(
         raise InputError("randint: got no shape, expected one, as in randint(0, 10, (2, 3)) or randint(10, (2, 3))")
     first, end = (0, low) if high is None else (low, high)
     return integers(next_key(), shape, first, end, dtype=dtype, device=device)
+
+
+@both_spellings
+def randint_like(
+    x: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: str | Device | None = None
+) -> Tensor:
+    """`randint` with x's shape and (unless given) device and dtype; randint_like(x, high) starts at 0."""
+    first, end = (0, low) if high is None else (low, high)
+    return integers(next_key(), x.shape, first, end, dtype=dtype or x.dtype, device=device or x.device)
+
+
+def poisson(rates: Tensor) -> Tensor:
+    """Numbers of a Poisson distribution of each rate, drawn on the host with the next key."""
+    draw = np.random.default_rng(next_key()).poisson
+    return hosted("poisson", lambda array: np.asarray(draw(array), array.dtype), rates)
 
 
 def randperm(n: int, *, device: str | Device | None = None) -> Tensor:

@@ -1,4 +1,5 @@
-"""Methods of Tensor called as PyTorch's users call them give what PyTorch gives, with its dtypes: beside recorded results."""
+"""Methods of Tensor, and functions, called as PyTorch's users call them give what PyTorch gives, with its dtypes: beside recorded
+results."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
+import function_calls
 import numpy as np
 import pytest
 from call_cases import CALLS, OPERANDS, parts
@@ -26,15 +28,17 @@ def test_calls_give_what_pytorch_gives(name: str) -> None:
         device = sg.device(name)
     except sg.DeviceError as e:
         pytest.skip(f"no {name} here: {e}")
-    operands = {key: sg.tensor(array, device=device) for key, array in OPERANDS.items()}
-    wrong = {text: difference(text, number, operands) for number, text in enumerate(CALLS)}
+    given = {**OPERANDS, **function_calls.OPERANDS}
+    names: dict[str, Any] = {key: sg.tensor(array, array.dtype, device) for key, array in given.items()}
+    names |= {"torch": sg, "F": sg, "inf": float("inf")}
+    wrong = {text: difference(text, number, names) for number, text in enumerate(CALLS + function_calls.CALLS)}
     assert {text: said for text, said in wrong.items() if said} == {}
 
 
-def difference(text: str, number: int, operands: dict[str, sg.Tensor]) -> str:
+def difference(text: str, number: int, names: dict[str, Any]) -> str:
     """How the result of a call differs from PyTorch's; nothing if it does not."""
     try:
-        found = parts(eval(text, dict(operands)))
+        found = parts(eval(text, dict(names)))
     except Exception as e:
         return f"{type(e).__name__}: {e}"
     wanted = [RECORDED[f"{number}/{k}"] for k in range(sum(f.startswith(f"{number}/") for f in RECORDED.files))]
@@ -44,6 +48,6 @@ def difference(text: str, number: int, operands: dict[str, sg.Tensor]) -> str:
         array: Any = got.numpy() if isinstance(got, sg.Tensor) else np.asarray(got)
         if (array.shape, array.dtype) != (want.shape, want.dtype):
             return f"{array.dtype}{array.shape} in place of {want.dtype}{want.shape}"
-        if not np.allclose(array, want, rtol=2e-5, atol=2e-5):
+        if not np.allclose(array, want, rtol=2e-5, atol=2e-5, equal_nan=True):
             return f"{array} in place of {want}"
     return ""

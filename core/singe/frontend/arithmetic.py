@@ -67,6 +67,10 @@ def _expm1(x: Any) -> Any:
     return (2 * t / (1 - t)).where(abs(x) < 1, x.exp() - 1)
 
 
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
 def _sign(x: Any) -> Any:
     return np.where(x == 0, 0, x / np.abs(x)).astype(x.dtype) if x.dtype.kind == "c" else np.sign(x)
 
@@ -94,6 +98,7 @@ FUNCTIONS: Final = {
     "cosh": _floating(np.cosh, "cosh"),
     "div": _floating(np.divide, "div"),
     "equal": Function(np.equal, "equal", (*ANY, "string")),
+    "erf": _floating(np.vectorize(math.erf, otypes=[float]), "erf", REAL),
     "exp": _floating(np.exp, "exp"),
     "expm1": _floating(np.expm1, composed=_expm1, doc="e^x − 1, exact for small x"),
     "floor": _rounding(np.floor, "floor"),
@@ -105,10 +110,15 @@ FUNCTIONS: Final = {
     "hypot": _floating(np.hypot, "hypot", REAL),
     "imag": Function(np.imag, "", ("complex",), doc="the imaginary part"),
     "isfinite": Function(
-        np.isfinite, whole="equal", composed=lambda x: abs(x) < math.inf, doc="whether it is a number and not infinite"
+        np.isfinite,
+        "",
+        ANY,
+        whole="equal",
+        composed=lambda x: abs(x) < math.inf,
+        doc="whether it is a number and not infinite",
     ),
-    "isinf": Function(np.isinf, "is_inf", whole="less"),
-    "isnan": Function(np.isnan, "is_nan", whole="less"),
+    "isinf": Function(np.isinf, "is_inf", ANY, whole="less"),
+    "isnan": Function(np.isnan, "is_nan", ANY, whole="less"),
     "lcm": Function(np.lcm, "lcm", ("int", "uint")),
     "less": Function(np.less, "less", REALS),
     "less_equal": Function(np.less_equal, "less_equal", REALS),
@@ -131,7 +141,8 @@ FUNCTIONS: Final = {
     "reciprocal": _floating(np.reciprocal, "reciprocal"),
     "remainder": Function(np.remainder, "remainder", REALS),
     "round": _rounding(np.round, "round", NUMERIC),
-    "sign": Function(_sign, "sign"),
+    "sigmoid": _floating(_sigmoid, "sigmoid", REAL),
+    "sign": Function(_sign, "sign", same=("bool",)),
     "signbit": Function(np.signbit, "signbit", REALS),
     "sin": _floating(np.sin, "sin"),
     "sinh": _floating(np.sinh, "sinh"),

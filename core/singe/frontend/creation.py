@@ -117,57 +117,66 @@ def from_numpy(array: np.ndarray) -> Tensor:
     return tensor(array, array.dtype)
 
 
-def full_like(x: Tensor, fill_value: Number | complex | Size, dtype: Any = None) -> Tensor:
-    """A tensor filled with one value, with x's shape, device and (unless given) dtype."""
+@both_spellings
+def full_like(
+    x: Tensor, fill_value: Number | complex | Size, dtype: Any = None, device: str | Device | None = None
+) -> Tensor:
+    """A tensor filled with one value, with x's shape and (unless given) dtype and device."""
     kind = _kind(dtype) or x.dtype
+    if device is not None:
+        return full(x.shape, fill_value, kind, device)
     like = traced(x) if isinstance(fill_value, Size) else x
     return apply(lambda b, n: b.expand(as_type(b, fill_value, kind), shape=n.shape), like)
 
 
-def zeros_like(x: Tensor, dtype: Any = None) -> Tensor:
-    """Zeros, with x's shape, device and (unless given) dtype."""
-    return full_like(x, 0, dtype)
+@both_spellings
+def zeros_like(x: Tensor, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """Zeros, with x's shape and (unless given) dtype and device."""
+    return full_like(x, 0, dtype, device)
 
 
-def ones_like(x: Tensor, dtype: Any = None) -> Tensor:
-    """Ones, with x's shape, device and (unless given) dtype."""
-    return full_like(x, 1, dtype)
+@both_spellings
+def ones_like(x: Tensor, dtype: Any = None, device: str | Device | None = None) -> Tensor:
+    """Ones, with x's shape and (unless given) dtype and device."""
+    return full_like(x, 1, dtype, device)
 
 
 empty_like = zeros_like
 
 
+@both_spellings
 def arange(
-    start: Number | Size,
-    stop: Number | Size | None = None,
+    start: Number | Size = 0,
+    end: Number | Size | None = None,
     step: Number = 1,
     *,
     dtype: Any = None,
     device: str | Device | None = None,
 ) -> Tensor:
-    """start, start + step, … below stop; arange(stop) starts at 0. int64, or float32 if an argument is a float.
+    """start, start + step, … below end; arange(end) starts at 0. int64, or float32 if an argument is a float.
 
-    While a function is traced, start and stop may be sizes."""
-    first, end = (0, start) if stop is None else (start, stop)
+    While a function is traced, start and end may be sizes."""
+    first, last = (0, start) if end is None else (start, end)
     if step == 0:
         raise InputError("arange: the step is 0")
-    if isinstance(first, Size) or isinstance(end, Size):
-        if not (isinstance(first, (int, Size)) and isinstance(end, (int, Size)) and isinstance(step, int)):
+    if isinstance(first, Size) or isinstance(last, Size):
+        if not (isinstance(first, (int, Size)) and isinstance(last, (int, Size)) and isinstance(step, int)):
             raise InputError(
-                f"arange: got {first}, {end} and the step {step}, expected integers beside sizes; sg.arange(size) * step + start "
+                f"arange: got {first}, {last} and the step {step}, expected integers beside sizes; sg.arange(size) * step + start "
                 "gives others"
             )
-        count = dim_max(ceildiv(end - first, step) if step > 0 else ceildiv(first - end, -step), 0)
+        count = dim_max(ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step), 0)
         numbers = _traced(lambda b: b.arange(b.const(first, int64), b.const(step, int64), count=count))
         return numbers if dtype is None else numbers.cast(dtype)
-    return tensor(np.arange(first, end, step), dtype, device)
+    return tensor(np.arange(first, last, step), dtype, device)
 
 
-def eye(rows: Dim, columns: Dim | None = None, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
-    """Ones on the diagonal, zeros elsewhere. While a function is traced, rows and columns may be sizes."""
-    if isinstance(rows, Size) or isinstance(columns, Size):
-        return (arange(rows).unsqueeze(1) == arange(rows if columns is None else columns)).cast(dtype)
-    return tensor(np.eye(rows, columns), dtype, device)
+@both_spellings
+def eye(n: Dim, m: Dim | None = None, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
+    """n × m ones on the diagonal, zeros elsewhere. While a function is traced, n and m may be sizes."""
+    if isinstance(n, Size) or isinstance(m, Size):
+        return (arange(n).unsqueeze(1) == arange(n if m is None else m)).cast(dtype)
+    return tensor(np.eye(n, m), dtype, device)
 
 
 @both_spellings
@@ -183,8 +192,8 @@ def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     return apply(build, *tensors)
 
 
-cat = concat
-"""PyTorch's name of concat."""
+cat = concatenate = concat
+"""PyTorch's other names of concat."""
 
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
@@ -195,6 +204,9 @@ def hstack(tensors: Sequence[Tensor]) -> Tensor:
 def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined along axis 0; vectors are rows."""
     return concat([x if x.ndim > 1 else x.reshape(1, -1) for x in tensors])
+
+
+row_stack = vstack
 
 
 @both_spellings
@@ -219,17 +231,33 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     )
 
 
+@both_spellings
 def linspace(
-    start: Number | Size, stop: Number | Size, num: Dim, *, dtype: Any = float32, device: str | Device | None = None
+    start: Number | Size, end: Number | Size, steps: Dim, *, dtype: Any = float32, device: str | Device | None = None
 ) -> Tensor:
-    """`num` numbers at equal distances from start to stop. While a function is traced, all three may be sizes."""
-    if isinstance(start, Size) or isinstance(stop, Size) or isinstance(num, Size):
-        first, last, steps = (tensor(x, float32) for x in (start, stop, num - 1))
-        places = arange(num)
-        return where(places == num - 1, last, first + (last - first) * (places / steps.clip(1))).cast(dtype)
-    return tensor(np.linspace(start, stop, num), dtype, device)
+    """`steps` numbers at equal distances from start to end. While a function is traced, all three may be sizes."""
+    if isinstance(start, Size) or isinstance(end, Size) or isinstance(steps, Size):
+        first, last, count = (tensor(x, float32) for x in (start, end, steps - 1))
+        places = arange(steps)
+        return where(places == steps - 1, last, first + (last - first) * (places / count.clip(1))).cast(dtype)
+    return tensor(np.linspace(start, end, steps), dtype, device)
 
 
-def where(condition: TensorLike, x: TensorLike, y: TensorLike) -> Tensor:
-    """x where the condition holds, y elsewhere."""
+@both_spellings
+def logspace(
+    start: Number, end: Number, steps: Dim, base: float = 10.0, *, dtype: Any = float32, device: str | Device | None = None
+) -> Tensor:  # fmt: skip
+    """`steps` powers of a base, whose exponents are at equal distances from start to end."""
+    if isinstance(steps, Size):
+        return (base ** linspace(start, end, steps)).cast(dtype)
+    return tensor(np.logspace(start, end, steps, base=base), dtype, device)
+
+
+@both_spellings
+def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | None = None) -> Any:
+    """x where the condition holds, y elsewhere; of a condition alone, where it holds: a vector of indices for each axis."""
+    if x is None or y is None:
+        if x is not None or y is not None or not isinstance(condition, Tensor):
+            raise InputError("where: expected a condition and two choices, or a tensor alone")
+        return condition.nonzero(as_tuple=True)
     return call_row(ROWS["where"], (condition, x, y))

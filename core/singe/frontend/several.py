@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from ..dtypes import int64
+from ..dtypes import DType, dtype, int64, promote
 from ..errors import InputError, ShapeError
 from ..runtime.device import Device
 from ..shapes import Dim, axis_of, broadcast, product, show
 from .creation import concat, meshgrid, tensor
 from .methods.attach import both_spellings
+from .nodes.meet import KINDS, common_type
+from .nodes.shaping import unpacked
 from .tensor import Tensor, TensorLike
 
 
-def atleast_1d(x: TensorLike) -> Tensor:
-    """The tensor, or a number as a vector."""
-    return _with_axes(x, 1)
+def atleast_1d(*tensors: Any) -> Any:
+    """The tensor, or a number as a vector; of several, or a list of them, a tuple."""
+    return _each(lambda x: _with_axes(x, 1), tensors)
 
 
-def atleast_2d(x: TensorLike) -> Tensor:
-    """The tensor with leading axes of length 1 until it has two."""
-    return _with_axes(x, 2)
+def atleast_2d(*tensors: Any) -> Any:
+    """The tensor with leading axes of length 1 until it has two; of several, or a list of them, a tuple."""
+    return _each(lambda x: _with_axes(x, 2), tensors)
 
 
-def atleast_3d(x: TensorLike) -> Tensor:
-    """The tensor with axes of length 1 until it has three: a vector of n gets (1, n, 1), a matrix (m, n, 1)."""
+def atleast_3d(*tensors: Any) -> Any:
+    """The tensor with axes of length 1 until it has three: a vector of n gets (1, n, 1), a matrix (m, n, 1); of several, or
+    a list of them, a tuple."""
+    return _each(_space, tensors)
+
+
+def _each(function: Callable[[Any], Tensor], given: tuple[Any, ...]) -> Any:
+    several = len(given) != 1 or isinstance(given[0], (tuple, list))
+    return tuple(map(function, unpacked(given))) if several else function(given[0])
+
+
+def _space(x: TensorLike) -> Tensor:
     y = _with_axes(x, 2)
     return y.unsqueeze(-1) if y.ndim < 3 else y
 
@@ -44,7 +59,7 @@ def column_stack(tensors: Sequence[Tensor]) -> Tensor:
 
 def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors joined along axis 2, of three axes at least."""
-    return concat([atleast_3d(x) for x in tensors], 2)
+    return concat([_space(x) for x in tensors], 2)
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Dim, ...]:
@@ -60,7 +75,7 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def block_diag(*tensors: Tensor) -> Tensor:
     """The matrix that has the given matrices on its diagonal; vectors are rows."""
-    blocks = [atleast_2d(x) for x in tensors]
+    blocks = [_with_axes(x, 2) for x in tensors]
     if not blocks or any(x.ndim != 2 for x in blocks):
         raise InputError(f"block_diag: got {', '.join(show(x.shape) for x in tensors) or 'nothing'}, expected matrices")
     width = sum(x.shape[1] for x in blocks)
@@ -76,6 +91,23 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     if len(tensors) == 1:
         return tensors[0]
     return concat([x.reshape(-1, 1) for x in meshgrid(*tensors)], 1)
+
+
+def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of r elements of a vector, in order, one row each; with_replacement: one may be chosen again."""
+    if x.ndim != 1 or not isinstance(x.shape[0], int) or r < 1:
+        raise ShapeError(
+            f"combinations: got {show(x.shape)} and r={r}, expected a vector of known length and r above 0"
+        )
+    chosen = (itertools.combinations_with_replacement if with_replacement else itertools.combinations)(
+        range(x.shape[0]), r
+    )
+    return x.take(np.array(list(chosen), np.int64).reshape(-1, r))
+
+
+def chain_matmul(*matrices: Tensor) -> Tensor:
+    """The product of several matrices."""
+    return reduce(operator.matmul, unpacked(matrices))
 
 
 def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
@@ -105,6 +137,9 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, axis: int 
     return (middles * (dx if x is None else x.diff())).sum(-1)
 
 
+trapz = trapezoid
+
+
 @both_spellings
 def std_mean(x: Tensor, axis: Any = None, correction: int = 1, keepdims: bool = False) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean."""
@@ -117,14 +152,40 @@ def var_mean(x: Tensor, axis: Any = None, correction: int = 1, keepdims: bool = 
     return x.var(axis, correction=correction, keepdims=keepdims), x.mean(axis, keepdims)
 
 
-def tril_indices(rows: int, columns: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
-    """The rows and columns of the elements on and below a diagonal."""
-    return tensor(np.stack(np.tril_indices(rows, offset, columns)), int64, device)
+def tril_indices(row: int, col: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
+    """The rows and columns of the elements on and below a diagonal of a row × col matrix."""
+    return tensor(np.stack(np.tril_indices(row, offset, col)), int64, device)
 
 
-def triu_indices(rows: int, columns: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
-    """The rows and columns of the elements on and above a diagonal."""
-    return tensor(np.stack(np.triu_indices(rows, offset, columns)), int64, device)
+def triu_indices(row: int, col: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
+    """The rows and columns of the elements on and above a diagonal of a row × col matrix."""
+    return tensor(np.stack(np.triu_indices(row, offset, col)), int64, device)
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """The coordinates, along each axis of a shape, of indices into the flat tensor."""
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    found, rest = [], indices
+    for size in reversed(sizes):
+        found.append(rest.remainder(size))
+        rest = rest.floor_divide(size)
+    return tuple(found[::-1])
+
+
+def result_type(tensor1: TensorLike, tensor2: TensorLike) -> DType:
+    """The dtype of what is computed of two tensors or numbers (docs/tensors.md)."""
+    return common_type((tensor1, tensor2))
+
+
+def promote_types(type1: Any, type2: Any) -> DType:
+    """The dtype that holds the elements of both."""
+    return promote(dtype(type1), dtype(type2))
+
+
+def can_cast(from_: Any, to: Any) -> bool:
+    """Whether a cast keeps the kind of number: not from complex to real, from floats to integers, or from numbers to bools."""
+    start, end = (KINDS[dtype(given).kind] for given in (from_, to))
+    return start <= end
 
 
 def is_tensor(x: Any) -> bool:

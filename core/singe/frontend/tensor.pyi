@@ -13,7 +13,7 @@ from .gradients import Gradients
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count
-from .nodes.spatial import Ints, Padding
+from .nodes.spatial import Ints, Padding, Sizes
 
 _bool = bool
 _complex = complex
@@ -32,6 +32,9 @@ class Tensor:
     _device: Device
     _value: Any
 
+    @property
+    def H(self) -> Tensor:
+        """A matrix transposed, and its elements conjugated."""
     @property
     def T(self) -> Tensor:
         """All axes in reverse order."""
@@ -103,22 +106,41 @@ class Tensor:
         """the inverse cosine, in radians"""
     def acosh(self) -> Tensor:
         """the inverse hyperbolic cosine"""
-    def adaptive_avg_pool(self, output_size: Ints) -> Tensor:
-        """Means over windows, of about equal sizes, that give the requested output size."""
+    def adaptive_avg_pool(self, output_size: Sizes) -> Tensor:
+        """Means over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_avg_pool1d(self, output_size: Sizes) -> Tensor:
+        """Means over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_avg_pool2d(self, output_size: Sizes) -> Tensor:
+        """Means over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_avg_pool3d(self, output_size: Sizes) -> Tensor:
+        """Means over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_max_pool(self, output_size: Sizes) -> Tensor:
+        """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_max_pool1d(self, output_size: Sizes) -> Tensor:
+        """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_max_pool2d(self, output_size: Sizes) -> Tensor:
+        """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+    def adaptive_max_pool3d(self, output_size: Sizes) -> Tensor:
+        """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
     def add(self, other: TensorLike, *, alpha: Number = 1) -> Tensor:
         """x + alpha · other."""
+    def addbmm(self, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """beta · x + alpha · the sum of the products of two stacks of matrices."""
     def addcdiv(self, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
         """x + value · tensor1 / tensor2."""
     def addcmul(self, tensor1: TensorLike, tensor2: TensorLike, value: Number = 1) -> Tensor:
         """x + value · tensor1 · tensor2."""
     def addmm(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta · x + alpha · (mat1 @ mat2)."""
-    def addmv(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
-        """beta · x + alpha · (mat1 @ mat2)."""
+    def addmv(self, mat: TensorLike, vec: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
+        """beta · x + alpha · (mat @ vec)."""
     def addr(self, vec1: TensorLike, vec2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta · x + alpha · the products of each element of a vector with each of another."""
-    def affine_grid(self, *, space: Any, align_corners: Any = False) -> Any:
-        """the grid with which grid_sample computes an affine map; theta (batch, axes, axes + 1)"""
+    def adjoint(self) -> Tensor:
+        """`mH`, called."""
+    def affine_grid(self, size: Sequence[Dim], align_corners: _bool | None = None) -> Tensor:
+        """The grid for grid_sample that affine maps, (batch, axes, axes + 1), give for pictures of a size (batch, channels,
+        …space)."""
     def all(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """Whether no element over axes is zero."""
     def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
@@ -129,6 +151,8 @@ class Tensor:
         """The least element over axes."""
     def aminmax(self, axis: _int | None = None, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
         """The least and the largest element, of all or along an axis."""
+    def angle(self) -> Tensor:
+        """The angle of each number in the complex plane: π for negative ones, 0 for the others."""
     def any(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """Whether an element over axes is not zero."""
     def arccos(self) -> Tensor:
@@ -173,15 +197,23 @@ class Tensor:
         """softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; keys: how many of the first keys are in use"""
     def avg_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
         """The mean of each window."""
+    def avg_pool1d(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+        """The mean of each window."""
+    def avg_pool2d(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+        """The mean of each window."""
+    def avg_pool3d(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
+        """The mean of each window."""
     def backward(self, *, create_graph: _bool = False) -> Gradients:
         """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
         again. create_graph: the gradients can be differentiated, too."""
     def baddbmm(self, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
         """beta · x + alpha · (mat1 @ mat2)."""
-    def batch_norm(self, scale: TensorLike, shift: TensorLike, mean: TensorLike, variance: TensorLike, *, epsilon: Any = 1e-05) -> Any:
-        """normalisation along axis 1 with given mean and variance"""
+    def batch_norm(self, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
+        """(x − mean) / √(variance + eps) · weight + bias for each channel (axis 1), by given statistics."""
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16."""
+    def bilinear(self, other: Tensor, weight: Tensor, bias: TensorLike | None = None) -> Tensor:
+        """x · weight[k] · other + bias[k] for each output k; weight is (outputs, inputs of x, inputs of the other)."""
     def bincount(self, weights: Tensor | np.ndarray | None = None, minlength: _int = 0) -> Tensor:
         """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
     def bit_cast(self, *, to: Any) -> Tensor:
@@ -204,20 +236,24 @@ class Tensor:
         """The elements as bool."""
     def broadcast_to(self, *shape: Any) -> Tensor:
         """The tensor repeated along axes of length 1, and along new leading axes."""
-    def bucketize(self, boundaries: Any, right: _bool = False) -> Tensor:
+    def bucketize(self, boundaries: Any, *, out_int32: _bool = False, right: _bool = False) -> Tensor:
         """The number of the interval between boundaries in order that each element lies in."""
     def byte(self) -> Tensor:
         """The elements as uint8."""
     def cast(self, to: Any) -> Tensor:
         """The elements as another dtype. Floats are rounded toward zero to integers, and saturate; to bool: x ≠ 0."""
-    def cdist(self, y: TensorLike, *, squared: Any = False) -> Any:
-        """the distance of each row of the first matrix to each of the second, or its square"""
+    def cdist(self, other: Tensor, p: _float = 2.0) -> Tensor:
+        """The distance, by the p-norm, of each row of a matrix to each of another."""
     def ceil(self) -> Tensor:
         """the least whole number that is at least x"""
     def celu(self, *, alpha: Any = 1.0) -> Tensor:
         """x where it is positive, alpha · (e^(x / alpha) − 1) elsewhere"""
+    def channel_shuffle(self, groups: _int) -> Tensor:
+        """Channels (axis 1), taken from each of the groups in turn."""
     def char(self) -> Tensor:
         """The elements as int8."""
+    def cholesky(self, upper: _bool = False) -> Tensor:
+        """The lower triangular matrix whose product with its transpose is x; upper: its transpose."""
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
         """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
@@ -238,8 +274,20 @@ class Tensor:
         """The tensor itself, which does not change."""
     def conv(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """Convolution with weights (outputs, channels per group, …window). padding: numbers, "same" or "valid"."""
+    def conv1d(self, weight: TensorLike, bias: TensorLike | None = None, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
+        """`conv`, of inputs with this number of axes of space."""
+    def conv2d(self, weight: TensorLike, bias: TensorLike | None = None, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
+        """`conv`, of inputs with this number of axes of space."""
+    def conv3d(self, weight: TensorLike, bias: TensorLike | None = None, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
+        """`conv`, of inputs with this number of axes of space."""
     def conv_transpose(self, weight: TensorLike, bias: TensorLike | None = None, *, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, dilation: Ints = 1, groups: _int = 1) -> Tensor:
         """The transpose of a convolution, with weights (channels, outputs per group, …window)."""
+    def conv_transpose1d(self, weight: TensorLike, bias: TensorLike | None = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, groups: _int = 1, dilation: Ints = 1) -> Tensor:
+        """`conv_transpose`, of inputs with this number of axes of space."""
+    def conv_transpose2d(self, weight: TensorLike, bias: TensorLike | None = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, groups: _int = 1, dilation: Ints = 1) -> Tensor:
+        """`conv_transpose`, of inputs with this number of axes of space."""
+    def conv_transpose3d(self, weight: TensorLike, bias: TensorLike | None = None, stride: Ints = 1, padding: Ints = 0, output_padding: Ints = 0, groups: _int = 1, dilation: Ints = 1) -> Tensor:
+        """`conv_transpose`, of inputs with this number of axes of space."""
     def copysign(self, other: TensorLike) -> Tensor:
         """the absolute value of x with the sign of other"""
     def corrcoef(self) -> Tensor:
@@ -249,7 +297,7 @@ class Tensor:
     def cosh(self) -> Tensor:
         """the hyperbolic cosine"""
     def cosine_similarity(self, other: Tensor, axis: _int = 1, eps: _float = 1e-08) -> Tensor:
-        """The cosines of the angles between vectors along an axis."""
+        """The cosines of the angles between vectors along an axis; no length counts as less than eps."""
     def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """How many elements over axes are not zero."""
     def cov(self, correction: _int = 1) -> Tensor:
@@ -268,8 +316,8 @@ class Tensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
     def cumsum(self, axis: _int, dtype: Any = None) -> Tensor:
         """The sum of all elements up to each one along an axis; integers are summed as int64."""
-    def cumulative_trapezoid(self, dx: Number = 1, axis: _int = -1) -> Tensor:
-        """The integral up to each point along an axis, by the trapezoidal rule, of points that are dx apart."""
+    def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: Number = 1, axis: _int = -1) -> Tensor:
+        """The integral up to each point along an axis of lines through points: at the places x, or at distances dx."""
     def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
     def deg2rad(self) -> Tensor:
@@ -285,12 +333,14 @@ class Tensor:
         """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
     def diag(self, diagonal: _int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
-    def diag_embed(self, offset: _int = 0) -> Tensor:
-        """Matrices with the vectors along the last axis on a diagonal; zeros elsewhere."""
+    def diag_embed(self, offset: _int = 0, axis1: _int = -2, axis2: _int = -1) -> Tensor:
+        """Matrices, of these axes of the result, with the vectors along the last axis on a diagonal; zeros elsewhere."""
     def diagflat(self, offset: _int = 0) -> Tensor:
         """The matrix with all elements on a diagonal."""
     def diagonal(self, offset: _int = 0, axis1: _int = 0, axis2: _int = 1) -> Tensor:
         """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
+    def diagonal_scatter(self, src: TensorLike, offset: _int = 0, axis1: _int = 0, axis2: _int = 1) -> Tensor:
+        """The tensor with a diagonal (as `diagonal` gives it) replaced."""
     def diff(self, n: _int = 1, axis: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
     def digamma(self) -> Tensor:
@@ -316,6 +366,8 @@ class Tensor:
         """How many bytes an element takes."""
     def elu(self, *, alpha: Any = 1.0) -> Tensor:
         """x where it is positive, alpha · (e^x − 1) elsewhere"""
+    def embedding(self, weight: Tensor) -> Tensor:
+        """The rows of a matrix at indices: x.embedding(weight), or sg.embedding(x, weight)."""
     def eq(self, other: TensorLike) -> Tensor:
         """x == other"""
     def equal(self, other: TensorLike) -> _bool:
@@ -334,8 +386,12 @@ class Tensor:
         """Like broadcast_to; -1 keeps a dimension."""
     def expand_as(self, other: Tensor) -> Tensor:
         """The tensor repeated to the shape of another."""
+    def expit(self) -> Tensor:
+        """1 / (1 + e^(−x))"""
     def expm1(self) -> Tensor:
         """e^x − 1, exact for small x"""
+    def fill(self, value: TensorLike) -> Tensor:
+        """A tensor of the shape and dtype, with one value."""
     def fix(self) -> Tensor:
         """the whole number without the fraction"""
     def flatten(self, start: _int = 0, end: _int = -1) -> Tensor:
@@ -362,6 +418,12 @@ class Tensor:
         """the remainder of x / other, with the sign of x, as in C"""
     def frac(self) -> Tensor:
         """Elements without their whole part; the sign stays."""
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """Mantissas, of absolute values from 0.5 to 1, and the exponents of 2 with which they give the elements."""
+    def gammainc(self, other: TensorLike) -> Tensor:
+        """The share of the gamma function of x whose integral runs from 0 to the other number."""
+    def gammaincc(self, other: TensorLike) -> Tensor:
+        """The share of the gamma function of x whose integral runs from the other number on: 1 − igamma."""
     def gather(self, axis: _int, index: TensorLike) -> Tensor:
         """For each index the element at it along an axis; its other coordinates are those of the index."""
     def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
@@ -370,8 +432,8 @@ class Tensor:
         """the greatest common divisor"""
     def ge(self, other: TensorLike) -> Tensor:
         """x >= other"""
-    def gelu(self) -> Tensor:
-        """x · Φ(x), where Φ is the distribution function of the standard normal distribution"""
+    def gelu(self, approximate: str = 'none') -> Tensor:
+        """x · Φ(x), where Φ is the normal distribution; approximate="tanh" computes it by tanh."""
     def gelu_tanh(self) -> Tensor:
         """the approximation of gelu by tanh"""
     def ger(self, other: TensorLike) -> Tensor:
@@ -380,12 +442,17 @@ class Tensor:
         """the mean over all spatial axes"""
     def global_max_pool(self) -> Any:
         """the largest element over all spatial axes"""
+    def glu(self, axis: _int = -1) -> Tensor:
+        """The first half of an axis, times the sigmoid of the second half."""
     def greater(self, other: TensorLike) -> Tensor:
         """x > other"""
     def greater_equal(self, other: TensorLike) -> Tensor:
         """x >= other"""
-    def grid_sample(self, grid: TensorLike, *, mode: Any = 'linear', padding: Any = 'zeros', align_corners: Any = False) -> Any:
-        """x (batch, channels, …space) at the places (x, y, …) of a grid, from −1 to 1 along each axis"""
+    def grid_sample(self, grid: TensorLike, mode: str = 'bilinear', padding_mode: str = 'zeros', align_corners: _bool | None = None) -> Tensor:
+        """The elements at places of a grid, from −1 to 1 along each axis of space. mode: bilinear, nearest or bicubic;
+        padding_mode: zeros, border or reflection."""
+    def group_norm(self, num_groups: _int, weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
+        """(x − mean) / √(variance + eps) for each group of channels (axis 1), then · weight + bias for each channel."""
     def gru(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0, linear_before_reset: Any = False) -> Any:
         """a recurrent layer: gates update, reset, new"""
     def gt(self, other: TensorLike) -> Tensor:
@@ -400,25 +467,43 @@ class Tensor:
         """1 at the first largest element along an axis, 0 elsewhere"""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """Elements beyond ±lambd, zeros in place of the others."""
+    def hardsigmoid(self) -> Tensor:
+        """x / 6 + 1/2, clipped to 0 … 1."""
+    def hardswish(self) -> Tensor:
+        """x · hardsigmoid(x)."""
+    def hardtanh(self, min_val: Number = -1.0, max_val: Number = 1.0) -> Tensor:
+        """x, clipped to min_val … max_val."""
     def heaviside(self, values: TensorLike) -> Tensor:
         """0 for negative elements, 1 for positive ones, `values` for zeros; NaN for NaN."""
     def histc(self, bins: _int = 100, low: _float = 0, high: _float = 0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from low to high; from the least element to the largest, if
         low and high are equal. Elements beyond are not counted."""
+    def histogram(self, bins: _int | Tensor | Sequence[_float], *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> tuple[Tensor, Tensor]:
+        """How many elements lie in each interval, and the edges of these: `bins` equal ones over a range (of the elements, if
+        none is given), or those between given edges. weight: of each element; density: divided by the total and the widths."""
     def hsplit(self, sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:
         """`tensor_split` along axis 1, of a vector along axis 0."""
     def hypot(self, other: TensorLike) -> Tensor:
         """√(x² + other²), without overflow on the way"""
+    def i0(self) -> Tensor:
+        """The modified Bessel function of the first kind, of order 0."""
+    def igamma(self, other: TensorLike) -> Tensor:
+        """The share of the gamma function of x whose integral runs from 0 to the other number."""
+    def igammac(self, other: TensorLike) -> Tensor:
+        """The share of the gamma function of x whose integral runs from the other number on: 1 − igamma."""
     def imag(self) -> Tensor:
         """the imaginary part"""
-    def index_add(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
-        """The tensor with slices added to those at indices along an axis."""
+    def index_add(self, axis: _int, index: TensorLike, source: TensorLike, *, alpha: Number = 1) -> Tensor:
+        """The tensor with slices, times alpha, added to those at indices along an axis."""
     def index_copy(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
         """The tensor with the slices at indices along an axis replaced."""
     def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """The tensor with one value in the slices at indices along an axis."""
     def index_put(self, indices: Sequence[Any], values: TensorLike, accumulate: _bool = False) -> Tensor:
         """The tensor with the elements at indices, one tensor for each axis, replaced, or with values added to them."""
+    def index_reduce(self, axis: _int, index: TensorLike, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """The tensor with slices combined with those at indices along an axis: prod, mean, amax or amin. include_self: whether
+        the slices that are there count, too."""
     def index_select(self, axis: _int, index: Tensor | np.ndarray | Sequence[_int]) -> Tensor:
         """The slices along an axis at the given indices."""
     def inner(self, other: Tensor) -> Tensor:
@@ -442,8 +527,8 @@ class Tensor:
         """Whether elements differ by at most atol + rtol · |other|; infinities are close to themselves only."""
     def isfinite(self) -> Tensor:
         """whether it is a number and not infinite"""
-    def isin(self, elements: TensorLike) -> Tensor:
-        """Whether each element is one of the others."""
+    def isin(self, test_elements: TensorLike, *, assume_unique: _bool = False, invert: _bool = False) -> Tensor:
+        """Whether each element is one of the others; invert: whether it is none of them."""
     def isinf(self) -> Tensor:
         """whether it is infinite"""
     def isnan(self) -> Tensor:
@@ -452,14 +537,19 @@ class Tensor:
         """Whether each element is −∞."""
     def isposinf(self) -> Tensor:
         """Whether each element is ∞."""
+    def isreal(self) -> Tensor:
+        """Whether the imaginary part of each element is 0."""
     def item(self) -> Number:
         """The only element as a Python number."""
+    @property
+    def itemsize(self) -> _int:
+        """How many bytes an element takes."""
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker's product: each element of x times the whole other tensor."""
     def kthvalue(self, k: _int, axis: _int = -1, keepdims: _bool = False) -> Ordered:
         """The k-th smallest element along an axis (1: the smallest), and its index."""
-    def layer_norm(self, scale: TensorLike | None = None, shift: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
-        """(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on"""
+    def layer_norm(self, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
+        """(x − mean) / √(variance + eps) · weight + bias over the last axes, which have the given shape."""
     def lcm(self, other: TensorLike) -> Tensor:
         """the least common multiple"""
     def ldexp(self, exponent: TensorLike) -> Tensor:
@@ -476,6 +566,10 @@ class Tensor:
         """x <= other"""
     def lgamma(self) -> Tensor:
         """The logarithm of the absolute value of the gamma function."""
+    def linear(self, weight: Tensor, bias: TensorLike | None = None) -> Tensor:
+        """x @ weight.T + bias along the last axis; weight is (outputs, inputs)."""
+    def local_response_norm(self, size: _int, alpha: _float = 0.0001, beta: _float = 0.75, k: _float = 1.0) -> Tensor:
+        """x / (k + alpha · the mean of x² over `size` neighbouring channels) ^ beta; outside there are zeros."""
     def log(self) -> Tensor:
         """the natural logarithm"""
     def log10(self) -> Tensor:
@@ -484,7 +578,7 @@ class Tensor:
         """log(1 + x), exact for small x"""
     def log2(self) -> Tensor:
         """the logarithm to base 2"""
-    def log_softmax(self, axis: _int = -1) -> Tensor:
+    def log_softmax(self, axis: _int = -1, dtype: Any = None) -> Tensor:
         """The logarithm of `softmax`."""
     def logaddexp(self, other: TensorLike) -> Tensor:
         """log(e^x + e^other), without overflow on the way"""
@@ -504,6 +598,8 @@ class Tensor:
         """whether just one is true"""
     def logit(self, eps: _float | None = None) -> Tensor:
         """log(x / (1 − x)), the inverse of sigmoid; eps: x is clipped to eps … 1 − eps before."""
+    def logsigmoid(self) -> Tensor:
+        """The logarithm of sigmoid."""
     def logsumexp(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The logarithm of the sum of exponentials over axes."""
     def long(self) -> Tensor:
@@ -512,6 +608,9 @@ class Tensor:
         """a recurrent layer with a cell: gates input, output, forget, cell"""
     def lt(self, other: TensorLike) -> Tensor:
         """x < other"""
+    @property
+    def mH(self) -> Tensor:
+        """Every matrix of a stack transposed, and its elements conjugated."""
     @property
     def mT(self) -> Tensor:
         """Every matrix of a stack transposed: the last two axes are swapped."""
@@ -523,13 +622,25 @@ class Tensor:
         """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    def matrix_exp(self) -> Tensor:
+        """The exponential of every square matrix."""
     def matrix_power(self, n: _int) -> Tensor:
         """Every matrix of a stack times itself, n factors; of the inverse, if n is negative."""
     def max(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
         """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
         another tensor, the larger one of each pair."""
-    def max_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False) -> Tensor:
-        """The largest element of each window; the default stride is the window's size."""
+    def max_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+        """The largest element of each window; the default stride is the window's size. return_indices: also its place among the
+        elements of its channel."""
+    def max_pool1d(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+        """The largest element of each window; the default stride is the window's size. return_indices: also its place among the
+        elements of its channel."""
+    def max_pool2d(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+        """The largest element of each window; the default stride is the window's size. return_indices: also its place among the
+        elements of its channel."""
+    def max_pool3d(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
+        """The largest element of each window; the default stride is the window's size. return_indices: also its place among the
+        elements of its channel."""
     def max_roi_pool(self, rois: TensorLike, batches: TensorLike, *, size: Any, scale: Any = 1.0) -> Any:
         """the largest elements of the parts into which regions of pictures are divided"""
     def maximum(self, other: TensorLike) -> Tensor:
@@ -562,6 +673,8 @@ class Tensor:
         """x · other"""
     def mv(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    def mvlgamma(self, p: _int) -> Tensor:
+        """The logarithm of the gamma function of p dimensions."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
     def nanmean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
@@ -574,6 +687,11 @@ class Tensor:
         """The sum over axes; NaN counts as 0."""
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """The elements from `start` to `start + length` along an axis."""
+    def narrow_copy(self, axis: _int, start: _int, length: _int) -> Tensor:
+        """`narrow`: a tensor does not change, so views and copies are the same."""
+    @property
+    def nbytes(self) -> _int:
+        """How many bytes the elements take."""
     @property
     def ndim(self) -> _int:
         """The number of axes."""
@@ -605,8 +723,11 @@ class Tensor:
         """the best boxes of each class, without those that overlap a better box too much"""
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
-    def norm(self, p: _float | str = 2, axis: Axis = None, keepdims: _bool = False) -> Tensor:
-        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2)."""
+    def norm(self, p: _float | str = 2, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
+        the elements before."""
+    def normalize(self, p: _float = 2.0, axis: Any = 1, eps: _float = 1e-12) -> Tensor:
+        """x, divided by its p-norm along an axis, or by eps where that is less."""
     def not_equal(self, other: TensorLike) -> Tensor:
         """Whether elements differ."""
     def numel(self) -> _int:
@@ -624,14 +745,22 @@ class Tensor:
         """The products of each element of a vector with each of another."""
     def pad(self, width: _int | Sequence[Any], mode: str = 'constant', value: Number = 0) -> Tensor:
         """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
-        axis, or PyTorch's flat sequence of numbers, which begins with the last axis. mode: "constant" (of `value`),
-        "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
+        axis, or PyTorch's flat sequence of numbers, which begins with the last axis; negative ones remove elements. mode:
+        "constant" (of `value`), "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
+    def pairwise_distance(self, other: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdims: _bool = False) -> Tensor:
+        """The p-norm of x − other + eps along the last axis."""
+    def pdist(self, p: _float = 2.0) -> Tensor:
+        """The distances of all pairs of rows of a matrix, as a vector."""
     def permute(self, *axis: Any) -> Tensor:
         """The axes in another order."""
+    def pinverse(self, rcond: _float = 1e-15) -> Tensor:
+        """The pseudoinverse (Moore's and Penrose's) of every matrix; singular values up to rcond · the largest count as 0."""
     def pixel_shuffle(self, upscale_factor: _int) -> Tensor:
-        """Channels spread over r × r pixels each: (…, C · r², H, W) → (…, C, H · r, W · r)."""
+        """(…, c · r², h, w) to (…, c, h · r, w · r): channels become the pixels between."""
     def pixel_unshuffle(self, downscale_factor: _int) -> Tensor:
-        """What undoes pixel_shuffle."""
+        """(…, c, h · r, w · r) to (…, c · r², h, w): the inverse of pixel_shuffle."""
+    def polygamma(self, n: Any) -> Tensor:
+        """The n-th derivative of digamma: x.polygamma(n), or sg.polygamma(n, x)."""
     def positive(self) -> Tensor:
         """The tensor itself."""
     def pow(self, exponent: TensorLike) -> Tensor:
@@ -641,6 +770,10 @@ class Tensor:
         """The elements above 0; the others times a weight, of which there is one for all or one for each channel (axis 1)."""
     def prod(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The product over axes, as `sum`."""
+    def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
+        """The tensor with the elements at indices into the flat tensor replaced, or with those of source added to them."""
+    def qr(self, some: _bool = True) -> tuple[Tensor, Tensor]:
+        """Q, of orthogonal columns, and R, triangular, whose product is x; some: Q has no more columns than x."""
     def quantile(self, q: _float | Sequence[_float], axis: _int | None = None, keepdims: _bool = False, interpolation: str = 'linear') -> Tensor:
         """The numbers below which the shares q of the elements lie, along an axis or of all. Several q are a new first axis.
         interpolation: what to take between two elements. NaN beside NaN."""
@@ -656,12 +789,17 @@ class Tensor:
         """whether each string matches a regular expression"""
     def relu(self) -> Tensor:
         """x where it is positive, 0 elsewhere"""
+    def relu6(self) -> Tensor:
+        """max(x, 0), at most 6."""
     def remainder(self, other: TensorLike) -> Tensor:
         """the remainder of x / other, with the sign of other, as Python's %"""
+    def renorm(self, p: _float, axis: _int, maxnorm: _float) -> Tensor:
+        """The tensor with each slice along an axis whose p-norm is above maxnorm scaled down to it."""
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
-    def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor, axis: _int | None = None) -> Tensor:
-        """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each."""
+    def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor | None = None, axis: _int | None = None) -> Tensor:
+        """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each. Without it, the
+        place of each element of a vector, repeated that many times."""
     def require_grad(self) -> Tensor:
         """The same elements as a tensor that asks for its gradient; on a device `sg.Autodiff(…)` only."""
     @property
@@ -673,8 +811,8 @@ class Tensor:
         """The elements under the shape of another tensor."""
     def resize(self, *, sizes: Any, scales: Any = ..., mode: Any = 'nearest', coordinates: Any = 'half_pixel', nearest: Any = 'round_prefer_floor', cubic: Any = -0.75, exclude_outside: Any = False, extrapolation: Any = 0.0, roi: Any = ..., antialias: Any = False) -> Any:
         """resampled along every axis whose size changes; attributes as ONNX's Resize"""
-    def rms_norm(self, scale: TensorLike | None = None, *, axis: Any = -1, epsilon: Any = 1e-05) -> Any:
-        """x / √(mean of x² + epsilon) · scale over the axes from `axis` on"""
+    def rms_norm(self, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, eps: _float | None = None) -> Tensor:
+        """x / √(mean of x² + eps) · weight over the last axes, which have the given shape; eps: by default the dtype's."""
     def rnn(self, w: TensorLike, r: TensorLike, *rest: TensorLike, activations: Any, given: Any = ..., direction: Any = 'forward', clip: Any = 0.0) -> Any:
         """a recurrent layer without gates"""
     def roi_align(self, rois: TensorLike, batches: TensorLike, *, size: Any, samples: Any, adaptive: Any = False, mode: Any = 'avg', scale: Any = 1.0, half_pixel: Any = True) -> Any:
@@ -691,7 +829,10 @@ class Tensor:
         """1 / √x."""
     def rsub(self, other: TensorLike, alpha: Number = 1) -> Tensor:
         """other − alpha · x."""
-    def scatter(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str | None = None) -> Tensor:
+    def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: TensorLike | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
+        """softmax(scale · x · keyᵀ + mask) · value for each head, of (…, heads, length, size); a mask of bools says which keys
+        are seen. scale: 1 / √size, if none is given."""
+    def scatter(self, axis: _int, index: TensorLike, src: TensorLike | None = None, reduce: str | None = None, *, value: Number | None = None) -> Tensor:
         """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
         its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
     def scatter_add(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
@@ -699,14 +840,15 @@ class Tensor:
     def scatter_reduce(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: _bool = True) -> Tensor:
         """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax, amin or mean.
         include_self: whether the elements that are there count, too."""
-    def searchsorted(self, values: Any, right: _bool = False) -> Tensor:
-        """The indices in a vector in order at which values would be inserted to keep the order."""
+    def searchsorted(self, values: Any, *, out_int32: _bool = False, right: _bool = False, side: str | None = None) -> Tensor:
+        """The indices in a vector in order at which values would be inserted to keep the order: before elements that are equal,
+        or with right=True (or side="right") behind them. Of vectors along the last axis, those of the values at the same place."""
     def select(self, axis: _int, index: _int) -> Tensor:
         """The slice at an index along an axis, without the axis."""
     def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
         """The tensor with the slice at an index along an axis replaced."""
     def selu(self) -> Tensor:
-        """Scaled exponential linear units."""
+        """A scaled elu whose results keep mean 0 and variance 1."""
     def sgn(self) -> Tensor:
         """−1, 0 or 1: the sign of x"""
     @property
@@ -735,10 +877,18 @@ class Tensor:
         """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
     def slice_scatter(self, src: TensorLike, axis: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """The tensor with a slice along an axis replaced."""
-    def softmax(self, axis: _int = -1) -> Tensor:
-        """exp(x), divided by its sum along an axis."""
-    def softplus(self) -> Tensor:
-        """log(1 + e^x), a smooth relu"""
+    def slogdet(self) -> tuple[Tensor, Tensor]:
+        """The sign of the determinant of every matrix, and the logarithm of its absolute value."""
+    def softmax(self, axis: _int = -1, dtype: Any = None) -> Tensor:
+        """exp(x), divided by its sum along an axis. dtype: of the elements before."""
+    def softmin(self, axis: _int = -1) -> Tensor:
+        """The softmax of −x."""
+    def softplus(self, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
+        """log(1 + exp(beta · x)) / beta; x where beta · x is above the threshold."""
+    def softshrink(self, lambd: _float = 0.5) -> Tensor:
+        """x moved towards 0 by lambd, and 0 in −lambd … lambd."""
+    def softsign(self) -> Tensor:
+        """x / (1 + |x|)."""
     def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Ordered:
         """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
@@ -769,6 +919,10 @@ class Tensor:
         """x − alpha · other."""
     def sum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
+    def sum_to_size(self, *size: Any) -> Tensor:
+        """The sums over axes that leave a shape which broadcasts to x's."""
+    def svd(self, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
+        """U, S and V, of x = U · diag(S) · V.H; without compute_uv, zeros in place of U and V."""
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """The tensor with two axes exchanged."""
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
@@ -785,6 +939,8 @@ class Tensor:
         """the tangent of an angle in radians"""
     def tanh(self) -> Tensor:
         """the hyperbolic tangent"""
+    def tanhshrink(self) -> Tensor:
+        """x − tanh(x)."""
     def tensor_split(self, sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
     def threshold(self, threshold: Number, value: Number) -> Tensor:
@@ -838,6 +994,8 @@ class Tensor:
         """The tensor with a part replaced, which begins at a start along each axis: `cache.update_slice(row, at, 0)`.
 
         The starts are integers, or tensors of one integer. One is moved so that the part lies within the tensor."""
+    def vander(self, N: _int | None = None, increasing: _bool = False) -> Tensor:
+        """The powers of each element of a vector, N of them (as many as elements, if none is given), one row for each."""
     def var(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
         """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
     def vdot(self, other: Tensor) -> Tensor:

@@ -7,12 +7,11 @@ PyTorch's argument `inplace` is accepted and has no effect: tensors are immutabl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
-from ..errors import InputError, ShapeError
-from ..frontend.creation import full, where
+from ..errors import InputError
+from ..frontend.creation import full
 from ..frontend.tensor import Tensor
-from ..shapes import show
 from ._module import Module
 
 
@@ -42,30 +41,6 @@ class Activation(Module):
         return self._call(x, **self.fields())
 
 
-SELU_ALPHA: Final = 1.6732632423543772
-SELU_SCALE: Final = 1.0507009873554805
-
-
-def _gelu(x: Tensor, approximate: str) -> Tensor:
-    if approximate not in ("none", "tanh"):
-        raise InputError(f"GELU: approximate is {approximate!r}, expected 'none' or 'tanh'")
-    return x.gelu() if approximate == "none" else x.gelu_tanh()
-
-
-def _softplus(x: Tensor, beta: float, threshold: float) -> Tensor:
-    scaled = x * beta
-    return where(scaled > threshold, x, scaled.softplus() / beta)
-
-
-def _glu(x: Tensor, dim: int) -> Tensor:
-    length = x.shape[dim]
-    if not isinstance(length, int) or length % 2:
-        raise ShapeError(f"GLU: axis {dim} of {show(x.shape)} is {length}, expected an even number")
-    half = length // 2
-    value, gate = x.split([half, half], dim)
-    return value * gate.sigmoid()
-
-
 class Identity(Activation, call=lambda x: x):
     """x."""
 
@@ -78,7 +53,7 @@ class ReLU(Activation, call=lambda x: x.relu()):
     """max(x, 0)."""
 
 
-class ReLU6(Activation, call=lambda x: x.clip(0, 6)):
+class ReLU6(Activation, call=lambda x: x.relu6()):
     """max(x, 0), at most 6."""
 
 
@@ -94,7 +69,7 @@ class CELU(Activation, call=lambda x, alpha: x.celu(alpha=alpha), alpha=1.0):
     """x if x ≥ 0, otherwise alpha · (exp(x / alpha) − 1)."""
 
 
-class SELU(Activation, call=lambda x: x.elu(alpha=SELU_ALPHA) * SELU_SCALE):
+class SELU(Activation, call=lambda x: x.selu()):
     """A scaled ELU whose outputs keep mean 0 and variance 1."""
 
 
@@ -102,11 +77,11 @@ class Sigmoid(Activation, call=lambda x: x.sigmoid()):
     """1 / (1 + e⁻ˣ)."""
 
 
-class LogSigmoid(Activation, call=lambda x: -(-x).softplus()):
+class LogSigmoid(Activation, call=lambda x: x.logsigmoid()):
     """The logarithm of sigmoid."""
 
 
-class Hardsigmoid(Activation, call=lambda x: x.hard_sigmoid(alpha=1 / 6, beta=0.5)):
+class Hardsigmoid(Activation, call=lambda x: x.hardsigmoid()):
     """x / 6 + 1/2, clipped to 0 … 1."""
 
 
@@ -114,11 +89,11 @@ class Tanh(Activation, call=lambda x: x.tanh()):
     """The hyperbolic tangent."""
 
 
-class Hardtanh(Activation, call=lambda x, min_val, max_val: x.clip(min_val, max_val), min_val=-1.0, max_val=1.0):
+class Hardtanh(Activation, call=lambda x, min_val, max_val: x.hardtanh(min_val, max_val), min_val=-1.0, max_val=1.0):
     """x, clipped to min_val … max_val."""
 
 
-class Tanhshrink(Activation, call=lambda x: x - x.tanh()):
+class Tanhshrink(Activation, call=lambda x: x.tanhshrink()):
     """x − tanh(x)."""
 
 
@@ -126,7 +101,7 @@ class SiLU(Activation, call=lambda x: x.silu()):
     """x · sigmoid(x)."""
 
 
-class Hardswish(Activation, call=lambda x: x.hard_swish()):
+class Hardswish(Activation, call=lambda x: x.hardswish()):
     """x · Hardsigmoid(x)."""
 
 
@@ -134,31 +109,31 @@ class Mish(Activation, call=lambda x: x.mish()):
     """x · tanh(softplus(x))."""
 
 
-class GELU(Activation, call=_gelu, approximate="none"):
+class GELU(Activation, call=lambda x, approximate: x.gelu(approximate), approximate="none"):
     """x · Φ(x), where Φ is the normal distribution; approximate="tanh" computes it by tanh."""
 
 
-class Softplus(Activation, call=_softplus, beta=1.0, threshold=20.0):
+class Softplus(Activation, call=lambda x, beta, threshold: x.softplus(beta, threshold), beta=1.0, threshold=20.0):
     """log(1 + exp(beta · x)) / beta; x where beta · x is above the threshold."""
 
 
-class Softsign(Activation, call=lambda x: x / (1 + abs(x))):
+class Softsign(Activation, call=lambda x: x.softsign()):
     """x / (1 + |x|)."""
 
 
-class Hardshrink(Activation, call=lambda x, lambd: where(abs(x) > lambd, x, 0.0), lambd=0.5):
+class Hardshrink(Activation, call=lambda x, lambd: x.hardshrink(lambd), lambd=0.5):
     """x, but 0 in −lambd … lambd."""
 
 
-class Softshrink(Activation, call=lambda x, lambd: x - x.clip(-lambd, lambd), lambd=0.5):
+class Softshrink(Activation, call=lambda x, lambd: x.softshrink(lambd), lambd=0.5):
     """x moved towards 0 by lambd, and 0 in −lambd … lambd."""
 
 
-class Threshold(Activation, call=lambda x, threshold, value: where(x > threshold, x, value), threshold=0.0, value=0.0):
+class Threshold(Activation, call=lambda x, threshold, value: x.threshold(threshold, value), threshold=0.0, value=0.0):
     """x above the threshold, otherwise value."""
 
 
-class GLU(Activation, call=_glu, dim=-1):
+class GLU(Activation, call=lambda x, dim: x.glu(dim), dim=-1):
     """The first half of an axis, times the sigmoid of the second half."""
 
 
@@ -170,7 +145,7 @@ class Softmax2d(Activation, call=lambda x: x.softmax(-3)):
     """Softmax over the channels of (…, channels, height, width)."""
 
 
-class Softmin(Activation, call=lambda x, dim: (-x).softmax(dim), dim=-1):
+class Softmin(Activation, call=lambda x, dim: x.softmin(dim), dim=-1):
     """The softmax of −x."""
 
 
@@ -187,7 +162,4 @@ class PReLU(Module):
         self.weight = full((num_parameters,), float(init))
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight
-        if weight.shape != (1,):
-            weight = weight.reshape(-1, *(1,) * (x.ndim - 2))
-        return where(x >= 0, x, weight * x)
+        return x.prelu(self.weight)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from ..frontend.calls import call_row
-from ..frontend.creation import where
 from ..frontend.tensor import Tensor
-from ..ops import ROWS
 from ._module import Module
 
 
@@ -16,11 +13,7 @@ class CosineSimilarity(Module):
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        def unit(x: Tensor) -> Tensor:
-            length = (x * x).sum(self.dim, keepdims=True).sqrt()
-            return x / where(length > self.eps, length, self.eps)
-
-        return (unit(x1) * unit(x2)).sum(self.dim)
+        return x1.cosine_similarity(x2, self.dim, self.eps)
 
 
 class PairwiseDistance(Module):
@@ -30,6 +23,4 @@ class PairwiseDistance(Module):
         self.p, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        power = ROWS["pow"]
-        sums = call_row(power, (abs(x1 - x2 + self.eps), self.p)).sum(-1, keepdims=self.keepdim)
-        return call_row(power, (sums, 1 / self.p))
+        return x1.pairwise_distance(x2, self.p, self.eps, self.keepdim)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from ..errors import InputError
 from ..frontend.calls import call_row
+from ..frontend.methods.neural import SELU_ALPHA, SELU_SCALE
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
-from ._activation import SELU_ALPHA, SELU_SCALE
 from ._random import Random
 from ._space.conv import check_axes
 from .init import Rng

@@ -27,7 +27,7 @@ class Linear(Module):
         self.bias = by_inputs((out_features,), in_features, rng=rng) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return projected(x, self.weight, self.bias)
+        return x.linear(self.weight, self.bias)
 
 
 class PackedLinear(Module, buffers=("words", "scale", "zero")):
@@ -82,13 +82,4 @@ class Bilinear(Module):
         self.bias = by_inputs((out_features,), in1_features, rng=rng) if bias else None
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        outputs, first, second = self.weight.shape
-        rows = x1 @ self.weight.transpose(1, 0, 2).reshape(first, outputs * second)
-        y = (rows.reshape(*x1.shape[:-1], outputs, second) * x2.unsqueeze(-2)).sum(-1)
-        return y if self.bias is None else y + self.bias
-
-
-def projected(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """x @ weight.T + bias."""
-    y = x @ weight.T
-    return y if bias is None else y + bias
+        return x1.bilinear(x2, self.weight, self.bias)

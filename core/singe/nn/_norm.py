@@ -18,13 +18,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, TypeVar
 
-import numpy as np
-
 from ..errors import InputError, ShapeError
-from ..frontend.calls import call_row
-from ..frontend.creation import full, ones, ones_like, tensor, zeros, zeros_like
+from ..frontend.creation import full, ones, tensor, zeros
+from ..frontend.methods.neural import normalised
 from ..frontend.tensor import Tensor
-from ..ops import ROWS
 from ..shapes import Dim, Size, show
 from ._module import Module
 
@@ -53,11 +50,6 @@ def report(layer: Module, updated: Module) -> None:
     seen = _seen.get()
     if seen is not None:
         seen[layer] = updated
-
-
-def _normalised(x: Tensor, axis: int, eps: float, *affine: Tensor | None) -> Tensor:
-    """(x − mean) / √(variance + eps) · weight + bias over the axes from `axis` on."""
-    return call_row(ROWS["layer_norm"], (x, *(t for t in affine if t is not None)), axis=axis, epsilon=eps)
 
 
 class _Running(Module, buffers=("running_mean", "running_var", "num_batches_tracked")):
@@ -103,9 +95,7 @@ class _Running(Module, buffers=("running_mean", "running_var", "num_batches_trac
         raise NotImplementedError
 
     def _by(self, x: Tensor, mean: Tensor, variance: Tensor) -> Tensor:
-        weight = ones_like(mean) if self.weight is None else self.weight
-        bias = zeros_like(mean) if self.bias is None else self.bias
-        return x.batch_norm(weight, bias, mean, variance, epsilon=self.eps)
+        return x.batch_norm(mean, variance, self.weight, self.bias, eps=self.eps)
 
     def _counted(self, x: Tensor, axes: Sequence[int]) -> Dim:
         """How many elements on these axes are normalised together: of one alone nothing would be left."""
@@ -186,7 +176,7 @@ class _InstanceNorm(_Running):
             self._observe(mean.mean(0).flatten(), variance.mean(0), count)
         after = (1,) * len(axes)
         affine = (None if t is None else t.reshape(-1, *after) for t in (self.weight, self.bias))
-        return _normalised(x, 2, self.eps, *affine)
+        return normalised(x, 2, self.eps, *affine)
 
 
 class InstanceNorm1d(_InstanceNorm, ranks=(2, 3)):
@@ -213,14 +203,6 @@ class _LastAxes(Module):
         self.normalized_shape, self.eps = shape, eps
         self.weight = ones(shape) if affine else None
 
-    def _first_axis(self, x: Tensor) -> int:
-        first = x.ndim - len(self.normalized_shape)
-        if x.shape[first:] != self.normalized_shape:
-            raise ShapeError(
-                f"{type(self).__name__}: got {show(x.shape)}, expected the last axes to be {self.normalized_shape}"
-            )
-        return first
-
 
 class LayerNorm(_LastAxes):
     """(x − mean) / √(variance + eps) · weight + bias over the last axes."""
@@ -234,7 +216,7 @@ class LayerNorm(_LastAxes):
         self.bias = zeros(self.normalized_shape) if elementwise_affine and bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return _normalised(x, self._first_axis(x), self.eps, self.weight, self.bias)
+        return x.layer_norm(self.normalized_shape, self.weight, self.bias, self.eps)
 
 
 class RMSNorm(_LastAxes):
@@ -246,9 +228,7 @@ class RMSNorm(_LastAxes):
         self._set(normalized_shape, eps, elementwise_affine)
 
     def forward(self, x: Tensor) -> Tensor:
-        eps = float(np.finfo(x.dtype.compute.numpy).eps) if self.eps is None else self.eps
-        given = () if self.weight is None else (self.weight,)
-        return call_row(ROWS["rms_norm"], (x, *given), axis=self._first_axis(x), epsilon=eps)
+        return x.rms_norm(self.normalized_shape, self.weight, self.eps)
 
 
 class GroupNorm(Module):
@@ -267,10 +247,7 @@ class GroupNorm(Module):
     def forward(self, x: Tensor) -> Tensor:
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: got {show(x.shape)}, expected {self.num_channels} channels on axis 1")
-        each = (self.num_groups, self.num_channels // self.num_groups)
-        space = x.shape[2:]
-        affine = (None if t is None else t.reshape(*each, *(1,) * len(space)) for t in (self.weight, self.bias))
-        return _normalised(x.reshape(x.shape[0], *each, *space), 2, self.eps, *affine).reshape(*x.shape)
+        return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
 
 
 class LocalResponseNorm(Module):
@@ -280,9 +257,4 @@ class LocalResponseNorm(Module):
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim < 3:
-            raise ShapeError(f"LocalResponseNorm: got {show(x.shape)}, expected (batch, channels, …space)")
-        squares = (x * x).reshape(x.shape[0], 1, x.shape[1], -1)
-        squares = squares.pad([(0, 0), (0, 0), (self.size // 2, (self.size - 1) // 2), (0, 0)])
-        mean = squares.avg_pool((self.size, 1), 1).reshape(*x.shape)
-        return x / call_row(ROWS["pow"], (self.k + self.alpha * mean, self.beta))
+        return x.local_response_norm(self.size, self.alpha, self.beta, self.k)

@@ -1,11 +1,28 @@
 """Tensor's methods, one file for each subject. Importing this package attaches them."""
 
-from . import elementwise, folds, movement, order, rows, selection, special, statistics, types, windows
+from . import (
+    elementwise,
+    folds,
+    gamma,
+    matrices,
+    movement,
+    neural,
+    order,
+    rows,
+    selection,
+    special,
+    statistics,
+    types,
+    windows,
+)
 
 __all__ = [
     "elementwise",
     "folds",
+    "gamma",
+    "matrices",
     "movement",
+    "neural",
     "order",
     "rows",
     "selection",

@@ -1,6 +1,7 @@
 """The decorator that makes a function a method of Tensor.
 
-Some parameters, such as NumPy's `axis` and `keepdims`, may be given by PyTorch's names, too: `dim` and `keepdim`.
+Some parameters, such as NumPy's `axis` and `keepdims`, may be given by PyTorch's names, too: `dim` and `keepdim`. A tensor
+without axes counts as a vector of one element in methods that work along an axis, as in PyTorch: `x.sum(dim=-1)`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from ...counterparts import instead
 from ...errors import InputError
 from ..tensor import Tensor
 
@@ -20,11 +22,18 @@ C = TypeVar("C", bound=Callable[..., Any])
 SPELLINGS: Final = {
     "dim": "axis", "dims": "axis", "dimension": "axis", "dim0": "axis0", "dim1": "axis1", "dim2": "axis2", "keepdim": "keepdims",
     "unbiased": "correction", "ddof": "correction", "size": "shape", "indices": "index", "split_size": "sizes", "min": "low", "max": "high",
-    "sorted": "ordered", "scale_factor": "scale", "start_dim": "start", "end_dim": "end",
+    "sorted": "ordered", "scale_factor": "scale", "start_dim": "start", "end_dim": "end", "stop": "end", "num": "steps", "input": "x",
+    "other": "y", "mat2": "other", "vec2": "other", "vec": "other", "negative_slope": "alpha",
 }  # fmt: skip
 """PyTorch's and NumPy's names of parameters ↦ ours."""
 PASSED_BY_NUMPY: Final = ("out", "dtype")
 """What functions such as np.sum pass to the method of this name, as None."""
+ALONG_AXIS: Final = frozenset((
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum",
+    "flip", "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max", "mean", "median", "min", "mode", "msort", "nanmean",
+    "nanmedian", "nanquantile", "nansum", "norm", "prod", "quantile", "softmax", "sort", "std", "sum", "topk", "var",
+))  # fmt: skip
+"""Methods that take a tensor without axes as a vector of one element."""
 
 
 def method(function: F) -> F:
@@ -37,19 +46,36 @@ def method(function: F) -> F:
 
 def alias(name: str, function: Any) -> None:
     """Make a function, or property, the member of Tensor of this name, too."""
-    setattr(Tensor, name, function if isinstance(function, property) else both_spellings(function))
+    if not isinstance(function, property):
+        function = both_spellings(function)
+        function = _of_numbers(function) if name in ALONG_AXIS else function
+    setattr(Tensor, name, function)
+
+
+def _of_numbers(function: C) -> C:
+    """The method of ALONG_AXIS that takes a tensor without axes, too."""
+
+    @wraps(function)
+    def along(*args: Any, **named: Any) -> Any:
+        if not args or getattr(args[0], "ndim", 1):
+            return function(*args, **named)
+        found = function(args[0].reshape(1), *args[1:], **named)
+        if isinstance(found, Tensor):
+            return found.reshape(())
+        return getattr(found, "_make", tuple)(part.reshape(()) for part in found)
+
+    return along  # pyright: ignore[reportReturnType]
 
 
 def both_spellings(function: C) -> C:
-    """The function, with the names of SPELLINGS for its parameters, and that of `*parameter` for all of it."""
+    """The function, with the names of SPELLINGS for its parameters, and that of `*parameter` for all of it; other names that
+    PyTorch has are refused with what to write instead."""
     code = function.__code__
     count = code.co_argcount + code.co_kwonlyargcount
     taken = code.co_varnames[:count]
     rest = code.co_varnames[count] if code.co_flags & inspect.CO_VARARGS else ""
     names = {other: own for other, own in SPELLINGS.items() if own in (*taken, rest) and other not in taken}
     kept = taken.index("keepdims") if "keepdims" in taken else None
-    if not names and not rest:
-        return function
 
     @wraps(function)
     def spelled(*args: Any, **named: Any) -> Any:
@@ -67,7 +93,11 @@ def both_spellings(function: C) -> C:
         if rest in named:
             args = (*args, named.pop(rest))
         unset = [name for name in PASSED_BY_NUMPY if name not in taken and named.get(name, name) is None]
-        return function(*args, **{name: value for name, value in named.items() if name not in unset})
+        given = {name: value for name, value in named.items() if name not in unset}
+        for name in given.keys() - set(taken):
+            if hint := instead("argument", name):
+                raise InputError(f"{function.__name__}: there is no argument {name}={hint}")
+        return function(*args, **given)
 
     return spelled  # pyright: ignore[reportReturnType]
 

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...dtypes import COMPLEX
 from ...errors import DTypeError, InputError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ..arithmetic import FUNCTIONS, compute, placed
 from ..calls import call_row, operand
+from ..host import hosted
 from ..nodes.meet import PLAIN, is_small_power, matmul_nodes, power
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
@@ -20,7 +22,7 @@ from .attach import alias, method
 ALSO: Final = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
     "arctanh": "atanh", "fix": "trunc", "sgn": "sign", "divide": "div", "eq": "equal", "ge": "greater_equal",
-    "gt": "greater", "le": "less_equal", "lt": "less", "multiply": "mul", "negative": "neg", "subtract": "sub", "true_divide": "div",
+    "gt": "greater", "le": "less_equal", "lt": "less", "multiply": "mul", "negative": "neg", "subtract": "sub", "true_divide": "div", "expit": "sigmoid",
 }  # fmt: skip
 """Other names of the functions ↦ their names in the table."""
 OPERATORS: Final = {
@@ -182,8 +184,13 @@ def addmm(x: Tensor, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha
     return beta * x + alpha * (mat1 @ mat2)  # pyright: ignore[reportOperatorIssue]
 
 
-for _name in ("baddbmm", "addmv"):
-    alias(_name, addmm)
+alias("baddbmm", addmm)
+
+
+@method
+def addmv(x: Tensor, mat: TensorLike, vec: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
+    """beta · x + alpha · (mat @ vec)."""
+    return x.addmm(mat, vec, beta, alpha)
 
 
 @method
@@ -209,6 +216,27 @@ def logit(x: Tensor, eps: float | None = None) -> Tensor:
 def erfc(x: Tensor) -> Tensor:
     """1 − erf(x)."""
     return 1 - x.erf()
+
+
+@method
+def angle(x: Tensor) -> Tensor:
+    """The angle of each number in the complex plane: π for negative ones, 0 for the others."""
+    if x.dtype in COMPLEX:
+        return hosted("angle", np.angle, x)
+    y = x if x.dtype.is_float else x.cast("float32")
+    return call_row(ROWS["where"], (y < 0, math.pi, y.masked_fill(y.isnan().logical_not(), 0.0)))
+
+
+@method
+def isreal(x: Tensor) -> Tensor:
+    """Whether the imaginary part of each element is 0."""
+    return compute("equal", x.imag(), 0) if x.dtype in COMPLEX else x.isnan() | True
+
+
+@method
+def frexp(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mantissas, of absolute values from 0.5 to 1, and the exponents of 2 with which they give the elements."""
+    return hosted("frexp", lambda array: tuple(np.frexp(array)), x)
 
 
 @method

@@ -140,15 +140,15 @@ def _folded(x: Tensor, row: str, axes: Sequence[int], keepdims: bool, attrs: Map
 
 
 @method
-def softmax(x: Tensor, axis: int = -1) -> Tensor:
-    """exp(x), divided by its sum along an axis."""
-    return call_row(ROWS["softmax"], (x,), axis=axis)
+def softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
+    """exp(x), divided by its sum along an axis. dtype: of the elements before."""
+    return call_row(ROWS["softmax"], (x if dtype is None else x.cast(dtype),), axis=axis)
 
 
 @method
-def log_softmax(x: Tensor, axis: int = -1) -> Tensor:
+def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
     """The logarithm of `softmax`."""
-    return call_row(ROWS["log_softmax"], (x,), axis=axis)
+    return call_row(ROWS["log_softmax"], (x if dtype is None else x.cast(dtype),), axis=axis)
 
 
 @method
@@ -176,6 +176,8 @@ def count_nonzero(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tenso
 @method
 def var(x: Tensor, axis: Axis = None, correction: float = 1, keepdims: bool = False) -> Tensor:
     """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
+    if isinstance(axis, bool):  # PyTorch's var(unbiased)
+        axis, correction = None, axis
     y = x if x.dtype.is_float else x.cast(float32)
     axes = shaping.chosen_axes(axis, x.ndim, "var")
     count = product(x.shape[a] for a in axes)
@@ -193,8 +195,10 @@ def std(x: Tensor, axis: Axis = None, correction: float = 1, keepdims: bool = Fa
 
 
 @method
-def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = False) -> Tensor:
-    """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2)."""
+def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+    """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
+    the elements before."""
+    x = x if dtype is None else x.cast(dtype)
     if p == "fro":
         p = 2
     if isinstance(p, str):
@@ -216,6 +220,7 @@ def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = Fals
 @method
 def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over axes."""
+    x = x if x.dtype.is_float else x.cast(float32)
     most = _reduced(x, "reduce_max", axis, keepdims=True)
     top = call_row(ROWS["where"], (most.abs() < math.inf, most, 0.0))
     sums = (x - top).exp().sum(axis, keepdims=True).log() + top

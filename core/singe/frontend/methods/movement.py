@@ -100,10 +100,27 @@ def expand(x: Tensor, *shape: Any) -> Tensor:
 @method
 def pad(x: Tensor, width: int | Sequence[Any], mode: str = "constant", value: Number = 0) -> Tensor:
     """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
-    axis, or PyTorch's flat sequence of numbers, which begins with the last axis. mode: "constant" (of `value`),
-    "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
+    axis, or PyTorch's flat sequence of numbers, which begins with the last axis; negative ones remove elements. mode:
+    "constant" (of `value`), "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
     before, after = shaping.pad_widths(width, x.ndim)
+    if any(isinstance(n, int) and n < 0 for n in (*before, *after)):
+        x, before, after = _cropped(x, before, after)
     return call_row(ROWS["pad"], (x, value), before=before, after=after, mode=PAD_MODES.get(mode, mode))
+
+
+def _cropped(x: Tensor, before: Sequence[Any], after: Sequence[Any]) -> tuple[Tensor, list[Any], list[Any]]:
+    """The tensor without the elements that negative widths remove, and the widths without those."""
+    key = tuple(
+        slice(-lo if isinstance(lo, int) and lo < 0 else None, hi if isinstance(hi, int) and hi < 0 else None)
+        for lo, hi in zip(before, after, strict=True)
+    )
+    short = any(isinstance(d, int) and d + lo + hi < 0 for d, lo, hi in zip(x.shape, before, after, strict=True))
+    if short:
+        raise ShapeError(
+            f"pad: {show(x.shape)} with ({show(tuple(before))}, {show(tuple(after))}) would have a negative size"
+        )
+    left, right = ([0 if isinstance(n, int) and n < 0 else n for n in side] for side in (before, after))
+    return x[key], left, right
 
 
 # parts
@@ -251,8 +268,13 @@ def tile(x: Tensor, *axis: Any) -> Tensor:
 
 
 @method
-def repeat_interleave(x: Tensor, repeats: int | Sequence[int] | Tensor, axis: int | None = None) -> Tensor:
-    """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each."""
+def repeat_interleave(
+    x: Tensor, repeats: int | Sequence[int] | Tensor | None = None, axis: int | None = None
+) -> Tensor:
+    """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each. Without it, the
+    place of each element of a vector, repeated that many times."""
+    if repeats is None:
+        return x.new_tensor(np.arange(len(x))).repeat_interleave(x)
     if axis is None:
         return x.flatten().repeat_interleave(repeats, 0)
     at = axis_of(axis, x.ndim, "repeat_interleave")
@@ -286,11 +308,12 @@ def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tens
 
 
 @method
-def diag_embed(x: Tensor, offset: int = 0) -> Tensor:
-    """Matrices with the vectors along the last axis on a diagonal; zeros elsewhere."""
+def diag_embed(x: Tensor, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """Matrices, of these axes of the result, with the vectors along the last axis on a diagonal; zeros elsewhere."""
     n = x.shape[-1] + abs(offset)
     wide = x.pad([(0, 0)] * (x.ndim - 1) + [(max(offset, 0), max(-offset, 0))])
-    return wide.unsqueeze(-2).broadcast_to(*x.shape[:-1], n, n).tril(offset).triu(offset)
+    made = wide.unsqueeze(-2).broadcast_to(*x.shape[:-1], n, n).tril(offset).triu(offset)
+    return made if (axis1, axis2) == (-2, -1) else made.movedim((-2, -1), (axis1, axis2))
 
 
 @method

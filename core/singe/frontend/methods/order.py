@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dtypes import COMPLEX, bool_, float32, float64, int64, uint8
+from ...dtypes import COMPLEX, bool_, float32, float64, int32, int64, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
@@ -54,6 +55,9 @@ alias("top_k", topk)
 @method
 def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
     """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
+    if not x.ndim:  # a number has no coordinates; PyTorch's tuple is that of a vector
+        found = x.reshape(1).nonzero()
+        return (found[:, 0],) if as_tuple else found[:, :0]
     found = call_row(ROWS["nonzero"], (x,))
     return found.unbind(0) if as_tuple else found.T
 
@@ -65,6 +69,9 @@ def unique(
 ) -> Any:  # fmt: skip
     """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
     first index of each, the index of every element's value among them, how often each occurs."""
+    if x.dtype is bool_:
+        found = x.cast(uint8).unique(ordered, return_inverse, return_counts, axis, return_index=return_index)
+        return (found[0].cast(bool_), *found[1:]) if isinstance(found, tuple) else found.cast(bool_)
     values, first, inverse, counts = call_row(ROWS["unique"], (x,), axis=axis, ordered=ordered)
     inverse = inverse.reshape(x.shape) if axis is None else inverse
     asked = ((first, return_index), (inverse, return_inverse), (counts, return_counts))
@@ -108,7 +115,7 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Order
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
     if axis is None:
-        return x.flatten().median(0).values
+        return x.flatten().median(0).values if x.size or not x.dtype.is_float else x.new_full((), math.nan)
     at = axis_of(axis, x.ndim, "median")
     length = x.shape[at]
     if not isinstance(length, int) or not length:
@@ -123,6 +130,8 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
 @method
 def bincount(x: Tensor, weights: Tensor | np.ndarray | None = None, minlength: int = 0) -> Tensor:
     """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
+    if x.ndim != 1 or not x.dtype.is_int:
+        raise InputError(f"bincount: got {x.dtype}{show(x.shape)}, expected a vector of integers")
     if weights is None:
         return hosted("bincount", np.bincount, x, minlength=minlength)
     beside = placed(x, weights)[1]
@@ -131,9 +140,26 @@ def bincount(x: Tensor, weights: Tensor | np.ndarray | None = None, minlength: i
 
 
 @method
-def searchsorted(x: Tensor, values: Any, right: bool = False) -> Tensor:
-    """The indices in a vector in order at which values would be inserted to keep the order."""
+def searchsorted(
+    x: Tensor, values: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None
+) -> Tensor:
+    """The indices in a vector in order at which values would be inserted to keep the order: before elements that are equal,
+    or with right=True (or side="right") behind them. Of vectors along the last axis, those of the values at the same place."""
+    if side not in (None, "left", "right"):
+        raise InputError(f"searchsorted: side is {side!r}, expected 'left' or 'right'")
     given = _beside(x, values)
+    place = _inserted(x, given, right or side == "right")
+    return place.cast(int32) if out_int32 else place
+
+
+def _inserted(x: Tensor, given: Tensor, right: bool) -> Tensor:
+    if x.ndim > 1:
+        if x.shape[:-1] != given.shape[:-1]:
+            raise ShapeError(
+                f"searchsorted: values {show(given.shape)} in {show(x.shape)}: expected the same leading axes"
+            )
+        less = x.unsqueeze(-2) <= given.unsqueeze(-1) if right else x.unsqueeze(-2) < given.unsqueeze(-1)
+        return less.sum(-1)
     count = x.shape[0] if x.ndim == 1 else None
     if not isinstance(count, int) or x.dtype in COMPLEX:
         return hosted("searchsorted", np.searchsorted, x, given, side="right" if right else "left")
@@ -150,9 +176,9 @@ def searchsorted(x: Tensor, values: Any, right: bool = False) -> Tensor:
 
 
 @method
-def bucketize(x: Tensor, boundaries: Any, right: bool = False) -> Tensor:
+def bucketize(x: Tensor, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the interval between boundaries in order that each element lies in."""
-    return _beside(x, boundaries).searchsorted(x, right)
+    return _beside(x, boundaries).searchsorted(x, out_int32=out_int32, right=right)
 
 
 def _beside(x: Tensor, values: Any) -> Tensor:
@@ -164,9 +190,14 @@ def _beside(x: Tensor, values: Any) -> Tensor:
 
 
 @method
-def isin(x: Tensor, elements: TensorLike) -> Tensor:
-    """Whether each element is one of the others."""
-    return (x.unsqueeze(-1) == placed(x, elements)[1].reshape(-1)).any(-1)
+def isin(
+    elements: Tensor, test_elements: TensorLike, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:  # fmt: skip
+    """Whether each element is one of the others; invert: whether it is none of them."""
+    others = placed(elements, test_elements)[1]
+    others = others.reshape(-1) if isinstance(others, Tensor) else elements.new_tensor([others])
+    found = (elements.unsqueeze(-1) == others).any(-1)
+    return found.logical_not() if invert else found
 
 
 @method

@@ -19,6 +19,10 @@ def row_method(row: Row) -> Any:
     def method(x: Tensor, *others: Any, **attrs: Any) -> Any:
         own = [p.name for p in row.parameters] if attrs else ()
         named = {name if name in own else SPELLINGS.get(name, name): value for name, value in attrs.items()}
+        if isinstance(row, Elementwise) and len(others) >= row.arity:  # as in x.leaky_relu(0.2)
+            names = [p.name for p in row.parameters if p.kind is p.KEYWORD_ONLY]
+            named = dict(zip(names, others[row.arity - 1 :], strict=False)) | named
+            others = others[: row.arity - 1]
         return call_row(row, (x, *others), **named)
 
     method.__name__ = row.name

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...dtypes import bool_, widened
 from ...errors import InputError, ShapeError
+from ...ir.scalar import Number
 from ...ops import ROWS
 from ...shapes import Shape, axis_of, show
 from ..calls import call_row, has_sizes, traced
@@ -162,9 +163,15 @@ def masked_fill(x: Tensor, mask: TensorLike, value: TensorLike) -> Tensor:
 
 
 @method
-def scatter(x: Tensor, axis: int, index: TensorLike, src: TensorLike, reduce: str | None = None) -> Tensor:
+def scatter(
+    x: Tensor, axis: int, index: TensorLike, src: TensorLike | None = None, reduce: str | None = None, *,
+    value: Number | None = None,
+) -> Tensor:  # fmt: skip
     """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
     its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
+    src = value if src is None else src
+    if src is None:
+        raise InputError("scatter: got no elements, expected src= or value=")
     at = axis_of(axis, x.ndim, "scatter")
     _check("scatter", x, at, index)
     combined = None if reduce is None else _reduction(reduce)
@@ -192,8 +199,9 @@ def scatter_reduce(
 
 
 @method
-def index_add(x: Tensor, axis: int, index: TensorLike, source: TensorLike) -> Tensor:
-    """The tensor with slices added to those at indices along an axis."""
+def index_add(x: Tensor, axis: int, index: TensorLike, source: TensorLike, *, alpha: Number = 1) -> Tensor:
+    """The tensor with slices, times alpha, added to those at indices along an axis."""
+    source = source if alpha == 1 else source * alpha
     return x.at[(slice(None),) * axis_of(axis, x.ndim, "index_add") + (index,)].add(source)
 
 

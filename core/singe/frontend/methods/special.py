@@ -1,93 +1,28 @@
-"""PyTorch's special functions, scans and scatters that are composed of other methods."""
+"""PyTorch's scans, scatters and pieces that are composed of other methods."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
-from ...dtypes import float32, int64
+from ...dtypes import int64
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...shapes import axis_of, show
+from ..nodes.shaping import given_sizes
 from ..tensor import Tensor, TensorLike, apply
-from .attach import alias, method
+from .attach import method
+from .gamma import floating
 from .order import Ordered
-
-_ASYMPTOTIC: Final = 4.0
-"""From here on, the series of lgamma and digamma have float32's precision; smaller numbers are moved here."""
-_ERFINV_NEAR: Final = (
-    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727,
-    1.50140941,
-)  # fmt: skip
-_ERFINV_FAR: Final = (
-    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406,
-    2.83297682,
-)  # fmt: skip
-"""Polynomials by M. Giles, "Approximating the erfinv function": erfinv(x) / x in w − 2.5 and in √w − 3, w = −log(1 − x²)."""
-
-
-def _floating(x: Tensor) -> Tensor:
-    return x if x.dtype.is_float else x.cast(float32)
-
-
-@method
-def lgamma(x: Tensor) -> Tensor:
-    """The logarithm of the absolute value of the gamma function."""
-    x = _floating(x)
-    mirrored = x < 0.5
-    y = (1 - x).where(mirrored, x)
-    small = y < _ASYMPTOTIC
-    z = (y + 4).where(small, y)
-    below = (y * (y + 1) * (y + 2) * (y + 3)).where(small, 1.0)
-    i = 1 / z
-    series = i * (1 / 12 - i * i * (1 / 360 - i * i * (1 / 1260 - i * i / 1680)))
-    value = (z - 0.5) * z.log() - z + 0.5 * math.log(2 * math.pi) + series - below.log()
-    value = value.masked_fill(y == math.inf, math.inf)
-    turn = ((x - x.floor()).where(mirrored, 0.5) * math.pi).sin()
-    return (math.log(math.pi) - turn.abs().log() - value).where(mirrored, value)
-
-
-@method
-def digamma(x: Tensor) -> Tensor:
-    """The derivative of lgamma."""
-    x = _floating(x)
-    mirrored = x < 0.5
-    y = (1 - x).where(mirrored, x)
-    small = y < _ASYMPTOTIC
-    z = (y + 4).where(small, y)
-    below = 1 / y + 1 / (y + 1) + 1 / (y + 2) + 1 / (y + 3)
-    i = 1 / (z * z)
-    series = i * (1 / 12 - i * (1 / 120 - i * (1 / 252 - i / 240)))
-    value = z.log() - 0.5 / z - series - below.where(small, 0.0)
-    part = x - x.floor()
-    turn = part.where(mirrored, 0.5) * math.pi
-    found = (value - math.pi * turn.cos() / turn.sin()).where(mirrored, value)
-    whole = mirrored.logical_and(part == 0)
-    return found.masked_fill(whole, math.nan).masked_fill(x == 0, -math.inf)
-
-
-@method
-def erfinv(x: Tensor) -> Tensor:
-    """The inverse of erf."""
-    x = _floating(x)
-    w = -((1 - x) * (1 + x)).log()
-    near = w < 5
-    t = (w - 2.5).where(near, w.clip(5.0, 100.0).sqrt() - 3)
-    low, high = t * _ERFINV_NEAR[0], t * _ERFINV_FAR[0]
-    for a, b in zip(_ERFINV_NEAR[1:-1], _ERFINV_FAR[1:-1], strict=True):
-        low, high = (low + a) * t, (high + b) * t
-    value = x * (low + _ERFINV_NEAR[-1]).where(near, high + _ERFINV_FAR[-1])
-    return value.masked_fill(x == 1, math.inf).masked_fill(x == -1, -math.inf).masked_fill(x.abs() > 1, math.nan)
 
 
 @method
 def logcumsumexp(x: Tensor, axis: int) -> Tensor:
     """The logarithm of the sum of the exponentials of all elements up to each one along an axis."""
     at = axis_of(axis, x.ndim, "logcumsumexp")
-    y, count, step = _floating(x), x.shape[at], 1
+    y, count, step = floating(x), x.shape[at], 1
     if not isinstance(count, int):
         raise ShapeError(f"logcumsumexp: axis {at} of {show(x.shape)} has no number until a run; give it one")
     while step < count:
@@ -194,6 +129,42 @@ def select_scatter(x: Tensor, src: TensorLike, axis: int, index: int) -> Tensor:
 
 
 @method
+def fill(x: Tensor, value: TensorLike) -> Tensor:
+    """A tensor of the shape and dtype, with one value."""
+    return x.new_full(x.shape, value if not isinstance(value, Tensor) else value.item())
+
+
+@method
+def diagonal_scatter(x: Tensor, src: TensorLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
+    """The tensor with a diagonal (as `diagonal` gives it) replaced."""
+    moved = x.movedim((axis1, axis2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise ShapeError(f"diagonal_scatter: {show(x.shape)} has no numbers until a run along {axis1} and {axis2}")
+    places = np.arange(max(0, min(rows + min(offset, 0), columns - max(offset, 0))))
+    key = (..., places + max(-offset, 0), places + max(offset, 0))
+    return moved.at[key].set(src).movedim((-2, -1), (axis1, axis2))
+
+
+@method
+def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """The tensor with the elements at indices into the flat tensor replaced, or with those of source added to them."""
+    return x.flatten().index_put((index.flatten(),), source.flatten(), accumulate).reshape(x.shape)
+
+
+@method
+def index_reduce(
+    x: Tensor, axis: int, index: TensorLike, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """The tensor with slices combined with those at indices along an axis: prod, mean, amax or amin. include_self: whether
+    the slices that are there count, too."""
+    at = axis_of(axis, x.ndim, "index_reduce")
+    places = source.new_tensor(index, int64) if not isinstance(index, Tensor) else index
+    wide = places.reshape(*(-1 if a == at else 1 for a in range(x.ndim))).broadcast_to(source.shape)
+    return x.scatter_reduce(at, wide, source, reduce, include_self=include_self)
+
+
+@method
 def index_put(x: Tensor, indices: Sequence[Any], values: TensorLike, accumulate: bool = False) -> Tensor:
     """The tensor with the elements at indices, one tensor for each axis, replaced, or with values added to them."""
     place = x.at[tuple(indices)]
@@ -208,52 +179,24 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return source.flatten().take(places.clip(0)).where(holds, x)
 
 
-# --- products --------------------------------------------------------------------------------------------------------
+@method
+def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
+    """The tensor with each slice along an axis whose p-norm is above maxnorm scaled down to it."""
+    at = axis_of(axis, x.ndim, "renorm")
+    norms = x.norm(p, [a for a in range(x.ndim) if a != at], keepdims=True)
+    return x * (maxnorm / (norms + 1e-7)).where(norms > maxnorm, 1.0)
 
 
 @method
-def addr(x: Tensor, vec1: TensorLike, vec2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
-    """beta · x + alpha · the products of each element of a vector with each of another."""
-    y = vec2.new_tensor(vec1).outer(vec2) if not isinstance(vec1, Tensor) else vec1.outer(vec2)
-    return (x * beta if beta else x.new_zeros(x.shape)) + y * alpha
-
-
-@method
-def matrix_power(x: Tensor, n: int) -> Tensor:
-    """Every matrix of a stack times itself, n factors; of the inverse, if n is negative."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise ShapeError(f"matrix_power: got {show(x.shape)}, expected square matrices")
-    square = x if n >= 0 else x.inverse()
-    found: Tensor | None = None
-    for bit in reversed(f"{abs(n):b}"):
-        if bit == "1":
-            found = square if found is None else found @ square
-        square = square @ square
-    return _unit(x) if found is None else found
-
-
-def _unit(x: Tensor) -> Tensor:
-    """Unit matrices of a stack's shape."""
-    return x.new_ones(x.shape).tril().triu()
-
-
-@method
-def logdet(x: Tensor) -> Tensor:
-    """The logarithm of the determinant of every matrix."""
-    return x.det().log()
-
-
-@method
-def diagflat(x: Tensor, offset: int = 0) -> Tensor:
-    """The matrix with all elements on a diagonal."""
-    return x.flatten().diag(offset)
-
-
-@method
-def cosine_similarity(x: Tensor, other: Tensor, axis: int = 1, eps: float = 1e-8) -> Tensor:
-    """The cosines of the angles between vectors along an axis."""
-    dots, first, second = ((a * b).sum(axis) for a, b in ((x, other), (x, x), (other, other)))
-    return dots / (first.sqrt().clip(eps) * second.sqrt().clip(eps))
+def sum_to_size(x: Tensor, *size: Any) -> Tensor:
+    """The sums over axes that leave a shape which broadcasts to x's."""
+    wanted = given_sizes(size, "sum_to_size")
+    lead = x.ndim - len(wanted)
+    short = [a for a, d in enumerate(wanted, lead) if d == 1 and x.shape[a] != 1]
+    if lead < 0 or any(d not in (1, x.shape[a]) for a, d in enumerate(wanted, lead)):
+        raise ShapeError(f"sum_to_size: {show(wanted)} does not broadcast to {show(x.shape)}")
+    kept = x.sum(short, keepdims=True, dtype=x.dtype) if short else x
+    return kept.sum(tuple(range(lead)), dtype=x.dtype) if lead else kept
 
 
 # --- pieces and names ------------------------------------------------------------------------------------------------
@@ -263,6 +206,12 @@ def cosine_similarity(x: Tensor, other: Tensor, axis: int = 1, eps: float = 1e-8
 def hsplit(x: Tensor, sections: int | Sequence[int]) -> tuple[Tensor, ...]:
     """`tensor_split` along axis 1, of a vector along axis 0."""
     return x.tensor_split(sections, 1 if x.ndim > 1 else 0)
+
+
+@method
+def narrow_copy(x: Tensor, axis: int, start: int, length: int) -> Tensor:
+    """`narrow`: a tensor does not change, so views and copies are the same."""
+    return x.narrow(axis, start, length)
 
 
 @method
@@ -284,54 +233,14 @@ def rsub(x: Tensor, other: TensorLike, alpha: Number = 1) -> Tensor:
 
 
 @method
-def cumulative_trapezoid(x: Tensor, dx: Number = 1, axis: int = -1) -> Tensor:
-    """The integral up to each point along an axis, by the trapezoidal rule, of points that are dx apart."""
-    at = axis_of(axis, x.ndim, "cumulative_trapezoid")
-    whole = (slice(None),) * at
-    return ((x[(*whole, slice(1, None))] + x[(*whole, slice(None, -1))]) * (dx / 2)).cumsum(at)
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number = 1, axis: int = -1) -> Tensor:
+    """The integral up to each point along an axis of lines through points: at the places x, or at distances dx."""
+    moved = y.movedim(axis, -1)
+    middles = (moved[..., 1:] + moved[..., :-1]) / 2
+    return (middles * (dx if x is None else x.diff())).cumsum(-1).movedim(-1, axis)
 
 
 @method
 def is_nonzero(x: Tensor) -> bool:
     """Whether the only element is not 0."""
     return bool(x.item())
-
-
-@method
-def selu(x: Tensor) -> Tensor:
-    """Scaled exponential linear units."""
-    return 1.0507009873554805 * x.where(x > 0, 1.6732632423543772 * x.clip(None, 0.0).expm1())
-
-
-@method
-def threshold(x: Tensor, threshold: Number, value: Number) -> Tensor:
-    """The elements above a threshold; a value in place of the others."""
-    return x.where(x > threshold, value)
-
-
-@method
-def prelu(x: Tensor, weight: Tensor) -> Tensor:
-    """The elements above 0; the others times a weight, of which there is one for all or one for each channel (axis 1)."""
-    slope = weight.reshape(-1, *(1,) * (x.ndim - 2)) if weight.size > 1 and x.ndim > 1 else weight
-    return x.where(x > 0, x * slope)
-
-
-@method
-def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
-    """Channels spread over r × r pixels each: (…, C · r², H, W) → (…, C, H · r, W · r)."""
-    *lead, c, h, w = x.shape
-    r, n = upscale_factor, len(x.shape) - 3
-    y = x.reshape(*lead, c // (r * r), r, r, h, w)
-    return y.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).reshape(*lead, c // (r * r), h * r, w * r)
-
-
-@method
-def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
-    """What undoes pixel_shuffle."""
-    *lead, c, h, w = x.shape
-    r, n = downscale_factor, len(x.shape) - 3
-    y = x.reshape(*lead, c, h // r, r, w // r, r)
-    return y.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).reshape(*lead, c * r * r, h // r, w // r)
-
-
-alias("ger", Tensor.outer)

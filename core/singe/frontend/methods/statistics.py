@@ -141,6 +141,30 @@ def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor
 
 
 @method
+def histogram(
+    x: Tensor, bins: int | Tensor | Sequence[float], *, range: Sequence[float] | None = None,
+    weight: Tensor | None = None, density: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """How many elements lie in each interval, and the edges of these: `bins` equal ones over a range (of the elements, if
+    none is given), or those between given edges. weight: of each element; density: divided by the total and the widths."""
+    flat = x.flatten()
+    if isinstance(bins, int):
+        if bins < 1:
+            raise InputError(f"histogram: got {bins} bins, expected at least one")
+        low, high = (flat.amin().item(), flat.amax().item()) if range is None and x.numel() else range or (0.0, 1.0)
+        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
+        edges = x.new_tensor(np.linspace(low, high, bins + 1))
+    else:
+        edges = bins if isinstance(bins, Tensor) else x.new_tensor(bins)
+    count = edges.shape[0] - 1
+    place = (edges.searchsorted(flat, right=True) - 1).masked_fill(flat == edges[-1], count - 1)
+    inside = (flat >= edges[0]) & (flat <= edges[-1])
+    shares = inside.cast(x.dtype) if weight is None else weight.flatten().masked_fill(inside.logical_not(), 0.0)
+    found = x.new_zeros(count).scatter_add(0, place.clip(0, count - 1), shares)
+    return (found / found.sum() / edges.diff() if density else found), edges
+
+
+@method
 def cov(x: Tensor, correction: int = 1) -> Tensor:
     """The covariances of variables: each row is one, each column an observation of all."""
     if x.ndim > 2:

@@ -94,6 +94,20 @@ def element_size(x: Tensor) -> int:
 
 
 @method
+@property
+def itemsize(x: Tensor) -> int:
+    """How many bytes an element takes."""
+    return x.dtype.size
+
+
+@method
+@property
+def nbytes(x: Tensor) -> int:
+    """How many bytes the elements take."""
+    return x.numel() * x.dtype.size
+
+
+@method
 def dim(x: Tensor) -> int:
     """The number of axes."""
     return x.ndim

@@ -22,7 +22,8 @@ from ...shapes import Size
 NATURAL: Final = {bool: bool_, int: int64, Size: int64, float: float32, complex: complex64}
 """The dtype of a Python number, or of a size, if no operand has one."""
 PLAIN: Final = tuple(NATURAL)
-_KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3, "string": 4}
+KINDS: Final = {"bool": 0, "uint": 1, "int": 1, "float": 2, "complex": 3, "string": 4}
+"""The kinds of dtypes ↦ which of two holds the other."""
 _POWERS: Final = 16
 """The largest exponent for which multiplications are preferred to the row `pow`."""
 
@@ -53,7 +54,7 @@ def common_type(operands: Sequence[Any]) -> DType:
     kind = promote(*kinds) if kinds else bool_
     for x in operands:
         natural = next((NATURAL[c] for c in type(x).__mro__ if c in NATURAL), None)
-        if natural is not None and _KINDS[natural.kind] > _KINDS[kind.kind]:
+        if natural is not None and KINDS[natural.kind] > KINDS[kind.kind]:
             kind = promote(kind, natural) if natural is complex64 and kind.is_float else natural
     return kind
 

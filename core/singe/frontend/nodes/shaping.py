@@ -18,8 +18,8 @@ class Count(int):
 
     shape: Shape
 
-    def __call__(self, axis: int | None = None) -> Any:
-        return self.shape if axis is None else self.shape[axis_of(axis, len(self.shape), "size")]
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape), "size")]
 
 
 def unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -14,10 +14,12 @@ import numpy as np
 from ...dtypes import FLOATS
 from ...errors import DTypeError, InputError, ShapeError
 from ...ops.folds.window import ceiling
+from ...ops.movement.move import amount
 from ...ops.movement.resize import scaled
 from ...shapes import dim_max, product, show
 
 Ints: TypeAlias = int | Sequence[int]
+Sizes: TypeAlias = int | Sequence[int | None] | None
 Padding: TypeAlias = int | Sequence[int] | str
 
 RESAMPLING: Final = {
@@ -118,6 +120,15 @@ def max_pool(b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, d
     return b.max_pool(x, **window_of(x, kernel, stride, padding, dilation, ceil_mode, "max_pool"))
 
 
+def max_pool_places(
+    b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> Any:
+    """The place of each window's maximum among the elements of its channel."""
+    facts = window_of(x, kernel, stride, padding, dilation, ceil_mode, "max_pool")
+    flat = b.max_pool_index(x, column_major=False, **facts)
+    return b.remainder(flat, b.expand(amount(b, product(x.shape[2:]), flat.dtype), shape=flat.shape))
+
+
 def avg_pool(
     b: Any, x: Any, kernel: Ints, stride: Ints | None, padding: Ints, ceil_mode: bool, count_include_pad: bool
 ) -> Any:
@@ -136,9 +147,15 @@ def avg_pool(
     return b.div(total, b.pool_sum(counted, **{**facts, "before": outside, "after": beyond}))
 
 
-def _adaptive_sizes(x: Any, output_size: Ints, what: str) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+def _adaptive_sizes(x: Any, output_size: Sizes, what: str) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
     """The requested size, and the size of each window if all are equal, which needs no known input size but 1."""
-    sizes = per_axis(output_size, _spaces(x, what), "output_size")
+    spaces = _spaces(x, what)
+    given = (output_size,) * spaces if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    if len(given) != spaces:
+        raise InputError(f"{what}: output_size {output_size}, expected one number or {spaces}")
+    sizes = tuple(d if n is None else n for n, d in zip(given, x.shape[2:], strict=True))
+    if not all(isinstance(n, int) for n in sizes):
+        raise ShapeError(f"{what}: {show(x.shape)} to {output_size}: None keeps a size that must be known")
     for d, n in zip(x.shape[2:], sizes, strict=True):
         if n < 1 or (not isinstance(d, int) and n != 1):
             raise ShapeError(f"{what}: {show(x.shape[2:])} to {show(sizes)}: from an open size only 1 can be made")
@@ -151,7 +168,7 @@ def _adaptive_windows(length: int, count: int) -> list[range]:
     return [range(k * length // count, -(-(k + 1) * length // count)) for k in range(count)]
 
 
-def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
+def adaptive_avg_pool(b: Any, x: Any, output_size: Sizes) -> Any:
     """Means over windows of about equal sizes."""
     sizes, window = _adaptive_sizes(x, output_size, "adaptive_avg_pool")
     if all(n == 1 for n in sizes):
@@ -171,9 +188,11 @@ def adaptive_avg_pool(b: Any, x: Any, output_size: Ints) -> Any:
     return x
 
 
-def adaptive_max_pool(b: Any, x: Any, output_size: Ints) -> Any:
+def adaptive_max_pool(b: Any, x: Any, output_size: Sizes) -> Any:
     """Maxima over windows of about equal sizes."""
     sizes, window = _adaptive_sizes(x, output_size, "adaptive_max_pool")
+    if all(n == 1 for n in sizes):
+        return b.global_max_pool(x)
     if window is not None and all(isinstance(w, int) for w in window):
         return max_pool(b, x, window, None, 0, 1, False)
     for axis, (d, n) in enumerate(zip(x.shape[2:], sizes, strict=True), 2):

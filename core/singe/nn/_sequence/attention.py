@@ -14,7 +14,7 @@ from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show
 from .._dropout import Dropout
-from .._linear import Linear, projected
+from .._linear import Linear
 from .._module import Module
 from ..init import Rng, normal, xavier_uniform
 
@@ -167,7 +167,7 @@ class MultiheadAttention(Module):
         assert weight is not None
         if x.shape[-1] != weight.shape[1]:
             raise ShapeError(f"MultiheadAttention: got {show(x.shape)}, expected {weight.shape[1]} on the last axis")
-        y = projected(x, weight, None if bias is None else bias[rows])
+        y = x.linear(weight, None if bias is None else bias[rows])
         return self._split(y)
 
     def _split(self, y: Tensor) -> Tensor:

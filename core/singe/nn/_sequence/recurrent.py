@@ -13,7 +13,6 @@ from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show
 from .._dropout import Dropout
-from .._linear import projected
 from .._module import Module
 from ..init import Rng, uniform
 
@@ -172,7 +171,7 @@ class _Cell(Module):
 
     def _gates(self, x: Tensor, h: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """What x and what the state contribute to each gate."""
-        sums = projected(x, self.weight_ih, self.bias_ih), projected(h, self.weight_hh, self.bias_hh)
+        sums = x.linear(self.weight_ih, self.bias_ih), h.linear(self.weight_hh, self.bias_hh)
         return tuple(y.split(self.hidden_size, -1) for y in sums)  # pyright: ignore[reportReturnType]
 
     def _zeros(self, x: Tensor) -> Tensor:

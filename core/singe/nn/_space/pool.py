@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
-from ...frontend.creation import arange, zeros_like
+from ...frontend.creation import zeros_like
 from ...frontend.nodes import spatial
-from ...frontend.nodes.spatial import Ints, per_axis
+from ...frontend.nodes.spatial import Ints, Sizes, per_axis
 from ...frontend.tensor import Tensor, apply
 from ...ops import ROWS
-from ...shapes import show
 from .._module import Module
 from .conv import in_batches
 
@@ -50,15 +48,13 @@ class _MaxPool(_Pool):
         return (values, in_batches(x, self._spaces, self, self._places)) if self.return_indices else values
 
     def _pooled(self, x: Tensor) -> Tensor:
-        return x.max_pool(self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+        return x.max_pool(*self._window())
 
     def _places(self, x: Tensor) -> Tensor:
-        window = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        flat = apply(
-            lambda b, n: b.max_pool_index(n, column_major=False, **spatial.window_of(n, *window, "MaxPool")), x
-        )
-        channels = arange(x.shape[0] * x.shape[1], device=x.device) * math.prod(x.shape[2:])
-        return flat - channels.reshape(*x.shape[:2], *(1,) * self._spaces)
+        return x.max_pool(*self._window(), return_indices=True).indices
+
+    def _window(self) -> tuple[Any, ...]:
+        return self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
 
 
 class MaxPool1d(_MaxPool, spaces=1):
@@ -178,26 +174,15 @@ class LPPool3d(_LPPool, spaces=3):
 class _AdaptivePool(_Pool):
     """Windows chosen to give the requested output size; None keeps the size of an axis."""
 
-    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
+    def __init__(self, output_size: Sizes) -> None:
         self.output_size = output_size
-
-    def _sizes(self, x: Tensor) -> tuple[int, ...]:
-        given = self.output_size
-        wanted = (given,) * self._spaces if given is None or isinstance(given, int) else tuple(given)
-        if len(wanted) != self._spaces:
-            raise InputError(f"{type(self).__name__}: output_size {given}, expected one number or {self._spaces}")
-        sizes = [d if n is None else n for n, d in zip(wanted, x.shape[2:], strict=True)]
-        known = tuple(n for n in sizes if isinstance(n, int))
-        if len(known) < len(sizes):
-            raise ShapeError(f"{type(self).__name__}: {show(x.shape)} to {given}: None keeps a size that must be known")
-        return known
 
 
 class _AdaptiveAvgPool(_AdaptivePool):
     """The mean of each window; output size 1 is the global mean."""
 
     def _pooled(self, x: Tensor) -> Tensor:
-        return x.adaptive_avg_pool(self._sizes(x))
+        return x.adaptive_avg_pool(self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool, spaces=1):
@@ -216,10 +201,7 @@ class _AdaptiveMaxPool(_AdaptivePool):
     """The maximum of each window; output size 1 is the global maximum."""
 
     def _pooled(self, x: Tensor) -> Tensor:
-        sizes = self._sizes(x)
-        if all(n == 1 for n in sizes):
-            return call_row(ROWS["global_max_pool"], (x,))
-        return apply(lambda b, n: spatial.adaptive_max_pool(b, n, sizes), x)
+        return x.adaptive_max_pool(self.output_size)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool, spaces=1):

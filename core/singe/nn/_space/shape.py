@@ -57,12 +57,6 @@ class UpsamplingBilinear2d(Upsample):
         super().__init__(size, scale_factor, "bilinear", True)
 
 
-def _pixels(x: Tensor, layer: Module) -> tuple[Any, ...]:
-    if x.ndim < 3:
-        raise ShapeError(f"{type(layer).__name__}: got {show(x.shape)}, expected (…, channels, height, width)")
-    return x.shape
-
-
 class PixelShuffle(Module):
     """(…, c · r², h, w) to (…, c, h · r, w · r): channels become the pixels between."""
 
@@ -70,12 +64,7 @@ class PixelShuffle(Module):
         self.upscale_factor = upscale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        r = self.upscale_factor
-        *before, c, h, w = _pixels(x, self)
-        if c % (r * r):
-            raise ShapeError(f"PixelShuffle: {c} channels are not a multiple of {r * r}")
-        c = c // (r * r)
-        return x.reshape(*before, c, r, r, h, w).movedim((-4, -3), (-3, -1)).reshape(*before, c, h * r, w * r)
+        return x.pixel_shuffle(self.upscale_factor)
 
 
 class PixelUnshuffle(Module):
@@ -85,12 +74,7 @@ class PixelUnshuffle(Module):
         self.downscale_factor = downscale_factor
 
     def forward(self, x: Tensor) -> Tensor:
-        r = self.downscale_factor
-        *before, c, h, w = _pixels(x, self)
-        if isinstance(h, int) and isinstance(w, int) and (h % r or w % r):
-            raise ShapeError(f"PixelUnshuffle: {h} × {w} pixels are not multiples of {r}")
-        h, w = h // r, w // r
-        return x.reshape(*before, c, h, r, w, r).movedim((-3, -1), (-4, -3)).reshape(*before, c * r * r, h, w)
+        return x.pixel_unshuffle(self.downscale_factor)
 
 
 class ChannelShuffle(Module):
@@ -100,10 +84,7 @@ class ChannelShuffle(Module):
         self.groups = groups
 
     def forward(self, x: Tensor) -> Tensor:
-        n, c, *space = x.shape
-        if c % self.groups:
-            raise ShapeError(f"ChannelShuffle: {c} channels cannot be divided into {self.groups} groups")
-        return x.reshape(n, self.groups, c // self.groups, -1).transpose(0, 2, 1, 3).reshape(n, c, *space)
+        return x.channel_shuffle(self.groups)
 
 
 class Unfold(Module):
