@@ -66,7 +66,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   /** Allocate memory for one more session. It comes before that of runs, so their plans are made again. */
   #extend() {
     const address = this.parts.base;
-    grow(this.parts, address + this.#offsets.at(-1), "a session more needs", "dispose of models, or load this one");
+    grow(this.parts, address + this.#offsets.at(-1), "");
     this.parts.base += this.#offsets.at(-1);
     this.plans = new Recent(this.plans.most, this.plans.make);
     return address;

@@ -40,7 +40,7 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   const base = START + align(sumOf(weights));
   const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
     threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files, base);
-  grow({ memory }, base, "the model's weights need", "load it");
+  grow({ memory }, base, "");
   const code = from.bytes(modules[name]);
   const written = from.each(weights, (file, at) => from.into(file, new Uint8Array(memory.buffer, START + at, spanOf(file))));
   const [{ module, exports }] = await Promise.all([
@@ -59,15 +59,14 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
 }
 
 /** Let the memory have so many bytes. If an automatic choice of threads is what limits it, the model is opened again without. */
-function grow({ memory, team, program }, bytes, needs = "a run of these sizes needs", advice = "run less at a time, or load the model") {
-  const missing = Math.ceil((bytes - memory.buffer.byteLength) / PAGE);
+function grow({ memory, team, program }, bytes, advice = "run less at a time, or ") {
+  const held = memory.buffer.byteLength;
   try {
-    if (missing > 0) memory.grow(missing);
+    if (bytes > held) memory.grow(Math.ceil((bytes - held) / PAGE));
   } catch (cause) {
-    const [asked, held] = [bytes, memory.buffer.byteLength].map((count) => (count / 1e6).toFixed(1));
-    const other = `with ${team ? "threads: 1, or " : ""}device: "webgpu"`;
-    const text = `${needs} ${asked} MB of WebAssembly memory, and the engine refuses to give more than ${held} MB: ${advice} ${other}`;
-    throw new SingeError(team?.automatic && !program.states.length ? "lost" : "device", text, cause);
+    const code = team?.automatic && !program.states.length ? "lost" : "device";
+    const text = `no WebAssembly memory of ${bytes} bytes here, ${held} are held: ${advice}load the model with `;
+    throw new SingeError(code, text + (team ? "threads: 1" : 'device: "webgpu"'), cause);
   }
 }
 
