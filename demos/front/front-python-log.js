@@ -5,6 +5,8 @@
  * end stay, the lines between them are in a <details> that says how many they are.
  */
 
+import { drawings } from "./front-python-drawings.js";
+
 const log = document.getElementById("python-log");
 /** The most characters in the log, and in one of its elements. */
 const LIMIT = 100_000;
@@ -48,5 +50,15 @@ export function fold() {
   parts[0].textContent = rows.slice(0, FIRST).join("");
   parts[0].after(middle, block(rows.slice(-LAST).join("")));
   for (const part of parts.slice(1)) part.remove();
+  log.scrollTop = log.scrollHeight;
+}
+
+/** Add the drawings of a value that describes itself by HTML. */
+export function draw(html) {
+  for (const drawing of drawings(html)) {
+    const place = Object.assign(document.createElement("div"), { className: "drawing" });
+    place.append(drawing);
+    log.append(place);
+  }
   log.scrollTop = log.scrollHeight;
 }

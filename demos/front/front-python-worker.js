@@ -6,7 +6,8 @@
  *
  * It posts { what: "progress", … }, then "started" or "failed". For each source it posts "incomplete" if the statement is
  * not finished; otherwise "accepted", any number of "output" and "asks" (input() waits for an answer), and one "answer":
- * the repr of the last expression's value, or the traceback. It answers the others by "completions", "kept" and "refused".
+ * the repr of the last expression's value, with HTML of its drawings, or the traceback. It answers { complete } by
+ * "completions", and { file } by "kept" or "refused".
  */
 
 import { awaitAnswer, canAnswer, interruptBuffer } from "./front-python-shared.js";
@@ -84,9 +85,9 @@ async function begin() {
       try {
         if (!isWhole(source)) return postMessage({ what: "incomplete" });
         postMessage({ what: "accepted" });
-        const [text, failed] = taken(await evaluate(source));
+        const [text, failed, html] = taken(await evaluate(source));
         send();
-        return postMessage({ what: "answer", text, failed });
+        return postMessage({ what: "answer", text, failed, html });
       } catch (error) {
         return postMessage({ what: "answer", text: lastLine(error), failed: true }); // interrupted before it began or at its end
       }
@@ -98,6 +99,17 @@ async function begin() {
     complete(source) {
       const [stem, names] = taken(completions(source));
       postMessage({ what: "completions", source, stem, names });
+    },
+    async file(file) {
+      const name = file.name.replaceAll("/", "_");
+      try {
+        const bytes = new Uint8Array(await file.arrayBuffer());
+        pyodide.FS.writeFile(name, bytes, { canOwn: true });
+        postMessage({ what: "kept", name, bytes: bytes.length });
+      } catch (error) {
+        const message = `${lastLine(error)}. Files can be taken, no folders, and none larger than the memory that is left.`;
+        postMessage({ what: "refused", name, message });
+      }
     },
     shared(buffer) {
       shared = buffer;

@@ -8,7 +8,8 @@
 
 import { completeBy, showCompletions } from "./front-python-completion.js";
 import { inBlock, insertLine, recall, remember, setEntry } from "./front-python-entry.js";
-import { fold, write } from "./front-python-log.js";
+import { lineFor, onFiles } from "./front-python-files.js";
+import { draw, fold, write } from "./front-python-log.js";
 import { createShared, giveAnswer, interruptBuffer, raiseInterrupt } from "./front-python-shared.js";
 
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
@@ -16,6 +17,7 @@ const EXAMPLES = {
   Tensors: 'x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device="numpy")\n(x @ x).exp().numpy()',
   "A model on WebAssembly":
     'model = await sg.load_async("python/mnist.singe", device="wasm")\nprint(model)\nx = np.random.rand(1, 1, 28, 28).astype("float32")\nawait model.run_async(x)',
+  "A picture": "y, x = np.mgrid[-1:1:128j, -1:1:128j]\nsg.tensor(np.sin(40 * x * y))",
   "Which devices": "sg.devices()",
 };
 
@@ -53,7 +55,7 @@ const HEAR = {
   },
   started({ version }) {
     bar.hidden = true;
-    byId("terminal").hidden = byId("python-help").hidden = false;
+    for (const id of ["terminal", "python-help", "python-add"]) byId(id).hidden = false;
     write(`${version}\n`, "said");
     if (shared) worker.postMessage({ shared });
     rest();
@@ -82,11 +84,21 @@ const HEAR = {
     enter("answer");
     say("running", "Python waits for your answer.");
   },
-  answer({ text, failed }) {
+  answer({ text, failed, html }) {
     if (text && !failed) write(`${text}\n`);
     fold();
     if (failed) write(`${text}\n`, "failed");
+    if (html) draw(html);
     rest();
+  },
+  kept({ name, bytes }) {
+    const line = lineFor(name);
+    write(`${name} (${(bytes / 1e6).toFixed(1)} MB) is in Python's folder. To try it:\n    ${line}\n`, "said");
+    if (mode !== "answer" && !input.value) setEntry(line);
+    input.focus();
+  },
+  refused({ name, message }) {
+    write(`${name} could not be read: ${message}\n`, "failed");
   },
   completions: showCompletions,
 };
@@ -112,6 +124,7 @@ function enter(next) {
   run.textContent = label;
   run.disabled = !works;
   stop.hidden = mode !== "answer";
+  byId("python-complete").hidden = mode !== "run";
   byId("python-entry").textContent = entry;
   byId("python-sign").textContent = sign;
 }
@@ -136,7 +149,7 @@ function end() {
   worker = undefined;
   clearTimeout(timer);
   enter("run");
-  bar.hidden = true;
+  bar.hidden = byId("python-add").hidden = true;
 }
 
 /** Run the entry's text; the worker answers, or says that the statement is not finished. */
@@ -206,6 +219,10 @@ completeBy((source) => {
   if (mode !== "run") return false;
   worker.postMessage({ complete: source });
   return true;
+});
+onFiles((file) => {
+  if (mode !== "run") write(`${file.name} waits until Python has ended what it runs.\n`, "said");
+  worker?.postMessage({ file });
 });
 for (const [name, source] of Object.entries(EXAMPLES)) {
   const button = Object.assign(document.createElement("button"), { type: "button", textContent: name });

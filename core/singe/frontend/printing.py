@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..shapes import show
+from .drawing import drawing
 
 SHOWN: Final = 1000
 """From this number of elements, those in the middle are left out."""
@@ -28,10 +29,11 @@ def _array(elements: np.ndarray, prefix: str = "") -> str:
 
 
 def html(elements: np.ndarray | None, shape: Sequence[Any], dtype: Any, device: str) -> str:
-    """A line about the tensor, and a table of its elements if it has one or two axes."""
+    """A line about the tensor, a drawing if it is a picture or a curve, and a table of its elements if it has one or two axes."""
     about = f"<div><b>tensor</b> {escape(show(shape))} {escape(str(dtype))} on {escape(device)}</div>"
     if elements is None:
         return about
+    about += drawing(elements)
     if elements.ndim not in (1, 2) or not elements.size:
         return f"{about}<pre>{escape(_array(elements))}</pre>"
     matrix = elements.reshape(-1, elements.shape[-1])

@@ -6,6 +6,7 @@ raises is text. `input()` is answered by the page. singe_prompt_page is what the
 
 import ast
 import asyncio
+import base64
 import builtins
 import codeop
 import functools
@@ -15,6 +16,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -26,6 +28,14 @@ import singe as sg
 
 LONGEST = 20_000
 """The most characters of an answer; those in the middle of a longer one are left out."""
+LARGEST = 10_000_000
+"""The most characters or bytes of a drawing."""
+MARKUP: dict[str, Callable[[Any], str]] = {
+    "_repr_html_": str,
+    "_repr_svg_": str,
+    "_repr_png_": lambda png: f'<img src="data:image/png;base64,{base64.b64encode(png).decode()}">',
+}
+"""A method by which objects describe themselves to notebooks ↦ what makes HTML of its result."""
 NOTHING_ANSWERS = (
     "input: nothing can answer here. A prompt in a page that is isolated (with the headers COOP and COEP) answers; "
     "write the text into the source instead"
@@ -46,8 +56,8 @@ def is_whole(source: str) -> bool:
         return True
 
 
-async def evaluate(source: str) -> tuple[str, bool]:
-    """The text to show, and whether it is an error's."""
+async def evaluate(source: str) -> tuple[str, bool, str]:
+    """The text to show, whether it is an error's, and HTML of drawings."""
     global count, running  # noqa: PLW0603
     count += 1
     running = asyncio.current_task()
@@ -57,17 +67,30 @@ async def evaluate(source: str) -> tuple[str, bool]:
         value = await eval_code_async(source, scope, filename=name)
         if value is not None:
             scope["_"] = value
-        text = "" if value is None else repr(value)
+        text, html = ("", "") if value is None else (repr(value), drawings(value))
     except BaseException as error:
         if isinstance(error, asyncio.CancelledError):
             error = KeyboardInterrupt().with_traceback(error.__traceback__)
         sys.last_exc = error
-        return shortened(explained(error)), True
+        return shortened(explained(error)), True, ""
     finally:
         running = None
         sys.stdout.flush()
         sys.stderr.flush()
-    return shortened(text), False
+    return shortened(text), False, html
+
+
+def drawings(value: Any) -> str:
+    """The HTML, SVG or PNG by which a value describes itself to notebooks. An array is shown as a Tensor is."""
+    try:
+        if isinstance(value, np.ndarray):
+            value = sg.tensor(value, device="numpy")
+        for name, markup in MARKUP.items():
+            if (describe := getattr(type(value), name, None)) is not None and (found := describe(value)) is not None:
+                return markup(found) if len(found) <= LARGEST else ""
+    except Exception:  # the text says what it is; an object need not be able to draw itself
+        pass
+    return ""
 
 
 def explained(error: BaseException) -> str:

@@ -3,57 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
-from sites import front_page, served, until
-
-STATE: Final = "document.querySelector('#python-status').dataset.state"
-
-
-@pytest.fixture
-def page(browser: Any, address: str) -> Iterator[Any]:
-    with front_page(browser, address) as found:
-        yield found
-
-
-class Prompt:
-    """The Python prompt of a page, started."""
-
-    def __init__(self, page: Any) -> None:
-        self.page = page
-        page.click("#python-start")
-        self.rest(120)
-
-    def rest(self, seconds: float = 60) -> None:
-        until(self.page, f"['ready', 'error', 'unsupported'].includes({STATE})", seconds)
-        assert self.page.get_attribute("#python-status", "data-state") == "ready", self.page.inner_text(
-            "#python-status"
-        )
-
-    def log(self) -> str:
-        return self.page.evaluate("document.querySelector('#python-log').textContent")
-
-    def ask(self, source: str) -> str:
-        """The answer to a complete source."""
-        before = len(self.log())
-        self.page.fill("#python-input", source)
-        self.page.click("#python-run")
-        until(self.page, f"document.querySelector('#python-log').textContent.length > {before}")
-        self.rest()
-        shown = "".join(f"{'...' if k else '>>>'} {line}\n" for k, line in enumerate(source.split("\n")))
-        said = self.log()[before:]
-        assert said.startswith(shown)
-        return said.removeprefix(shown)
-
-
-@pytest.fixture
-def prompt(site: Path, page: Any) -> Prompt:
-    if not (site / "python/start.js").exists():
-        pytest.skip("the site was built without Python: its files cannot be had here")
-    return Prompt(page)
+from prompts import Prompt
+from sites import served, until
 
 
 @pytest.mark.slow

@@ -1,0 +1,111 @@
+"""Files, drawings and packages at the front page's Python prompt, in Chromium."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from prompts import Prompt
+from sites import until
+
+
+@pytest.mark.slow
+def test_files_are_added_and_used(prompt: Prompt, tmp_path: Path) -> None:
+    page = prompt.page
+    entry = page.locator("#python-input")
+    x, y = (onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [3]) for name in "xy")
+    graph = onnx.helper.make_graph([onnx.helper.make_node("Add", ["x", "x"], ["y"])], "twice", [x], [y])
+    onnx.save(onnx.helper.make_model(graph), tmp_path / "my model.onnx")
+    np.savez(tmp_path / "two.npz", a=np.arange(3), b=np.eye(2))
+    page.set_input_files("#python-file", tmp_path / "my model.onnx")
+    until(page, "document.querySelector('#python-input').value !== ''", 20)
+    assert entry.input_value() == 'model = await sg.load_async("my model.onnx")'
+    assert "my model.onnx (0.0 MB) is in Python's folder" in prompt.log()
+    assert prompt.ask(entry.input_value()) == ""
+    assert prompt.ask("await model.run_async(np.arange(3, dtype=np.float32))") == "array([0., 2., 4.], dtype=float32)\n"
+    page.fill("#python-input", "kept = 1")
+    page.evaluate(
+        """(files) => {
+          const data = new DataTransfer();
+          for (const [name, bytes] of Object.entries(files)) data.items.add(new File([new Uint8Array(bytes)], name));
+          const terminal = document.querySelector("#terminal");
+          const over = new DragEvent("dragover", { dataTransfer: data, bubbles: true, cancelable: true });
+          terminal.dispatchEvent(over);
+          if (!over.defaultPrevented || !terminal.classList.contains("over")) throw new Error("no drop expected");
+          terminal.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+        }""",
+        {"a.safetensors": [1, 2], "two.npz": list((tmp_path / "two.npz").read_bytes())},
+    )
+    until(page, "document.querySelector('#python-log').textContent.includes('two.npz')", 20)
+    assert entry.input_value() == "kept = 1", "what is being typed stays"
+    assert 'weights = sg.read_weights("a.safetensors")' in prompt.log()
+    assert 'arrays = np.load("two.npz")' in prompt.log()
+    assert prompt.ask('sorted(np.load("two.npz"))') == "['a', 'b']\n"
+    assert prompt.ask('open("a.safetensors", "rb").read()') == "b'\\x01\\x02'\n"
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_kept_is_refused(prompt: Prompt) -> None:
+    prompt.ask("import os; os.mkdir('taken.npz')")
+    prompt.page.set_input_files("#python-file", [{"name": "taken.npz", "mimeType": "", "buffer": b"x"}])
+    until(prompt.page, "document.querySelector('#python-log').textContent.includes('taken.npz could not be read')", 20)
+    assert prompt.ask("1 + 1") == "2\n"
+
+
+@pytest.mark.slow
+def test_pictures_and_curves_are_drawn(prompt: Prompt) -> None:
+    page = prompt.page
+    image, curve = page.locator("#python-log img"), page.locator("#python-log svg path")
+    said = prompt.ask("sg.tensor(np.eye(32) - 1)")
+    assert said.startswith("tensor([[")
+    assert image.get_attribute("alt") == "32 × 32 pixels, black is -1, white is 0"
+    until(page, "document.querySelector('#python-log img').naturalWidth === 224", 10)
+    prompt.ask("np.sin(np.arange(100) / 9)")
+    assert curve.count() == 1
+    assert curve.bounding_box()["width"] > 200
+    for source in ("np.arange(3)", "np.array(['a'] * 20)", "sg.Tensor", "[np.eye(32)]"):
+        prompt.ask(source)
+    assert (image.count(), curve.count()) == (1, 1)
+
+
+ODD = """class Odd:
+    def _repr_html_(self):
+        return '''<b id=odd>bold</b><script>document.title = 'changed'</script>
+            <img src=x onerror="document.title = 'changed'"><img src=/front.css>
+            <svg onload="document.title = 'changed'" viewBox="0 0 9 9"><script>document.title = 1</script>
+            <a href="https://example.com"><text>link</text></a><foreignObject><form></form></foreignObject>
+            <path d="M0 0L9 9" stroke="red" onclick="1"/></svg>'''"""
+
+
+@pytest.mark.slow
+def test_html_of_python_adds_drawings_and_nothing_else(prompt: Prompt) -> None:
+    """Text, scripts, links, forms, handlers and addresses of an object's HTML stay out of the page."""
+    page = prompt.page
+    log = page.locator("#python-log")
+    prompt.ask(ODD)
+    prompt.ask("Odd()")
+    page.wait_for_timeout(300)
+    assert page.title().startswith("Singe")
+    assert {e.evaluate("e => e.localName") for e in log.locator("*").all()} == {"pre", "div", "svg", "path"}
+    assert log.locator("svg > path[stroke=red]").count() == 1
+    assert log.locator("[onload], [onclick], [id]").count() == 0
+    prompt.ask("class Broken:\n    def _repr_html_(self): 1 / 0\n    def __repr__(self): return 'broken'")
+    assert prompt.ask("Broken()") == "broken\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_prompt_fits_the_page(width: int, prompt: Prompt) -> None:
+    """Whatever is typed, said, drawn or offered."""
+    page = prompt.page
+    page.set_viewport_size({"width": width, "height": 800})
+    prompt.ask(f"print('{'x' * 300}')\nnp.arange(5000)")
+    prompt.ask("np.zeros((512, 512))")
+    page.fill("#python-input", f"'{'y' * 300}'; np.")
+    page.locator("#python-input").press("Tab")
+    until(page, "document.querySelectorAll('#python-names li').length > 100", 10)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    wide = "[...document.querySelectorAll('#terminal *')].filter((e) => e.getBoundingClientRect().right > innerWidth)"
+    assert page.evaluate(f"{wide}.map((e) => e.outerHTML.slice(0, 60))") == []
