@@ -122,7 +122,7 @@ class PythonGpu {
   prepare(program, texts, weights, bytes) {
     const files = {
       expect() {},
-      phase() {},
+      tell() {},
       json: async () => JSON.parse(texts),
       each: (entries, take) => Promise.all(entries.map((entry) => take(entry, 0))),
       async stream(_, write) {
