@@ -10,7 +10,6 @@
 
 import { SingeError, load } from "./singe.js";
 
-const TOP = 5;
 const STYLE = `
 :host { display: block; font: inherit; }
 :host([hidden]) { display: none; }
@@ -149,7 +148,7 @@ export class SingeModelElement extends HTMLElement {
       const start = performance.now();
       const outputs = await this.run({ [model.image.input]: await pictureToTensor(file, model.image) });
       const time = performance.now() - start;
-      this.#show(outputs[model.outputs[0].name]);
+      await this.#show(outputs[model.outputs[0].name]);
       this.#say(`${time.toFixed(0)} ms on ${model.device}.`);
     } catch (error) {
       this.#bars.replaceChildren();
@@ -157,27 +156,17 @@ export class SingeModelElement extends HTMLElement {
     }
   }
 
-  /** The most probable classes for a picture's scores. */
-  #show({ data }) {
-    const rows = top(data).map(([index, value]) => {
-      const name = String(this.#labels?.[index] ?? `class ${index}`);
-      const percent = `${(100 * value).toFixed(1)} %`;
-      return make("li", {}, make("span", { textContent: name }), make("span", { textContent: percent }), make("meter", { value, ariaLabel: name }));
+  /** The most probable classes, where the output is one row of scores. */
+  async #show(output) {
+    const { classes } = await import("./singe-tasks.js");
+    const isRow = output.data.length === Math.max(...output.shape);
+    const rows = (isRow ? classes(output, { labels: this.#labels }) : []).map(({ label, probability }) => {
+      const percent = `${(100 * probability).toFixed(1)} %`;
+      const bar = make("meter", { value: probability, ariaLabel: label });
+      return make("li", {}, make("span", { textContent: label }), make("span", { textContent: percent }), bar);
     });
     this.#bars.replaceChildren(...rows);
   }
-}
-
-/** [index, probability] of the largest scores, after softmax if they are not probabilities. */
-function top(scores) {
-  const values = Array.from(scores, Number);
-  const sum = values.reduce((a, b) => a + b, 0);
-  const areShares = values.every((v) => v >= 0 && v <= 1) && Math.abs(sum - 1) < 1e-3;
-  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
-  const weights = areShares ? values : values.map((v) => Math.exp(v - most));
-  const total = weights.reduce((a, b) => a + b, 0);
-  const order = weights.map((w, index) => [index, w / total]).sort(([, a], [, b]) => b - a);
-  return order.slice(0, TOP);
 }
 
 if (!customElements.get("singe-model")) customElements.define("singe-model", SingeModelElement);

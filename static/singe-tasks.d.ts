@@ -2,8 +2,11 @@
 
 import type { Output } from "./singe.js";
 
+/** The names of classes: the contents of the file that `model.labels` names. */
+export type Labels = readonly string[] | Readonly<Record<number, string>>;
+
 export interface Found {
-  /** The class, and its name: `labels[index]`, or the number as text. */
+  /** The class, and its name: `labels[index]`, or "class" and the number. */
   index: number;
   label: string;
   probability: number;
@@ -23,8 +26,8 @@ export interface Placed {
   height: number;
 }
 
-/** The likeliest classes of one picture, sorted. Scores that are not 1 together go through a softmax. */
-export function classes(output: Output, options?: { labels?: readonly string[]; top?: number }): Found[];
+/** The likeliest classes of one row of scores, sorted. Scores that are not 1 together go through a softmax. */
+export function classes(output: Output, options?: { labels?: Labels; top?: number }): Found[];
 
 /** The whole picture, centred in `size` with its proportions kept; the rest is filled. */
 export function letterbox(
@@ -39,7 +42,7 @@ export function letterbox(
  */
 export function boxes(
   output: Output,
-  options?: { placed?: Placed; labels?: readonly string[]; score?: number; overlap?: number; most?: number },
+  options?: { placed?: Placed; labels?: Labels; score?: number; overlap?: number; most?: number },
 ): FoundBox[];
 
 /** Of boxes of one class that overlap by more than `overlap` (common area over area together), the likeliest: NMS. */

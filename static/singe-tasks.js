@@ -9,10 +9,15 @@ import { SingeError } from "./program/singe-format.js";
 
 const refuse = (what) => new SingeError("input", what);
 
-const numbersOf = ({ data, shape } = {}, what) => {
+const numbersOf = ({ data, shape, dtype } = {}, what) => {
   if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) throw refuse(`${what}: expected an output, { data, shape }`);
-  return data;
+  if (/^big/i.test(data.constructor.name)) return Float64Array.from(data, Number);
+  if (dtype !== "float16") return data;
+  if (!globalThis.Float16Array) throw refuse(`${what}: got float16, and this engine has no Float16Array: take a model with float32 outputs`);
+  return new Float16Array(data.buffer, data.byteOffset, data.length);
 };
+
+const labelOf = (labels, index) => labels[index] ?? `class ${index}`;
 
 /** Whether numbers are probabilities already: none below 0, and 1 together. */
 function areProbabilities(row) {
@@ -29,11 +34,10 @@ function softmax(row) {
 
 export function classes(output, { labels = [], top = 5 } = {}) {
   const data = numbersOf(output, "classes");
-  const count = output.shape.at(-1) ?? 1;
-  if (data.length !== count) throw refuse(`classes: got the shape (${output.shape.join(", ")}), expected scores of one picture`);
+  if (data.length !== Math.max(...output.shape)) throw refuse(`classes: got the shape (${output.shape.join(", ")}), expected one row of scores`);
   const parts = areProbabilities(data) ? data : softmax(data);
   const order = Array.from(parts.keys()).sort((a, b) => parts[b] - parts[a] || a - b);
-  return order.slice(0, top).map((index) => ({ index, label: labels[index] ?? String(index), probability: parts[index] }));
+  return order.slice(0, top).map((index) => ({ index, label: labelOf(labels, index), probability: parts[index] }));
 }
 
 // --- boxes -----------------------------------------------------------------------------------------------------------
@@ -76,7 +80,7 @@ export function boxes(output, { placed, labels = [], score = 0.25, overlap = 0.4
     const [x, y, w, h] = [0, 1, 2, 3].map((row) => data[row * count + k]);
     const edges = [(x - w / 2 - left) / scale, (y - h / 2 - top) / scale, (x + w / 2 - left) / scale, (y + h / 2 - top) / scale];
     const box = edges.map((edge, side) => within(edge, side % 2 ? height : width));
-    found.push({ box, index, label: labels[index] ?? String(index), probability });
+    found.push({ box, index, label: labelOf(labels, index), probability });
   }
   return suppressed(found, { overlap, most });
 }

@@ -1,9 +1,10 @@
 /** The page that classifies a picture: it becomes a tensor, the tensor five classes, on each backend. */
 
 import { Engines } from "../shared/engines.js";
-import { softmax } from "../shared/answer.js";
+import { percent } from "../shared/answer.js";
 import { Panel, latest, milliseconds, say } from "../shared/panel.js";
 import { pictureToTensor } from "../singe-picture.js";
+import { classes } from "../singe-tasks.js";
 import { takePictures } from "./pictures.js";
 
 const BUNDLE = "./model/";
@@ -90,7 +91,7 @@ async function readPicture() {
     if (engine !== panel.engine) return;
     panel.ready();
     panel.took(ms);
-    showAnswer(softmax(data), labels);
+    showAnswer({ data, shape: [1, data.length] }, labels);
     count(engine, ms);
   } catch (error) {
     if (engine === panel.engine) panel.fail(error);
@@ -124,20 +125,18 @@ function showTensor({ size: [height, width], channels, mean, std, layout }) {
   view.getContext("2d").putImageData(pixels, 0, 0);
 }
 
-function showAnswer(parts, labels) {
-  const order = Array.from(parts.keys()).sort((a, b) => parts[b] - parts[a]);
-  top.forEach((row, k) => {
-    const [label, , value] = row.children;
-    const index = order[k];
-    row.style.setProperty("--value", parts[index]);
-    row.classList.toggle("leading", k === 0);
-    label.dataset.value = index;
-    label.textContent = labels[index] ?? `class ${index}`;
-    value.textContent = `${(100 * parts[index]).toFixed(1)} %`;
+function showAnswer(output, labels) {
+  const found = classes(output, { labels, top: top.length });
+  found.forEach(({ index, label, probability }, k) => {
+    const [name, , value] = top[k].children;
+    top[k].style.setProperty("--value", probability);
+    top[k].classList.toggle("leading", k === 0);
+    name.dataset.value = index;
+    name.textContent = label;
+    value.textContent = percent(probability);
   });
-  const said = `${top[0].children[0].textContent}, ${top[0].children[2].textContent}`;
-  const name = top[0].children[0].textContent;
-  if (!byId("said").textContent.startsWith(`${name}, `)) byId("said").textContent = said;
+  const [{ label, probability }] = found;
+  if (!byId("said").textContent.startsWith(`${label}, `)) byId("said").textContent = `${label}, ${percent(probability)}`;
 }
 
 /** A row of figures for each combination of backend and language. */

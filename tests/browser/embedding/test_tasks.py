@@ -17,14 +17,28 @@ def test_classes_are_sorted_probabilities() -> None:
     const output = (...data) => ({{ data: Float32Array.from(data), shape: [1, data.length] }});
     const labels = ["a", "b", "c"];
     return [tasks.classes(output(1, 3, 2), {{ labels, top: 2 }}), tasks.classes(output(0.25, 0.75)),
+      tasks.classes({{ data: BigInt64Array.of(9n, 0n), shape: [1, 2, 1, 1] }}, {{ labels: {{ 0: "all" }}, top: 1 }}),
       (await failure(async () => tasks.classes({{ data: new Float32Array(4), shape: [2, 2] }}))).code];
     """
-    scores, parts, code = node(body)
+    scores, parts, whole, code = node(body)
     expected = np.exp([3, 2]) / np.exp([1, 2, 3]).sum()
     assert [(x["index"], x["label"]) for x in scores] == [(1, "b"), (2, "c")]
     np.testing.assert_allclose([x["probability"] for x in scores], expected)
-    assert [(x["label"], x["probability"]) for x in parts] == [("1", 0.75), ("0", 0.25)]
+    assert [(x["label"], x["probability"]) for x in parts] == [("class 1", 0.75), ("class 0", 0.25)]
+    assert whole[0]["label"] == "all"
     assert code == "input"
+
+
+def test_halves_are_read_as_numbers() -> None:
+    """A float16 output is bits; an engine without Float16Array says so."""
+    body = f"""{TASKS}
+    const half = {{ data: Uint16Array.of(0x3c00, 0x4000), shape: [1, 2], dtype: "float16" }};
+    if (given.lacks) delete globalThis.Float16Array;
+    else globalThis.Float16Array ??= class {{ constructor() {{ return Float32Array.of(1, 2); }} }};
+    return failure(async () => {{ const [best] = tasks.classes(half); throw new Error(best.probability.toFixed(3)); }});
+    """
+    assert node(body, lacks=False)["message"] == "0.731"
+    assert "this engine has no Float16Array" in node(body, lacks=True)["message"]
 
 
 def test_boxes_are_placed_and_suppressed() -> None:
