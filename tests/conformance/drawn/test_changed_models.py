@@ -55,7 +55,7 @@ MOST_BYTES: Final = 500 << 20
 LARGE: Final = 64 << 20
 """A Program of more bytes is compiled and not run: what it takes is what the model asks for."""
 DRAWN: Final = 300
-"""How many models op_draws.py draws."""
+"""How many models op_draws draws."""
 
 HEAD: Final = '<ir_version: 8, opset_import: ["" : 18, "own" : 1]>\n'
 TEXTS: Final = [
