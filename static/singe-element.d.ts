@@ -1,4 +1,4 @@
-/** The element <singe-model src="./model/">; importing the module defines it. */
+/** The element `<singe-model src="./model/">`; importing the module defines it. */
 
 import type { Input, Model, Output, Progress, SingeError } from "./singe.js";
 

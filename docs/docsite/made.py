@@ -153,19 +153,26 @@ def _row(name: str) -> str:
 
 
 def _javascript() -> str:
-    """The declarations of singe.d.ts, each under its name with its comment as text."""
-    text = TYPES.read_text("utf-8")
-    head, *_ = text.split("\n", 1)
-    parts = ["# JavaScript", _comment(head), "Made from [singe.d.ts](../../static/singe.d.ts), which editors read."]
-    for comment, declaration, name in declarations(text):
-        parts += [f"## {name}", _comment(comment), f"```ts\n{declaration.rstrip()}\n```"]
+    """The modules that pages import, and the declarations of their types, each under its name with its comment as text."""
+    parts = [
+        "# JavaScript",
+        "Made from the types that editors read. The modules are in every bundle and in the npm package.",
+    ]
+    for script in sorted(path.name.removesuffix(".d.ts") for path in TYPES.parent.glob("singe*.d.ts")):
+        text = TYPES.with_name(f"{script}.d.ts").read_text("utf-8")
+        head, *_ = text.split("\n", 1)
+        types = f"In a bundle it is `{script}.js`. [Its types](../../static/{script}.d.ts)."
+        parts += [f"## {script.replace('-', '/')}", _comment(head), types]
+        for comment, declaration, name in declarations(text):
+            parts += [f"### {name}", _comment(comment), f"```ts\n{declaration.rstrip()}\n```"]
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
 def declarations(text: str) -> Iterator[tuple[str, str, str]]:
     """Each exported declaration: its comment, its text and its name."""
     pattern = re.compile(
-        r"((?:^/\*\*(?:(?!\*/).)*\*/\n)?)^(export (?:declare )?(?:\w+) (\w+).*?)(?=^(?:/\*\*|export )|\Z)", re.M | re.S
+        r"((?:^/\*\*(?:(?!\*/).)*\*/\n)?)^(export (?:declare )?(?:\w+) (\w+).*?)(?=^(?:/\*\*|export |declare )|\Z)",
+        re.M | re.S,
     )
     for found in pattern.finditer(text):
         yield found[1], found[2], found[3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pydoc
 import re
@@ -137,7 +138,12 @@ def test_every_command_and_error_is_listed() -> None:
     commands = re.findall(r"^## singe (\w+)$", text_of("commands"), re.M)
     assert {"run", "inspect", "export", "serve", "train", "bench"} <= set(commands)
     assert {"ShapeError", "DeviceLost", "UnsupportedOp"} <= set(re.findall(r"`(\w+)`", text_of("errors")))
-    assert {"load", "Model", "Session"} <= set(re.findall(r"^## (\w+)$", text_of("javascript"), re.M))
+    text = text_of("javascript")
+    exports = json.loads((ROOT / "static" / "package.json").read_text())["exports"]
+    modules = [f"singe{name.removeprefix('.')}" for name, given in exports.items() if "types" in given]
+    assert re.findall(r"^## (.*)$", text, re.M) == sorted(modules)
+    names = {"load", "Model", "Session", "SingeModelElement", "pictureToTensor", "resample", "boxes"}
+    assert names <= set(re.findall(r"^### (\w+)$", text, re.M))
 
 
 def test_the_figures_of_the_comparison_are_those_of_the_notes() -> None:
