@@ -6,7 +6,8 @@
  */
 
 import { Files } from "../loading/singe-files.js";
-import { ARRAYS, SingeError, abortable, checkManifest, checkNames, checkTarget, countOf, evaluate, shownShape, sizeName } from "../program/singe-format.js";
+import { abortable, checkNames } from "../program/singe-arguments.js";
+import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {

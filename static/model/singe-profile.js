@@ -13,7 +13,8 @@
  * memory.
  */
 
-import { SingeError, VERSION, bytesOf, checkNames, evaluate, isPlain, shapeOf } from "../program/singe-format.js";
+import { checkNames } from "../program/singe-arguments.js";
+import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf } from "../program/singe-format.js";
 
 /** The least length of a sample: long beside the steps of a page's clock, or the faster half would be what was rounded down. */
 const BLOCK_MS = 5;

@@ -2,7 +2,8 @@
  * What is said of arguments of `load` that do not fit, and of an address where no bundle or no worker's script is.
  */
 
-import { SingeError, checkNames } from "../program/singe-format.js";
+import { checkNames } from "../program/singe-arguments.js";
+import { SingeError } from "../program/singe-format.js";
 
 /** The arguments in the order in which singe.js checks them, and what each should be. */
 const EXPECTED_OF = {

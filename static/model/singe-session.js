@@ -7,7 +7,8 @@
  * model's own session, which `model.run` uses, fails once and then starts again.
  */
 
-import { ARRAYS, SingeError, checkNames, shownShape } from "../program/singe-format.js";
+import { checkNames } from "../program/singe-arguments.js";
+import { ARRAYS, SingeError, shownShape } from "../program/singe-format.js";
 
 const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));

@@ -1,6 +1,5 @@
 /**
- * The nearest of the known names to an unknown one. singe-format.js loads this when it refuses a name, so this file imports
- * nothing.
+ * The nearest of the known names to an unknown one. singe-arguments.js loads this when it refuses a name.
  */
 
 /** How many letters must be put in, left out or exchanged to make one word of another. */

@@ -7,7 +7,8 @@
  * code "lost".
  */
 
-import { SingeError, abortable } from "../program/singe-format.js";
+import { abortable } from "../program/singe-arguments.js";
+import { SingeError } from "../program/singe-format.js";
 import { spawn } from "./singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {

@@ -22,7 +22,7 @@ MAIN: Final = "singe.js"
 EAGER: Final = frozenset(
     f"singe{part}.js"
     for part in (
-        "", "-cache", "-files", "-format", "-model", "-remote", "-sha256", "-spawn", "-stream", "-wasm", "-webgpu", "-worker"
+        "", "-arguments", "-cache", "-files", "-format", "-model", "-remote", "-sha256", "-spawn", "-stream", "-wasm", "-webgpu", "-worker"
     )
 )  # fmt: skip
 """The modules in the main file."""

@@ -1,0 +1,28 @@
+/**
+ * Checks of what any function is given: a name that nothing knows is refused, a signal aborts. They are apart from
+ * singe-format.js, since Parcel leaves a module out of a worker that every script there needs and that imports one on demand.
+ */
+
+import { SingeError } from "./singe-format.js";
+
+/** Refuse the first name of `given` that is none of `names`; `whose` says who takes these. */
+export async function checkNames(given, names, kind, whose) {
+  const other = Object.keys(given).find((name) => !names.includes(name));
+  if (other === undefined) return;
+  const { hint } = await import("./singe-names.js").catch(() => ({}));
+  const advice = hint?.(other, names) ?? `${whose} ${names.join(", ") || "none"}`;
+  throw new SingeError("input", `unknown ${kind} ${JSON.stringify(other)}: ${advice}`);
+}
+
+/** What `start` promises, a run with these options, or the code "aborted" as soon as the signal says so. */
+export function abortable({ outputs, signal, ...unknown }, start) {
+  if (Object.keys(unknown).length) return checkNames(unknown, ["outputs", "signal"], "option", "a run takes");
+  if (!signal) return start();
+  if (!signal.addEventListener) throw new SingeError("input", `signal: got ${typeof signal}, expected an AbortSignal`);
+  return new Promise((done, fail) => {
+    const stop = () => fail(new SingeError("aborted", "the run was aborted", signal.reason));
+    if (signal.aborted) return stop();
+    signal.addEventListener("abort", stop);
+    start().then(done, fail).finally(() => signal.removeEventListener("abort", stop));
+  });
+}
