@@ -22,6 +22,11 @@ let printed = "";
 let dropped = 0;
 let sent = 0;
 let shared;
+let forbidden;
+
+addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective }) => {
+  forbidden = `This site's Content-Security-Policy (${effectiveDirective}) forbids ${blockedURI}.`;
+});
 
 function send() {
   if (dropped) printed = `[${dropped} characters left out]\n${printed}`;
@@ -48,6 +53,12 @@ function printer() {
 
 /** What prompt.py imports as singe_prompt_page. */
 const PAGE = {
+  /** What the policy has forbidden since the last call; undefined for nothing. */
+  takeForbidden() {
+    const found = forbidden;
+    forbidden = undefined;
+    return found;
+  },
   canAnswer: () => canAnswer(shared),
   awaitAnswer() {
     send();

@@ -14,8 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from browsers import chromium
 from bundles import GRAPHS, MODELS, model_graph, write_bundle
-from prompts import Prompt
-from sites import built_site, front_page, served
+from sites import built_site, served
 
 
 @pytest.fixture(scope="session")
@@ -54,12 +53,3 @@ def browser() -> Iterator[Any]:
     """Chromium with WebGPU in software."""
     with chromium() as found:
         yield found
-
-
-@pytest.fixture
-def prompt(browser: Any, site: Path, address: str) -> Iterator[Prompt]:
-    """The Python prompt of the front page, started; the page's console must have no errors at the end."""
-    if not (site / "python/start.js").exists():
-        pytest.skip("the site was built without Python: its files cannot be had here")
-    with front_page(browser, address) as page:
-        yield Prompt(page)

@@ -10,6 +10,7 @@ import base64
 import builtins
 import codeop
 import functools
+import importlib.metadata
 import keyword
 import linecache
 import os
@@ -20,9 +21,11 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+import micropip
 import numpy as np
+from packaging.requirements import InvalidRequirement, Requirement
 from pyodide.code import eval_code_async
-from singe_prompt_page import awaitAnswer, canAnswer
+from singe_prompt_page import awaitAnswer, canAnswer, takeForbidden
 
 import singe as sg
 
@@ -40,6 +43,14 @@ NOTHING_ANSWERS = (
     "input: nothing can answer here. A prompt in a page that is isolated (with the headers COOP and COEP) answers; "
     "write the text into the source instead"
 )
+PLACES = """\
+Wheels of pure Python can come from
+- this site: await micropip.install("./NAME-VERSION-py3-none-any.whl")
+- a file that was added to the prompt: await micropip.install("emfs:./NAME-VERSION-py3-none-any.whl")
+- PyPI and other servers, if there is a network, if they let other pages read their files (CORS), and if this site's \
+Content-Security-Policy allows it.
+Of the packages that Pyodide builds (such as pillow or scipy), this site has numpy only."""
+FAILED = "{} not installed: what is needed could not be fetched"
 
 compiler = codeop.CommandCompiler()
 compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -147,5 +158,39 @@ def answered(prompt: object = "", /) -> str:
     return answer
 
 
+plain_install = micropip.install
+
+
+async def install(requirements: str | list[str], *given: Any, **named: Any) -> None:
+    """micropip.install, whose errors say where packages may come from; what micropip only prints is an error, too."""
+    try:
+        await plain_install(requirements, *given, **named)
+        wanted = [requirements] if isinstance(requirements, str) else requirements
+        if missing := [name for name in map(distribution, wanted) if name is not None and not has(name)]:
+            raise ValueError(FAILED.format(", ".join(missing)))
+    except Exception as error:
+        await asyncio.sleep(0.1)  # the browser reports what its policy forbids a moment later
+        for note in (takeForbidden(), PLACES):
+            if note is not None:
+                error.add_note(note)
+        raise
+
+
+def distribution(requirement: str) -> str | None:
+    """The name of what is wanted; None for the address of a wheel."""
+    try:
+        return Requirement(requirement).name
+    except InvalidRequirement:
+        return None
+
+
+def has(name: str) -> bool:
+    try:
+        return importlib.metadata.distribution(name) is not None
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+micropip.install = install
 builtins.input = answered
 banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from prompts import Prompt
-from sites import until
+from sites import served_plainly, until
 
 
 @pytest.mark.slow
@@ -109,3 +111,71 @@ def test_the_prompt_fits_the_page(width: int, prompt: Prompt) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
     wide = "[...document.querySelectorAll('#terminal *')].filter((e) => e.getBoundingClientRect().right > innerWidth)"
     assert page.evaluate(f"{wide}.map((e) => e.outerHTML.slice(0, 60))") == []
+
+
+def write_wheel(folder: Path, name: str) -> Path:
+    """A wheel of a package that has the number 42."""
+    path, facts = folder / f"{name}-1.0-py3-none-any.whl", f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.writestr(f"{name}.py", "number = 42\n")
+        wheel.writestr(f"{facts}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(f"{facts}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{facts}/RECORD", "")
+    return path
+
+
+@pytest.mark.slow
+def test_wheels_come_from_the_site_from_files_and_from_servers_that_allow_it(
+    prompt: Prompt, site: Path, tmp_path: Path
+) -> None:
+    page = prompt.page
+    prompt.ask("import micropip")
+    own = next((site / "python").glob("packaging-*.whl"))
+    assert prompt.ask(f"await micropip.install('python/{own.name}')") == ""
+    page.set_input_files("#python-file", write_wheel(tmp_path, "given"))
+    until(page, "document.querySelector('#python-input').value !== ''", 20)
+    assert prompt.ask(page.input_value("#python-input")) == ""
+    assert prompt.ask("import given; given.number") == "42\n"
+    write_wheel(tmp_path, "allowed")
+    with served_plainly(tmp_path, {"Access-Control-Allow-Origin": "*"}) as address:
+        assert prompt.ask(f"await micropip.install('{address}allowed-1.0-py3-none-any.whl')") == ""
+        assert prompt.ask("import allowed; allowed.number") == "42\n"
+
+
+@pytest.mark.slow
+def test_packages_that_cannot_be_had_are_errors_that_say_what_can(
+    browser: Any, site: Path, address: str, tmp_path: Path
+) -> None:
+    """A server that lets no other page read, a package of Pyodide's that the site lacks, and a policy of the site."""
+    if not (site / "python/start.js").exists():
+        pytest.skip("the site was built without Python: its files cannot be had here")
+    write_wheel(tmp_path, "kept")
+    context = browser.new_context(service_workers="block")
+    with (
+        served_plainly(tmp_path) as closed,
+        served_plainly(tmp_path, {"Access-Control-Allow-Origin": "*"}) as open_to_all,
+    ):
+        page = context.new_page()
+        page.goto(address)
+        prompt = Prompt(page)
+        said = prompt.ask(f"import micropip; await micropip.install('{closed}kept-1.0-py3-none-any.whl')")
+        assert "ValueError: Can't fetch wheel" in said
+        assert 'await micropip.install("./NAME' in said
+        assert "Content-Security-Policy (" not in said
+        said = prompt.ask("await micropip.install(['pillow', 'numpy'])")
+        assert "ValueError: pillow not installed" in said
+        assert "this site has numpy only" in said
+        page = context.new_page()
+
+        def strict(route: Any) -> None:
+            answer = route.fetch()
+            policy = "script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
+            route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": policy})
+
+        page.route("**/front-python-worker.js", strict)
+        page.goto(address)
+        prompt = Prompt(page)
+        said = prompt.ask(f"import micropip; await micropip.install('{open_to_all}kept-1.0-py3-none-any.whl')")
+        assert f"Content-Security-Policy (connect-src) forbids {open_to_all}kept" in said
+        assert "ModuleNotFoundError" in prompt.ask("import kept")
+    context.close()

@@ -1,0 +1,20 @@
+"""What several tests of the site use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prompts import Prompt
+from sites import front_page
+
+
+@pytest.fixture
+def prompt(browser: Any, site: Path, address: str) -> Iterator[Prompt]:
+    """The Python prompt of the front page, started; the page's console must have no errors at the end."""
+    if not (site / "python/start.js").exists():
+        pytest.skip("the site was built without Python: its files cannot be had here")
+    with front_page(browser, address) as page:
+        yield Prompt(page)
