@@ -15,7 +15,7 @@ import numpy as np
 
 from singe.dtypes import bool_, widened
 from singe.graph import Graph, Node
-from singe.ir.scalar import convert
+from singe.ir.arrays import convert
 from singe.ops import Region, Result
 from singe.shapes import Shape, Size, known
 

@@ -16,7 +16,7 @@ import numpy as np
 from singe.dtypes import FLOATS, NUMBERS, STORED, DType, bool_
 from singe.errors import DTypeError, ShapeError, SizeNeeded
 from singe.graph import Builder, Node
-from singe.ir import scalar
+from singe.ir.arrays import convert
 from singe.shapes import Dim, Size, at_least, evaluate, product, size, symbols
 
 LARGEST: Final = 1500
@@ -155,4 +155,4 @@ def values_for(x: Node, sizes: dict[str, int], rng: np.random.Generator) -> np.n
     """Small whole numbers of an input's dtype."""
     shape = [int(evaluate(d, sizes)) for d in x.shape]  # pyright: ignore[reportArgumentType]
     whole = rng.integers(0 if x.dtype.kind in ("uint", "bool") else -4, 2 if x.dtype is bool_ else 5, shape)
-    return scalar.convert(whole.astype(x.dtype.compute.numpy), x.dtype.numpy)
+    return convert(whole.astype(x.dtype.compute.numpy), x.dtype.numpy)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import DType, dtype, widened
 from ..errors import DeviceError
-from ..ir.scalar import convert
+from ..ir.arrays import convert
 from ..runtime.device import Device
 from .tensor import Tensor
 

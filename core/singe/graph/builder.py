@@ -13,7 +13,8 @@ import numpy as np
 
 from ..dtypes import FLOATS, DType, dtype, holds_strings, int64, own, string, strings
 from ..errors import CompileError, ShapeError, SizeNeeded
-from ..ir.scalar import convert, exact
+from ..ir.arrays import convert
+from ..ir.scalar import exact
 from ..ops import (
     ROWS,
     SIZES,

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..shapes import known
 from . import scalar
+from .arrays import NUMPY, convert
 from .kernel import Kernel, Reduce, Routine, Scan, Store, identity
-from .scalar import NUMPY, Expr
+from .scalar import Expr
 
 
 def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Mapping[str, int] | None = None) -> None:
@@ -41,7 +42,7 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
             if x.word == "load":
                 held = buffers[x.value]
                 taken = held[args[0]] if held.size else np.zeros(np.shape(args[0]), held.dtype)
-                return scalar.convert(taken, x.dtype.numpy)
+                return convert(taken, x.dtype.numpy)
             return np.asarray(scalar.function(x)(*args))
 
         return scalar.fold([e], step)[0]
@@ -50,7 +51,7 @@ def interpret(kernel: Kernel | Routine, buffers: Sequence[np.ndarray], sizes: Ma
         shape = extents if stage.inner else [*extents[: len(kernel.grid)], *[1] * len(kernel.inner)]
         index = np.broadcast_to(evaluate(stage.index), shape)
         out = buffers[stage.port]
-        out[index] = scalar.convert(np.broadcast_to(value, shape), out.dtype)
+        out[index] = convert(np.broadcast_to(value, shape), out.dtype)
 
     def fold(stage: Reduce | Scan) -> np.ndarray:
         word: Any = NUMPY[stage.word]

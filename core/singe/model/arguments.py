@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import TEXT, DType, check_fits, own, string, strings
 from ..errors import DTypeError, InputError
-from ..ir.scalar import convert
+from ..ir.arrays import convert
 from ..shapes import Shape, show
 
 

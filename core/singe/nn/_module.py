@@ -19,7 +19,7 @@ from ..dtypes import dtype, float16, float32, own
 from ..errors import InputError, ShapeError
 from ..frontend.tensor import Tensor, destination
 from ..frontend.tracing import Tracer
-from ..ir.scalar import convert
+from ..ir.arrays import convert
 from ..runtime.device import Device
 from ..shapes import show
 from ._report import compared

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..dtypes import bool_, dtype, int64
 from ..errors import ShapeError
-from ..ir.scalar import convert
+from ..ir.arrays import convert
 from ..shapes import Dim, axis_of, show
 from ._row import GIVES_SHAPES, SIZE_RESULTS, Opaque, Results, Shaped, register
 

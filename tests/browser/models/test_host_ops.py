@@ -12,7 +12,7 @@ from pages import node
 
 from singe.dtypes import bfloat16, dtype, widened
 from singe.errors import SingeError
-from singe.ir.scalar import convert
+from singe.ir.arrays import convert
 from singe.ops import ROWS
 
 

@@ -11,7 +11,7 @@ from singe.compiler.build import compile_graph
 from singe.compiler.rewrite import rewrite
 from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes
-from singe.ir.scalar import convert
+from singe.ir.arrays import convert
 from singe.ops import ROWS
 from singe.runtime.devices import device as open_device
 from singe.shapes import size

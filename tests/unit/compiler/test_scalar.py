@@ -13,8 +13,9 @@ import pytest
 from singe.dtypes import DType, bool_, dtype, float32, int32, int64, uint8
 from singe.errors import DTypeError
 from singe.ir import affine, scalar
+from singe.ir.arrays import NUMPY, convert
 from singe.ir.derivative import derivative
-from singe.ir.scalar import NUMPY, WORDS, Expr, const, var
+from singe.ir.scalar import WORDS, Expr, const, var
 from singe.shapes import Shape, Size, known, product, size
 
 N, M = size("N"), size("M")
@@ -96,7 +97,7 @@ def test_casts_from_float(value: float, to: DType, want: Any) -> None:
 def test_casts_between_integers_wrap() -> None:
     assert scalar.cast(const(2**32 + 7, int64), int32).value == 7
     assert scalar.cast(const(-1, int32), int64).value == -1
-    assert scalar.convert(np.array([256, -1], np.int32), uint8.numpy).tolist() == [0, 255]
+    assert convert(np.array([256, -1], np.int32), uint8.numpy).tolist() == [0, 255]
 
 
 def test_expressions_are_interned_and_typed() -> None:

@@ -34,7 +34,7 @@ from singe.dtypes import (
 from singe.dtypes import widened as widen
 from singe.errors import CompileError, DTypeError
 from singe.graph import Builder, Graph
-from singe.ir.scalar import convert
+from singe.ir.arrays import convert
 from singe.model.model import Model
 from singe.ops import ROWS, Elementwise
 from singe.program.program import Dispatch

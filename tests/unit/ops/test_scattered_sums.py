@@ -9,7 +9,7 @@ from devices import runners, slow
 import singe as sg
 from singe.dtypes import NUMBERS, DType, float32, int32, int64, uint8, uint32, uint64, widened
 from singe.graph import Builder, Graph
-from singe.ir.scalar import convert
+from singe.ir.arrays import convert
 from singe.model.model import Model
 from singe.ops.whole.opaque import REDUCTIONS
 from singe.shapes import Dim, size

@@ -20,7 +20,7 @@ from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, widened
 from singe.errors import HostNeeded, InputError
 from singe.frontend import arithmetic
 from singe.graph import Builder, Graph
-from singe.ir.scalar import convert
+from singe.ir.arrays import convert
 from singe.model.model import Model
 from singe.onnx import backend
 from singe.ops import ROWS, Opaque

@@ -12,6 +12,7 @@ from ...dtypes import int32
 from ...errors import CompileError
 from ...graph import Node, bare
 from ...ir import affine, scalar
+from ...ir.arrays import convert
 from ...ir.kernel import Kernel, Port, Reduce, Routine, Scan, Stage, Store, collapse, loop_vars, matmul_operands
 from ...ir.scalar import COMPUTE, Expr
 from ...ops import Elementwise, Folds, Nest, Running, Update, View
@@ -231,7 +232,7 @@ class Maker:
                 return _symbolic(n, coords)
             if n.value.size == 1:
                 compute = COMPUTE[n.dtype]
-                return scalar.const(scalar.convert(n.value, compute.numpy).item(), compute)
+                return scalar.const(convert(n.value, compute.numpy).item(), compute)
         if n in self.kept or n.row is None:
             return self._load(n, n.shape, coords)
         base = bare(n)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...dtypes import DType, bool_, check_fits, complex64, dtype, float32, int64, own, promote
 from ...errors import DTypeError, InputError
-from ...ir.scalar import convert
+from ...ir.arrays import convert
 from ...ops import as_dtype
 from ...ops.movement.move import amount
 from ...shapes import Size

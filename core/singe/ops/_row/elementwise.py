@@ -15,6 +15,7 @@ from ...dtypes import FLOATS, DType, bool_, int64, widened
 from ...dtypes import dtype as dtype_of
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
+from ...ir.arrays import convert
 from ...ir.derivative import derivative
 from ...ir.scalar import COMPUTE, Expr, const
 from ...shapes import Dim, Shape, Size, at_least, broadcast, dim_max, dim_min, divides, equal, floordiv, symbols
@@ -93,12 +94,9 @@ class Elementwise(Row):
         if calls.plain:
             wide, owned = arrays, [i in spent for i in range(len(arrays))]
         else:
-            wide = [
-                widened(a) if a.dtype.names else scalar.convert(a, to)
-                for a, to in zip(arrays, calls.takes, strict=True)
-            ]
+            wide = [widened(a) if a.dtype.names else convert(a, to) for a, to in zip(arrays, calls.takes, strict=True)]
             owned = [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))]
-        result = scalar.convert(np.asarray(calls.run(wide, owned, into)), calls.gives)
+        result = convert(np.asarray(calls.run(wide, owned, into)), calls.gives)
         shape = arrays[0].shape if arrays else ()
         if any(a.shape != shape for a in arrays):
             shape = np.broadcast_shapes(*(a.shape for a in arrays))

@@ -10,6 +10,7 @@ import numpy as np
 from ...dtypes import NUMBERS, dtype, int32, int64
 from ...errors import ShapeError
 from ...ir import scalar
+from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import COMPUTE, Expr, const, select
 from ...shapes import Shape, axis_of, show
@@ -48,7 +49,7 @@ def _nest(word: str) -> Callable[..., Folds]:
 
 def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
-        wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+        wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
         lines = np.moveaxis(np.flip(wide, axis) if last else wide, axis, -1)
         # NumPy is slow along an axis whose elements are not next to each other.
         found = np.asarray(function(np.ascontiguousarray(lines), axis=-1), np.int64)

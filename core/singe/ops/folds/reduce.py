@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, int32
-from ...ir import scalar
+from ...ir.arrays import NUMPY, convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import COMPUTE, Expr
 from ...shapes import Shape, axes_of, axis_of, product
@@ -59,17 +59,17 @@ def _long_lines(function: Any, x: np.ndarray, axes: Sequence[int]) -> tuple[np.n
 
 
 def _whole(word: str) -> Callable[..., np.ndarray]:
-    function: Any = scalar.NUMPY[word]
+    function: Any = NUMPY[word]
 
     def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
         compute = COMPUTE[dtype(x.dtype)]
-        wide = scalar.convert(x, compute.numpy)
+        wide = convert(x, compute.numpy)
         shape = tuple(1 if a in axes_of(axes, x.ndim, "reduce") else d for a, d in enumerate(x.shape))
         wide, axes = _long_lines(function, wide, axes)
         out = function.reduce(
             wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute)
         )
-        return scalar.convert(out.reshape(shape), x.dtype)
+        return convert(out.reshape(shape), x.dtype)
 
     return whole
 
@@ -129,13 +129,13 @@ def _spaces(x: Shaped) -> tuple[int, ...]:
 
 
 def _accumulated(word: str) -> Callable[..., np.ndarray]:
-    function: Any = scalar.NUMPY[word]
+    function: Any = NUMPY[word]
 
     def whole(x: np.ndarray, axis: int, reverse: bool = False) -> np.ndarray:
-        wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+        wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
         wide = np.flip(wide, axis) if reverse else wide
         out = function.accumulate(wide, axis=axis, dtype=wide.dtype)
-        return np.ascontiguousarray(scalar.convert(np.flip(out, axis) if reverse else out, x.dtype))
+        return np.ascontiguousarray(convert(np.flip(out, axis) if reverse else out, x.dtype))
 
     return whole
 

@@ -14,6 +14,7 @@ import numpy as np
 from ...dtypes import FLOATS, DType, bool_, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
+from ...ir.arrays import convert
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, show
 from .._reference import folds as reference
@@ -173,7 +174,7 @@ def _back_whole(arrays: Sequence[np.ndarray], sizes: Sequence[int], **facts: Any
         )
         out[cut] += wide if len(arrays) == 1 else np.where(arrays[1] == number, wide, 0)
     found = out[tuple(slice(a, a + d) for a, d in zip(lo, sizes, strict=True))]
-    return scalar.convert(np.ascontiguousarray(found), g.dtype)
+    return convert(np.ascontiguousarray(found), g.dtype)
 
 
 # --- gradients, rows -------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from ...dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten
+from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
@@ -160,7 +161,7 @@ def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -
 def wide_floats(x: np.ndarray) -> np.ndarray:
     """Floats in their compute type; other numbers as they are."""
     kind = dtype(x.dtype)
-    return scalar.convert(x, kind.compute.numpy) if kind.is_float else x
+    return convert(x, kind.compute.numpy) if kind.is_float else x
 
 
 def _least(x: np.ndarray) -> Any:
@@ -169,12 +170,12 @@ def _least(x: np.ndarray) -> Any:
 
 def _max_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
     wide = wide_floats(x)
-    return scalar.convert(_fold_taps(wide, _least(wide), np.maximum, facts), x.dtype)
+    return convert(_fold_taps(wide, _least(wide), np.maximum, facts), x.dtype)
 
 
 def _sum_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
     wide = wide_floats(x)
-    return scalar.convert(_fold_taps(wide, 0, np.add, facts), x.dtype)
+    return convert(_fold_taps(wide, 0, np.add, facts), x.dtype)
 
 
 def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any) -> np.ndarray:

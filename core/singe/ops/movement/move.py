@@ -15,6 +15,7 @@ from ...dtypes import NUMBERS, DType, dtype, int32, int64
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten, unflatten
+from ...ir.arrays import convert
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, Size, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from .._reference import movement as reference
@@ -270,7 +271,7 @@ def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray
         return start + np.arange(count).astype(object) * step
     compute = COMPUTE[dtype(start.dtype)].numpy
     turns = np.arange(count, dtype=np.int32).astype(compute)
-    return scalar.convert(scalar.convert(start, compute) + turns * scalar.convert(step, compute), start.dtype)
+    return convert(convert(start, compute) + turns * convert(step, compute), start.dtype)
 
 
 def _arange_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, count: Dim) -> list[Any]:

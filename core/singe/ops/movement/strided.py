@@ -12,6 +12,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from ...dtypes import NUMBERS, dtype, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
+from ...ir.arrays import convert
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, ceildiv, dim_max, dim_min, floordiv, require, show
 from .._reference import movement as reference
@@ -141,13 +142,13 @@ def _overlap_nest(
 
 def _overlap_whole(x: np.ndarray, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
     axis %= x.ndim - 1
-    wide = scalar.convert(x, COMPUTE[dtype(x.dtype)].numpy)
+    wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
     out = np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), wide.dtype)
     along = np.moveaxis(out, axis, 0)
     for k in range(x.shape[-1]):
         first = k * dilation
         along[first : first + (x.shape[axis] - 1) * step + 1 : step] += np.moveaxis(wide[..., k], axis, 0)
-    return scalar.convert(out, x.dtype)
+    return convert(out, x.dtype)
 
 
 def _overlap_vjp(

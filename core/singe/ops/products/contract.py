@@ -17,7 +17,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from ...dtypes import COMPLEX, FLOATS, NUMBERS, float32, int32
 from ...errors import ShapeError
-from ...ir import affine, scalar
+from ...ir import affine
+from ...ir.arrays import convert
 from ...ir.scalar import COMPUTE, Expr, const, select, size
 from ...shapes import Shape, broadcast, dim_max, product, same, show
 from .._reference import products as reference
@@ -60,7 +61,7 @@ def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         )
     else:
         out = np.matmul(x, y)
-    return scalar.convert(out, a.dtype)
+    return convert(out, a.dtype)
 
 
 def _swap(b: Any, x: Any) -> Any:
@@ -236,7 +237,7 @@ def _conv_whole(
             )
             out = np.moveaxis(stack @ weights, 0, 1)
         out = out.reshape(*rows, outputs)
-    return scalar.convert(out, kind)
+    return convert(out, kind)
 
 
 GATHERED = 1 << 18

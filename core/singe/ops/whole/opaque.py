@@ -11,7 +11,7 @@ import numpy as np
 
 from ...dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
 from ...errors import DTypeError, ShapeError
-from ...ir.scalar import convert
+from ...ir.arrays import convert
 from ...shapes import Dim, Shape, axis_of, product, require, same, show
 from .._row import OPEN_RESULT, SIZE_RESULTS, WHOLE_RESULT, Opaque, Results, Shaped, register
 from ..movement.indices import check_elements, check_nd, grid_of, wrapped

@@ -16,6 +16,7 @@ from ...dtypes import float32, int32, uint32
 from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.affine import flatten
+from ...ir.arrays import NUMPY
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
 from .._reference import random as reference
@@ -57,9 +58,7 @@ def _value(coords: Sequence[Expr], read: Read, key: Shaped, shape: Shape, stream
 def _whole(key: np.ndarray, shape: Sequence[int], stream: int = 0) -> np.ndarray:
     places = np.arange(math.prod(shape), dtype=np.uint32)
     words = [np.full_like(places, k) for k in key]
-    return _mixed(scalar.NUMPY, np.uint32, words, (np.full_like(places, stream), places)).reshape(
-        tuple(map(int, shape))
-    )
+    return _mixed(NUMPY, np.uint32, words, (np.full_like(places, stream), places)).reshape(tuple(map(int, shape)))
 
 
 def _unit(b: Any, key: Any, shape: Shape, stream: int) -> Any:

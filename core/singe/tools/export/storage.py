@@ -27,6 +27,7 @@ from ...compiler.blocks import WeightUse
 from ...dtypes import LEAST_NORMAL, float32
 from ...errors import InputError
 from ...ir import scalar
+from ...ir.arrays import NUMPY
 from ...ir.kernel import Kernel, Reduce, Routine
 from ...program.program import Copy, ProgramData, stored_type, walk
 from ...program.stored import StoredPart
@@ -116,7 +117,7 @@ def _over(index: scalar.Expr, axis_of: Mapping[scalar.Expr, int], shape: Sequenc
         if e.word == "var":
             axis = axis_of[e]
             return np.arange(shape[axis], dtype=np.int32).reshape([-1 if a == axis else 1 for a in range(len(shape))])
-        return np.asarray(scalar.NUMPY[e.word](*args))
+        return np.asarray(NUMPY[e.word](*args))
 
     return np.broadcast_to(scalar.fold([index], step)[0], shape)
 

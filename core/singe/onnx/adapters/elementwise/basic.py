@@ -13,7 +13,7 @@ import numpy as np
 
 from ....dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, strings, widened
 from ....graph import Node, Value
-from ....ir.scalar import convert
+from ....ir.arrays import convert
 from ....ops import as_dtype
 from ....shapes import broadcast, ceildiv, dim_max, product
 from ...tensors import ELEMENTS, UNTYPED, OnnxSparse, dense, is_typed

@@ -15,7 +15,7 @@ import numpy as np
 
 from ....dtypes import float32, int32, uint8
 from ....graph import Node
-from ....ir import scalar
+from ....ir.arrays import convert
 from ....ops.products.blocks import BITS, WORD
 from ....shapes import axis_of, ceildiv, show
 from .._call import ADAPTERS, Call, adapter, tensors_of
@@ -236,7 +236,7 @@ def _kept_packed(
         middle = zeros.value.reshape(columns, blocks).T
     words = np.ascontiguousarray(stored).reshape(columns, -1).view(np.int32)
     words = words[:, : -(-call.attr("K", 0) * bits // WORD)].T
-    floats = (scalar.convert(a, float32.numpy) for a in (scales.reshape(columns, blocks).T, middle))
+    floats = (convert(a, float32.numpy) for a in (scales.reshape(columns, blocks).T, middle))
     # The words stay a view of the file: packing copies them.
     scale, zero = (call.b.const(np.array(a, order="C")) for a in floats)
     return call.b.const(words), scale, zero
