@@ -1,4 +1,4 @@
-"""Weights too small for a normal float32 become zeros in sums of products, and in nothing else."""
+"""Weights too small for a normal float32 become zeros in sums of products and in softmax, and in nothing else."""
 
 from __future__ import annotations
 
@@ -115,3 +115,15 @@ def test_the_answer_is_that_of_zeros(name: str) -> None:
     (found,), (expected,) = (run_model(name, product(given), [x]) for given in (w, zeroed(w)))
     np.testing.assert_array_equal(found, expected)
     np.testing.assert_allclose(found, x.astype(np.float64) @ w.astype(np.float64), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm"])
+def test_softmax_gives_zeros_in_place_of_subnormal_numbers(device: str) -> None:
+    """An element that is masked with −100, as in windows that are shifted, has a weight of zero."""
+    b = Builder()
+    x = b.input("x", (2, 40), float32)
+    scores = np.random.default_rng(0).standard_normal((2, 40)).astype(np.float32)
+    scores[:, ::2] -= 100
+    (found,) = run_model(device, Graph((x,), (b.softmax(x, axis=1),), ("y",)), [scores])
+    assert np.all(found[:, ::2] == 0)
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-6)
