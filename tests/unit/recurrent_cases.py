@@ -32,13 +32,14 @@ CASES: list[tuple[str, tuple[str, ...], dict[str, Any]]] = [
     ("lstm", (), {"activations": PLAIN["lstm"]}),
     ("lstm", ("bias", "lengths", "state", "cell", "peepholes"), {"activations": ODD["lstm"] * 2, "direction": "bidirectional", "clip": 1.5}),
     ("lstm", ("cell",), {"activations": PLAIN["lstm"], "input_forget": True, "direction": "reverse"}),
+    ("lstm", ("bias", "lengths", "state", "cell", "projection"), {"activations": PLAIN["lstm"] * 2, "direction": "bidirectional"}),
     ("gru", ("bias", "state"), {"activations": PLAIN["gru"], "linear_before_reset": True}),
     ("gru", ("bias", "lengths"), {"activations": ODD["gru"] * 2, "direction": "bidirectional"}),
     ("rnn", ("lengths", "state"), {"activations": ODD["rnn"], "direction": "reverse"}),
 ]  # fmt: skip
 
 
-LENGTH, BATCH, FEATURES, HIDDEN = 4, 3, 2, 5
+LENGTH, BATCH, FEATURES, HIDDEN, SHOWN = 4, 3, 2, 5, 3
 
 
 def built(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str) -> tuple[Graph, list[np.ndarray]]:
@@ -46,9 +47,10 @@ def built(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str) -> 
     rng, b = np.random.default_rng(0), Builder()
     n, rows = 2 if attrs.get("direction") == "bidirectional" else 1, GATES[op] * HIDDEN
     T, N = size("T"), size("N")
+    shown = SHOWN if "projection" in given else HIDDEN
     shapes: dict[str, tuple[Any, ...]] = {
-        "x": (T, N, FEATURES), "w": (n, rows, FEATURES), "r": (n, rows, HIDDEN), "bias": (n, 2 * rows), "lengths": (N,),
-        "state": (n, N, HIDDEN), "cell": (n, N, HIDDEN), "peepholes": (n, 3 * HIDDEN),
+        "x": (T, N, FEATURES), "w": (n, rows, FEATURES), "r": (n, rows, shown), "bias": (n, 2 * rows), "lengths": (N,),
+        "state": (n, N, shown), "cell": (n, N, HIDDEN), "peepholes": (n, 3 * HIDDEN), "projection": (n, SHOWN, HIDDEN),
     }  # fmt: skip
     arrays, nodes = [], []
     for name in ("x", "w", "r", *given):

@@ -59,5 +59,11 @@ class Gradients:
         return Gradients([(x, function(g, *(other[x] for other in others))) for x, g in self._of.values()], self._names)
 
     def __repr__(self) -> str:
-        shown = ", ".join(self._names) if self._names else ", ".join(show(x.shape) for x in self)
-        return f"Gradients({shown})"
+        names = {id(x._value): name for name, x in self._names.items()}
+        shown = [(names.get(key, ""), f"{g.dtype}{show(g.shape)}") for key, (_, g) in self._of.items()]
+        keys = (
+            f"grads[{next((name for name, _ in shown if name), '')!r}]"
+            if any(name for name, _ in shown)
+            else "grads[x]"
+        )
+        return f"<gradients: {', '.join(f'{n}: {g}' if n else g for n, g in shown) or 'none'}; as in {keys}>"

@@ -49,6 +49,7 @@ from ._dropout import RReLU as RReLU
 from ._linear import Bilinear as Bilinear
 from ._linear import Linear as Linear
 from ._linear import PackedLinear as PackedLinear
+from ._loss.adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from ._loss.classes import BCELoss as BCELoss
 from ._loss.classes import BCEWithLogitsLoss as BCEWithLogitsLoss
 from ._loss.classes import CrossEntropyLoss as CrossEntropyLoss
@@ -77,6 +78,7 @@ from ._module import Module as Module
 from ._norm import BatchNorm1d as BatchNorm1d
 from ._norm import BatchNorm2d as BatchNorm2d
 from ._norm import BatchNorm3d as BatchNorm3d
+from ._norm import CrossMapLRN2d as CrossMapLRN2d
 from ._norm import GroupNorm as GroupNorm
 from ._norm import InstanceNorm1d as InstanceNorm1d
 from ._norm import InstanceNorm2d as InstanceNorm2d
@@ -161,11 +163,12 @@ from ._space.shape import UpsamplingBilinear2d as UpsamplingBilinear2d
 from ._space.shape import UpsamplingNearest2d as UpsamplingNearest2d
 
 __all__ = [
-    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "CELU", "ELU", "GELU", "GLU", "GRU", "LSTM", "RNN", "SELU", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d",
+    "AdaptiveLogSoftmaxWithLoss", "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BCELoss", "BCEWithLogitsLoss", "BatchNorm1d",
     "BatchNorm2d", "BatchNorm3d", "Bilinear", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss",
-    "CosineSimilarity", "CrossEntropyLoss", "DeformConv2d", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag",
+    "CosineSimilarity", "CrossEntropyLoss", "CrossMapLRN2d", "DeformConv2d", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag",
     "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink",
     "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
     "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LocalResponseNorm",

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ClassVar, Final, TypeVar
 
+import numpy as np
+
 from ..errors import InputError, ShapeError
 from ..frontend.creation import full, ones, tensor, zeros
 from ..frontend.methods.neural import normalised
@@ -248,6 +250,27 @@ class GroupNorm(Module):
         if x.ndim < 2 or x.shape[1] != self.num_channels:
             raise ShapeError(f"GroupNorm: got {show(x.shape)}, expected {self.num_channels} channels on axis 1")
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
+
+
+class CrossMapLRN2d(Module):
+    """x / (k + alpha / size · the sum of x² over the channels around) ^ beta, of (batch, channels, height, width).
+
+    LocalResponseNorm, as Lua's Torch had it. As in PyTorch, the first channel counts among those around every channel from
+    (size + 1) / 2 on, too; gradients are those of this function.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim != 4:
+            raise ShapeError(f"CrossMapLRN2d: got {show(x.shape)}, expected (batch, channels, height, width)")
+        reach = int((self.size - 1) / 2 + 1)
+        channel = np.arange(x.shape[1])
+        counted = abs(channel[:, None] - channel) < reach
+        counted[reach:, 0] = True
+        sums = x.new_tensor(counted) @ (x * x).flatten(2)
+        return x / (self.k + self.alpha / self.size * sums.reshape(x.shape)) ** self.beta
 
 
 class LocalResponseNorm(Module):

@@ -10,11 +10,14 @@ import numpy as np
 
 class Case(NamedTuple):
     """A function that builds a layer of a namespace of layers, and the shapes of its inputs; integers: how many there are, for
-    inputs that are numbers of rows."""
+    inputs that are numbers of rows; classes: how many there are, for a last input of targets; result: whether PyTorch's is
+    recorded in place of its gradients."""
 
     build: Callable[[Any], Any]
     shapes: tuple[tuple[int, ...], ...]
     integers: int | None = None
+    classes: int | None = None
+    result: bool = False
 
 
 ROWS: Final = (3, 6)
@@ -83,6 +86,8 @@ CASES: Final[Mapping[str, Case]] = {
     "InstanceNorm2d": Case(lambda nn: nn.InstanceNorm2d(4, track_running_stats=True), (PLANE,)),
     "LayerNorm": Case(lambda nn: nn.LayerNorm(6), (ROWS,)),
     "RMSNorm": Case(lambda nn: nn.RMSNorm(6), (ROWS,)),
+    "CrossMapLRN2d": Case(lambda nn: nn.CrossMapLRN2d(3, 0.5), ((2, 7, 2, 3),), result=True),
+    "CrossMapLRN2d even": Case(lambda nn: nn.CrossMapLRN2d(4, 0.5, 0.6, 2.0), ((2, 7, 2, 3),), result=True),
     "LocalResponseNorm": Case(lambda nn: nn.LocalResponseNorm(3, 0.5), (PLANE,)),
     "Embedding": Case(lambda nn: nn.Embedding(5, 3), ((2, 4),), 5),
     "Embedding with padding": Case(lambda nn: nn.Embedding(5, 3, padding_idx=1), ((2, 4),), 5),
@@ -90,6 +95,8 @@ CASES: Final[Mapping[str, Case]] = {
     "RNN": Case(lambda nn: nn.RNN(4, 3, num_layers=2, bidirectional=True), (WORDS,)),
     "RNN relu": Case(lambda nn: nn.RNN(4, 3, nonlinearity="relu"), (WORDS,)),
     "LSTM": Case(lambda nn: nn.LSTM(4, 3, batch_first=True), (WORDS,)),
+    "LSTM projected": Case(lambda nn: nn.LSTM(4, 5, 2, bidirectional=True, proj_size=2), (WORDS,)),
+    "LSTM projected, its result": Case(lambda nn: nn.LSTM(4, 5, proj_size=2, batch_first=True, bias=False), (WORDS,), result=True),
     "GRU": Case(lambda nn: nn.GRU(4, 3, num_layers=2), (WORDS,)),
     "RNNCell": Case(lambda nn: nn.RNNCell(4, 3), ((2, 4), (2, 3))),
     "LSTMCell": Case(lambda nn: nn.LSTMCell(4, 3), ((2, 4),)),
@@ -97,6 +104,12 @@ CASES: Final[Mapping[str, Case]] = {
     "MultiheadAttention": Case(lambda nn: nn.MultiheadAttention(4, 2), (WORDS, WORDS, WORDS)),
     "MultiheadAttention with biases": Case(
         lambda nn: nn.MultiheadAttention(4, 2, add_bias_kv=True, kdim=3, vdim=5), (WORDS, (5, 2, 3), (5, 2, 5))
+    ),
+    "AdaptiveLogSoftmaxWithLoss": Case(
+        lambda nn: nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0), ((9, 8), (9,)), classes=12
+    ),
+    "AdaptiveLogSoftmaxWithLoss, its result": Case(
+        lambda nn: nn.AdaptiveLogSoftmaxWithLoss(8, 12, [5], head_bias=True), ((9, 8), (9,)), classes=12, result=True
     ),
     "TransformerEncoderLayer": Case(lambda nn: nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, norm_first=True), (WORDS,)),
     "TransformerDecoderLayer": Case(lambda nn: nn.TransformerDecoderLayer(4, 2, 6, dropout=0.0), (WORDS, (5, 2, 4))),
@@ -107,7 +120,8 @@ def inputs(case: Case) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
     if case.integers is not None:
         return [rng.integers(case.integers, size=shape) for shape in case.shapes]
-    return [rng.normal(size=shape).astype(np.float32) for shape in case.shapes]
+    arrays: list[np.ndarray] = [rng.normal(size=shape).astype(np.float32) for shape in case.shapes]
+    return arrays if case.classes is None else [*arrays[:-1], rng.integers(case.classes, size=case.shapes[-1])]
 
 
 def weights(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, np.ndarray]:

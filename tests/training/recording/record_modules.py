@@ -1,4 +1,4 @@
-"""Writes recorded/modules.npz: PyTorch's gradients of layers by their inputs and parameters, computed in float64.
+"""Writes recorded/modules.npz: PyTorch's gradients of layers by their inputs and parameters, or results, computed in float64.
 
 Run it with a Python that has torch: `python tests/training/recording/record_modules.py`.
 """
@@ -20,9 +20,13 @@ def recorded(case: Case) -> dict[str, np.ndarray]:
     layer.load_state_dict({k: torch.tensor(v) for k, v in given.items()}, strict=False)
     layer = layer.double()
     floats = case.integers is None
-    arrays = [torch.tensor(a).double().requires_grad_() if floats else torch.tensor(a) for a in inputs(case)]
+    arrays = [
+        torch.tensor(a).double().requires_grad_() if a.dtype.kind == "f" else torch.tensor(a) for a in inputs(case)
+    ]
     y = layer(*arrays)
     y = y[0] if isinstance(y, tuple) else y
+    if case.result:
+        return {"result": y.detach().numpy().astype(np.float32)}
     (y * torch.tensor(factors(tuple(y.shape)))).sum().backward()
     by = {f"input{k}": x.grad for k, x in enumerate(arrays)} if floats else {}
     by |= {name: t.grad for name, t in layer.named_parameters()}

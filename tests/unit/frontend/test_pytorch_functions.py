@@ -111,6 +111,36 @@ def test_functions_of_shapes_and_indices() -> None:
     assert not sg.is_tensor(1)
 
 
+def test_dtypes_combine_as_operators_say() -> None:
+    assert sg.result_type(sg.zeros(1), sg.zeros(1, dtype="int64")) == sg.float32
+    assert sg.result_type(sg.arange(3), 2.5) == sg.float32
+    assert sg.promote_types("uint8", sg.int8) == sg.int16
+    assert (sg.long, sg.bool, sg.float, sg.half) == (sg.int64, sg.bool_, sg.float32, sg.float16)
+    kinds = ("bool", "uint8", "int32", "float32", "complex64")
+    found = [[sg.can_cast(a, b) for b in kinds] for a in kinds]
+    np.testing.assert_array_equal(found, np.arange(5)[:, None].clip(max=4) <= np.array([0, 2, 2, 3, 4]))
+
+
+def test_arguments_that_are_missing_say_what_to_write() -> None:
+    x = sg.tensor(A)
+    calls: dict[str, Callable[[], Any]] = {
+        "out": lambda: sg.exp(x, out=x), "requires_grad": lambda: sg.randn(2, requires_grad=True), "generator": lambda: sg.rand(2, generator=1),
+    }  # fmt: skip
+    for name, call in calls.items():
+        with pytest.raises(InputError, match=f"there is no argument {name}=; in its place: "):
+            call()
+
+
+def test_draws_of_poisson_and_of_integers_like_others() -> None:
+    sg.manual_seed(4)
+    drawn = sg.poisson(sg.full((2000,), 3.0))
+    assert drawn.dtype == "float32"
+    np.testing.assert_allclose([drawn.mean().item(), drawn.var().item()], [3, 3], atol=0.3)
+    like = sg.randint_like(sg.zeros((2, 3), dtype="int32"), 4, 6)
+    assert (like.shape, like.dtype) == ((2, 3), "int32")
+    assert set(like.flatten().tolist()) <= {4, 5}
+
+
 def test_a_search_and_a_filled_tensor_are_traced() -> None:
     """They run on the device: nothing waits for elements, and sizes may be open."""
 

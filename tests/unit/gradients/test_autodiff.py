@@ -232,3 +232,10 @@ def test_what_cannot_be_is_refused(what: str) -> None:
     call, kind, text = REFUSED[what]
     with pytest.raises(kind, match=text.replace("(", r"\(").replace(")", r"\)")):
         call()
+
+
+def test_gradients_show_what_they_are_of() -> None:
+    x = sg.tensor(X)
+    assert repr(sg.grad(lambda x: (x * x).sum())(x)) == "<gradients: float32(2, 2); as in grads[x]>"
+    found = sg.grad(squares)(nn.Linear(4, 3, rng=0), *map(sg.tensor, batch()))
+    assert repr(found) == "<gradients: weight: float32(3, 4), bias: float32(3,); as in grads['weight']>"

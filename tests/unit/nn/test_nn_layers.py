@@ -282,8 +282,28 @@ def test_every_layer_is_tested() -> None:
         "LSTMCell", "GRUCell", "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
         "TransformerDecoder", "Transformer",
         "GaussianNoise", "drawing", "init", "next_key", "LoRA", "WeightNorm", "lora", "merged", "weight_norm",
-        "SpectralNorm", "spectral_norm", "DeformConv2d", "PackedLinear",
+        "SpectralNorm", "spectral_norm", "DeformConv2d", "PackedLinear", "CrossMapLRN2d",
     }  # fmt: skip
     activations = {c.__name__ for c in nn.ReLU.__base__.__subclasses__()}  # pyright: ignore[reportOptionalMemberAccess]
     losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tests/training/peers/test_losses.py
     assert set(nn.__all__) == tested | elsewhere | activations | losses
+
+
+def test_an_adaptive_softmax_is_one_distribution() -> None:
+    loss = nn.AdaptiveLogSoftmaxWithLoss(8, 12, [3, 7], div_value=2.0, rng=0)
+    x, target = sg.tensor(np.random.default_rng(1).normal(size=(12, 8))), sg.arange(12)
+    logs = loss.log_prob(x)
+    np.testing.assert_allclose(logs.exp().sum(1).numpy(), 1, rtol=1e-5)
+    found = loss(x, target)
+    np.testing.assert_allclose(found.output.numpy(), logs.diagonal().numpy(), rtol=1e-5)
+    np.testing.assert_allclose(found.loss.item(), -logs.diagonal().mean().item(), rtol=1e-5)
+    np.testing.assert_array_equal(loss.predict(x).numpy(), logs.argmax(1).numpy())
+    assert np.isnan(loss(x[0], sg.tensor(12)).output.item())
+    with pytest.raises(sg.InputError, match="increasing integers from 1 to 11"):
+        nn.AdaptiveLogSoftmaxWithLoss(8, 12, [7, 3])
+
+
+def test_only_lstm_projects_its_states() -> None:
+    for make in (lambda: nn.GRU(4, 3, proj_size=2), lambda: nn.LSTM(4, 3, proj_size=3)):
+        with pytest.raises(sg.InputError, match=r"for LSTM a number below hidden_size \(3\)"):
+            make()

@@ -24,8 +24,9 @@ class _Recurrent(Module):
     """Layers of a recurrent row, one or two directions each, over (length, batch, features); with batch_first (batch,
     length, features). The batch may be left out.
 
-    The weights of layer k are weight_ih_lk and weight_hh_lk (gates · hidden, …), bias_ih_lk and bias_hh_lk; those of the
-    second direction end with _reverse. The result is (outputs of the last layer, last states).
+    The weights of layer k are weight_ih_lk and weight_hh_lk (gates · hidden, …), bias_ih_lk and bias_hh_lk, and if states
+    are projected weight_hr_lk; those of the second direction end with _reverse. The result is (outputs of the last layer,
+    last states).
     """
 
     _row: ClassVar[str]
@@ -38,17 +39,28 @@ class _Recurrent(Module):
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
-        dropout: float = 0.0, bidirectional: bool = False, *, rng: Rng = None,
+        dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *, rng: Rng = None,
     ) -> None:  # fmt: skip
+        if proj_size and (self._row != "lstm" or not 0 < proj_size < hidden_size):
+            raise InputError(
+                f"{type(self).__name__}: proj_size is {proj_size}, expected 0, or for LSTM a number below hidden_size ({hidden_size})"
+            )
         rng = np.random.default_rng(rng)
-        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.input_size, self.hidden_size, self.num_layers, self.proj_size = (
+            input_size,
+            hidden_size,
+            num_layers,
+            proj_size,
+        )
         self.bias, self.batch_first, self.bidirectional = bias, batch_first, bidirectional
         rows, bound = len(GATES[self._row]) * hidden_size, hidden_size**-0.5
         for layer in range(num_layers):
-            inputs = input_size if layer == 0 else hidden_size * len(self._ends())
+            shown = proj_size or hidden_size
+            inputs = input_size if layer == 0 else shown * len(self._ends())
             for end in self._ends():
-                shapes = {"weight_ih": (rows, inputs), "weight_hh": (rows, hidden_size)}
+                shapes = {"weight_ih": (rows, inputs), "weight_hh": (rows, shown)}
                 shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)} if bias else {}
+                shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 for name, shape in shapes.items():
                     setattr(self, f"{name}_l{layer}{end}", uniform(shape, -bound, bound, rng=rng))
         self.between = Dropout(dropout, rng=rng)
@@ -97,6 +109,9 @@ class _Recurrent(Module):
         if self.bias:
             given.append("bias")
             operands.append(concat([parts["bias_ih"], parts["bias_hh"]], 1))
+        if self.proj_size:
+            given.append("projection")
+            operands.append(stack([getattr(self, f"weight_hr_l{layer}{end}") for end in self._ends()]))
         if lengths is not None:
             given.append("lengths")
             operands.append(lengths)
@@ -124,10 +139,12 @@ class RNN(_Recurrent, row="rnn"):
 
     def __init__(
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", bias: bool = True,
-        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, *, rng: Rng = None,
+        batch_first: bool = False, dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *, rng: Rng = None,
     ) -> None:  # fmt: skip
         _check_nonlinearity(nonlinearity)
-        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, rng=rng)
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, rng=rng
+        )
         self.nonlinearity = nonlinearity
 
     def _functions(self) -> tuple[str, ...]:
@@ -135,7 +152,7 @@ class RNN(_Recurrent, row="rnn"):
 
 
 class LSTM(_Recurrent, row="lstm", states=2):
-    """A recurrent layer with a cell; the last states are a pair (states, cells)."""
+    """A recurrent layer with a cell; the last states are a pair (states, cells). proj_size: to which states are projected."""
 
     def _functions(self) -> tuple[str, ...]:
         return ("sigmoid", "tanh", "tanh")

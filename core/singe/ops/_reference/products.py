@@ -128,10 +128,12 @@ def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
         activations: Sequence[tuple[str, float, float]], direction: str = "forward", clip: float = 0.0, **options: bool,
     ) -> tuple[np.ndarray, ...]:  # fmt: skip
         named = dict(zip(given, rest, strict=True))
-        (length, batch, _), (directions, rows, hidden) = x.shape, r.shape
+        (length, batch, _), (directions, rows, shown) = x.shape, r.shape
+        projection = named.get("projection")
+        hidden = shown if projection is None else projection.shape[2]
         gates = rows // hidden
-        steps = np.zeros((length, directions, batch, hidden))
-        last = np.zeros((2, directions, batch, hidden))
+        steps = np.zeros((length, directions, batch, shown))
+        states, cells = np.zeros((directions, batch, shown)), np.zeros((directions, batch, hidden))
         for d, k in np.ndindex(directions, batch):
             f = [
                 lambda v, a=a: ACTIVATIONS[a[0]](np.clip(v, -clip, clip) if clip else v, *a[1:])
@@ -139,9 +141,10 @@ def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
             ]
             bias = named["bias"][d] if "bias" in named else np.zeros(2 * rows)
             wb, rb = bias[:rows].reshape(gates, hidden), bias[rows:].reshape(gates, hidden)
-            wd, rd = w[d].reshape(gates, hidden, -1), r[d].reshape(gates, hidden, hidden)
+            wd, rd = w[d].reshape(gates, hidden, -1), r[d].reshape(gates, hidden, shown)
             p = named["peepholes"][d].reshape(3, hidden) if "peepholes" in named else np.zeros((3, hidden))
-            h, c = (named[s][d, k] if s in named else np.zeros(hidden) for s in ("state", "cell"))
+            h = named["state"][d, k] if "state" in named else np.zeros(shown)
+            c = named["cell"][d, k] if "cell" in named else np.zeros(hidden)
             count = int(named["lengths"][k]) if "lengths" in named else length
             backward = direction == "reverse" or (direction == "bidirectional" and d == 1)
             for t in reversed(range(count)) if backward else range(count):
@@ -159,9 +162,10 @@ def recurrent(op: str) -> Callable[..., tuple[np.ndarray, ...]]:
                     c = forget * c + i * f[1](z[3])
                     cell = activations[functions * d + 2]
                     h = f[0](z[1] + p[1] * c) * ACTIVATIONS[cell[0]](c, *cell[1:])
+                    h = h if projection is None else projection[d] @ h
                 steps[t, d, k] = h
-            last[0, d, k], last[1, d, k] = h, c
-        return (steps, last[0], last[1]) if op == "lstm" else (steps, last[0])
+            states[d, k], cells[d, k] = h, c
+        return (steps, states, cells) if op == "lstm" else (steps, states)
 
     return reference
 

@@ -21,10 +21,11 @@ from .._reference import products as reference
 from .._row import Composite, as_dtype, register
 from ..control import repeated
 
-OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes")
+OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes", "projection")
 """bias (directions, 2 · gates · hidden): that of x, then that of the state. lengths (batch): of the sequences. state
 and cell (directions, batch, hidden): their initial values. peepholes (directions, 3 · hidden): the weights with which
-gates read the cell."""
+gates read the cell. projection (directions, shown, hidden): of lstm, by which the state is multiplied after each step; it
+has the size `shown` then, in r, too."""
 DIRECTIONS: Final = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 """For each direction of a kind, whether it begins at the end of the sequence."""
 
@@ -100,7 +101,8 @@ def _lstm_turn(c: _Cell, x: Any, h: Any, cell: Any, *, input_forget: bool) -> tu
     forget = b.sub(b.const(1, i.dtype), i) if input_forget else c.f(0, c.seen(c.part(z, 2), cell, 2))
     cell = b.add(b.mul(forget, cell), b.mul(i, c.f(1, c.part(z, 3))))
     o = c.f(0, c.seen(c.part(z, 1), cell, 1))
-    return b.mul(o, c.activations[2](cell)), cell
+    state = b.mul(o, c.activations[2](cell))
+    return b.matmul(state, c.parameters["projection"]) if "projection" in c.parameters else state, cell
 
 
 def _gru_turn(c: _Cell, x: Any, h: Any, *, linear_before_reset: bool) -> tuple[Any, ...]:
@@ -168,11 +170,12 @@ def _check(kind: _Recurrence, x: Any, w: Any, r: Any, named: dict[str, Any], dir
         raise ShapeError(
             f"a recurrent op takes three axes each: x {show(x.shape)}, w {show(w.shape)}, r {show(r.shape)}"
         )
-    hidden, batch = r.shape[2], x.shape[1]
+    hidden, shown, batch = _hidden(r, named), r.shape[2], x.shape[1]
     rows = kind.gates * hidden
     wanted = {
-        "w": (directions, rows, x.shape[2]), "r": (directions, rows, hidden), "bias": (directions, 2 * rows), "lengths": (batch,),
-        "state": (directions, batch, hidden), "cell": (directions, batch, hidden), "peepholes": (directions, 3 * hidden),
+        "w": (directions, rows, x.shape[2]), "r": (directions, rows, shown), "bias": (directions, 2 * rows), "lengths": (batch,),
+        "state": (directions, batch, shown), "cell": (directions, batch, hidden), "peepholes": (directions, 3 * hidden),
+        "projection": (directions, shown, hidden),
     }  # fmt: skip
     for name, value in {"w": w, "r": r, **named}.items():
         fits = len(value.shape) == len(wanted[name])
@@ -188,12 +191,17 @@ def _check(kind: _Recurrence, x: Any, w: Any, r: Any, named: dict[str, Any], dir
         )
 
 
+def _hidden(r: Any, named: dict[str, Any]) -> Dim:
+    """The size of a gate: that of the state, unless this is projected."""
+    return named["projection"].shape[-1] if "projection" in named else r.shape[2]
+
+
 def _direction(
     kind: _Recurrence, b: Any, x: Any, w: Any, r: Any, named: dict[str, Any], d: int, backward: bool,
     activations: Sequence[Callable[[Any], Any]], clip: float, options: dict[str, bool],
 ) -> tuple[Any, ...]:  # fmt: skip
     length, batch, features = x.shape
-    hidden, rows = r.shape[2], kind.gates * r.shape[2]
+    hidden, rows, shown = _hidden(r, named), r.shape[1], r.shape[2]
 
     def own(y: Any) -> Any:
         """The part of a parameter that belongs to this direction."""
@@ -217,10 +225,14 @@ def _direction(
         lengths = named["lengths"]
         parameters["lengths"] = b.reshape(as_dtype(b, lengths, int64), shape=(batch, 1))
     parameters["x"] = b.reshape(projected, shape=(length, batch, rows))
+    if "projection" in named:
+        parameters["projection"] = b.transpose(own(named["projection"]), perm=(1, 0))
     zero = b.const(0, x.dtype)
-    empty = b.expand(zero, shape=(batch, hidden))
-    names = ("state", "cell")[: kind.carried]
-    first = [b.reshape(own(named[name]), shape=(batch, hidden)) if name in named else empty for name in names]
+    widths = {"state": shown, "cell": hidden}
+    first = [
+        b.reshape(own(named[name]), shape=(batch, width)) if name in named else b.expand(zero, shape=(batch, width))
+        for name, width in list(widths.items())[: kind.carried]
+    ]
 
     def turn(before: Sequence[Any], captured: Sequence[Any]) -> list[Any]:
         number, steps, *states = before
@@ -228,19 +240,19 @@ def _direction(
         at = b.sub(b.const(length - 1), number) if backward else number
         cell = _Cell(b, activations, clip, hidden, inner)
         after = kind.turn(cell, b.gather(inner["x"], at, axis=0), *states, **options)
-        shown = after[0]
+        output = after[0]
         if "lengths" in inner:  # steps beyond a sequence's end do not change its state, and their outputs are zero
             within = b.less(at, inner["lengths"])
             after = tuple(b.where(within, new, old) for new, old in zip(after, states, strict=True))
-            shown = b.where(within, shown, zero)
-        part = b.reshape(shown, shape=(1, batch, hidden))
+            output = b.where(within, output, zero)
+        part = b.reshape(output, shape=(1, batch, shown))
         return [b.add(number, b.const(1)), b.update_slice(steps, part, at, b.const(0), b.const(0)), *after]
 
-    room = b.expand(zero, shape=(length, batch, hidden))
+    room = b.expand(zero, shape=(length, batch, shown))
     _, steps, *last = repeated(b, length, [b.const(0), room, *first], list(parameters.values()), turn)
     return (
-        b.reshape(steps, shape=(length, 1, batch, hidden)),
-        *(b.reshape(state, shape=(1, batch, hidden)) for state in last),
+        b.reshape(steps, shape=(length, 1, batch, shown)),
+        *(b.reshape(state, shape=(1, *state.shape)) for state in last),
     )
 
 
