@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from ..dtypes import int32
 from ..shapes import Dim, Shape, at_least, divides
 from .scalar import Expr, add, const, div, fold, make, maximum, minimum, mul, rem, size, text
 
 
-def linear(e: Expr) -> tuple[dict[Expr, Dim], Dim]:
+@lru_cache(maxsize=1 << 14)
+def linear(e: Expr) -> tuple[Mapping[Expr, Dim], Dim]:
     """An int32 expression as (terms, constant): the sum of coefficient · atom, plus the constant."""
     if e.word == "const":
         return {}, e.value
@@ -49,6 +51,7 @@ def from_linear(terms: Mapping[Expr, Dim], constant: Dim) -> Expr:
     return total if constant == 0 else add(total, size(constant))
 
 
+@lru_cache(maxsize=1 << 14)
 def bounds(e: Expr) -> tuple[Dim | None, Dim | None]:
     """The least and the largest value of an int32 expression where known. A named size counts as at least 1 here."""
     if e.word == "const" or e.word == "size":

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from functools import lru_cache, wraps
 from numbers import Integral, Number
 from types import FrameType
-from typing import Any, Final, TypeAlias, Union
+from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 from ..errors import ShapeError, SizeNeeded
 
@@ -51,17 +51,20 @@ class Size:
     __slots__ = ("_hash", "_text", "atoms", "names", "terms")
 
     def __init__(self, terms: Mapping[tuple[Atom, ...], int]) -> None:
-        inner = {atom for key in terms for atom in key if not isinstance(atom, str)}
-        self.atoms: Final = len(terms) + sum(map(_atoms, inner))
-        self.names: Final = frozenset(name for key in terms for atom in key for name in _names(atom))
+        parts = sorted((_product(key), value) for key, value in terms.items() if value)
+        inner: dict[Atom, int] = {}
+        for product, _ in parts:
+            inner.update(product.inner)
+        self.atoms: Final = len(terms) + sum(inner.values())
+        self.names: Final = frozenset[str]().union(*(product.names for product, _ in parts))
         if self.atoms > MAX_ATOMS:
             raise SizeNeeded(
                 f"a dimension is an expression of {', '.join(sorted(self.names))} with more than {MAX_ATOMS} parts",
                 self.names,
             )
-        shown = sorted(((repr(term), term) for term in terms.items() if term[1]), key=lambda pair: pair[0])
-        self.terms: Final = tuple(term for _, term in shown)
-        self._hash: Final = hash(tuple(text for text, _ in shown))  # those of the numbers -1 and -2 are equal
+        self.terms: Final = tuple((product.atoms, value) for product, value in parts)
+        # Of texts, because the hashes of the numbers -1 and -2 are equal.
+        self._hash: Final = hash(tuple((product.text, str(value)) for product, value in parts))
         self._text: str | None = None
 
     def __hash__(self) -> int:
@@ -86,15 +89,12 @@ class Size:
 
     @_with_whole
     def __add__(self, other: Any) -> Dim:
-        terms = dict(self.terms)
-        for key, value in _terms(other):
-            terms[key] = terms.get(key, 0) + value
-        return _canonical(terms)
+        return _sum(self, other)
 
     __radd__ = __add__
 
     def __neg__(self) -> Dim:
-        return Size({k: -v for k, v in self.terms})
+        return _scaled(self, -1)
 
     @_with_whole
     def __sub__(self, other: Any) -> Dim:
@@ -106,12 +106,7 @@ class Size:
 
     @_with_whole
     def __mul__(self, other: Any) -> Dim:
-        terms: dict[tuple[Atom, ...], int] = {}
-        for k1, v1 in self.terms:
-            for k2, v2 in _terms(other):
-                key = tuple(sorted(k1 + k2, key=repr))
-                terms[key] = terms.get(key, 0) + v1 * v2
-        return _canonical(terms)
+        return _scaled(self, other) if isinstance(other, int) else _multiplied(self, other)
 
     __rmul__ = __mul__
 
@@ -237,13 +232,49 @@ def size(name: str) -> Size:
     return Size({(name,): 1})
 
 
-def _atoms(atom: Atom) -> int:
-    """How many parts an atom has."""
-    return 1 if isinstance(atom, str) else 1 + sum(side.atoms if isinstance(side, Size) else 1 for side in atom[1:])
+class _Product(NamedTuple):
+    """A product of atoms, and what a Size says of it: once for each product, because sums have few different ones."""
+
+    text: str
+    """Unlike that of every other product; terms are sorted by it."""
+    atoms: tuple[Atom, ...]
+    names: frozenset[str]
+    inner: Mapping[Atom, int]
+    """The opaque atoms ↦ how many parts each has."""
 
 
-def _names(atom: Atom) -> frozenset[str]:
-    return frozenset((atom,)) if isinstance(atom, str) else symbols(atom[1:])
+@lru_cache(maxsize=1 << 14)
+def _product(atoms: tuple[Atom, ...]) -> _Product:
+    names = (frozenset((atom,)) if isinstance(atom, str) else symbols(atom[1:]) for atom in atoms)
+    inner: dict[Atom, int] = {
+        atom: 1 + sum(side.atoms if isinstance(side, Size) else 1 for side in atom[1:])
+        for atom in atoms
+        if not isinstance(atom, str)
+    }
+    return _Product(repr(atoms), atoms, frozenset[str]().union(*names), inner)
+
+
+@lru_cache(maxsize=1 << 14)
+def _sum(a: Size, b: Dim) -> Dim:
+    terms = dict(a.terms)
+    for key, value in _terms(b):
+        terms[key] = terms.get(key, 0) + value
+    return _canonical(terms)
+
+
+@lru_cache(maxsize=1 << 14)
+def _scaled(a: Size, factor: int) -> Dim:
+    return a if factor == 1 else _canonical({key: value * factor for key, value in a.terms})
+
+
+@lru_cache(maxsize=1 << 14)
+def _multiplied(a: Size, b: Size) -> Dim:
+    terms: dict[tuple[Atom, ...], int] = {}
+    for k1, v1 in a.terms:
+        for k2, v2 in b.terms:
+            key = tuple(sorted(k1 + k2, key=repr))
+            terms[key] = terms.get(key, 0) + v1 * v2
+    return _canonical(terms)
 
 
 def _terms(dim: Dim) -> Iterable[tuple[tuple[Atom, ...], int]]:
@@ -265,6 +296,7 @@ def _opaque(word: str, a: Dim, b: Dim) -> Dim:
     return Size({((word, a, b),): 1})
 
 
+@lru_cache(maxsize=1 << 14)
 def _divide_terms(a: Dim, b: Dim) -> tuple[Dim, Dim]:
     """Split a into (the quotient of those terms that b divides; the other terms). A b of several terms divides all or
     none."""
@@ -318,8 +350,11 @@ def floordiv(a: Dim, b: Dim) -> Dim:
     """a // b, as a polynomial if the division is known to be exact; otherwise with an opaque atom."""
     if b == 0:
         raise ShapeError(f"division of the dimension {a} by zero")
-    if isinstance(a, int) and isinstance(b, int):
-        return a // b
+    return a // b if isinstance(a, int) and isinstance(b, int) else _quotient(a, b)
+
+
+@lru_cache(maxsize=1 << 14)
+def _quotient(a: Dim, b: Dim) -> Dim:
     quotient, rest = _divide_terms(a, b)
     if rest == 0:
         return quotient

@@ -40,8 +40,9 @@ def _cuts(kernel: Kernel) -> set[int]:
     found: set[int] = set()
     for e in scalar.postorder(kernel.roots):
         if e.word in ("lt", "le") and e.args[0].dtype is int32:
-            terms, constant = affine.linear(e.args[0] - e.args[1])
-            up = terms.pop(lane, 0)
+            gap, constant = affine.linear(e.args[0] - e.args[1])
+            up = gap.get(lane, 0)
+            terms = {atom: factor for atom, factor in gap.items() if atom is not lane}
             least, most = affine.bounds(affine.from_linear(terms, constant))
             if not isinstance(up, int) or abs(up) != 1 or not terms.keys() <= inner:
                 continue
