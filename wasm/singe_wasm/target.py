@@ -20,7 +20,7 @@ from .driver import NAME, driver
 from .kernels import attention as strips
 from .kernels import order, scatter
 from .kernels.kept import keep
-from .kernels.lower import MissingSize
+from .kernels.lower import SizeParameters
 from .kernels.memory import ELEMENTS
 from .kernels.nest import print_nests
 from .kernels.pieces import kernel_pieces
@@ -149,18 +149,17 @@ _ROUTINES: Final = {
 
 def _printed(
     given: Sequence[Dim],
-    write: Callable[[Sequence[Dim], bool], Function],
+    write: Callable[[SizeParameters, bool], Function],
     packers: Mapping[int, Packer] | None = None,
     scratch: Dim = 0,
     alike: bool = False,
 ) -> Printed:
     """The code of a function of the given sizes, and of those that it turns out to need; alike: written once for both
     levels."""
-    sizes = list(given)
     while True:
-        try:
-            simd = write(sizes, False)
-            code = Twins(simd, simd if alike else write(sizes, True))
+        sizes = SizeParameters(given)
+        relaxed = write(sizes, True)  # its tiles are the larger ones, and lack more
+        code = Twins(relaxed if alike or sizes.lacking else write(sizes, False), relaxed)
+        if not sizes.lacking:
             return Printed(code, _variants("0"), tuple(sizes), packers or {}, scratch)
-        except MissingSize as missing:
-            sizes.append(missing.dim)
+        given = (*sizes, *sizes.lacking)

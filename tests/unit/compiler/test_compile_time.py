@@ -11,7 +11,8 @@ from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
-from singe.shapes import size
+from singe.shapes import floordiv, size
+from singe_wasm.kernels.products.contraction import Template
 
 NODES = 400
 MOST = 1.6
@@ -47,3 +48,28 @@ def seconds(nodes: int, target: str) -> float:
 def test_four_times_the_nodes_take_four_times_as_long(target: str) -> None:
     few = seconds(NODES, target)
     assert seconds(4 * NODES, target) < MOST * 4 * few
+
+
+def test_dimensions_are_computed_once() -> None:
+    n, m = floordiv(size("N") + 3, 4), floordiv(size("M") + 1, 2)
+    for compute in (lambda: n * m, lambda: n + m, lambda: n - 1, lambda: n * 6, lambda: floordiv(n * m + 5, 8)):
+        assert compute() is compute()
+
+
+def test_the_code_of_a_product_is_drafted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its addresses need sizes that it does not know beforehand; they are found all at once."""
+    written: list[bool] = []
+    write = Template.write
+
+    def counted(self: Template) -> None:
+        written.append(self.relaxed)
+        write(self)
+
+    monkeypatch.setattr(Template, "write", counted)
+    b = Builder()
+    n, h, w = map(size, "NHW")
+    shapes = ((n, 4, floordiv(h, 2), 16), (n, 4, 16, floordiv(w, 3)), (n, 4, floordiv(h, 2), floordiv(w, 3)), (h, w))
+    inputs = tuple(b.input(name, shape, float32) for name, shape in zip("xyzs", shapes, strict=True))
+    x, y, z, _ = inputs
+    compile_graph(Graph(inputs, (b.mul(b.matmul(x, y), z),), ("out",)), find_target("wasm"))
+    assert written == [True, True, False]

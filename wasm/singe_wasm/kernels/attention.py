@@ -20,7 +20,7 @@ from ..code.encode import Body, Function, integers, ops
 from ..code.values import F32, I32, F32x4, I32x4, Int, maximum, minimum
 from ..code.writer import Writer
 from . import memory as elements
-from .lower import Lowering
+from .lower import Lowering, SizeParameters
 from .products.product import ALONE, LAST, RELAXED, SIMD
 from .share import divide
 
@@ -97,7 +97,7 @@ class Strips:
         return self.values + self.padded * (4 * self.wide)
 
 
-def print_strips(s: Strips, sizes: Sequence[Dim], relaxed: bool) -> Function:
+def print_strips(s: Strips, sizes: SizeParameters, relaxed: bool) -> Function:
     """The function, with the ports of the inputs and of the result, and the scratch memory."""
     return _Template(s, sizes, relaxed).function()
 
@@ -105,7 +105,7 @@ def print_strips(s: Strips, sizes: Sequence[Dim], relaxed: bool) -> Function:
 class _Template:
     """The function under construction."""
 
-    def __init__(self, s: Strips, sizes: Sequence[Dim], relaxed: bool) -> None:
+    def __init__(self, s: Strips, sizes: SizeParameters, relaxed: bool) -> None:
         self.s: Final = s
         self.a: Final = s.a
         self.low: Final = Lowering(s.ports, sizes, scratch=True)

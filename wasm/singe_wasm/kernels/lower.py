@@ -9,8 +9,8 @@ in a linear index is a constant offset of the memory instruction.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Self, TypeAlias
 
 from singe.extension import Dim, Expr, Port, Size, affine, bool_, divides, float32, int32
 
@@ -50,24 +50,29 @@ def _together(e: Expr, lane: Expr, varies: Callable[[Expr], bool]) -> bool:
     return bool(e.args) and e.word != "load" and all(not varies(a) or _together(a, lane, varies) for a in e.args)
 
 
-class MissingSize(Exception):
-    """A dimension that the code needs and no argument gives yet."""
+class SizeParameters(tuple[Dim, ...]):
+    """The sizes that a function takes as parameters. Code that needs others is only a draft: it must be written again with
+    those in `lacking` as parameters too, which are all that it needed."""
 
-    def __init__(self, dim: Size) -> None:
-        super().__init__(str(dim))
-        self.dim = dim
+    lacking: dict[Dim, None]
+
+    def __new__(cls, sizes: Iterable[Dim]) -> Self:
+        made = super().__new__(cls, sizes)
+        made.lacking = {}
+        return made
 
 
 class Lowering:
     """Lowers Exprs to Trees for one function, whose parameters share.py lists."""
 
     def __init__(
-        self, ports: Sequence[Port], sizes: Sequence[Dim], scratch: bool = False, lane: Expr | None = None
+        self, ports: Sequence[Port], sizes: SizeParameters, scratch: bool = False, lane: Expr | None = None
     ) -> None:
         self.ports: Final = tuple(ports)
         self.lane = lane
         self._first_size: Final = len(ports) + scratch
         self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
+        self._lacking: Final = sizes.lacking
         last = self._first_size + len(sizes)
         self.part, self.parts = I32(number=last), I32(number=last + 1)
         self._values: dict[tuple[Expr, Shift, bool], Tree] = {}
@@ -123,7 +128,7 @@ class Lowering:
         )
 
     def size(self, dim: Dim) -> I32:
-        """A dimension as a Value; one that no parameter gives raises MissingSize."""
+        """A dimension as a Value. What no parameter gives is noted as lacking; any value will do then."""
         if isinstance(dim, int):
             return I32.of(dim)
         if dim in self._sizes:
@@ -131,7 +136,9 @@ class Lowering:
         for known, number in self._sizes.items():
             if isinstance(known, Size) and divides(dim, known) and isinstance(factor := dim // known, int):
                 return I32(number=number) * factor
-        raise MissingSize(dim)
+        if not any(divides(dim, other) and isinstance(dim // other, int) for other in self._lacking):
+            self._lacking[dim] = None
+        return self.part
 
     def _share(self, key: tuple[object, ...], build: Callable[[], Tree]) -> Tree:
         found = self._shared.get(key)

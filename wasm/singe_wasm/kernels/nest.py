@@ -19,12 +19,12 @@ from ..code import simd
 from ..code.encode import Function
 from ..code.values import I32, V128, I32x4, Int, Value, minimum
 from ..code.writer import EFFECT, Tree, Writer
-from .lower import Lowering, Shift, lane_step
+from .lower import Lowering, Shift, SizeParameters, lane_step
 from .memory import VECTOR_STORAGE
 from .share import begin, choose_loop, divide, first_alone
 
 
-def print_nests(kernels: Sequence[Kernel], sizes: Sequence[Dim]) -> Function:
+def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
     """The function of one or several kernels over the same ports, one after the other."""
     w = begin(kernels[0], False, sizes)
     for kernel in kernels:
@@ -128,7 +128,7 @@ class _Strip:
 
 
 class _NestWriter:
-    def __init__(self, kernel: Kernel, sizes: Sequence[Dim], w: Writer) -> None:
+    def __init__(self, kernel: Kernel, sizes: SizeParameters, w: Writer) -> None:
         self.kernel = kernel
         self.w = w
         self.lane, self.lane_is_inner = choose_lane(kernel)

@@ -22,7 +22,7 @@ from ..code.simd import VALUE
 from ..code.values import F32, F64, I32, I64, minimum, select
 from ..code.writer import Writer
 from . import memory as elements
-from .lower import Lowering
+from .lower import Lowering, SizeParameters
 from .share import divide
 
 OPS: Final = frozenset(("sort", "top_k"))
@@ -75,7 +75,7 @@ def schedule_sort(
     return Sort(dtype, outer, shape[axis], stride, results[0][0][axis], descending)
 
 
-def print_sort(sort: Sort, sizes: Sequence[Dim]) -> Function:
+def print_sort(sort: Sort, sizes: SizeParameters) -> Function:
     """The function, with the ports x, values, places and the scratch memory."""
     ports = (Port(sort.dtype), Port(sort.dtype, True), Port(sort.dtype, True))
     low = Lowering(ports, sizes, scratch=True)

@@ -10,21 +10,21 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
 
-from singe.extension import Dim, DType, Port, Shape, product
+from singe.extension import DType, Port, Shape, product
 
 from ..code.encode import Body, Function, integers
 from ..code.simd import SCALAR, VALUE
 from ..code.values import I32, I64
 from ..code.writer import Writer
 from . import memory as elements
-from .lower import Lowering
+from .lower import Lowering, SizeParameters
 from .share import first_alone
 
 OPS: Final = frozenset(("scatter_elements_reduce", "scatter_nd_reduce"))
 
 
 def print_scatter(
-    op: str, attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]], sizes: Sequence[Dim]
+    op: str, attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]], sizes: SizeParameters
 ) -> Function:
     """The function, with the ports x, part, indices and the result."""
     (shape, dtype), (part, _), (places, index) = inputs

@@ -16,7 +16,7 @@ from singe.extension import Dim, Kernel, Routine, guessed
 from ..code.encode import Body, integers
 from ..code.values import I32, Int, select
 from ..code.writer import Writer
-from .lower import Lowering
+from .lower import Lowering, SizeParameters
 
 LARGEST: Final = 8 << 20
 """The most bytes of scratch to which a convolution copies lines of its input."""
@@ -30,7 +30,7 @@ TYPICAL: Final = 256
 """The value assumed for an open dimension if only its magnitude matters."""
 
 
-def begin(kernel: Kernel | Routine, scratch: bool, sizes: Sequence[Dim]) -> Writer:
+def begin(kernel: Kernel | Routine, scratch: bool, sizes: SizeParameters) -> Writer:
     """A kernel's function: an address for each port and for the scratch memory, the sizes, the part and how many parts."""
     return Writer(Body(integers(len(kernel.ports) + scratch + len(sizes) + 2)))
 

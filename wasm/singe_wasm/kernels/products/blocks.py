@@ -14,11 +14,12 @@ from typing import Final
 
 import numpy as np
 
-from singe.extension import Contraction, Dim, Expr, Kernel, Packer, Port, Reduce, Routine, affine, float32, scalar
+from singe.extension import Contraction, Expr, Kernel, Packer, Port, Reduce, Routine, affine, float32, scalar
 
 from ...code.encode import Function
 from ...code.values import I32, F32x4, I32x4, minimum
 from ...code.writer import Tree, Writer
+from ..lower import SizeParameters
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed
 from .product import Product, panels_across
@@ -139,7 +140,7 @@ def _many(s: BlockSchedule) -> bool:
     return not isinstance(rows, int) or rows > FEW
 
 
-def print_blocks(s: BlockSchedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
+def print_blocks(s: BlockSchedule, sizes: SizeParameters, relaxed: bool) -> Function:
     """The function of a scheduled Routine."""
     rows = s.floats.c.rows
     if isinstance(rows, int):
@@ -157,7 +158,7 @@ class _Blocks(Template):
     """few: whether weights are unpacked for each tile."""
 
     def __init__(
-        self, s: BlockSchedule, sizes: Sequence[Dim], relaxed: bool, few: bool, w: Writer | None = None
+        self, s: BlockSchedule, sizes: SizeParameters, relaxed: bool, few: bool, w: Writer | None = None
     ) -> None:
         self.blocks: Final = s
         self.few: Final = few

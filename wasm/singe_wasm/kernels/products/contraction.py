@@ -6,7 +6,7 @@ contents of B are known, B is packed at compile time, otherwise into scratch bef
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, cei
 
 from ...code.encode import Function
 from ...code.writer import Writer
-from ..lower import Lowering
+from ..lower import Lowering, SizeParameters
 from ..nest import lane_cost
 from ..share import begin, choose_loop, first_alone, loop
 from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
@@ -106,7 +106,7 @@ class Schedule:
         made = [panels(m, self.columns) for m in self.matrices(contents.astype(np.float32, copy=False))]
         return np.stack(made) if self.b_batch else made[0]
 
-    def begin(self, sizes: Sequence[Dim]) -> Writer:
+    def begin(self, sizes: SizeParameters) -> Writer:
         """The function of the Contraction, empty."""
         return begin(self.c.kernel, self.scratch != 0, sizes)
 
@@ -177,7 +177,7 @@ def _can_pack(c: Contraction, constants: Collection[int]) -> bool:
     return all(isinstance(d, int) for d in known) and terms.keys() <= {c.k, c.n, *c.batch_vars}
 
 
-def print_contraction(s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
+def print_contraction(s: Schedule, sizes: SizeParameters, relaxed: bool) -> Function:
     """The function of a scheduled Contraction."""
     return Template(s, sizes, relaxed).function()
 
@@ -185,7 +185,7 @@ def print_contraction(s: Schedule, sizes: Sequence[Dim], relaxed: bool) -> Funct
 class Template:
     """The function of a Contraction under construction."""
 
-    def __init__(self, s: Schedule, sizes: Sequence[Dim], relaxed: bool, w: Writer | None = None) -> None:
+    def __init__(self, s: Schedule, sizes: SizeParameters, relaxed: bool, w: Writer | None = None) -> None:
         self.s: Final = s
         self.c: Final = s.c
         self.feed_at: Final = s.feed_at

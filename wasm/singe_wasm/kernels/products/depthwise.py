@@ -14,12 +14,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
 
-from singe.extension import Dim, Expr, Routine, Store, affine, ceildiv, float32, int32, scalar
+from singe.extension import Expr, Routine, Store, affine, ceildiv, float32, int32, scalar
 
 from ...code.encode import Function
 from ...code.values import I32, Int, maximum, minimum
 from ...code.writer import Tree, Writer
-from ..lower import Lowering, Shift
+from ..lower import Lowering, Shift, SizeParameters
 from ..nest import lane_cost
 from ..share import begin, choose_loop, divide, first_alone, loop
 from .product import ACCUMULATOR, REGISTERS
@@ -111,13 +111,13 @@ def open_stretches(
     return [*out, Stretch(start, 1, width, taps(1), True)]
 
 
-def print_depthwise(routine: Routine, sizes: Sequence[Dim]) -> Function:
+def print_depthwise(routine: Routine, sizes: SizeParameters) -> Function:
     """The function of a depthwise convolution."""
     return _Depthwise(routine, sizes).function()
 
 
 class _Depthwise:
-    def __init__(self, routine: Routine, sizes: Sequence[Dim]) -> None:
+    def __init__(self, routine: Routine, sizes: SizeParameters) -> None:
         kernel = routine.kernel
         facts: Any = routine.facts
         self.store: Final[Store] = routine.epilogue

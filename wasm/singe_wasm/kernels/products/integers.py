@@ -42,6 +42,7 @@ from singe.extension import (
 from ...code.encode import Function, v128
 from ...code.values import I32, I32x4
 from ...code.writer import Tree, Writer
+from ..lower import SizeParameters
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed, Runs
 from .product import ACCUMULATOR, Product, RegisterTile, panels_across
@@ -174,7 +175,7 @@ def _weights(total: Expr, ports: Sequence[Port]) -> Expr | None:
     return load if plain and offset.word == "const" and offset.value == -OFFSET else None
 
 
-def print_integers(s: IntegerSchedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
+def print_integers(s: IntegerSchedule, sizes: SizeParameters, relaxed: bool) -> Function:
     """The function of a scheduled Routine."""
     if s.whole is None or not relaxed:
         return _Integers(s, sizes, relaxed).function()
@@ -195,7 +196,7 @@ def takes_bytes() -> I32:
 class _Integers(Template):
     """relaxed: whether one instruction adds four products."""
 
-    def __init__(self, s: IntegerSchedule, sizes: Sequence[Dim], relaxed: bool, w: Writer | None = None) -> None:
+    def __init__(self, s: IntegerSchedule, sizes: SizeParameters, relaxed: bool, w: Writer | None = None) -> None:
         self.integers: Final = s
         super().__init__(s.floats, sizes, relaxed, w)
 

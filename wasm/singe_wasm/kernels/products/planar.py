@@ -19,7 +19,7 @@ from singe.extension import Dim, Routine, Store, affine, ceildiv, float32, int32
 from ...code.encode import Function
 from ...code.values import I32, F32x4, maximum, minimum
 from .. import memory as elements
-from ..lower import Lowering, Shift
+from ..lower import Lowering, Shift, SizeParameters
 from ..nest import lane_cost
 from ..share import LARGEST, begin, choose_loop, divide, first_alone, guess, loop
 from .product import ACCUMULATOR
@@ -123,13 +123,13 @@ def schedule(routine: Routine) -> PlanarSchedule | None:
     return made if guess(made.scratch) <= LARGEST else None
 
 
-def print_planar(s: PlanarSchedule, sizes: Sequence[Dim]) -> Function:
+def print_planar(s: PlanarSchedule, sizes: SizeParameters) -> Function:
     """The function of a scheduled convolution."""
     return _Planar(s, sizes).function()
 
 
 class _Planar:
-    def __init__(self, s: PlanarSchedule, sizes: Sequence[Dim]) -> None:
+    def __init__(self, s: PlanarSchedule, sizes: SizeParameters) -> None:
         kernel = s.routine.kernel
         self.s: Final = s
         self.store: Final[Store] = s.routine.epilogue

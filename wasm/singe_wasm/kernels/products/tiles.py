@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext
 from typing import Final
 
-from singe.extension import Contraction, Dim, Store, affine, ceildiv, float32, int32, scalar
+from singe.extension import Contraction, Store, affine, ceildiv, float32, int32, scalar
 
 from ...code.encode import Function
 from ...code.values import I32, F32x4, Int, maximum, minimum, select
 from ...code.writer import Tree
 from ...transforms import SIZE, TAPS, WIDE
-from ..lower import Lowering
+from ..lower import Lowering, SizeParameters
 from ..share import begin, choose_loop, divide, first_alone
 from .feeds import Feed
 from .product import RELAXED, SIMD, Product, Section, row_turns, sections
 from .winograd import COLUMNS, POSITIONS, WinogradSchedule
 
 
-def print_tiles(s: WinogradSchedule, sizes: Sequence[Dim], relaxed: bool) -> Function:
+def print_tiles(s: WinogradSchedule, sizes: SizeParameters, relaxed: bool) -> Function:
     """The function of a scheduled convolution."""
     return _Tiles(s, sizes, relaxed).function()
 
@@ -43,7 +43,7 @@ class _Inputs(Feed):
 
 
 class _Tiles:
-    def __init__(self, s: WinogradSchedule, sizes: Sequence[Dim], relaxed: bool) -> None:
+    def __init__(self, s: WinogradSchedule, sizes: SizeParameters, relaxed: bool) -> None:
         kernel = s.routine.kernel
         self.s: Final = s
         self.store: Final[Store] = s.routine.epilogue
