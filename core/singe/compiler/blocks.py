@@ -11,38 +11,24 @@ outside of regions that depend on the inputs' sizes alone are done before the ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TypeAlias
+from typing import Final
 
 import numpy as np
 
 from ..dtypes import DType, bool_, string, uint8
-from ..graph import Graph, Node, bare
+from ..graph import Graph, Node
 from ..ir.kernel import Kernel, Routine
-from ..ops import SIZES, Elementwise, Opaque, Region, Result, Row, Update, without_sizes
+from ..ops import Elementwise, Opaque, Region, Update, without_sizes
 from ..program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
 from ..shapes import Checks, Dim, Shape, Size, deferring, repeating, require, symbols
-from .early import early
-from .fuse import Group, fuse
-from .host import lacking, on_host
-from .late import computed, named
-from .layout import Layout, Slots, bytes_of, weight
-from .order import on_device
-from .sums import rounded_once
+from .fuse import Group
+from .host import lacking
+from .items import Item, Items, Tell, found_by
+from .late import named
+from .layout import Layout, Slots, bytes_of
 from .target import Packer, Printed, Target
-
-
-@dataclass(frozen=True, eq=False)
-class _Tell:
-    """An item: set a size to the value of a node."""
-
-    size: str
-    node: Node
-
-
-_Item: TypeAlias = "Group | Node | _Tell"
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,7 @@ class _Block:
 
     graph: Graph
     checks: Checks
-    items: list[_Item]
+    items: list[Item]
     of: dict[Node, int]  # the buffer of each value
     roots: Sequence[Node]  # the nodes whose memory the graph's roots share
     held: dict[Node, int] = field(default_factory=dict)  # the slot of each value that has one
@@ -88,6 +74,7 @@ class Blocks:
 
     def __init__(self, target: Target | None, layout: Layout, late: Iterable[str], specialised: bool = False) -> None:
         self.target = target
+        self._items: Final = Items(target)
         self._specialised = specialised
         self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
         self.layout = layout
@@ -115,13 +102,13 @@ class Blocks:
         memory outputs may take; the targets of outputs that can be computed there are moved there.
         """
         checks.update(graph.checks)
-        graph, items = self._items(graph)
-        b = _Block(graph, checks, items, dict(given), [self._memory(x) for x in graph.roots])
+        graph, items = self._items.of(graph, lambda g: self._print(g.kernel, g.constants) is not None)
+        b = _Block(graph, checks, items, dict(given), [self._items.memory(x) for x in graph.roots])
         over = self._written_over(b, donated)
         pairs = [*((s.leaf, s.updated) for s in graph.states), *((x, graph.outputs[k]) for x, k in over.items())]
-        b.items = items = self._updates_last(items, pairs)
+        b.items = items = self._items.updates_last(items, pairs)
         for i, item in enumerate(items):
-            b.last.update(dict.fromkeys(self._reads(item), i))
+            b.last.update(dict.fromkeys(self._items.reads(item), i))
         made = {n: i for i, item in enumerate(items) for n in self._writes(b, item)}
         for x, k in self._taken(b, made, donated, over).items():
             self.layout.move(targets[k], self._at(b.of[x]))
@@ -136,11 +123,11 @@ class Blocks:
         b.steps += [Check(dim, text) for dim, text in checks.items() if isinstance(dim, int)]
         self._check(b, checked)
         for i, item in enumerate(items):
-            dying = [n for n in dict.fromkeys(self._reads(item)) if b.last[n] == i and n in b.held]
+            dying = [n for n in dict.fromkeys(self._items.reads(item)) if b.last[n] == i and n in b.held]
             unread = self._place(b, item, dying, {n: targets[k] for n, k in direct.items()})
             self._emit(b, item)
             before = self._known
-            self._known = before.union(_found_by(item))
+            self._known = before.union(found_by(item))
             self._check(b, before)
             self.slots.give(b.held.pop(n) for n in dying if n in b.held)
             self.slots.give(unread)
@@ -168,93 +155,12 @@ class Blocks:
             if symbols(dim) <= self._known and not symbols(dim) <= before:
                 b.steps.append(Check(dim, text))
 
-    # --- items: what to do, in order ---
+    # --- the values of items ---
 
-    def _items(self, graph: Graph) -> tuple[Graph, list[_Item]]:
-        """The final form of a graph, and its items in order."""
-        if self.target is not None:
-            graph = on_host(rounded_once(on_device(graph, self.target)), self.target)
-        graph = computed(graph, self.target is None)
-        groups: dict[Node, Group] = {}
-        if self.target is not None:
-            graph, found = fuse(
-                graph,
-                self.target.max_ports,
-                lambda g: self._print(g.kernel, g.constants) is not None,
-                self.target.repeated,
-            )
-            groups = {g.outputs[-1]: g for g in found}
-        told: dict[Node, list[str]] = {}
-        for s, n in graph.found.items():
-            if s not in n.attrs.get(SIZES, ()):
-                told.setdefault(n, []).append(s)
-        stepped = (Opaque, Region) if self.target is not None else Row
-        items: list[_Item] = []
-        for n in graph.nodes:
-            if n in groups:
-                items.append(groups[n])
-            elif isinstance(n.row, stepped) and not isinstance(n.row, Result):
-                items.append(n)
-            items += (_Tell(s, n) for s in told.get(n, ()))
-        # Sizes that are found in mid-run are needed by more than the readers of a value: such items keep their order.
-        return graph, items if graph.found else early(items, self._reads, partial(self._made, graph), self._room(graph))
-
-    def _made(self, graph: Graph, item: _Item) -> Sequence[Node]:
-        """The values that an item makes, and the nodes that are their names."""
-        if isinstance(item, Group):
-            return item.outputs
-        assert isinstance(item, Node)
-        return [item, *(u for u in graph.users[item] if isinstance(u.row, Result))]
-
-    def _room(self, graph: Graph) -> Callable[[Node], int]:
-        """The bytes of a value among the slots: none for what comes from outside or goes there."""
-        outside = {self._memory(x) for x in (*graph.roots, *graph.leaves)}
-
-        def room(n: Node) -> int:
-            several = len(n.results) > 1  # which have nodes of their own
-            return 0 if n in outside or n.is_const or several else weight(bytes_of(n.shape, n.dtype))
-
-        return room
-
-    def _updates_last(self, items: list[_Item], pairs: Sequence[tuple[Node, Node]]) -> list[_Item]:
-        """The items, with the update of each leaf moved after all readers of the leaf, if no item in between needs the new
-        value.
-
-        pairs: leaves, each with the node that is to be computed in its memory.
-        """
-        if not pairs:
-            return items
-        reads = {item: set(self._reads(item)) for item in items}
-        writes = {n: item for item in items for n in (item.outputs if isinstance(item, Group) else [item])}
-        for _ in pairs:
-            moved = False
-            for leaf, updated in pairs:
-                item = writes.get(self._memory(updated))
-                if item is None:
-                    continue
-                at = items.index(item)
-                made = {n for n, by in writes.items() if by is item}
-                last = max((k for k, other in enumerate(items) if leaf in reads[other]), default=at)
-                if last > at and all(made.isdisjoint(reads[x]) for x in items[at + 1 : last + 1]):
-                    items.insert(last, items.pop(at))
-                    moved = True
-            if not moved:
-                break
-        return items
-
-    def _memory(self, n: Node) -> Node:
-        """The node whose memory this node shares, or the node itself."""
-        return bare(n) if self.target is not None else n
-
-    def _reads(self, item: _Item) -> list[Node]:
-        if isinstance(item, Group):
-            return [*item.inputs, *(() if item.base is None else (item.base,))]
-        return [self._memory(x) for x in ((item.node,) if isinstance(item, _Tell) else item.inputs)]
-
-    def _writes(self, b: _Block, item: _Item) -> list[Node]:
+    def _writes(self, b: _Block, item: Item) -> list[Node]:
         if isinstance(item, Group):
             return list(item.outputs)
-        return [] if isinstance(item, _Tell) else [n for n in self._values(b, item) if n is not None]
+        return [] if isinstance(item, Tell) else [n for n in self._values(b, item) if n is not None]
 
     def _values(self, b: _Block, n: Node) -> list[Node | None]:
         """The values of a node: the node itself, or its results; None for a result that no node reads."""
@@ -270,16 +176,16 @@ class Blocks:
 
     def _buffer(self, b: _Block, n: Node, shape: Shape | None = None) -> int:
         """The buffer of a value, viewed with a shape."""
-        root = self._memory(n)
+        root = self._items.memory(n)
         found = self.layout.const(root) if root.is_const else b.of[root]
         return self.layout.seen(found, n.shape if shape is None else shape)
 
-    def _heirs(self, b: _Block, item: _Item, n: Node) -> Sequence[Node]:
+    def _heirs(self, b: _Block, item: Item, n: Node) -> Sequence[Node]:
         """The inputs of an item whose memory its result n may take."""
         if isinstance(item, Group):
             return item.replaceable(n)
         assert isinstance(item, Node)
-        inputs = [self._memory(x) for x in item.inputs]
+        inputs = [self._items.memory(x) for x in item.inputs]
         if item.op == "if":
             return inputs[1:]
         if item.op == "loop":
@@ -287,7 +193,7 @@ class Blocks:
             return (first,) if inputs.count(first) == 1 else ()
         return inputs if self.target is None and not isinstance(item.row, Opaque) else ()
 
-    def _grows(self, b: _Block, item: _Item, n: Node) -> bool:
+    def _grows(self, b: _Block, item: Item, n: Node) -> bool:
         """Whether the shape of a loop's result may change from turn to turn: a slot can hold it, an output cannot."""
         if not isinstance(item, Node) or item.op != "loop":
             return False
@@ -333,7 +239,7 @@ class Blocks:
                 found.setdefault((y.shape, y.dtype), []).append(k)
         return found
 
-    def _spent(self, b: _Block, item: _Item, n: Node) -> Sequence[Node]:
+    def _spent(self, b: _Block, item: Item, n: Node) -> Sequence[Node]:
         """The inputs of an item that a runner overwrites with its result n if they have the same place."""
         row = item.row if isinstance(item, Node) else None
         if self.target is not None or isinstance(row, Region):
@@ -368,7 +274,7 @@ class Blocks:
                 direct[n] = k
         return direct
 
-    def _place(self, b: _Block, item: _Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
+    def _place(self, b: _Block, item: Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
         """Give places to the values of an item. Returns the slots of values that no node reads, which are free after it."""
         unread: list[int] = []
         for n in self._writes(b, item):
@@ -393,10 +299,10 @@ class Blocks:
 
     # --- steps ---
 
-    def _emit(self, b: _Block, item: _Item) -> None:
+    def _emit(self, b: _Block, item: Item) -> None:
         if isinstance(item, Group):
             self._dispatch(b, item)
-        elif isinstance(item, _Tell):
+        elif isinstance(item, Tell):
             n = item.node
             if n.value is not None:
                 found = n.value.reshape(-1)[0]
@@ -577,10 +483,3 @@ class Blocks:
         """A copy step; strings are on the host, so a host step copies them."""
         b = self.layout.buffers[target]
         return Host("reshape", {"shape": b.shape}, (source,), (target,)) if b.dtype is string else Copy(source, target)
-
-
-def _found_by(item: _Item) -> Sequence[str]:
-    """The sizes that a run finds at an item."""
-    if isinstance(item, _Tell):
-        return (item.size,)
-    return () if isinstance(item, Group) else [s for s in item.attrs.get(SIZES, ()) if s]
