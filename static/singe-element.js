@@ -117,8 +117,8 @@ export class SingeModelElement extends HTMLElement {
       onProgress: (progress) => {
         if (stop.signal.aborted) return;
         const { phase, loaded, total, compiled, kernels } = progress;
-        const share = { download: loaded / total, compile: compiled / kernels }[phase];
-        if (share !== undefined) this.#say(`${phase}: ${Math.round(100 * share) || 0} %`);
+        const told = { download: ["Loading", loaded / total], compile: ["Compiling", compiled / kernels] }[phase];
+        if (told) this.#say(`${told[0]}: ${Math.round(100 * told[1]) || 0} %`);
         this.#tell("progress", progress);
       },
     });
