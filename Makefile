@@ -51,7 +51,8 @@ test: check
 quick: setup
 	GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not slow' tests/unit
 
-# The tests that install large packages, such as other people's bundlers.
+# The tests that install large packages, such as other people's bundlers, and those in Firefox.
+nightly: SYSTEM += firefox-esr
 nightly: setup
 	$(BIN)/pytest -m nightly
 
