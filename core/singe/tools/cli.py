@@ -50,9 +50,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if argv is None else list(argv)
     args = parser(examples=given[:1] == ["train"]).parse_args(given)
     try:
-        from . import commands  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
+        from . import commands, opening  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
-        with commands.notes():
+        with opening.notes():
             code = getattr(commands, args.command)(args)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of our output has closed the pipe

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import shlex
 import shutil
 import sys
@@ -11,28 +10,20 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
-from threading import Timer
 from typing import Any, Final
 from urllib.parse import quote
 
 import numpy as np
 
-from ..compiler.build import compile_graph
-from ..compiler.target import find_target
 from ..dtypes import widened
 from ..errors import (
     CompileError,
     DeviceError,
     HostNeeded,
-    ImportFailure,
     InputError,
-    ShapeError,
-    SingeError,
-    UnsupportedOp,
 )
 from ..model.arguments import bind
 from ..model.files import load
@@ -40,11 +31,10 @@ from ..model.model import Model
 from ..model.program import Program
 from ..program.container import PROGRAM, format_of
 from ..program.format import write_program
-from ..program.program import HOST, ProgramData
 from ..runtime.devices import DEFAULT, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
-from ..runtime.registry import backend_factory, backend_names
+from ..runtime.registry import backend_names
 from ..shapes import bytes_text, show
 from .cli import parser
 from .completion import script
@@ -68,54 +58,12 @@ from .measuring.diff import compare
 from .measuring.diff import describe as describe_comparison
 from .measuring.peer import peer_values
 from .measuring.profiling import profile, trace_data
+from .opening import compiled, doing, loaded, opened, single_model
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
 
-PATIENCE: Final = 1.0
-"""Seconds after which a message says what is being waited for."""
 TOP: Final = 5
 SOFTWARE: Final = "a software adapter: correct, but slow"
-
-
-@contextmanager
-def _doing(what: str) -> Iterator[list[float]]:
-    """Times a piece of work (the seconds are in the list afterwards), and prints a message if it takes long."""
-    taken: list[float] = []
-    note = Timer(PATIENCE, lambda: print(f"{what} …", file=sys.stderr))
-    note.daemon = True
-    note.start()
-    start = time.perf_counter()
-    try:
-        yield taken
-    finally:
-        taken.append(time.perf_counter() - start)
-        note.cancel()
-
-
-class _Notes(logging.Handler):
-    """Shows log messages: warnings as lines, progress as one line of a terminal that is overwritten."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if record.levelno >= logging.WARNING:
-            print(f"singe: {text}", file=sys.stderr)
-        elif sys.stderr.isatty():
-            print(f"\r\x1b[K{text} …\r", end="", file=sys.stderr, flush=True)
-
-
-@contextmanager
-def notes() -> Iterator[None]:
-    """Show the messages of the logger "singe" on standard error."""
-    log, handler = logging.getLogger("singe"), _Notes()
-    before = log.level, log.propagate
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.level, log.propagate = before
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
@@ -123,10 +71,10 @@ def notes() -> Iterator[None]:
 
 def run(args: Namespace) -> None:
     """Run a model or a program on files."""
-    with _doing("loading") as loading:
-        model = _open(args)
+    with doing("loading") as loading:
+        model = opened(args)
     arrays = read_inputs(args, model.inputs)
-    with _doing("compiling") as compiling:
+    with doing("compiling") as compiling:
         program = (
             model if isinstance(model, Program) else model.program({k: a.shape for k, a in arrays.items()}, arrays)
         )
@@ -137,11 +85,11 @@ def run(args: Namespace) -> None:
         raise InputError(f"--output {', '.join(sorted(unknown))}: no such output; the outputs are {', '.join(names)}")
     labels = read_labels(args.labels)
     given = [arrays[p.name] for p in program.inputs]
-    with _doing("running") as first:
+    with doing("running") as first:
         results = dict(zip(names, program.run(given), strict=True))
     again: list[float] = []
     for _ in range(args.repeat):
-        with _doing("running") as taken:
+        with doing("running") as taken:
             program.run(given)
         again += taken
 
@@ -172,13 +120,6 @@ def run(args: Namespace) -> None:
 def _without_objects(a: np.ndarray) -> np.ndarray:
     """Strings as text of fixed width, which an .npy file can have without pickles."""
     return a.astype(str) if a.dtype.kind == "O" else a
-
-
-def _open(args: Namespace) -> Model | Program:
-    found = format_of(args.model)
-    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
-        return Program.load(args.model, args.device)
-    return load(args.model, args.device or "auto", fail_on_host=args.fail_on_host)
 
 
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
@@ -236,7 +177,7 @@ def _probabilities(row: np.ndarray) -> np.ndarray:
 
 def inspect(args: Namespace) -> None:
     """Show a model, and the Programs that it compiles to."""
-    model = _loaded(args)
+    model = loaded(args)
     print(describe_model(model))
     if model.needed:
         return
@@ -245,7 +186,7 @@ def inspect(args: Namespace) -> None:
     for name in [args.device] if args.device else backend_names():
         print()
         try:
-            program = _compiled(model, name, fail_on_host=args.fail_on_host)
+            program = compiled(model, name, fail_on_host=args.fail_on_host)
         except (CompileError, DeviceError) as e:
             if args.device or isinstance(e, HostNeeded):
                 raise
@@ -257,7 +198,7 @@ def inspect(args: Namespace) -> None:
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
     name = open_device(args.device).name if args.device == "auto" else args.device
-    program = _compiled(_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
+    program = compiled(single_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
     write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     print(
@@ -269,50 +210,6 @@ def compile(args: Namespace) -> None:
                 ("compile", seconds(program.seconds)),
             ]
         )
-    )
-
-
-def _model(args: Namespace) -> Model:
-    """The model, if it compiles to a single Program; otherwise an error that names the option to use."""
-    model = _loaded(args)
-    if model.needed.inputs:
-        raise model.needed.error()
-    if model.needed:
-        raise _with_hint(model, model.needed.error())
-    return model
-
-
-def _loaded(args: Namespace) -> Model:
-    """The model on the device "numpy", which is always available."""
-    shapes = once(args.input_shape, "--input-shape")
-    with _doing("loading"):
-        model = load(args.model, DEFAULT, shapes, states=once(args.state, "--state"), donate=args.donate)
-        try:
-            _ = model.needed
-        except UnsupportedOp:
-            raise
-        except (ShapeError, ImportFailure) as e:
-            raise _with_hint(model, e) from e
-    for sizes in args.specialise:
-        model.specialise(**sizes)
-    return model
-
-
-def _compiled(model: Model, name: str, **changes: Any) -> ProgramData:
-    """The model's Program for a device; changes: options that replace the model's own."""
-    found = backend_factory(name).target_name
-    target = None if found == HOST else find_target(found)
-    with _doing(f"compiling for {name}"):
-        options = replace(model.options, specialised=model.specialised, **changes)
-        return compile_graph(model.graph(), target, options)
-
-
-def _with_hint(model: Model, error: SingeError) -> InputError:
-    """An error that numbers for open dimensions may avoid, with the option that gives them."""
-    if not model.inputs:
-        return InputError(str(error))
-    return InputError(
-        f"{error}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
     )
 
 
@@ -329,9 +226,9 @@ def export(args: Namespace) -> None:
     if args.train is not None:
         _export_training(args)
         return
-    model = _model(args)
+    model = single_model(args)
     labels = read_labels(args.labels)
-    with _doing("exporting"):
+    with doing("exporting"):
         bundle = export_bundle(
             model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
             picture=picture_of(args, model), labels=labels, force=args.force, samples=read_samples(args, model),
@@ -365,7 +262,7 @@ def _export_training(args: Namespace) -> None:
     if given:
         raise InputError(f"--{given[0]} cannot be given with --train")
     shapes = once(args.input_shape, "--input-shape")
-    with _doing("exporting"):
+    with doing("exporting"):
         bundles = export_training(
             args.model, args.out, args.train, batch=args.batch, lr=args.lr, learn=args.learn, input_shapes=shapes,
             targets=args.targets, force=args.force, readable=args.readable,
@@ -393,8 +290,8 @@ def _export_freestanding(args: Namespace) -> None:
     given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
     if given:
         raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")
-    model = _model(args)
-    with _doing("exporting"):
+    model = single_model(args)
+    with doing("exporting"):
         files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=args.activations)
     print(describe_freestanding(files, model))
 
@@ -409,7 +306,7 @@ def serve(args: Namespace) -> None:
 
 def diff(args: Namespace) -> int:
     """Compare a model's values on devices; 1 if one differs."""
-    model = _loaded(args)
+    model = loaded(args)
     there = {name: open_device(name) for name in args.devices} if args.devices else all_devices()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
     if not devices:

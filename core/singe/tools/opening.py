@@ -1,0 +1,127 @@
+"""Opens the model that a command line names, and says on standard error what is being waited for."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Timer
+from typing import Any, Final
+
+from ..compiler.build import compile_graph
+from ..compiler.target import find_target
+from ..errors import (
+    ImportFailure,
+    InputError,
+    ShapeError,
+    SingeError,
+    UnsupportedOp,
+)
+from ..model.files import load
+from ..model.model import Model
+from ..model.program import Program
+from ..program.container import PROGRAM, format_of
+from ..program.program import HOST, ProgramData
+from ..runtime.devices import DEFAULT
+from ..runtime.registry import backend_factory
+from .inputs.files import once
+
+PATIENCE: Final = 1.0
+"""Seconds after which a message says what is being waited for."""
+
+
+@contextmanager
+def doing(what: str) -> Iterator[list[float]]:
+    """Times a piece of work (the seconds are in the list afterwards), and prints a message if it takes long."""
+    taken: list[float] = []
+    note = Timer(PATIENCE, lambda: print(f"{what} …", file=sys.stderr))
+    note.daemon = True
+    note.start()
+    start = time.perf_counter()
+    try:
+        yield taken
+    finally:
+        taken.append(time.perf_counter() - start)
+        note.cancel()
+
+
+class _Notes(logging.Handler):
+    """Shows log messages: warnings as lines, progress as one line of a terminal that is overwritten."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.levelno >= logging.WARNING:
+            print(f"singe: {text}", file=sys.stderr)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{text} …\r", end="", file=sys.stderr, flush=True)
+
+
+@contextmanager
+def notes() -> Iterator[None]:
+    """Show the messages of the logger "singe" on standard error."""
+    log, handler = logging.getLogger("singe"), _Notes()
+    before = log.level, log.propagate
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.level, log.propagate = before
+
+
+def single_model(args: Namespace) -> Model:
+    """The model, if it compiles to a single Program; otherwise an error that names the option to use."""
+    model = loaded(args)
+    if model.needed.inputs:
+        raise model.needed.error()
+    if model.needed:
+        raise _with_hint(model, model.needed.error())
+    return model
+
+
+def loaded(args: Namespace) -> Model:
+    """The model on the device "numpy", which is always available."""
+    shapes = once(args.input_shape, "--input-shape")
+    with doing("loading"):
+        model = load(args.model, DEFAULT, shapes, states=once(args.state, "--state"), donate=args.donate)
+        try:
+            _ = model.needed
+        except UnsupportedOp:
+            raise
+        except (ShapeError, ImportFailure) as e:
+            raise _with_hint(model, e) from e
+    for sizes in args.specialise:
+        model.specialise(**sizes)
+    return model
+
+
+def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
+    """The model's Program for a device; changes: options that replace the model's own."""
+    found = backend_factory(name).target_name
+    target = None if found == HOST else find_target(found)
+    with doing(f"compiling for {name}"):
+        options = replace(model.options, specialised=model.specialised, **changes)
+        return compile_graph(model.graph(), target, options)
+
+
+def _with_hint(model: Model, error: SingeError) -> InputError:
+    """An error that numbers for open dimensions may avoid, with the option that gives them."""
+    if not model.inputs:
+        return InputError(str(error))
+    return InputError(
+        f"{error}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
+    )
+
+
+def opened(args: Namespace) -> Model | Program:
+    found = format_of(args.model)
+    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
+        return Program.load(args.model, args.device)
+    return load(args.model, args.device or "auto", fail_on_host=args.fail_on_host)
