@@ -2,8 +2,9 @@
  * Completion in the prompt's entry: Tab after a name asks for the names that it may become, and shows them in a list.
  *
  * Contract: while the list is open, the arrows choose, Enter and Tab take what is chosen, Escape closes it, and typing
- * narrows it. The focus stays in the entry, and a screen reader hears the choice (aria-activedescendant). Tab indents at the
- * beginning of a block's line; elsewhere, and after Escape, it leaves the entry as it does everywhere.
+ * narrows it. The focus stays in the entry, and a screen reader hears the choice (aria-activedescendant); the list may have
+ * the focus, too, and then has the same keys. Tab indents at the beginning of a block's line; elsewhere, and after Escape, it
+ * leaves the entry as it does everywhere.
  */
 
 import { after, before, insert } from "./front-python-entry.js";
@@ -63,10 +64,11 @@ function choose(k) {
   chosen = (k + names.length) % names.length;
   list.children[chosen].setAttribute("aria-selected", "true");
   list.children[chosen].scrollIntoView({ block: "nearest" });
-  entry.setAttribute("aria-activedescendant", `python-name-${chosen}`);
+  for (const place of [entry, list]) place.setAttribute("aria-activedescendant", `python-name-${chosen}`);
 }
 
 function take(k) {
+  entry.focus();
   insert(names[k], stem.length);
   told.textContent = names[k];
   close();
@@ -75,7 +77,7 @@ function take(k) {
 function close() {
   list.hidden = true;
   list.replaceChildren();
-  entry.removeAttribute("aria-activedescendant");
+  for (const place of [entry, list]) place.removeAttribute("aria-activedescendant");
   names = [];
 }
 
@@ -93,7 +95,10 @@ const LIST = {
   ArrowUp: () => choose(chosen - 1),
   Enter: () => take(chosen),
   Tab: () => take(chosen),
-  Escape: close,
+  Escape() {
+    entry.focus();
+    close();
+  },
 };
 
 /** What Tab does here; undefined if it leaves the entry. */
@@ -102,16 +107,20 @@ function tab() {
   return /\n[ ]*$/.test(before()) ? () => insert(INDENT) : undefined;
 }
 
-entry.addEventListener("keydown", (event) => {
+function press(event) {
   if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
   const act = names.length ? LIST[event.key] : event.key === "Tab" && !leaving ? tab() : undefined;
   leaving = event.key === "Escape" && !names.length;
   if (!act || act() === false) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-});
+}
+
+for (const place of [entry, list]) {
+  place.addEventListener("keydown", press);
+  place.addEventListener("blur", ({ relatedTarget }) => [entry, list].includes(relatedTarget) || close());
+}
 entry.addEventListener("input", () => names.length && narrow());
-entry.addEventListener("blur", close);
 button.addEventListener("pointerdown", (event) => event.preventDefault());
 button.addEventListener("click", () => {
   entry.focus();

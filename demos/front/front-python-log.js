@@ -24,6 +24,10 @@ function block(text, kind = "") {
   return Object.assign(document.createElement("pre"), { className: kind, textContent: text });
 }
 
+function showEnd() {
+  log.scrollTop = log.scrollHeight;
+}
+
 /** Add a text; `kind` is "" for output, or "asked", "failed", "said". */
 export function write(text, kind = "") {
   const last = log.lastElementChild;
@@ -34,7 +38,7 @@ export function write(text, kind = "") {
     kept -= log.firstChild.textContent.length;
     log.firstChild.remove();
   }
-  log.scrollTop = log.scrollHeight;
+  showEnd();
 }
 
 /** Fold the output at the log's end if it is long. */
@@ -50,7 +54,7 @@ export function fold() {
   parts[0].textContent = rows.slice(0, FIRST).join("");
   parts[0].after(middle, block(rows.slice(-LAST).join("")));
   for (const part of parts.slice(1)) part.remove();
-  log.scrollTop = log.scrollHeight;
+  showEnd();
 }
 
 /** Add the drawings of a value that describes itself by HTML. */
@@ -60,5 +64,7 @@ export function draw(html) {
     place.append(drawing);
     log.append(place);
   }
-  log.scrollTop = log.scrollHeight;
+  showEnd();
 }
+
+log.addEventListener("load", showEnd, { capture: true }); // a picture has its height once it is decoded

@@ -171,6 +171,15 @@ def test_names_are_completed_from_a_list(prompt: Prompt) -> None:
     assert "_own" in names.all_inner_texts()
     entry.press("Escape")
     assert names.count() == 0
+    page.fill("#python-input", "box.w")
+    entry.press("Tab")
+    until(page, f"{chosen} === 'whole'", 10)
+    page.focus("#python-names")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate(chosen) == "width"
+    page.keyboard.press("Enter")
+    assert entry.input_value() == "box.width"
+    assert page.evaluate("document.activeElement.id") == "python-input"
     assert prompt.ask("box.width") == "1\n"
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import onnx
 import pytest
+from packages import axe, findings
 from prompts import Prompt
 from sites import served_plainly, until
+
+AT_END: Final = "(log) => log.scrollTop + log.clientHeight >= log.scrollHeight - 1"
 
 
 @pytest.mark.slow
@@ -64,6 +67,7 @@ def test_pictures_and_curves_are_drawn(prompt: Prompt) -> None:
     assert said.startswith("tensor([[")
     assert image.get_attribute("alt") == "32 × 32 pixels, black is -1, white is 0"
     until(page, "document.querySelector('#python-log img').naturalWidth === 224", 10)
+    until(page, f"(({AT_END}))(document.querySelector('#python-log'))", 10)
     prompt.ask("np.sin(np.arange(100) / 9)")
     assert curve.count() == 1
     assert curve.bounding_box()["width"] > 200
@@ -111,6 +115,26 @@ def test_the_prompt_fits_the_page(width: int, prompt: Prompt) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == width
     wide = "[...document.querySelectorAll('#terminal *')].filter((e) => e.getBoundingClientRect().right > innerWidth)"
     assert page.evaluate(f"{wide}.map((e) => e.outerHTML.slice(0, 60))") == []
+
+
+@pytest.mark.slow
+def test_axe_finds_nothing_in_a_prompt_that_was_used(prompt: Prompt) -> None:
+    """Answers, a traceback, a fold, drawings, the list of names, and a question; in light and dark."""
+    page = prompt.page
+    script = axe()
+    for source in ("1 / 0", "for k in range(60): print(k)", "np.eye(20)", "np.arange(50)"):
+        prompt.ask(source)
+    page.fill("#python-input", "np.a")
+    page.locator("#python-input").press("Tab")
+    until(page, "document.querySelectorAll('#python-names li').length > 3", 10)
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        assert page.locator("#python-names li").count() > 3
+        assert findings(page, script) == [], scheme
+    page.fill("#python-input", "input('Why? ')")
+    page.click("#python-run")
+    until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
+    assert findings(page, script) == []
 
 
 def write_wheel(folder: Path, name: str) -> Path:
