@@ -17,7 +17,7 @@ from singe.graph import Builder, Graph, Node, gradient
 from singe.ir.attention import attention
 from singe.ops.products.attention import seen_keys
 from singe.program.program import Copy, walk
-from singe.shapes import evaluate, known, size
+from singe.shapes import Dim, deferring, evaluate, known, size
 from singe_wasm.target import LEVELS
 from singe_webgpu.kernels.attention.choice import Cut, chosen
 
@@ -243,6 +243,20 @@ def test_attention_that_a_model_spells_out_is_one_kernel(form: str, run_graph: A
     )
     want = formula(q, k, v, *given, scale=0.5)
     np.testing.assert_allclose(got, want, 0, 1e-5)
+
+
+@pytest.mark.parametrize("heads", [(1, 4, 4), (4, 1, 1), (N, 2, 2), (4, 1, 4)])
+def test_products_that_repeat_heads_keep_their_meaning(heads: tuple[Dim, Dim, Dim], run_graph: Any) -> None:
+    """The row `attention` groups heads, and products repeat one; an open number may turn out to be equal."""
+    b = Builder()
+    q, k, v = (b.input(x, (3, h, 5, 8), float32) for x, h in zip("qkv", heads, strict=True))
+    with deferring():
+        y = b.matmul(b.softmax(b.matmul(q, b.transpose(k, perm=(0, 1, 3, 2))), axis=3), v)
+    rng = np.random.default_rng(5)
+    arrays = [rng.standard_normal((3, known(h, {"N": 2}), 5, 8)).astype(np.float32) for h in heads]
+    scores = np.exp(arrays[0] @ arrays[1].swapaxes(2, 3))
+    got, *_ = run_graph(Graph((q, k, v), (y,), ("y",)), arrays)
+    np.testing.assert_allclose(got, scores / scores.sum(3, keepdims=True) @ arrays[2], 0, 1e-5)
 
 
 @pytest.mark.parametrize("target", ["wasm", "wgsl"])

@@ -81,6 +81,14 @@ def _narrow(x: Node) -> Node:
     return x
 
 
+def _heads_agree(q: Node, turned: Node, v: Node) -> bool:
+    """Whether the row means what the products mean, which repeat one head, but no group of heads."""
+    if len(q.shape) < 3:
+        return True
+    heads, of_keys, of_values = (x.shape[-3] for x in (q, turned, v))
+    return of_keys == of_values and (heads == of_keys or (of_keys == 1 and isinstance(heads, int)))
+
+
 class _Chain:
     """The nodes between the last product and the first one."""
 
@@ -113,7 +121,7 @@ class _Chain:
             found = self._scaled(product)
             if found is not None and product.shape == scores.shape:
                 q, turned, scale = found
-                if not len(q.shape) == len(turned.shape) == rank:
+                if not len(q.shape) == len(turned.shape) == rank or not _heads_agree(q, turned, v):
                     return None
                 return _Found(q, turned, v, None if mask is None else _narrow(mask), hidden, scale)
         return None
