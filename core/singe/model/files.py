@@ -50,9 +50,9 @@ def load(
     """A Model from an ONNX file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, or a URL,
     such as hf://owner/repo/file, which is kept in a cache folder (singe/runtime/files/download.py). What was compiled before
     (Programs, bundles) runs, and takes no options beside the device. A model with ops that Singe lacks is refused, with a list
-    of them. input_shapes gives numbers, or names, for dimensions that it
-    leaves open. "L<=512" in place of the name L also limits it: memory for 512 is allocated once, and larger runs are
-    refused.
+    of them, and so is one whose nodes do not fit together, as far as that does not depend on a run. input_shapes gives
+    numbers, or names, for dimensions that it leaves open. "L<=512" in place of the name L also limits it: memory for 512
+    is allocated once, and larger runs are refused.
 
     states: each input and the output that is its next value, as in {"past": "present"}: the Model keeps them from run to
     run, starting with zeros (see `session`). fail_on_host: refuse a model with an op that would run on the host. donate: inputs
@@ -98,6 +98,7 @@ def load(
         source = OnnxSource(read, shapes)
     source = PairedSource(source, states) if states else source
     model = Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
+    model.check()
     if fail_on_host and not model.source.objects and not model.needed:
         model.program()
     return model

@@ -63,6 +63,7 @@ class Model:
         self._blocks = SharedBlocks()
         self._served: Final[Recent[bool]] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
         self._needed: Needed | None = None  # None: not computed yet
+        self._imported: Graph | None = None  # of which the first Program will be compiled
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds or {})
         names = [p.name for p in self.inputs]
@@ -177,9 +178,22 @@ class Model:
         """The sizes and values for each set of which a separate Program is compiled. This is known before any run; but if
         some are needed, a run with these may find that others are needed too."""
         if self._needed is None:
-            found = self.source.graph({}, {})
-            self._needed = found if isinstance(found, Needed) else Needed()
+            self._needed = self._open_graph()
         return self._needed
+
+    def check(self) -> None:
+        """Refuse a model that cannot be imported, as far as this is known before a run; the first Program is compiled of the
+        Graph that is made for it."""
+        if not self.source.objects:
+            self._needed = self._open_graph(kept=True)
+
+    def _open_graph(self, kept: bool = False) -> Needed:
+        """What is needed beside open sizes; kept: the Graph, if nothing is, waits for the first Program."""
+        found = self.source.graph({}, {})
+        if isinstance(found, Needed):
+            return found
+        self._imported = found if kept else None
+        return Needed()
 
     def graph(self, sizes: Mapping[str, int] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Graph:
         """The Graph, with numbers for some of its sizes, and constants for some inputs."""
@@ -235,7 +249,8 @@ class Model:
             key = (tuple(sorted(fixed.items())), tuple((k, contents(v), v.shape) for k, v in known.items()))
             found = self._programs.get(key)
             if found is None:
-                graph = self.source.graph(fixed, known)
+                graph = (None if fixed or known else self._imported) or self.source.graph(fixed, known)
+                self._imported = None
                 if not isinstance(graph, Needed):
                     self._needed = needed
                     found = self._programs.at(key, partial(self._compiled, graph, fixed, known))

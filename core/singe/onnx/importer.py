@@ -29,6 +29,8 @@ from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxV
 from .scope import Scope, needed, owned
 from .tensors import MAX_FOLDED, plain
 
+LATEST_OPSET: Final = 28
+"""The latest version of ONNX's own ops whose meaning is known here."""
 MAX_NODES: Final = 100_000
 """The most nodes of a model, with its functions inlined."""
 MAX_CHOICES: Final = 64
@@ -100,7 +102,12 @@ def signature(
 
 
 def check_ops(model: OnnxModel) -> None:
-    """Refuse a model that needs ops which Singe lacks: UnsupportedOp lists all of them."""
+    """Refuse a model that needs ops which Singe lacks, of which UnsupportedOp lists all, or of an opset of the future."""
+    version = max((model.opsets.get(domain, 0) for domain in ("", "ai.onnx")), default=0)
+    if version > LATEST_OPSET:
+        raise ImportFailure(
+            f"{model.path}: the model is of opset {version}, expected at most {LATEST_OPSET}; export it with an older one"
+        )
     lacking = unsupported_ops(model)
     if lacking:
         listed = ", ".join(f"{op} ({count})" for op, count in lacking.items())

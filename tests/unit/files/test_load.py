@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from devices import RUNNERS
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import singe as sg
 
@@ -111,3 +113,43 @@ def test_ops_of_the_host_are_refused_when_the_model_is_loaded() -> None:
     assert sg.load(given, "wasm")(X).shape == (2, X.size)
     with pytest.raises(sg.SingeError, match="host"):
         sg.load(given, "wasm", fail_on_host=True)
+
+
+def one(op: str, shape: Sequence[int | str] = (2, 3), opset: int = 17, inputs: str = "x", **attributes: Any) -> bytes:
+    """A model of one node over x and an initialiser w of four ones."""
+    node = helper.make_node(op, inputs.split(), ["y"], **attributes)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, s) for name, s in (("x", shape), ("y", None))]
+    w = numpy_helper.from_array(np.ones(4, np.float32), "w")
+    graph = helper.make_graph([node], "g", values[:1], values[1:], [w])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8).SerializeToString()
+
+
+BROKEN: dict[str, tuple[bytes, str]] = {
+    "a type of attribute": (one("Softmax", axis="last"), "attribute 'axis' is 'last'"),
+    "an axis": (one("Softmax", axis=7), "axis 7 is out of range"),
+    "a type to cast to": (one("Cast", to=99), "a cast to type 99"),
+    "an order of axes": (one("Transpose", perm=[0, 0]), "does not name each"),
+    "shapes": (one("Add", inputs="x w"), "do not broadcast"),
+    "shapes of open sizes": (one("MatMul", ("N", 3), inputs="x w"), "inner sizes 3 and 4 differ"),
+    "a missing attribute": (one("MaxPool", (1, 3, 4, 4)), "kernel_shape is missing"),
+    "a mode": (one("Pad", inputs="x w", mode="foo"), "node 0 \\(Pad\\)"),
+    "a graph": (one("Loop", inputs="x"), "node 0 \\(Loop\\)"),
+    "a count of inputs": (one("Relu", inputs="x x"), "2 inputs; expected 1"),
+    "a value that no node makes": (one("Relu", inputs="z"), "used before any node makes it"),
+    "a type of elements": (one("StringConcat", opset=20, inputs="x x"), "got float32, expected one of string"),
+    "an equation": (one("Einsum", equation="ijk->i"), "for 2 axes"),
+    "an opset of the future": (one("Relu", opset=29), "of opset 29, expected at most 28"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_models_whose_nodes_do_not_fit_are_refused_when_they_are_loaded(name: str) -> None:
+    data, text = BROKEN[name]
+    with pytest.raises(sg.ImportFailure, match=text):
+        sg.load(data, "numpy")
+
+
+def test_the_first_program_is_compiled_of_the_graph_that_loading_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = sg.load(one("Relu", ("N", 3)), "numpy")
+    monkeypatch.setattr(model.source, "graph", None)
+    np.testing.assert_array_equal(model(np.full((2, 3), -1, np.float32)), np.zeros((2, 3)))
