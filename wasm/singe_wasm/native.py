@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any, Final
@@ -107,6 +108,7 @@ class WasmtimeEngine:
         for a copy), its start and its end."""
         self._words = (0, 0)
         self._call_seconds: Final[dict[int, float]] = {}
+        _engines.add(self)
 
     def _opened(self, pages: int) -> tuple[wasmtime.Store, wasmtime.Memory]:
         store = wasmtime.Store(self._engine)
@@ -254,6 +256,11 @@ class WasmtimeEngine:
             self._call_seconds[arguments] = statistics.median(times)
         return self._call_seconds[arguments]
 
+    def owners(self) -> Iterator[Any]:
+        """The objects through which the engine owns memory of wasmtime."""
+        yield self
+        yield from self._linked
+
     def describe(self) -> Mapping[str, Any]:
         return {
             "engine": f"wasmtime {version('wasmtime')}",
@@ -261,6 +268,18 @@ class WasmtimeEngine:
             "memory": self._linear.data_len(self._store),
             "used": self._heap.used,
         }
+
+
+_engines: Final[WeakSet[WasmtimeEngine]] = WeakSet()
+
+
+@atexit.register
+def _leave_to_the_process() -> None:
+    """Let what wasmtime owns live until the process ends. Objects that a module holds may outlive the functions that free
+    them, and would complain; to free them here would be too early for threads, and for functions that still run at the end."""
+    for engine in _engines:
+        for owner in engine.owners():
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
 
 
 def signed(word: int) -> int:

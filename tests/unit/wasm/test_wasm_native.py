@@ -1,8 +1,10 @@
-"""The native engine of the backend "wasm": memory while many modules come and go."""
+"""The native engine of the backend "wasm": memory while many modules come and go, and the end of the process."""
 
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -119,3 +121,21 @@ def test_weights_that_do_not_all_fit_are_let_go(monkeypatch: pytest.MonkeyPatch)
     gc.collect()
     assert backend.describe()["used"] == used
     assert not backend._users
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", ["None", "model", "model.program()", "model.device", "sg.device('wasm')"])
+@pytest.mark.parametrize("end", ["", "sys.exit()", "atexit.register(model, x)"])
+def test_a_script_ends_silently(kept: str, end: str) -> None:
+    """Also when a module of Python, which lives longer than those of wasmtime, holds what was used."""
+    script = f"""
+import atexit, functools, sys
+import numpy as np, singe as sg
+model = sg.Model.of(lambda x: {{"y": (x @ x).exp()}}, {{"x": (4, 4)}}, "wasm")
+x = np.ones((4, 4), np.float32)
+model(x)
+functools.kept = {kept}
+{end}
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
