@@ -27,6 +27,7 @@ from singe.ir import affine, scalar
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.shapes import known
 from singe_wasm.code.encode import module
+from singe_wasm.kernels.lower import SizeParameters
 from singe_wasm.kernels.products import contraction, tiles, winograd
 from singe_wasm.library import LIBRARY
 from singe_wasm.target import LEVELS
@@ -123,11 +124,11 @@ def case(shape: Shape) -> Case:
     assert direct is not None
     for level in LEVELS:
         relaxed = level == "relaxed"
-        code = module({"k0": contraction.print_contraction(direct, (), relaxed)}, LIBRARY, relaxed)
+        code = module({"k0": contraction.print_contraction(direct, SizeParameters(()), relaxed)}, LIBRARY, relaxed)
         kernels[f"products.{level}"] = Made(code, direct.pack(w), int(known(direct.scratch, {})))
         if channels % 4 == outputs % 4 == 0:
             fewer = winograd.WinogradSchedule(routine, routine.facts)  # whether it is worth it or not
-            code = module({"k0": tiles.print_tiles(fewer, (), relaxed)}, LIBRARY, relaxed)
+            code = module({"k0": tiles.print_tiles(fewer, SizeParameters(()), relaxed)}, LIBRARY, relaxed)
             kernels[f"Winograd.{level}"] = Made(code, w, fewer.scratch)
     return Case(shape, x, w, rng.standard_normal(outputs).astype(np.float32), kernels)
 
