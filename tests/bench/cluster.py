@@ -6,9 +6,9 @@ loopback interface, whose bytes are counted. The times are those of one machine,
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
-import sys
 import time
 from itertools import pairwise
 from typing import Any
@@ -82,4 +82,6 @@ def main(counts: list[int]) -> None:
 
 
 if __name__ == "__main__":
-    main([int(n) for n in sys.argv[1:]] or [1, 2, 4])
+    parser = argparse.ArgumentParser(description="Measure what a step of training over workers of Ray moves and takes.")
+    parser.add_argument("workers", metavar="WORKERS", type=int, nargs="*", default=[1, 2, 4], help="default: 1 2 4")
+    main(parser.parse_args().workers)

@@ -7,6 +7,7 @@ take. The runs alternate, and the fastest of each are compared.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from collections.abc import Mapping
@@ -78,4 +79,6 @@ def main(devices: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["wasm", "webgpu"])
+    parser = argparse.ArgumentParser(description="Compare Programs with open sizes with those for one size.")
+    parser.add_argument("devices", metavar="DEVICE", nargs="*", default=["wasm", "webgpu"], help="default: wasm webgpu")
+    main(parser.parse_args().devices)
