@@ -200,8 +200,14 @@ def randint_like(
 
 def poisson(rates: Tensor) -> Tensor:
     """Numbers of a Poisson distribution of each rate, drawn on the host with the next key."""
-    draw = np.random.default_rng(next_key()).poisson
-    return hosted("poisson", lambda array: np.asarray(draw(array), array.dtype), rates)
+    generator = np.random.default_rng(next_key())
+
+    def draw(array: np.ndarray) -> np.ndarray:
+        if not (array >= 0).all():
+            raise InputError(f"poisson: the least rate is {array.min()}, expected rates of 0 or more")
+        return generator.poisson(array).astype(array.dtype)
+
+    return hosted("poisson", draw, rates)
 
 
 def randperm(n: int, *, device: str | Device | None = None) -> Tensor:

@@ -1,7 +1,7 @@
 /**
  * Which subgroup matrices a GPUDevice offers to kernels; loaded if it has some.
  *
- * Contract: `abilities(device)` is the set of words of `requires` that the device supports; see README.md.
+ * Contract: `abilities(device)` is the set of words of `requires` that the device supports; see static/README.md.
  */
 
 const MEMORY = 32768;

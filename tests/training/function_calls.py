@@ -153,6 +153,8 @@ torch.prelu(x, x.new_tensor([0.1])); torch.selu(x); torch.celu(x); torch.celu(x,
 torch.threshold(x, 0.1, 20.0); torch.hardshrink(x, 0.2); torch.bilinear(x, y, x.new_ones(2,5,5), None)
 torch.addcmul(x, x, y, value=2); torch.renorm(x, 2, 0, 1); torch.vdot(v, w); torch.cov(x); torch.corrcoef(x)
 torch.count_nonzero(x, dim=0); torch.aminmax(x); torch.nanmean(nan); torch.logcumsumexp(x, dim=0)
+z.max(x); z.min(v); z.quantile(x.new_tensor([0.5, 0.1])); torch.igamma(1e9 + 0 * f, 1e9 + 2e4 * f)
+F.scaled_dot_product_attention(q, q, q, scale=0.0); u.ravel().bincount(weights=x.ravel())
 torch.cummax(x, dim=0); torch.igamma(k.float(), p); torch.i0(x); torch.narrow(x, 1, 0, 2); torch.select(x, 0, 1)
 torch.swapaxes(x, 0, 1); torch.ravel(x); torch.unflatten(x, 1, (5, 1)); torch.tensor_split(x, 2); torch.hsplit(x, 5)
 torch.index_add(x, 0, j[0], x.new_ones(5, 5)); torch.randint_like(i, 0, 5).shape; torch.randint(0, 5, (2,3)).shape

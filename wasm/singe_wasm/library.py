@@ -84,7 +84,7 @@ def _copy_padded() -> Function:
 
 
 def _quantise(size: int) -> Function:
-    """(to, source, runs, length, jump): a row of floats as integers of 0 to 127, `size` bytes each (ops/quantised.py).
+    """(to, source, runs, length, jump): a row of floats as integers of 0 to 127, `size` bytes each (ops/products/quantised.py).
 
     The row is `runs` runs of `length` floats, `jump` bytes from the end of one to the next. Written are the integers,
     zeros up to a multiple of four of them, then the row's step and its zero.

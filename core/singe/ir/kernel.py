@@ -236,7 +236,7 @@ ROUTINES: Final = {
     "p0, p1, … of a window.",
     "matmul_int8": "grid and inner as in matmul. Stages 0 and 1 find the largest element a0 and the least element a1 of x over "
     "k; stage 2 adds mul(q(x, a0, a1), add(w, −128)) in int32, where w is a plain load of uint8. The store's value uses a0, "
-    "a1 and a2 only in mul(cast(a2), step_of(a0, a1)), as ops/quantised.py makes it. facts: none.",
+    "a1 and a2 only in mul(cast(a2), step_of(a0, a1)), as ops/products/quantised.py makes it. facts: none.",
     "conv_int8": "as matmul_int8, with the grid, the inner loops and the facts of conv; group is 1.",
     "matmul_integers": "grid and inner as in matmul. Stage 0 adds mul(cast(x), w) in int32, where x is float32, a whole number, "
     "those of a sum within 255 of each other and of 0, and w is a plain load of int8. facts: none.",

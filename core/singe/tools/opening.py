@@ -15,13 +15,7 @@ from typing import Any, Final
 
 from ..compiler.build import compile_graph
 from ..compiler.target import find_target
-from ..errors import (
-    ImportFailure,
-    InputError,
-    ShapeError,
-    SingeError,
-    UnsupportedOp,
-)
+from ..errors import ImportFailure, InputError, ShapeError, SingeError, UnsupportedOp
 from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program
@@ -82,7 +76,7 @@ def single_model(args: Namespace) -> Model:
     if model.needed.inputs:
         raise model.needed.error()
     if model.needed:
-        raise _with_hint(model, model.needed.error())
+        raise _with_hint(model.needed.error(), model.inputs[0].name)
     return model
 
 
@@ -90,13 +84,13 @@ def loaded(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = once(args.input_shape, "--input-shape")
     with doing("loading"):
-        model = load(args.model, DEFAULT, shapes, states=once(args.state, "--state"), donate=args.donate)
         try:
+            model = load(args.model, DEFAULT, shapes, states=once(args.state, "--state"), donate=args.donate)
             _ = model.needed
         except UnsupportedOp:
             raise
         except (ShapeError, ImportFailure) as e:
-            raise _with_hint(model, e) from e
+            raise _with_hint(e) from e
     for sizes in args.specialise:
         model.specialise(**sizes)
     return model
@@ -111,16 +105,15 @@ def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
         return compile_graph(model.graph(), target, options)
 
 
-def _with_hint(model: Model, error: SingeError) -> InputError:
-    """An error that numbers for open dimensions may avoid, with the option that gives them."""
-    if not model.inputs:
-        return InputError(str(error))
+def _with_hint(error: SingeError, name: str = "NAME") -> InputError:
+    """An error that numbers for open dimensions may avoid, with the option that gives them to an input."""
     return InputError(
-        f"{error}. Give numbers with --input-shape, as in --input-shape {model.inputs[0].name}=1x3x224x224"
+        f"{error}. If dimensions are open, give numbers with --input-shape, as in --input-shape {name}=1x3x224x224"
     )
 
 
 def opened(args: Namespace) -> Model | Program:
+    """The model, or the Program in a file of `singe compile`, on the device of --device."""
     found = format_of(args.model)
     if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
         return Program.load(args.model, args.device)

@@ -200,6 +200,22 @@ def test_inspect_says_what_programs_need_before_anything_runs(
         assert ("--input-shape" in err) == ("K" in what)
 
 
+@pytest.mark.parametrize("command", ["inspect", "export"])
+def test_shapes_that_do_not_fit_come_with_the_option_that_gives_numbers(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str
+) -> None:
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "g",
+        [value("x", TensorProto.FLOAT, ["N", 3])], [value("y", TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor("w", TensorProto.FLOAT, WEIGHT.shape, WEIGHT.ravel())],
+    )  # fmt: skip
+    out = ["-o", tmp_path / "out"] if command == "export" else []
+    code, _, error = run(capsys, command, written(tmp_path / "m.onnx", graph), *out)
+    assert code == 2
+    assert "--input-shape NAME=" in error
+
+
 def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "devices")
     assert code == 0

@@ -1,6 +1,6 @@
 """An optional rewrite: products and convolutions run in 8-bit integers where that is faster. It costs accuracy.
 
-`dot` and `conv_last` of float32 with constant weights become the rows of ops/quantised.py. These do not change: grouped
+`dot` and `conv_last` of float32 with constant weights become the rows of ops/products/quantised.py. These do not change: grouped
 convolutions (depthwise ones too), weights that cannot be quantised, and products that are too small to gain.
 """
 

@@ -57,14 +57,21 @@ def _of_numbers(function: C) -> C:
 
     @wraps(function)
     def along(*args: Any, **named: Any) -> Any:
-        if not args or getattr(args[0], "ndim", 1):
+        # Beside a tensor, as in x.max(other), there is no axis.
+        beside = any(isinstance(value, (Tensor, np.ndarray)) for value in (*args[1:], *named.values()))
+        if not args or getattr(args[0], "ndim", 1) or beside:
             return function(*args, **named)
         found = function(args[0].reshape(1), *args[1:], **named)
         if isinstance(found, Tensor):
-            return found.reshape(())
-        return getattr(found, "_make", tuple)(part.reshape(()) for part in found)
+            return _without_axis(found)
+        return getattr(found, "_make", tuple)(map(_without_axis, found))
 
     return along  # pyright: ignore[reportReturnType]
+
+
+def _without_axis(x: Tensor) -> Tensor:
+    """What the added axis gave; several results, as of several quantiles, stay."""
+    return x.reshape(()) if x.size == 1 else x
 
 
 def both_spellings(function: C) -> C:

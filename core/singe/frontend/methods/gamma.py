@@ -34,7 +34,10 @@ _EVEN_BERNOULLI: Final = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730)
 _FAR: Final = 10.0
 """From here on, the series of the zeta function have float64's precision."""
 _STEPS: Final = 10_000
-"""After so many steps a series is given up: the result is NaN."""
+"""The most steps of a series: those of the zeta function are given up then, and give NaN; the others need fewer."""
+_LARGE: Final = 1e6
+"""Above this, the incomplete gamma function's series would take some 10 √a steps."""
+_erfc: Final = np.vectorize(math.erfc, otypes=[float])
 
 
 def floating(x: Tensor) -> Tensor:
@@ -165,10 +168,12 @@ def _zeta(s: int, x: np.ndarray) -> np.ndarray:
 
 
 def _gamma_shares(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The integrals of tᵃ⁻¹ e⁻ᵗ / Γ(a) from 0 to x and from x on: by a series below a + 1, by a continued fraction above."""
+    """The integrals of tᵃ⁻¹ e⁻ᵗ / Γ(a) from 0 to x and from x on: by a series below a + 1, by a continued fraction above; for
+    an a so large that these take too many steps, by the normal distribution."""
     a, x = (np.array(y) for y in np.broadcast_arrays(a, x))
     fits = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
-    b, y = np.where(fits, a, 1.0), np.where(fits, x, 1.0)
+    large = fits & (a > _LARGE)
+    b, y = (np.where(fits & ~large, z, 1.0) for z in (a, x))
     scale = np.exp(b * np.log(y) - y - np.vectorize(math.lgamma, otypes=[float])(b))
     total = term = 1 / b
     for k in range(1, _STEPS):
@@ -180,10 +185,26 @@ def _gamma_shares(a: np.ndarray, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     upper = _upper_fraction(b, np.maximum(y, b + 1)) * scale
     low = np.where(y < b + 1, below, 1 - upper)
     high = np.where(y < b + 1, 1 - below, upper)
+    if large.any():
+        low, high = (np.where(large, *pair) for pair in zip(_normal_shares(a, x, large), (low, high), strict=True))
     ends = np.where((a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ((a == 0) & (x == 0)), np.nan, 0.0)
     low_end = ends + np.where((a == 0) | (np.isinf(x) & np.isfinite(a)), 1.0, 0.0)
     low_end = np.where(np.isinf(x) & np.isinf(a), np.nan, low_end)
     return np.where(fits, low, low_end), np.where(fits, high, 1 - low_end)
+
+
+def _normal_shares(a: np.ndarray, x: np.ndarray, where: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both integrals for large a: N. M. Temme's expansion with its first correction."""
+    a, x = np.where(where, a, _LARGE), np.where(where, x, _LARGE)
+    mu = (x - a) / a
+    near = np.abs(mu) < 1e-3  # where the differences below would lose their digits
+    half = np.where(near, mu**2 * (1 / 2 - mu * (1 / 3 - mu * (1 / 4 - mu / 5))), mu - np.log1p(mu))
+    eta = np.sign(mu) * np.sqrt(2 * half)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correction = np.where(near, -1 / 3 + eta * (1 / 12 - eta * 2 / 135), 1 / mu - 1 / eta)
+    spread = np.exp(-a * half) / np.sqrt(2 * np.pi * a) * correction
+    upper, lower = (_erfc(sign * eta * np.sqrt(a / 2)) / 2 + sign * spread for sign in (1, -1))
+    return lower, upper
 
 
 def _upper_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:

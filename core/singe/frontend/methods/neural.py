@@ -211,6 +211,8 @@ def scaled_dot_product_attention(
         raise ShapeError(
             f"scaled_dot_product_attention: {show(x.shape)} with keys {show(key.shape)}: for fewer heads of keys, enable_gqa=True"
         )
+    if scale == 0:  # the row's 0 is 1 / √size
+        x, scale = x * 0, 1.0
     return call_row(ROWS["attention"], (x, key, value, attn_mask), scale=scale or 0.0, causal=is_causal)
 
 
@@ -242,7 +244,7 @@ def group_norm(
 ) -> Tensor:
     """(x − mean) / √(variance + eps) for each group of channels (axis 1), then · weight + bias for each channel."""
     channels = x.shape[1] if x.ndim > 1 else 0
-    if not channels or not isinstance(channels, int) or channels % num_groups:
+    if num_groups < 1 or not channels or not isinstance(channels, int) or channels % num_groups:
         raise ShapeError(f"group_norm: the channels of {show(x.shape)} cannot be divided into {num_groups} groups")
     each, space = (num_groups, channels // num_groups), x.shape[2:]
     affine = (None if t is None else t.reshape(*each, *(1,) * len(space)) for t in (weight, bias))
@@ -298,8 +300,8 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     """(…, c · r², h, w) to (…, c, h · r, w · r): channels become the pixels between."""
     r = upscale_factor
     *before, c, h, w = _pixels("pixel_shuffle", x)
-    if c % (r * r):
-        raise ShapeError(f"pixel_shuffle: {c} channels are not a multiple of {r * r}")
+    if r < 1 or c % (r * r):
+        raise ShapeError(f"pixel_shuffle: {c} channels cannot become {r} × {r} pixels each")
     c = c // (r * r)
     return x.reshape(*before, c, r, r, h, w).movedim((-4, -3), (-3, -1)).reshape(*before, c, h * r, w * r)
 
@@ -309,7 +311,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     """(…, c, h · r, w · r) to (…, c · r², h, w): the inverse of pixel_shuffle."""
     r = downscale_factor
     *before, c, h, w = _pixels("pixel_unshuffle", x)
-    if isinstance(h, int) and isinstance(w, int) and (h % r or w % r):
+    if r < 1 or (isinstance(h, int) and isinstance(w, int) and (h % r or w % r)):
         raise ShapeError(f"pixel_unshuffle: {h} × {w} pixels are not multiples of {r}")
     h, w = h // r, w // r
     return x.reshape(*before, c, h, r, w, r).movedim((-3, -1), (-4, -3)).reshape(*before, c * r * r, h, w)
@@ -319,7 +321,7 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
 def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     """Channels (axis 1), taken from each of the groups in turn."""
     n, c, *space = x.shape
-    if c % groups:
+    if groups < 1 or c % groups:
         raise ShapeError(f"channel_shuffle: {c} channels cannot be divided into {groups} groups")
     return x.reshape(n, groups, c // groups, -1).transpose(0, 2, 1, 3).reshape(n, c, *space)
 

@@ -128,13 +128,14 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
 
 
 @method
-def bincount(x: Tensor, weights: Tensor | np.ndarray | None = None, minlength: int = 0) -> Tensor:
+def bincount(x: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
     """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
     if x.ndim != 1 or not x.dtype.is_int:
         raise InputError(f"bincount: got {x.dtype}{show(x.shape)}, expected a vector of integers")
     if weights is None:
         return hosted("bincount", np.bincount, x, minlength=minlength)
-    beside = placed(x, weights)[1]
+    beside = weights if isinstance(weights, (Tensor, np.ndarray)) else np.asarray(weights, np.float32)
+    beside = placed(x, beside)[1]
     sums = hosted("bincount", np.bincount, x, beside, minlength=minlength)
     return sums.cast(float32 if beside.dtype is float32 else float64)
 
