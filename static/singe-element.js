@@ -159,7 +159,7 @@ export class SingeModelElement extends HTMLElement {
   /** The most probable classes, where the output is one row of scores. */
   async #show(output) {
     const { classes } = await import("./singe-tasks.js");
-    const isRow = output.data.length === Math.max(...output.shape);
+    const isRow = /^(u?int|float(16|32|64))/.test(output.dtype) && output.data.length === Math.max(...output.shape);
     const rows = (isRow ? classes(output, { labels: this.#labels }) : []).map(({ label, probability }) => {
       const percent = `${(100 * probability).toFixed(1)} %`;
       const bar = make("meter", { value: probability, ariaLabel: label });

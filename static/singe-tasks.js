@@ -9,8 +9,12 @@ import { SingeError } from "./program/singe-format.js";
 
 const refuse = (what) => new SingeError("input", what);
 
+/** Dtypes whose arrays hold numbers. Those of others, such as bfloat16, hold bits. */
+const NUMBERS = /^(bool|u?int(8|16|32|64)|float(16|32|64))$/;
+
 const numbersOf = ({ data, shape, dtype } = {}, what) => {
   if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) throw refuse(`${what}: expected an output, { data, shape }`);
+  if (dtype && !NUMBERS.test(dtype)) throw refuse(`${what}: got ${dtype}, whose elements are bits here: take a model with float32 outputs`);
   if (/^big/i.test(data.constructor.name)) return Float64Array.from(data, Number);
   if (dtype !== "float16") return data;
   if (!globalThis.Float16Array) throw refuse(`${what}: got float16, and this engine has no Float16Array: take a model with float32 outputs`);

@@ -36,7 +36,7 @@ export async function loadHere(folder, options) {
     const auto = device === "auto" && targets.wasm && targets.webgpu && globalThis.navigator?.gpu;
     const store = auto ? await files.store : undefined;
     const known = (await store?.recall())?.device;
-    const tell = (phase) => files.tell({ phase });
+    const tell = (phase) => queueMicrotask(() => files.tell({ phase }));
     model = new Model(manifest, { open, auto, threads, store, onDevice, gpuDevice, tell });
     await model.start(Object.hasOwn(DEVICES, known) ? known : first, files);
     files.tell({ phase: "ready" });
@@ -183,7 +183,7 @@ class Model {
       sessions?.lose(session);
       await this.start(again ? now.name : "wasm");
       if (sessions) throw error;
-      return this.#state.now.run(inputs, outputs);
+      return await this.#state.now.run(inputs, outputs);
     } finally {
       tell?.("ready");
     }

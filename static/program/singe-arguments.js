@@ -1,6 +1,6 @@
 /**
- * Checks of what any function is given: a name that nothing knows is refused, a signal aborts. They are apart from
- * singe-format.js, since Parcel leaves a module out of a worker that every script there needs and that imports one on demand.
+ * Checks of arguments: unknown names, and AbortSignals. Apart from singe-format.js because of a bug of Parcel: it omits from a
+ * worker a module that all its scripts share, if that module imports another on demand.
  */
 
 import { SingeError } from "./singe-format.js";

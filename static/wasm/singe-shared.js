@@ -1,9 +1,9 @@
 /**
  * A memory that threads can share, and loading of a bundle's files into one.
  *
- * Contract: `sharedMemory(bytes)` returns an empty memory that can grow to so many bytes, or undefined if there is none. `fromFiles(files)`
- * has three of the methods of `Files`: modules are changed to import a shared memory instead of an unshared one, and
- * weights are written to their places in it.
+ * Contract: `sharedMemory(bytes)` returns an empty memory that can grow to so many bytes, or undefined if there is none.
+ * `fromFiles(files)` has three of the methods of `Files`: modules are changed to import a shared memory instead of an unshared
+ * one, and weights are written to their places in it.
  */
 
 import { SingeError } from "../program/singe-format.js";

@@ -32,8 +32,10 @@ const PATIENCE_MS = 2000;
 const cores = () => globalThis.navigator?.hardwareConcurrency ?? process.getBuiltinModule("os").availableParallelism();
 let broken = false;
 
-/** { team, memory, from }: the team, its memory for so many bytes of weights, and the function that loads files into it; {}
- *  if there can be no team. */
+/**
+ * { team, memory, from }: the team, its memory for so many bytes of weights, and the function that loads files into it; {} if
+ * there can be no team.
+ */
 export function gather(threads, files, bytes) {
   const most = threads ? Math.min(threads, 2 * cores()) : Math.min(cores(), MOST);
   const memory = broken || cores() < 2 ? undefined : sharedMemory(bytes);

@@ -41,6 +41,17 @@ def test_halves_are_read_as_numbers() -> None:
     assert "this engine has no Float16Array" in node(body, lacks=True)["message"]
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4"])
+def test_bits_are_not_taken_as_numbers(dtype: str) -> None:
+    body = f"""{TASKS}
+    const bits = {{ data: Uint16Array.of(0x3c00, 0x4000), shape: [1, 2], dtype: given.dtype }};
+    return failure(async () => tasks.classes(bits));
+    """
+    refused = node(body, dtype=dtype)
+    assert refused["code"] == "input"
+    assert f"got {dtype}" in refused["message"]
+
+
 def test_boxes_are_placed_and_suppressed() -> None:
     """Five boxes: one, another class there, its like, one apart and beyond the edge, one that is unlikely."""
     body = f"""{TASKS}

@@ -416,3 +416,22 @@ def test_size_as_shipped() -> None:
     for name, count in counts.items():
         print(f"{name:20} {count:6,} bytes gzip{', eager' if name == MAIN else ''}")
     assert counts[MAIN] <= MOST_GZIP_BYTES
+
+
+def test_a_run_does_not_fail_with_who_hears_of_its_progress(bundle: Callable[[str], Path]) -> None:
+    body = """
+    const heard = [];
+    process.on("uncaughtException", (error) => heard.push(error.message));
+    let loaded = false;
+    const onProgress = ({ phase }) => {
+      if (loaded) throw new Error(phase);
+    };
+    const model = await load(given.url, { device: "wasm", onProgress });
+    loaded = true;
+    const { scores } = await model.run(unpack(given.inputs));
+    await new Promise((done) => setTimeout(done, 50));
+    return { heard, shape: scores.shape };
+    """
+    inputs, outputs = small_case(3)
+    found = node(body, url=bundle("small").as_uri(), inputs=packed(inputs))
+    assert found == {"heard": ["run", "ready"], "shape": list(outputs["scores"].shape)}
