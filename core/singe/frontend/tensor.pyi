@@ -214,7 +214,7 @@ class Tensor:
         """The elements as bfloat16."""
     def bilinear(self, other: Tensor, weight: Tensor, bias: TensorLike | None = None) -> Tensor:
         """x · weight[k] · other + bias[k] for each output k; weight is (outputs, inputs of x, inputs of the other)."""
-    def bincount(self, weights: Tensor | np.ndarray | None = None, minlength: _int = 0) -> Tensor:
+    def bincount(self, weights: Any = None, minlength: _int = 0) -> Tensor:
         """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
     def bit_cast(self, *, to: Any) -> Tensor:
         """the same bits read as another dtype of the same size"""

@@ -359,7 +359,7 @@ GPUAdapter.prototype.requestDevice = async function (...given) {
 const submit = GPUQueue.prototype.submit;
 GPUQueue.prototype.submit = function (...given) {
   submit.apply(this, given);
-  if (globalThis.doomed) opened.at(-1).destroy();
+  if (globalThis.doomed) opened.find((device) => device.queue === this).destroy();
   globalThis.doomed = false;
 };
 """
