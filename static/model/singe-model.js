@@ -20,8 +20,8 @@ export async function loadHere(folder, options) {
   const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
   const guess = DEVICES[device] ?? DEVICES.wasm;
-  const early = guess.module(); // beside the manifest
-  early.then((module) => gpuDevice ?? module.prepare?.()).catch(() => {});
+  const early = guess.module().then((module) => (gpuDevice ?? module.prepare?.(), module)); // beside the manifest
+  early.catch(() => {});
   if (threads > 1 && guess === DEVICES.wasm) import("../wasm/singe-threads.js").catch(() => {});
   let model;
   try {
@@ -30,7 +30,7 @@ export async function loadHere(folder, options) {
     const first = chooseDevice(device, targets);
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
       const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("../program/singe-plan.js"));
-      const { open } = await DEVICES[name].module();
+      const { open } = await (name === device ? early : DEVICES[name].module());
       return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };
     const auto = device === "auto" && targets.wasm && targets.webgpu && globalThis.navigator?.gpu;
