@@ -31,8 +31,15 @@ HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
 STATIC: Final = ROOT / "static"
 CACHE: Final = HERE / ".cache"
-FOLDERS: Final = {"front": "", "mnist": "mnist/", "classify": "classify/", "train": "train/", "shared": "shared/"}
-"""A folder of demos/ ↦ where its files go in the site: the front page at the root."""
+FOLDERS: Final = {
+    "front": "",
+    "prompt": "",
+    "mnist": "mnist/",
+    "classify": "classify/",
+    "train": "train/",
+    "shared": "shared/",
+}
+"""A folder of demos/ ↦ where its files go in the site: the front page, and its prompt, at the root."""
 SERVED: Final = frozenset((".html", ".css", ".js", ".json", ".jpg", ".jpeg", ".png", ".webp", ".svg", ".txt"))
 """The files of such a folder that are served: not its Python, not its README."""
 DOCUMENTS: Final = {
@@ -46,7 +53,7 @@ SIDE: Final = 512
 PRODUCTS: Final = 4
 """How many matrix products the benchmark does in a row, so that copies matter little."""
 WORKER: Final = "service-worker.js"
-PROMPT: Final = HERE / "front" / "python" / "prompt.py"
+PROMPT: Final = HERE / "prompt" / "python" / "prompt.py"
 """The Python of the prompt; it lies beside Pyodide in the site."""
 PLACE: Final = "const SITE = { files: {}, first: [] };"
 """The line of the service worker that the build fills in, once all other files are known."""

@@ -41,6 +41,6 @@ async function showOffline() {
 }
 
 whenUsed(byId("bench-run"), byId("bench-status"), async () => (await import("./front-benchmark.js")).runBenchmark());
-whenUsed(byId("python-start"), byId("python-status"), async () => (await import("./front-python.js")).startPython());
+whenUsed(byId("python-start"), byId("python-status"), async () => (await import("./prompt.js")).startPython());
 showFacts();
 showOffline();

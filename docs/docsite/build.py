@@ -34,7 +34,7 @@ class DocsError(Exception):
 def build(out: Path, say: Callable[[str], None] = print, python: str = "") -> None:
     """Build the site in a folder, which must be empty, missing, or an older site.
 
-    python: where the demos' front-python-worker.js and python/ are, from the site's root ("../", "./"), so that the cells of
+    python: where the demos' prompt-worker.js and python/ are, from the site's root ("../", "./"), so that the cells of
     pages can run; "" if they are not there.
     """
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():

@@ -3,7 +3,7 @@
  *
  * Contract: the blocks of a page share their names. Run runs a cell, after those before it that have not run. While
  * Python runs, the button stops it: a KeyboardInterrupt, so that all names stay. Where that has no effect, and where the page
- * is not isolated, the worker ends, and with it all names. The worker is that of the demos' prompt, front-python-worker.js,
+ * is not isolated, the worker ends, and with it all names. The worker is that of the demos' prompt, prompt-worker.js,
  * in the folder that `data-python` names.
  */
 
@@ -96,7 +96,7 @@ function start(tell) {
       },
       failed: ({ message }) => reject(new Error(message)),
     };
-    worker = new Worker(new URL(`${root}${python}front-python-worker.js`, location.href), { type: "module", name: "cells" });
+    worker = new Worker(new URL(`${root}${python}prompt-worker.js`, location.href), { type: "module", name: "cells" });
     worker.onmessage = ({ data }) => hear[data.what]?.(data);
     worker.onerror = (event) => hear.failed({ message: event.message || "The worker with Python could not be started." });
   }).catch((error) => {

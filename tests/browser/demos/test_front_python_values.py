@@ -196,7 +196,7 @@ def test_packages_that_cannot_be_had_are_errors_that_say_what_can(
             policy = "script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
             route.fulfill(response=answer, headers={**answer.headers, "content-security-policy": policy})
 
-        page.route("**/front-python-worker.js", strict)
+        page.route("**/prompt-worker.js", strict)
         page.goto(address)
         prompt = Prompt(page)
         said = prompt.ask(f"import micropip; await micropip.install('{open_to_all}kept-1.0-py3-none-any.whl')")

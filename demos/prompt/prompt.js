@@ -1,16 +1,16 @@
 /**
- * The Python prompt of the front page: a log, an entry, and front-python-worker.js, where Python runs.
+ * The Python prompt of the front page: a log, an entry, and prompt-worker.js, where Python runs.
  *
  * Contract: it runs one statement or block at a time. Run becomes Stop while Python runs: that, and Ctrl+C, raise
  * KeyboardInterrupt, in computations only where the page is isolated. While input() waits, Run is Answer, and Stop is beside
  * it. "Restart" ends the worker, whatever it does, and starts a new one without the old definitions.
  */
 
-import { completeBy, showCompletions } from "./front-python-completion.js";
-import { inBlock, insertLine, recall, remember, setEntry } from "./front-python-entry.js";
-import { lineFor, onFiles } from "./front-python-files.js";
-import { draw, fold, write } from "./front-python-log.js";
-import { createShared, giveAnswer, interruptBuffer, raiseInterrupt } from "./front-python-shared.js";
+import { completeBy, showCompletions } from "./prompt-completion.js";
+import { inBlock, insertLine, recall, remember, setEntry } from "./prompt-entry.js";
+import { lineFor, onFiles } from "./prompt-files.js";
+import { draw, fold, write } from "./prompt-log.js";
+import { createShared, giveAnswer, interruptBuffer, raiseInterrupt } from "./prompt-shared.js";
 
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 const EXAMPLES = {
@@ -39,7 +39,7 @@ export function startPython() {
   start.hidden = true;
   restart.hidden = false;
   say("loading", "Starting Python …");
-  worker = new Worker(new URL("./front-python-worker.js", import.meta.url), { type: "module", name: "python" });
+  worker = new Worker(new URL("./prompt-worker.js", import.meta.url), { type: "module", name: "python" });
   worker.onmessage = ({ data }) => HEAR[data.what](data);
   worker.onerror = (event) => HEAR.failed({ message: event.message || "the worker with Python could not be started" });
 }

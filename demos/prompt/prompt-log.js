@@ -5,7 +5,7 @@
  * end stay, the lines between them are in a <details> that says how many they are.
  */
 
-import { drawings } from "./front-python-drawings.js";
+import { drawings } from "./prompt-drawings.js";
 
 const log = document.getElementById("python-log");
 /** The most characters in the log, and in one of its elements. */

@@ -2,7 +2,7 @@
  * Python in a worker, for the prompt and for the documentation's cells; python/prompt.py is the Python of it.
  *
  * Requests: { source } to run; { interrupt } ends what waits in an await; { complete } is a source whose last name is to be
- * completed; { file } is a File to keep where Python reads it; { shared } is a SharedArrayBuffer (front-python-shared.js).
+ * completed; { file } is a File to keep where Python reads it; { shared } is a SharedArrayBuffer (prompt-shared.js).
  *
  * It posts { what: "progress", … }, then "started" or "failed". For each source it posts "incomplete" if the statement is
  * not finished; otherwise "accepted", any number of "output" and "asks" (input() waits for an answer), and one "answer":
@@ -10,7 +10,7 @@
  * "completions", and { file } by "kept" or "refused".
  */
 
-import { awaitAnswer, canAnswer, interruptBuffer } from "./front-python-shared.js";
+import { awaitAnswer, canAnswer, interruptBuffer } from "./prompt-shared.js";
 
 const FOLDER = new URL("./python/", import.meta.url);
 

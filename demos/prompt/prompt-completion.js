@@ -7,7 +7,7 @@
  * leaves the entry as it does everywhere.
  */
 
-import { after, before, insert } from "./front-python-entry.js";
+import { after, before, insert } from "./prompt-entry.js";
 
 const INDENT = "    ";
 const NAME = /[\w.]$/;

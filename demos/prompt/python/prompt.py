@@ -1,4 +1,4 @@
-"""The Python of the prompt and of the documentation's cells; front-python-worker.js runs this file under Pyodide.
+"""The Python of the prompt and of the documentation's cells; prompt-worker.js runs this file under Pyodide.
 
 Contract: sources share one dict of names, `scope`, in which top-level `await` works. `evaluate` never raises: what a source
 raises is text. `input()` is answered by the page. singe_prompt_page is what the worker offers.
