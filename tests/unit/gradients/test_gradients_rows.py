@@ -15,7 +15,7 @@ from row_samples import DEAR, SAMPLED, arrays_of, numbers, samples_of, shape_of
 
 from singe.dtypes import FLOATS, dtype, float32, float64
 from singe.errors import CompileError
-from singe.graph import Builder, Graph, Node, gradient
+from singe.graph import Builder, Graph, Node, gradient, postorder
 from singe.ops import ROWS, Composite, Elementwise, Region, Result, Row
 from singe.shapes import product
 
@@ -192,3 +192,15 @@ def test_second_gradient(row: Row) -> None:
             want = differences(loss, arrays, k)
             scale = max(1.0, float(np.abs(want).max(initial=0)))
             np.testing.assert_allclose(part, want, atol=3e-6 * scale, err_msg=f"{row.name} {sample}: by input {k}")
+
+
+@pytest.mark.parametrize("op", ["softmax", "log_softmax", "falling_exp", "exp", "sigmoid", "tanh"])
+def test_the_gradient_needs_only_the_result(op: str) -> None:
+    """A training step then keeps one array for the way back, not what the result was computed from too."""
+    b = Builder()
+    x, seed = b.input("x", (3, 5), float32), b.input("seed", (3, 5), float32)
+    y = getattr(b, op)(x)
+    (found,) = gradient(Graph((x, seed), (y,), ("y",)), b, [seed], [x])
+    used = postorder([found], lambda n: () if n is y else n.inputs)
+    assert y in used
+    assert x not in used

@@ -222,7 +222,7 @@ def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """The logarithm of the sum of exponentials over axes."""
     x = x if x.dtype.is_float else x.cast(float32)
     most = _reduced(x, "reduce_max", axis, keepdims=True)
-    top = call_row(ROWS["where"], (most.abs() < math.inf, most, 0.0))
+    top = call_row(ROWS["where"], (most.abs() < math.inf, most, 0.0)).detach()  # the result does not change with it
     sums = (x - top).exp().sum(axis, keepdims=True).log() + top
     axes = shaping.chosen_axes(axis, x.ndim, "logsumexp")
     return sums if keepdims else sums.reshape([d for i, d in enumerate(x.shape) if i not in axes])

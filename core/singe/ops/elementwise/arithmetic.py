@@ -93,6 +93,12 @@ def _extreme_vjp(greater: str) -> Callable[..., list[Any]]:
     return vjp
 
 
+def _falling_exp(x: Expr) -> Expr:
+    """A softmax of elements masked with −100 would be full of subnormal numbers, which a CPU takes a hundred times as long
+    to multiply."""
+    return select(x < math.log(np.finfo(x.dtype.numpy).tiny), 0.0, exp(x))
+
+
 register(
     Elementwise(name="add", doc="x + other",
         body=lambda a, b: a + b, reference=np.add, onnx="Add", dtypes=(*NUMBERS, *COMPLEX)),
@@ -133,6 +139,8 @@ register(
     Elementwise(name="sqrt", doc="the square root", body=sqrt, reference=np.sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
     Elementwise(name="exp", doc="e^x, the exponential function",
         body=exp, reference=np.exp, onnx="Exp", dtypes=FLOATS, domain=(-20, 10), tolerance=8),
+    Elementwise(name="falling_exp", method=False, doc="e^x of numbers up to 0, but 0 where it would be subnormal",
+        body=_falling_exp, reference=np.exp, vjp=lambda b, g, inputs, y: [b.mul(g, y)], dtypes=FLOATS, domain=(-80, 0), tolerance=8),
     Elementwise(name="log", doc="the natural logarithm",
         body=log, reference=np.log, onnx="Log", dtypes=FLOATS, domain=(0.01, 50), tolerance=8),
 )  # fmt: skip

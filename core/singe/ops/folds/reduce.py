@@ -115,20 +115,27 @@ def _mean(b: Any, x: Any, *, axes: Sequence[int]) -> Any:
 
 
 def _softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
-    e = falling_exp(b, b.sub(x, b.reduce_max(x, axes=(axis,))))
+    e = b.falling_exp(b.sub(x, b.reduce_max(x, axes=(axis,))))
     return b.div(e, b.reduce_sum(e, axes=(axis,)))
 
 
-def falling_exp(b: Any, x: Any) -> Any:
-    """The exponential of numbers up to 0; 0 where it would be subnormal, as for an element masked with −100: a CPU takes a
-    hundred times as long to multiply a subnormal number."""
-    least = b.const(math.log(np.finfo(x.dtype.numpy).tiny), x.dtype)
-    return b.where(b.less(x, least), b.const(0, x.dtype), b.exp(x))
+def _softmax_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int = -1) -> list[Any]:
+    """y · (g − Σ g · y), for which of a run only y is kept."""
+    (x,) = inputs
+    g, y = (as_dtype(b, t, x.dtype.compute) for t in (g, y))
+    return [as_dtype(b, b.mul(y, b.sub(g, b.reduce_sum(b.mul(g, y), axes=(axis,)))), x.dtype)]
 
 
 def _log_softmax(b: Any, x: Any, *, axis: int = -1) -> Any:
     shifted = b.sub(x, b.reduce_max(x, axes=(axis,)))
     return b.sub(shifted, b.log(b.reduce_sum(b.exp(shifted), axes=(axis,))))
+
+
+def _log_softmax_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int = -1) -> list[Any]:
+    """g − eʸ · Σ g."""
+    (x,) = inputs
+    g, y = (as_dtype(b, t, x.dtype.compute) for t in (g, y))
+    return [as_dtype(b, b.sub(g, b.mul(b.exp(y), b.reduce_sum(g, axes=(axis,)))), x.dtype)]
 
 
 def _spaces(x: Shaped) -> tuple[int, ...]:
@@ -199,8 +206,9 @@ register(
          over_axes=True, reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
     Composite(name="reduce_mean", method=False, doc="the mean over axes; integers are rounded toward zero", dtypes=(*NUMBERS, *COMPLEX), lower=wide(_mean),
               reference=reference.mean, tolerance=64, floor=1e-5),
-    Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), reference=reference.softmax, tolerance=32),
-    Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax),
+    Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), vjp=_softmax_vjp,
+              reference=reference.softmax, tolerance=32),
+    Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax), vjp=_log_softmax_vjp,
               reference=lambda x, axis=-1: np.log(reference.softmax(x, axis)), tolerance=64, floor=1e-5),
     Composite(name="global_average_pool", doc="the mean over all spatial axes", onnx="GlobalAveragePool", dtypes=FLOATS,
               lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: reference.mean(x, tuple(range(2, x.ndim))), tolerance=64, floor=1e-5),

@@ -17,7 +17,6 @@ from ...errors import ShapeError, SizeNeeded
 from ...shapes import Dim, require, show, symbols
 from .._reference import products as reference
 from .._row import Composite, as_dtype, register
-from ..folds.reduce import falling_exp
 from ..movement.move import amount, numbered, numbered_along
 
 
@@ -90,8 +89,8 @@ def scaled(b: Any, x: Any, scale: float, size: Dim) -> Any:
 def _softmax(b: Any, x: Any, sink: Any) -> Any:
     """The softmax along the last axis and over the sink, if there is one; zeros where all elements are −∞."""
     least = b.const(np.finfo(x.dtype.numpy).min, x.dtype) if sink is None else sink
-    most = b.maximum(b.reduce_max(x, axes=(-1,)), least)
-    e = falling_exp(b, b.sub(x, most))
+    most = b.stop_gradient(b.maximum(b.reduce_max(x, axes=(-1,)), least))  # the result does not change with it
+    e = b.falling_exp(b.sub(x, most))
     total = b.reduce_sum(e, axes=(-1,))
     if sink is not None:
         return b.div(e, b.add(total, b.exp(b.sub(sink, most))))
