@@ -194,7 +194,7 @@ def test_second_gradient(row: Row) -> None:
             np.testing.assert_allclose(part, want, atol=3e-6 * scale, err_msg=f"{row.name} {sample}: by input {k}")
 
 
-@pytest.mark.parametrize("op", ["softmax", "log_softmax", "falling_exp", "exp", "sigmoid", "tanh"])
+@pytest.mark.parametrize("op", ["softmax", "log_softmax", "falling_exp", "sigmoid"])
 def test_the_gradient_needs_only_the_result(op: str) -> None:
     """A training step then keeps one array for the way back, not what the result was computed from too."""
     b = Builder()

@@ -94,7 +94,7 @@ def _softmax(b: Any, x: Any, sink: Any) -> Any:
     total = b.reduce_sum(e, axes=(-1,))
     if sink is not None:
         return b.div(e, b.add(total, b.exp(b.sub(sink, most))))
-    return b.div(e, b.maximum(total, b.const(1, x.dtype)))  # the sum is at least 1 if any element is finite
+    return b.div(e, b.where(b.equal(total, b.const(0, x.dtype)), b.const(1, x.dtype), total))
 
 
 def grouped_dot(b: Any, x: Any, y: Any) -> Any:
