@@ -57,6 +57,8 @@ PROMPT: Final = HERE / "prompt" / "python" / "prompt.py"
 """The Python of the prompt; it lies beside Pyodide in the site."""
 PLACE: Final = "const SITE = { files: {}, first: [] };"
 """The line of the service worker that the build fills in, once all other files are known."""
+TO_DOCS: Final = re.compile(rb'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
+"""The lines of a page that are left out where the documentation is."""
 RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json))")
 """Files that the runner caches itself, by their hashes."""
 
@@ -317,12 +319,15 @@ def files_under(folder: Path) -> Iterator[Path]:
 
 
 def write_site(files: Mapping[str, Path], out: Path) -> None:
-    """Copy what changed, the runner's scripts without comments, then write the service worker, which names all files."""
-    hashes, scripts = {}, readable_scripts()
+    """Copy what changed, the runner's scripts without comments, pages without links to documentation that is not there;
+    then write the service worker, which names all files."""
+    hashes, scripts, has_docs = {}, readable_scripts(), "docs/index.html" in files
     for name, source in sorted(files.items()):
         data = source.read_bytes()
         if STATIC in source.parents and source.name in scripts:
             data = "".join(f"{line}\n" for line, _ in compact(scripts[source.name].decode())).encode()
+        elif source.suffix == ".html" and not has_docs:
+            data = TO_DOCS.sub(b"", data)
         hashes[name] = hashlib.sha256(data).hexdigest()
         put(out / name, data)
     put(out / WORKER, service_worker(hashes).encode())

@@ -144,6 +144,20 @@ def test_a_site_without_python_has_its_models_all_the_same(site: Path, tmp_path:
     assert (out / "mnist/model/model.json").read_bytes() == (site / "mnist/model/model.json").read_bytes()
 
 
+def test_pages_link_to_the_documentation_if_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def links(name: str) -> list[str]:
+        return re.findall(r'href="([^"]*docs/index.html)"', (tmp_path / "site" / name).read_text())
+
+    build.build(tmp_path / "site", with_python=False, say=lambda text: None)
+    assert {name: len(links(name)) for name in PAGES} == {name: 2 if name == "index.html" else 1 for name in PAGES}
+    monkeypatch.setitem(sys.modules, "docsite", None)
+    said: list[str] = []
+    build.build(tmp_path / "site", with_python=False, say=said.append)
+    assert any(line.startswith("docs: left out") for line in said)
+    assert not (tmp_path / "site/docs/index.html").exists()
+    assert [links(name) for name in PAGES] == [[]] * len(PAGES)
+
+
 def test_python_that_cannot_be_had_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     setup = build.module(ROOT / "wasm" / "pyodide", "setup")
 
