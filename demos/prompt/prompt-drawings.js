@@ -1,7 +1,7 @@
 /**
  * The drawings in the HTML with which Python's objects describe themselves to notebooks: `<img>` and `<svg>`.
  *
- * Contract: elements are made anew, of allowed names and attributes; nothing else of the HTML gets into the page: no text
+ * Contract: each drawing is a div of the class `drawing`. Its elements are made anew, of allowed names and attributes; nothing else of the HTML gets into the page: no text
  * outside a drawing, no style, no script, no address but data of pictures.
  */
 
@@ -15,7 +15,13 @@ export function drawings(html) {
   const parsed = document.createElement("template"); // its document is inert: nothing is loaded or run
   parsed.innerHTML = html.replace(INLINE, " data-$1="); // the browser would report each as forbidden by the page's policy
   const found = parsed.content.querySelectorAll("img, svg:not(svg svg)");
-  return [...found].map((one) => (one.localName === "svg" ? shape(one) : picture(one))).filter((one) => one);
+  return [...found].map((one) => (one.localName === "svg" ? shape(one) : picture(one))).filter((one) => one).map(framed);
+}
+
+function framed(drawing) {
+  const frame = Object.assign(document.createElement("div"), { className: "drawing" });
+  frame.append(drawing);
+  return frame;
 }
 
 function picture(given) {

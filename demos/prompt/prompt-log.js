@@ -8,9 +8,12 @@
 import { drawings } from "./prompt-drawings.js";
 
 const log = document.getElementById("python-log");
-/** The most characters in the log, and in one of its elements. */
+/** The most that the log holds, in characters, and the most in one of its elements of output. */
 const LIMIT = 100_000;
 const PIECE = 4000;
+/** A drawing counts as this many characters, and one for each SMALLER of its HTML. */
+const DRAWING = 1000;
+const SMALLER = 100;
 /** Output of more rows than MOST is folded, all but the first and the last; a row has at most WIDTH characters. */
 const MOST = 40;
 const FIRST = 20;
@@ -18,6 +21,8 @@ const LAST = 10;
 const WIDTH = 200;
 const ROW = new RegExp(`[^\\n]{1,${WIDTH}}\\n?|\\n`, "g");
 
+/** The elements of the log ↦ what they count. */
+const counts = new WeakMap();
 let kept = 0;
 
 function block(text, kind = "") {
@@ -28,17 +33,29 @@ function showEnd() {
   log.scrollTop = log.scrollHeight;
 }
 
+function count(element, characters) {
+  kept += characters - (counts.get(element) ?? 0);
+  counts.set(element, characters);
+}
+
+function remove(element) {
+  count(element, 0);
+  element.remove();
+}
+
+/** Remove the oldest while there is too much. */
+function limit() {
+  while (kept > LIMIT && log.children.length > 1) remove(log.firstElementChild);
+  showEnd();
+}
+
 /** Add a text; `kind` is "" for output, or "asked", "failed", "said". */
 export function write(text, kind = "") {
   const last = log.lastElementChild;
   if (kind === "" && last?.className === "" && last.textContent.length < PIECE) last.append(text);
   else log.append(block(text, kind));
-  kept += text.length;
-  while (kept > LIMIT && log.children.length > 1) {
-    kept -= log.firstChild.textContent.length;
-    log.firstChild.remove();
-  }
-  showEnd();
+  count(log.lastElementChild, log.lastElementChild.textContent.length);
+  limit();
 }
 
 /** Fold the output at the log's end if it is long. */
@@ -49,22 +66,20 @@ export function fold() {
   if (rows.length <= MOST) return;
   const middle = document.createElement("details");
   middle.className = "fold";
-  const count = rows.length - FIRST - LAST;
-  middle.append(Object.assign(document.createElement("summary"), { textContent: `${count} more lines` }), block(rows.slice(FIRST, -LAST).join("")));
+  middle.append(Object.assign(document.createElement("summary"), { textContent: `${rows.length - FIRST - LAST} more lines` }), block(rows.slice(FIRST, -LAST).join("")));
   parts[0].textContent = rows.slice(0, FIRST).join("");
-  parts[0].after(middle, block(rows.slice(-LAST).join("")));
-  for (const part of parts.slice(1)) part.remove();
-  showEnd();
+  parts.slice(1).forEach(remove);
+  log.append(middle, block(rows.slice(-LAST).join("")));
+  for (const part of [parts[0], middle, log.lastElementChild]) count(part, part.textContent.length);
+  limit();
 }
 
 /** Add the drawings of a value that describes itself by HTML. */
 export function draw(html) {
-  for (const drawing of drawings(html)) {
-    const place = Object.assign(document.createElement("div"), { className: "drawing" });
-    place.append(drawing);
-    log.append(place);
-  }
-  showEnd();
+  const found = drawings(html);
+  log.append(...found);
+  for (const drawing of found) count(drawing, DRAWING + drawing.innerHTML.length / SMALLER);
+  limit();
 }
 
 log.addEventListener("load", showEnd, { capture: true }); // a picture has its height once it is decoded

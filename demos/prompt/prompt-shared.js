@@ -19,16 +19,22 @@ function finish(shared, value) {
 }
 
 export const interruptBuffer = (shared) => new Uint8Array(shared, 0, 1);
+export const canAnswer = (shared) => (shared?.byteLength ?? 0) > TEXT;
 
 // --- the page --------------------------------------------------------------------------------------------------------
 
 /** The memory; undefined where the page is not isolated. */
 export const createShared = () => (globalThis.crossOriginIsolated ? new SharedArrayBuffer(TEXT + ROOM) : undefined);
 
-/** Interrupt what computes, and what waits for an answer. */
-export function raiseInterrupt(shared) {
+/** Interrupt what computes; and what waits for an answer, where there is room for answers. */
+export function interrupt(shared) {
   interruptBuffer(shared)[0] = INTERRUPT;
-  finish(shared, STOPPED);
+  if (canAnswer(shared)) finish(shared, STOPPED);
+}
+
+/** Nothing is to be interrupted any more. */
+export function clearInterrupt(shared) {
+  interruptBuffer(shared)[0] = 0;
 }
 
 /** Answer input(); an error if the text is too long. */
@@ -41,8 +47,6 @@ export function giveAnswer(shared, text) {
 
 // --- the worker ------------------------------------------------------------------------------------------------------
 
-export const canAnswer = (shared) => (shared?.byteLength ?? 0) > TEXT;
-
 /** Call `ask`, then wait for the answer; undefined if it was interrupted. */
 export function awaitAnswer(shared, ask) {
   Atomics.store(state(shared), 0, WAITING);
@@ -52,6 +56,6 @@ export function awaitAnswer(shared, ask) {
   }
   const length = Atomics.load(state(shared), 0);
   if (length >= 0) return new TextDecoder().decode(new Uint8Array(shared, TEXT, length).slice());
-  interruptBuffer(shared)[0] = 0; // the caller raises KeyboardInterrupt
+  clearInterrupt(shared); // the caller raises KeyboardInterrupt
   return undefined;
 }

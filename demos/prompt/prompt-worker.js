@@ -4,13 +4,15 @@
  * Requests: { source } to run; { interrupt } ends what waits in an await; { complete } is a source whose last name is to be
  * completed; { file } is a File to keep where Python reads it; { shared } is a SharedArrayBuffer (prompt-shared.js).
  *
+ * Requests may be sent at once: they wait until Python has started.
+ *
  * It posts { what: "progress", … }, then "started" or "failed". For each source it posts "incomplete" if the statement is
  * not finished; otherwise "accepted", any number of "output" and "asks" (input() waits for an answer), and one "answer":
  * the repr of the last expression's value, with HTML of its drawings, or the traceback. It answers { complete } by
  * "completions", and { file } by "kept" or "refused".
  */
 
-import { awaitAnswer, canAnswer, interruptBuffer } from "./prompt-shared.js";
+import { awaitAnswer, canAnswer, clearInterrupt, interruptBuffer } from "./prompt-shared.js";
 
 const FOLDER = new URL("./python/", import.meta.url);
 
@@ -79,9 +81,13 @@ async function findStart() {
   return import(script);
 }
 
+/** Start Python; the functions that carry out its requests. */
 async function begin() {
   const { start, message, unsupported } = await findStart();
-  if (!start) return postMessage({ what: "failed", message, unsupported });
+  if (!start) {
+    postMessage({ what: "failed", message, unsupported });
+    return {};
+  }
   const source = fetch(new URL("prompt.py", FOLDER)).then((response) => response.text());
   const { pyodide } = await start({ base: FOLDER, onProgress: (progress) => postMessage({ what: "progress", ...progress }) });
   pyodide.setStdout(printer());
@@ -91,7 +97,8 @@ async function begin() {
   pyodide.runPython(await source, { globals, filename: "prompt.py" });
   const prompt = (name) => globals.get(name);
   const [isWhole, evaluate, interrupt, completions] = ["is_whole", "evaluate", "interrupt", "completions"].map(prompt);
-  const requests = {
+  postMessage({ what: "started", version: globals.get("banner") });
+  return {
     async source(source) {
       try {
         if (!isWhole(source)) return postMessage({ what: "incomplete" });
@@ -104,7 +111,7 @@ async function begin() {
       }
     },
     interrupt() {
-      if (shared) interruptBuffer(shared)[0] = 0; // nothing computes now, and the call below is not to be interrupted
+      if (shared) clearInterrupt(shared); // nothing computes now, and the call below is not to be interrupted
       interrupt();
     },
     complete(source) {
@@ -127,15 +134,6 @@ async function begin() {
       pyodide.setInterruptBuffer(interruptBuffer(shared));
     },
   };
-  onmessage = async ({ data }) => {
-    const [[what, given]] = Object.entries(data);
-    try {
-      await requests[what](given);
-    } catch {
-      // an interrupt that came late; only a source is owed an answer
-    }
-  };
-  postMessage({ what: "started", version: globals.get("banner") });
 }
 
 /** A tuple of Python as an array. */
@@ -147,4 +145,14 @@ function taken(tuple) {
 
 const lastLine = (error) => String(error?.message ?? error).trim().split("\n").at(-1);
 
-begin().catch((error) => postMessage({ what: "failed", message: error?.message ?? String(error) }));
+const begun = begin();
+begun.catch((error) => postMessage({ what: "failed", message: error?.message ?? String(error) }));
+
+onmessage = async ({ data }) => {
+  const [[what, given]] = Object.entries(data);
+  try {
+    await (await begun)[what](given);
+  } catch {
+    // Python did not start, or an interrupt came late; only a source is owed an answer
+  }
+};

@@ -10,7 +10,7 @@ import { completeBy, showCompletions } from "./prompt-completion.js";
 import { inBlock, insertLine, recall, remember, setEntry } from "./prompt-entry.js";
 import { lineFor, onFiles } from "./prompt-files.js";
 import { draw, fold, write } from "./prompt-log.js";
-import { createShared, giveAnswer, interruptBuffer, raiseInterrupt } from "./prompt-shared.js";
+import { clearInterrupt, createShared, giveAnswer, interrupt } from "./prompt-shared.js";
 
 const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 const EXAMPLES = {
@@ -30,8 +30,8 @@ const shared = createShared();
 let asked = "";
 let draft = "";
 let worker;
-/** What the entry's text is for: "run", "wait" while Python runs, "answer" while input() waits. */
-let mode = "run";
+/** A name of MODES. */
+let mode = "none";
 let timer;
 
 export function startPython() {
@@ -39,6 +39,7 @@ export function startPython() {
   start.hidden = true;
   restart.hidden = false;
   say("loading", "Starting Python …");
+  enter("none");
   worker = new Worker(new URL("./prompt-worker.js", import.meta.url), { type: "module", name: "python" });
   worker.onmessage = ({ data }) => HEAR[data.what](data);
   worker.onerror = (event) => HEAR.failed({ message: event.message || "the worker with Python could not be started" });
@@ -109,12 +110,16 @@ function say(state, text) {
   if (status.textContent !== text) status.textContent = text;
 }
 
-/** What the buttons say and whether they work, and what the entry is called, in each mode. */
+/**
+ * The prompt while there is no Python, or not yet; while it waits for a source; while it runs one, and after a moment of
+ * that; while input() waits. What Run says and whether it works, whether Python is busy, and what the entry is called.
+ */
 const MODES = {
-  run: { label: "Run", works: true, entry: "Python to run", sign: ">>>" },
-  wait: { label: "Run", works: false, entry: "Python to run", sign: ">>>" },
-  stop: { label: "Stop", works: true, entry: "Python to run", sign: ">>>" },
-  answer: { label: "Answer", works: true, entry: "Your answer", sign: "?" },
+  none: { label: "Run", works: false, busy: false, entry: "Python to run", sign: ">>>" },
+  run: { label: "Run", works: true, busy: false, entry: "Python to run", sign: ">>>" },
+  wait: { label: "Run", works: false, busy: true, entry: "Python to run", sign: ">>>" },
+  stop: { label: "Stop", works: true, busy: true, entry: "Python to run", sign: ">>>" },
+  answer: { label: "Answer", works: true, busy: true, entry: "Your answer", sign: "?" },
 };
 
 function enter(next) {
@@ -132,7 +137,7 @@ function enter(next) {
 function rest() {
   clearTimeout(timer);
   enter("run");
-  if (shared) interruptBuffer(shared)[0] = 0;
+  if (shared) clearInterrupt(shared);
   say("ready", "Python is ready.");
 }
 
@@ -148,14 +153,14 @@ function end() {
   worker?.terminate();
   worker = undefined;
   clearTimeout(timer);
-  enter("run");
+  enter("none");
   bar.hidden = byId("python-add").hidden = true;
 }
 
 /** Run the entry's text; the worker answers, or says that the statement is not finished. */
 function submit() {
   const source = input.value.trimEnd();
-  if (!worker || !source.trim()) return;
+  if (!source.trim()) return;
   asked = source;
   wait();
   worker.postMessage({ source });
@@ -172,8 +177,8 @@ function answer() {
   return wait();
 }
 
-function interrupt() {
-  if (shared) raiseInterrupt(shared);
+function interruptPython() {
+  if (shared) interrupt(shared);
   worker.postMessage({ interrupt: true });
   say("running", "Stopping …");
   clearTimeout(timer);
@@ -182,7 +187,7 @@ function interrupt() {
 }
 
 /** What Enter and the button do, by mode. */
-const SUBMIT = { run: submit, wait() {}, stop() {}, answer };
+const SUBMIT = { none() {}, run: submit, wait() {}, stop() {}, answer };
 
 input.addEventListener("keydown", (event) => {
   if (event.isComposing || event.ctrlKey || event.altKey || event.metaKey) return;
@@ -196,12 +201,12 @@ input.addEventListener("keydown", (event) => {
 });
 byId("python-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  if (mode === "stop") interrupt();
+  if (mode === "stop") interruptPython();
   else SUBMIT[mode]();
   input.focus();
 });
 stop.addEventListener("click", () => {
-  interrupt();
+  interruptPython();
   input.focus();
 });
 restart.addEventListener("click", () => {
@@ -211,9 +216,9 @@ restart.addEventListener("click", () => {
 });
 byId("terminal").addEventListener("keydown", (event) => {
   const selected = input.selectionStart !== input.selectionEnd || !getSelection().isCollapsed;
-  if (event.key !== "c" || !event.ctrlKey || event.shiftKey || event.altKey || mode === "run" || selected) return;
+  if (event.key !== "c" || !event.ctrlKey || event.shiftKey || event.altKey || !MODES[mode].busy || selected) return;
   event.preventDefault();
-  interrupt();
+  interruptPython();
 });
 completeBy((source) => {
   if (mode !== "run") return false;
@@ -221,8 +226,9 @@ completeBy((source) => {
   return true;
 });
 onFiles((file) => {
-  if (mode !== "run") write(`${file.name} waits until Python has ended what it runs.\n`, "said");
-  worker?.postMessage({ file });
+  if (!worker) return write(`${file.name} was not added: Python does not run. Start it, then add the file again.\n`, "failed");
+  if (mode !== "run") write(`${file.name} waits until Python has ${mode === "none" ? "started" : "ended what it runs"}.\n`, "said");
+  return worker.postMessage({ file });
 });
 for (const [name, source] of Object.entries(EXAMPLES)) {
   const button = Object.assign(document.createElement("button"), { type: "button", textContent: name });

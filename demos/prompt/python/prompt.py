@@ -130,8 +130,9 @@ def interrupt() -> None:
 
 
 def completions(source: str) -> tuple[str, list[str]]:
-    """The name, perhaps begun, at the end of a source, and the names that begin with it: of the scope, of Python, or of the
-    object before a dot. Objects are asked for their names, not for the values."""
+    """The name, perhaps begun, at the end of a source, and the names that begin with it: of the scope and of Python, or of
+    the object before the last dot. What stands before that dot is looked up, and properties in it run; of what may follow
+    the dot only the names are read."""
     word = re.findall(r"[\w.]*$", source)[0]
     path, dot, stem = word.rpartition(".")
     try:
@@ -163,6 +164,7 @@ plain_install = micropip.install
 
 async def install(requirements: str | list[str], *given: Any, **named: Any) -> None:
     """micropip.install, whose errors say where packages may come from; what micropip only prints is an error, too."""
+    takeForbidden()  # what the policy forbade earlier is no reason of this call's
     try:
         await plain_install(requirements, *given, **named)
         wanted = [requirements] if isinstance(requirements, str) else requirements

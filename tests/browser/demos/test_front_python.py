@@ -298,6 +298,46 @@ def test_python_comes_back_without_a_network(browser: Any, site: Path) -> None:
     context.close()
 
 
+@pytest.mark.slow
+def test_a_restart_that_fails_leaves_a_prompt_that_says_so(prompt: Prompt) -> None:
+    """Nothing is sent to a Python that is not there; what was typed stays, and runs once Python has started."""
+    page = prompt.page
+    prompt.ask("box = 1")
+    page.context.route("**/python/start.js", lambda route: route.fulfill(status=404, body="none"))
+    page.click("#python-stop")
+    page.wait_for_selector("#python-status[data-state=unsupported]")
+    page.fill("#python-input", "6 * 7")
+    for key in ("Tab", "Shift+Tab", "Enter", "Control+c"):
+        page.locator("#python-input").press(key)
+    assert page.locator("#python-run").is_disabled()
+    assert page.locator("#python-complete").is_hidden()
+    page.set_input_files("#python-file", [{"name": "a.npy", "mimeType": "", "buffer": b"x"}])
+    assert prompt.log().endswith("a.npy was not added: Python does not run. Start it, then add the file again.\n")
+    assert page.input_value("#python-input") == "6 * 7"
+    page.context.unroute_all()
+    page.click("#python-start")
+    page.wait_for_selector("#python-status[data-state=loading]")
+    prompt.rest(120)
+    page.click("#python-run")
+    until(page, "document.querySelector('#python-log').textContent.endsWith('>>> 6 * 7\\n42\\n')", 10)
+
+
+@pytest.mark.slow
+def test_what_is_given_while_python_starts_waits_for_it(prompt: Prompt) -> None:
+    page = prompt.page
+    page.click("#python-stop")
+    page.set_input_files("#python-file", [{"name": "early.txt", "mimeType": "", "buffer": b"early"}])
+    page.fill("#python-input", "open('early.txt').read()")
+    page.locator("#python-input").press("Enter")
+    assert page.get_attribute("#python-status", "data-state") == "loading"
+    assert "early.txt waits until Python has started.\n" in prompt.log()
+    prompt.rest(120)
+    until(page, "document.querySelector('#python-log').textContent.includes('early.txt (0.0 MB) is in')", 20)
+    assert page.input_value("#python-input") == "open('early.txt').read()"
+    page.click("#python-run")
+    until(page, "document.querySelector('#python-log').textContent.endsWith(`'early'\\n`)", 20)
+
+
 def test_a_site_without_python_says_so(browser: Any, address: str) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()

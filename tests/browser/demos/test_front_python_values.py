@@ -76,6 +76,29 @@ def test_pictures_and_curves_are_drawn(prompt: Prompt) -> None:
     assert (image.count(), curve.count()) == (1, 1)
 
 
+@pytest.mark.slow
+def test_the_log_is_limited_drawings_and_folds_included(prompt: Prompt) -> None:
+    page = prompt.page
+    image, texts = page.locator("#python-log img"), "[...document.querySelectorAll('#python-log pre')]"
+    prompt.ask("class Drawing:\n    def _repr_html_(self): return picture * 10\n    def __repr__(self): return 'drawn'")
+    prompt.ask("picture = sg.tensor(np.eye(16))._repr_html_()")
+
+    def run(source: str) -> None:
+        page.fill("#python-input", source)
+        page.click("#python-run")
+        prompt.rest()
+
+    for _ in range(15):
+        run("Drawing()")
+    assert 80 <= image.count() <= 100
+    assert "class Drawing" not in prompt.log()
+    for _ in range(12):
+        run("for k in range(1200): print('a line', k)")
+    assert image.count() == 0
+    length = page.evaluate(f"{texts}.reduce((sum, {{ textContent }}) => sum + textContent.length, 0)")
+    assert 80_000 < length <= 100_000
+
+
 ODD = """class Odd:
     def _repr_html_(self):
         return '''<b id=odd>bold</b><script>document.title = 'changed'</script>
@@ -187,6 +210,7 @@ def test_packages_that_cannot_be_had_are_errors_that_say_what_can(
         assert 'await micropip.install("./NAME' in said
         assert "Content-Security-Policy (" not in said
         said = prompt.ask("await micropip.install(['pillow', 'numpy'])")
+        assert "Content-Security-Policy (" not in said
         assert "ValueError: pillow not installed" in said
         assert "this site has numpy only" in said
         page = context.new_page()
@@ -202,4 +226,10 @@ def test_packages_that_cannot_be_had_are_errors_that_say_what_can(
         said = prompt.ask(f"import micropip; await micropip.install('{open_to_all}kept-1.0-py3-none-any.whl')")
         assert f"Content-Security-Policy (connect-src) forbids {open_to_all}kept" in said
         assert "ModuleNotFoundError" in prompt.ask("import kept")
+        prompt.ask(
+            f"from pyodide.http import pyfetch\ntry:\n    await pyfetch('{open_to_all}other')\nexcept OSError: pass"
+        )
+        said = prompt.ask("await micropip.install(['pillow', 'numpy'])")
+        assert "ValueError: pillow not installed" in said
+        assert "Content-Security-Policy (" not in said, "what was forbidden to another is no reason here"
     context.close()
