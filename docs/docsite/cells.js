@@ -3,8 +3,8 @@
  *
  * Contract: the blocks of a page share their names. Run runs a cell, after those before it that have not run. While
  * Python runs, the button stops it: a KeyboardInterrupt, so that all names stay. Where that has no effect, and where the page
- * is not isolated, the worker ends, and with it all names. The worker is that of the demos' prompt, prompt-worker.js,
- * in the folder that `data-python` names.
+ * is not isolated, the worker ends, and with it all names. Values that describe themselves by HTML are drawn. The worker
+ * and the modules beside it are those of the demos' prompt, in the folder that `data-python` names.
  */
 
 const { root, python } = document.documentElement.dataset;
@@ -13,11 +13,14 @@ const PHASES = { runtime: "CPython", numpy: "NumPy", singe: "Singe" };
 const LIMIT = 20_000;
 /** Milliseconds after which a stop that had no effect is explained. */
 const PATIENCE = 3000;
-/** Pyodide's interrupt buffer: a 2 in it raises KeyboardInterrupt. */
+/** The memory of prompt-shared.js, without room for answers: input() is refused. */
 const shared = globalThis.crossOriginIsolated ? new SharedArrayBuffer(1) : undefined;
 
 const cells = [...document.querySelectorAll("pre.cell")].map(prepare);
+const address = (name) => new URL(`${root}${python}${name}`, location.href).href;
 let worker, ready, hear, interrupted, timer;
+/** Functions of the prompt, once Python has started. */
+let drawings, interrupt, clearInterrupt;
 
 function prepare(pre, number) {
   const code = pre.firstElementChild;
@@ -31,8 +34,9 @@ function prepare(pre, number) {
   const output = Object.assign(document.createElement("pre"), { className: "output", hidden: true, tabIndex: 0 });
   const bar = Object.assign(document.createElement("div"), { className: "cell-bar" });
   bar.append(run, status);
-  pre.after(bar, output);
-  const cell = { number, code, run, status, output, done: false };
+  const drawn = Object.assign(document.createElement("div"), { className: "drawn" });
+  pre.after(bar, output, drawn);
+  const cell = { number, code, run, status, output, drawn, done: false };
   run.addEventListener("click", () => (run.dataset.running ? stop(cell) : runTo(cell)));
   code.addEventListener("input", () => (cell.done = false));
   code.addEventListener("keydown", (event) => {
@@ -63,9 +67,10 @@ async function runTo(last) {
 async function carryOut(cell) {
   await start((text) => say(cell, text));
   interrupted = false;
-  if (shared) new Uint8Array(shared)[0] = 0;
+  if (shared) clearInterrupt(shared);
   say(cell, "Running …");
   Object.assign(cell.output, { textContent: "", hidden: true });
+  cell.drawn.replaceChildren();
   worker.postMessage({ source: `${cell.code.textContent.trimEnd()}\n` });
   const show = (text) => Object.assign(cell.output, { textContent: (cell.output.textContent + text).slice(-LIMIT), hidden: false });
   return new Promise((resolve, reject) => {
@@ -73,8 +78,9 @@ async function carryOut(cell) {
       accepted() {},
       output: ({ text }) => show(text),
       incomplete: () => resolve("The cell ends in the middle of a statement."),
-      answer({ text, failed }) {
+      answer({ text, failed, html }) {
         if (text) show(`${text}\n`);
+        if (html) cell.drawn.append(...drawings(html));
         resolve(failed ? (interrupted ? "Stopped." : "The cell failed.") : undefined);
       },
       failed: ({ message }) => reject(new Error(message)),
@@ -83,8 +89,16 @@ async function carryOut(cell) {
 }
 
 function start(tell) {
-  ready ??= new Promise((resolve, reject) => {
-    tell("Starting Python …");
+  ready ??= begin(tell).catch((error) => {
+    end();
+    throw error;
+  });
+  return ready;
+}
+
+async function begin(tell) {
+  tell("Starting Python …");
+  const started = new Promise((resolve, reject) => {
     hear = {
       progress({ loaded, total, phase }) {
         const share = total ? `: ${(loaded / 1e6).toFixed(1)} of ${(total / 1e6).toFixed(1)} MB` : "";
@@ -96,21 +110,19 @@ function start(tell) {
       },
       failed: ({ message }) => reject(new Error(message)),
     };
-    worker = new Worker(new URL(`${root}${python}prompt-worker.js`, location.href), { type: "module", name: "cells" });
+    worker = new Worker(address("prompt-worker.js"), { type: "module", name: "cells" });
     worker.onmessage = ({ data }) => hear[data.what]?.(data);
     worker.onerror = (event) => hear.failed({ message: event.message || "The worker with Python could not be started." });
-  }).catch((error) => {
-    end();
-    throw error;
   });
-  return ready;
+  const modules = ["prompt-drawings.js", "prompt-shared.js"].map((name) => import(address(name)));
+  [{ drawings }, { clearInterrupt, interrupt }] = await Promise.all([...modules, started]);
 }
 
 /** Interrupt Python; end it if that was tried before, if it cannot be done here, and while Python starts. */
 function stop(cell) {
   if (shared && hear.answer && !interrupted) {
     interrupted = true;
-    new Uint8Array(shared)[0] = 2;
+    interrupt(shared);
     worker.postMessage({ interrupt: true });
     say(cell, "Stopping …");
     timer = setTimeout(say, PATIENCE, cell, "Python has not stopped: it may be in one long call. Stop again ends it, with the names of all cells.");

@@ -88,6 +88,30 @@ def test_cells_are_changed_fail_and_stop(page: Any, address: str) -> None:
     assert "the names of all cells are gone" in status.text_content()
 
 
+@pytest.mark.slow
+def test_cells_draw(page: Any, address: str) -> None:
+    """Pictures and curves, as the prompt does; the next run of the cell removes them."""
+    console = Console(page)
+    page.goto(f"{address}docs/start/tour.html")
+    first, drawn = page.locator("pre.cell code").first, page.locator(".drawn").first
+
+    def run(source: str) -> None:
+        first.fill(source)
+        page.locator("button.run").first.click()
+        until(page, RESTING, 170)
+        assert page.locator(".cell-status").first.text_content() == ""
+
+    run("import numpy as np\nnp.eye(32)")
+    assert drawn.locator("img").get_attribute("alt") == "32 × 32 pixels, black is 0, white is 1"
+    until(page, "document.querySelector('.drawn img').naturalWidth === 224", 10)
+    run("np.sin(np.arange(100) / 9)")
+    assert drawn.locator("svg path").count() == 1
+    assert drawn.locator("svg").bounding_box()["width"] > 200
+    run("1 + 1")
+    assert drawn.locator("*").count() == 0
+    assert console.complaints == []
+
+
 def test_a_site_without_python_has_no_cells(tmp_path: Path) -> None:
     import docsite  # noqa: PLC0415 (after the path is set)
 
