@@ -47,6 +47,7 @@ function findThreads() {
 
 function whyNoThreads() {
   if (!isSecureContext) return "The address is neither https nor this machine’s own";
+  if (globalThis.crossOriginIsolated) return "This browser lets no page share memory";
   if (globalThis.top !== globalThis) return "The page is in a frame of another page, which is not isolated";
   return "The page is not isolated (no COOP and COEP headers, and no service worker to add them yet)";
 }

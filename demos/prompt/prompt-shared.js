@@ -23,8 +23,9 @@ export const canAnswer = (shared) => (shared?.byteLength ?? 0) > TEXT;
 
 // --- the page --------------------------------------------------------------------------------------------------------
 
-/** The memory; undefined where the page is not isolated. */
-export const createShared = () => (globalThis.crossOriginIsolated ? new SharedArrayBuffer(TEXT + ROOM) : undefined);
+/** The memory; undefined where the page is not isolated, or the browser shares none. */
+export const createShared = () => (canShare() ? new SharedArrayBuffer(TEXT + ROOM) : undefined);
+const canShare = () => globalThis.crossOriginIsolated && typeof SharedArrayBuffer === "function";
 
 /** Interrupt what computes; and what waits for an answer, where there is room for answers. */
 export function interrupt(shared) {

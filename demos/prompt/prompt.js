@@ -2,7 +2,7 @@
  * The Python prompt of the front page: a log, an entry, and prompt-worker.js, where Python runs.
  *
  * Contract: it runs one statement or block at a time. Run becomes Stop while Python runs: that, and Ctrl+C, raise
- * KeyboardInterrupt, in computations only where the page is isolated. While input() waits, Run is Answer, and Stop is beside
+ * KeyboardInterrupt, in computations only where the page shares memory. While input() waits, Run is Answer, and Stop is beside
  * it. "Restart" ends the worker, whatever it does, and starts a new one without the old definitions.
  */
 
@@ -182,7 +182,7 @@ function interruptPython() {
   worker.postMessage({ interrupt: true });
   say("running", "Stopping …");
   clearTimeout(timer);
-  const why = shared ? "It may be in one long call" : "This page is not isolated, so a computation cannot be interrupted";
+  const why = shared ? "It may be in one long call" : "This page shares no memory, so a computation cannot be interrupted";
   timer = setTimeout(() => say("running", `Python has not stopped. ${why}; Restart ends it, with all that was defined.`), PATIENCE);
 }
 

@@ -1,7 +1,8 @@
 /**
  * A memory that threads can share, and loading of a bundle's files into one.
  *
- * Contract: `sharedMemory(bytes)` returns an empty memory that can grow to so many bytes, or undefined if there is none.
+ * Contract: `sharedMemory(bytes)` returns an empty memory that can grow to so many bytes, or undefined if there is none. WebKit
+ * makes some that no worker can be sent, where it has no SharedArrayBuffer: those are none.
  * `fromFiles(files)` has three of the methods of `Files`: modules are changed to import a shared memory instead of an unshared
  * one, and weights are written to their places in it.
  */
@@ -16,6 +17,7 @@ const UNSHARED = [2, 0, 0];
 const SHARED = [2, 3, 0, 0x80, 0x80, 4];
 
 export function sharedMemory(bytes) {
+  if (!globalThis.SharedArrayBuffer) return undefined;
   for (const maximum of MOST_PAGES.filter((pages) => pages * PAGE >= bytes)) {
     try {
       return new WebAssembly.Memory({ initial: 0, maximum, shared: true });

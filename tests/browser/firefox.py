@@ -1,7 +1,6 @@
 """Firefox without a window, driven by its own protocol, Marionette: JSON after its length, over a socket.
 
-Contract: `firefox()` gives a Tab, which has as much of Playwright's Page as tests of several browsers use. Playwright's own
-Firefox is a changed one, which tests take by SINGE_BROWSER; this is the one that people have.
+Contract: `firefox()` gives a Tab of a Firefox with empty storage, or skips the test and says why.
 """
 
 from __future__ import annotations
@@ -12,12 +11,13 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tabs import PATIENCE, Tab
 
 PROGRAMS: Final = ("firefox-esr", "firefox")
 PREFERENCES: Final = """
@@ -29,33 +29,20 @@ user_pref("network.connectivity-service.enabled", false);
 user_pref("app.normandy.enabled", false);
 user_pref("app.update.enabled", false);
 """
-PATIENCE: Final = 60
-"""Seconds."""
-CALLED: Final = """
-const script = document.createElement("script");
-script.type = "module";
-script.textContent = `
-  document.documentElement.dataset.done = JSON.stringify(
-    await (${arguments[0]})(${arguments[1]}).then((value) => ({ value }), (error) => ({ error: String(error.stack ?? error) })),
-  );`;
-delete document.documentElement.dataset.done;
-document.head.append(script);
-script.remove();
-"""
 
 
-class Tab:
-    """The one tab of a Firefox."""
+class Marionette:
+    """The driver of a Firefox that listens on a port."""
 
     def __init__(self, port: int) -> None:
         self._socket: Final = socket.create_connection(("127.0.0.1", port), PATIENCE)
         self._count = 0
         self._read()
-        self.ask("WebDriver:NewSession", {"capabilities": {"alwaysMatch": {"acceptInsecureCerts": False}}})
+        self.ask("NewSession", {"capabilities": {"alwaysMatch": {"acceptInsecureCerts": False}}})
 
-    def ask(self, name: str, given: dict[str, Any]) -> Any:
+    def ask(self, name: str, given: Mapping[str, Any]) -> Any:
         self._count += 1
-        text = json.dumps([0, self._count, name, given]).encode()
+        text = json.dumps([0, self._count, f"WebDriver:{name}", given]).encode()
         self._socket.sendall(str(len(text)).encode() + b":" + text)
         _, number, error, found = self._read()
         assert number == self._count
@@ -76,37 +63,6 @@ class Tab:
         assert data, "Firefox ended"
         return data
 
-    def goto(self, url: str) -> None:
-        self.ask("WebDriver:Navigate", {"url": url})
-
-    def execute(self, script: str, *given: Any) -> Any:
-        """The result of a script of Marionette, which `return`s it; no policy of the page forbids it."""
-        return self.ask("WebDriver:ExecuteScript", {"script": script, "args": list(given)})["value"]
-
-    def until(self, expression: str, seconds: float = PATIENCE) -> Any:
-        """The value of an expression, once it is true."""
-        end = time.monotonic() + seconds
-        while not (found := self.execute(f"return {expression};")):
-            assert time.monotonic() < end, f"after {seconds} s still {found}: {expression}"
-            time.sleep(0.05)
-        return found
-
-    def evaluate(self, function: str, given: Any) -> Any:
-        """The result of an async function in a module of the page, which must allow scripts in it."""
-        self.execute(CALLED, function, json.dumps(given))
-        done = json.loads(self.until("document.documentElement.dataset.done"))
-        assert "error" not in done, done["error"]
-        return done["value"]
-
-    def draw(self, item: str, points: Sequence[tuple[float, float]]) -> None:
-        """Draw a line with the mouse; the points lie on the item, from 0 to 1."""
-        self.execute("document.querySelector(arguments[0]).scrollIntoView({ block: 'center' });", item)
-        box = self.execute("return document.querySelector(arguments[0]).getBoundingClientRect().toJSON();", item)
-        places = [(round(box["x"] + x * box["width"]), round(box["y"] + y * box["height"])) for x, y in points]
-        first, *moves = [{"type": "pointerMove", "duration": 20, "x": x, "y": y} for x, y in places]
-        actions = [first, {"type": "pointerDown", "button": 0}, *moves, {"type": "pointerUp", "button": 0}]
-        self.ask("WebDriver:PerformActions", {"actions": [{"type": "pointer", "id": "mouse", "actions": actions}]})
-
     def close(self) -> None:
         self._socket.close()
 
@@ -122,11 +78,8 @@ def firefox() -> Iterator[Tab]:
         command = [program, "--headless", "--marionette", "--no-remote", "--profile", folder]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
             try:
-                tab = Tab(_port(Path(folder), running))
-                try:
-                    yield tab
-                finally:
-                    tab.close()
+                with closing(Marionette(_port(Path(folder), running))) as driver:
+                    yield Tab(driver.ask)
             finally:
                 running.terminate()
 

@@ -131,8 +131,9 @@ WebAssembly.validate = (bytes) => !relaxed(bytes) && validate(bytes);
 LACKS: Final = {
     "nothing": ("", True),
     "relaxed SIMD": (WITHOUT_RELAXED, True),
-    "threads": ("delete globalThis.SharedArrayBuffer; const M = WebAssembly.Memory; WebAssembly.Memory = function (d) {"
-                " if (d.shared) throw new TypeError('no shared memory'); return new M(d); };", False),
+    "shared memory": ("delete globalThis.SharedArrayBuffer; const M = WebAssembly.Memory; WebAssembly.Memory = function (d) {"
+                      " if (d.shared) throw new TypeError('no shared memory'); return new M(d); };", False),
+    "SharedArrayBuffer": ("delete globalThis.SharedArrayBuffer;", False),
     "Float16Array": ("delete globalThis.Float16Array;", True),
 }  # fmt: skip
 """What a page lacks ↦ the script that takes it away before any other, and whether threads are left."""

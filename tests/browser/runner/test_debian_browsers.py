@@ -1,25 +1,35 @@
-"""Firefox, as Debian has it: a bundle on one thread and on several, a bundle's own page, a demo. `make nightly` runs it."""
+"""Firefox and WebKit, as Debian has them: a bundle on one thread and on several, pages of bundles, a demo. `make nightly` runs it."""
 
 from __future__ import annotations
 
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case, small_graph, weighty_graph, write_bundle
-from firefox import Tab, firefox
+from firefox import firefox
 from pages import HEADERS, Page, Served
 from sites import served
+from tabs import Tab
+from webkit import webkit
 
 from singe.model.model import Model
 from singe.tools.export.bundle import export
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
+ENGINES: Final[dict[str, tuple[Callable[[], AbstractContextManager[Tab]], str, bool]]] = {
+    "Firefox": (firefox, "Firefox/", True),
+    "WebKit": (webkit, "AppleWebKit/", False),
+    "WebKit with shared memory": (partial(webkit, {"JSC_useSharedArrayBuffer": "1"}), "AppleWebKit/", True),
+}
+"""An engine ↦ what starts it, a part of its `navigator.userAgent`, and whether pages that are isolated have threads. WebKitGTK
+gives no page SharedArrayBuffer, unless it is told to; Safari gives it to isolated pages."""
 SEVERAL: Final = 2 if (os.cpu_count() or 1) > 1 else 1
 COUNT: Final = 600
 """A batch that is large enough for threads to share its runs."""
@@ -36,20 +46,27 @@ for (const count of [1, 2]) {
   threads.push(model.threads);
   await model.dispose();
 }
-return { outputs, threads, shared, isolated: crossOriginIsolated, agent: navigator.userAgent };
+return { outputs, threads, shared, isolated: crossOriginIsolated };
 """
 STATUS: Final = "document.querySelector('[data-testid=status]').dataset.state"
 
 
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def tab() -> Iterator[Tab]:
-    with firefox() as found:
+def tab(engine: str) -> Iterator[Tab]:
+    start, agent, _ = ENGINES[engine]
+    with start() as found:
+        assert agent in found.execute("return navigator.userAgent;")
         yield found
 
 
 @pytest.mark.parametrize("worker", [False, True], ids=["in the page", "in a worker"])
 @pytest.mark.parametrize("isolated", [True, False], ids=["isolated", "plain"])
-def test_bundles(tab: Tab, isolated: bool, worker: bool, bundle: Callable[[str], Path]) -> None:
+def test_bundles(engine: str, tab: Tab, isolated: bool, worker: bool, bundle: Callable[[str], Path]) -> None:
     root = bundle("small").parent
     bundle("dtypes")
     if not (root / "weighty").exists():
@@ -67,11 +84,10 @@ def test_bundles(tab: Tab, isolated: bool, worker: bool, bundle: Callable[[str],
             weighty={"url": "/bundles/weighty", "tensors": packed({"x": x})},
             worker=worker,
         )
-    assert "Firefox/" in done["agent"]
     assert done["isolated"] == isolated
     for name, (_, wanted) in cases.items():
         assert_close(done["outputs"][name], wanted)
-    assert done["threads"] == [1, SEVERAL if isolated else 1]
+    assert done["threads"] == [1, SEVERAL if isolated and ENGINES[engine][2] else 1]
     assert done["shared"][0] == done["shared"][1]
     wanted = np.asarray(Model(weighty_graph(), "numpy")(x))
     assert_close(done["shared"][0], {"y": wanted})
