@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..dtypes import int32
-from ..shapes import Dim, Shape, at_least, divides
+from ..shapes import Dim, Shape, at_least, dim_max, divides
 from .scalar import Expr, add, const, div, fold, make, maximum, minimum, mul, rem, size, text
 
 
@@ -217,12 +217,12 @@ def _term_order(term: tuple[Expr, Dim]) -> tuple[int, float, str]:
 
 
 def clamp(index: Expr, extent: Dim) -> Expr:
-    """An index clamped to 0 … extent − 1; a bound that provably holds is left out."""
+    """An index clamped to 0 … extent − 1, and to 0 if the extent is 0; a bound that provably holds is left out."""
     least, most = bounds(index)
     if least is None or not at_least(least, 0):
         index = maximum(index, 0)
     inside = most is not None and at_least(extent - 1 - most, 0)
-    return index if inside else minimum(index, size(extent - 1))
+    return index if inside else minimum(index, size(dim_max(extent - 1, 0)))
 
 
 def unflatten(index: Expr, shape: Shape) -> tuple[Expr, ...]:

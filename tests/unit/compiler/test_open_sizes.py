@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -192,6 +192,23 @@ def test_a_function_may_use_its_open_sizes(name: str, device_name: str) -> None:
     for rows in (4, 1, 7):
         x = np.random.default_rng(rows).standard_normal((rows, 3)).astype(np.float32)
         np.testing.assert_allclose(model(x), reference(x), rtol=1e-5, atol=1e-5)
+
+
+WIDE: Final = 1 << 20
+"""Elements of a row of more bytes than lie before an array in the memory of a device that has just been opened."""
+OVER_NOTHING: Mapping[str, Callable[[Any, Any], Any]] = {
+    "joined": lambda x, y: sg.concat([x, y]) * y,
+    "padded": lambda x, y: sg.pad(x, ((1, 0), (0, 0)), value=2.0) * y,
+}  # fmt: skip
+
+
+@RUNNERS
+@pytest.mark.parametrize("name", OVER_NOTHING)
+def test_an_open_size_of_zero_is_read_within_the_memory(name: str, device_name: str) -> None:
+    model = Model.of(OVER_NOTHING[name], {"x": ("N", WIDE), "y": (1, WIDE)}, device_name)
+    for rows in (0, 1):
+        found = model(np.full((rows, WIDE), 2, np.float32), np.full((1, WIDE), 2, np.float32))
+        np.testing.assert_array_equal(found, np.full((rows + 1, WIDE), 4, np.float32))
 
 
 def test_what_needs_a_number_names_the_size_that_has_none() -> None:
