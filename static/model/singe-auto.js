@@ -7,7 +7,7 @@
  * Software adapters are not measured.
  */
 
-import { enough, pays } from "./singe-timing.js";
+import { enough, pays } from "../program/singe-timing.js";
 
 const PATIENCE_MS = 1000;
 const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;

@@ -1,5 +1,5 @@
 /**
- * What is said of arguments of `load` that do not fit, and of an address where no bundle or no worker's script is.
+ * What is said of arguments of `load` that do not fit, and of an address where no bundle is.
  */
 
 import { checkNames } from "../program/singe-arguments.js";
@@ -40,25 +40,4 @@ export async function refuse(fits, given) {
     got = got === "string" ? JSON.stringify(given[name]) : String(given[name]);
   } catch {} // what has no text
   throw new SingeError("input", `${name}: got ${got}, expected ${expected}`);
-}
-
-const warned = new Set();
-
-/** Say once on the console why the script of a worker did not start, and what to do. cause: an error, or the event of one. */
-export async function warnOfWorker(url, { message }) {
-  if (warned.has(url.href)) return;
-  warned.add(url.href);
-  const advice = await adviceOn(url, message);
-  console.warn(`singe: no worker from ${url}: ${advice}. The model runs ${/thread/.test(url) ? "on one thread" : "in the page"}.`);
-}
-
-async function adviceOn(url, message) {
-  const response = await fetch(url).catch(() => ({}));
-  const type = response.headers?.get("content-type");
-  if (response.ok && /javascript/.test(type)) {
-    return message || "it is there; do worker-src of the Content-Security-Policy and its trusted-types (singe) allow it?";
-  }
-  const found = response.ok ? `answers with ${type}, not a script` : `answers ${response.status ?? "nothing"}`;
-  const files = "singe-worker.js and singe-thread.js beside the page's script";
-  return `the server ${found}. A bundler may have left it behind: build singe/worker and singe/thread too, as ${files}`;
 }

@@ -12,8 +12,8 @@
 import { Barrier, LEAVE } from "./singe-barrier.js";
 import { SingeError, align, bytesOf, evaluate } from "../program/singe-format.js";
 import { fromFiles, sharedMemory } from "./singe-shared.js";
-import { spawn } from "../worker/singe-spawn.js";
-import { enough, pays } from "../model/singe-timing.js";
+import { spawn } from "../loading/singe-spawn.js";
+import { enough, pays } from "../program/singe-timing.js";
 
 const PAGE = 65536;
 const MOST = 8;

@@ -43,7 +43,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
     plan.begin();
     if (wanted === "data" || !plan.late.size) return super.run(inputs, sizes, wanted, states, by);
     const answers = await super.run(inputs, sizes, "data", states, by);
-    const { arraysFor } = await import("../model/singe-outputs.js");
+    const { arraysFor } = await import("../program/singe-outputs.js");
     arraysFor(plan.outputs, wanted).forEach((array, k) => {
       array?.set(answers[k].data);
       answers[k].data = array ?? answers[k].data;

@@ -107,7 +107,7 @@ class Device {
     const { program, memory, run, team } = this.parts;
     const plan = this.plans.at(sizes, states);
     const { addresses, words, marks, outputs } = plan;
-    const into = wanted === "data" ? [] : (this.#into ??= (await import("../model/singe-outputs.js")).arraysFor)(outputs, wanted);
+    const into = wanted === "data" ? [] : (this.#into ??= (await import("../program/singe-outputs.js")).arraysFor)(outputs, wanted);
     new Int32Array(memory.buffer, marks[0]).set(words);
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
       new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);

@@ -8,7 +8,7 @@
  */
 
 import { SingeError, align } from "../program/singe-format.js";
-import { arraysFor, holdsArrays, inOrder } from "../model/singe-outputs.js";
+import { arraysFor, holdsArrays, inOrder } from "../program/singe-outputs.js";
 
 export { arraysFor, holdsArrays };
 

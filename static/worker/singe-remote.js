@@ -9,7 +9,7 @@
 
 import { abortable } from "../program/singe-arguments.js";
 import { SingeError } from "../program/singe-format.js";
-import { spawn } from "./singe-spawn.js";
+import { spawn } from "../loading/singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
   if (gpuDevice) throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
@@ -148,7 +148,7 @@ async function ran(inputs, options, call) {
   const { outputs = "data" } = options;
   const { given, copies } = copiesOf(inputs);
   const answers = await abortable(options, () => call(given, copies));
-  return outputs === "data" ? answers : (await import("../model/singe-outputs.js")).filled(answers, outputs);
+  return outputs === "data" ? answers : (await import("../program/singe-outputs.js")).filled(answers, outputs);
 }
 
 const isObject = (value) => typeof value === "object" && value !== null;

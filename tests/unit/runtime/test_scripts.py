@@ -34,6 +34,24 @@ def test_imports_lead_to_a_script_where_it_lies() -> None:
         assert missing == [], path
 
 
+def test_folders_import_in_the_order_that_the_readme_gives() -> None:
+    """Static and dynamic imports: of scripts in the same folder, or on an earlier line of the order."""
+    static = static_folder()
+    lines = re.findall(r"^(\d)\. (`.*`)$", (static / "README.md").read_text("utf-8"), re.M)
+    order = {name: int(number) for number, names in lines for name in re.findall(r"`([^`]+)`", names)}
+    paths = sorted(static.rglob("*.js"))
+    place = {path: path.relative_to(static).parts[0] for path in paths}
+    assert set(place.values()) == set(order)
+    wrong = [
+        f"{path.name} imports {other}"
+        for path in paths
+        for other in re.findall(r'["\'](\.\.?/[^"\']*\.js)["\']', path.read_text("utf-8"))
+        for target in [place[(path.parent / other).resolve()]]
+        if target != place[path] and order[target] >= order[place[path]]
+    ]
+    assert wrong == []
+
+
 def test_a_script_is_one_url_with_all_that_it_imports() -> None:
     texts = {
         "a.js": 'import { b } from "./b.js";\nconst c = await import("./c.js");\n',

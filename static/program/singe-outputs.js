@@ -6,8 +6,8 @@
  * returns the outputs by name, in those arrays.
  */
 
-import { checkNames } from "../program/singe-arguments.js";
-import { ARRAYS, SingeError } from "../program/singe-format.js";
+import { checkNames } from "./singe-arguments.js";
+import { ARRAYS, SingeError } from "./singe-format.js";
 
 /** What the caller passed for each output, or undefined. */
 export function inOrder(names, given, expected) {

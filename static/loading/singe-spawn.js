@@ -13,8 +13,7 @@ export function spawn(start) {
   const Here = globalThis.Worker;
   const url = new URL(given, globalThis.location?.href);
   if (!Here) return inNode(url);
-  const warn = (cause) =>
-    import("../model/singe-refused.js").then(({ warnOfWorker }) => warnOfWorker(url, cause)).catch(() => {});
+  const warn = (cause) => import("./singe-unstarted.js").then(({ warnOfWorker }) => warnOfWorker(url, cause)).catch(() => {});
   try {
     const worker = new Here(trusted(url.origin === globalThis.origin ? url : importing(url)), options);
     worker.addEventListener?.("error", warn);
