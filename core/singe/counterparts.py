@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Final
 
@@ -186,5 +187,7 @@ def instead(of: str, name: str) -> str:
 
 
 def no_attribute(module: str, name: str) -> AttributeError:
-    """The error of a module's `__getattr__`."""
-    return AttributeError(f"module {module!r} has no attribute {name!r}{instead(module, name)}", name=name)
+    """The error of a module's `__getattr__`. Where there is no advice, Python adds the nearest name that the module has."""
+    advice = instead(module, name)
+    obj = None if advice else sys.modules.get(module)
+    return AttributeError(f"module {module!r} has no attribute {name!r}{advice}", name=name, obj=obj)

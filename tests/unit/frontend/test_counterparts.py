@@ -37,6 +37,15 @@ def test_every_name_of_the_table_is_an_attribute_error_that_says_what_to_write(o
         assert not hasattr(OWNERS[owner], name)
 
 
+@pytest.mark.parametrize("owner", ["singe", "singe.nn"])
+def test_other_names_are_errors_for_which_python_finds_the_nearest(owner: str) -> None:
+    """Python looks for it among the names of the error's object."""
+    with pytest.raises(AttributeError) as e:
+        _ = OWNERS[owner].tensr
+    assert str(e.value) == f"module {owner!r} has no attribute 'tensr'"
+    assert (e.value.name, e.value.obj) == ("tensr", OWNERS[owner])
+
+
 def functions() -> None:
     from singe.nn import functional  # noqa: F401, PLC0415 # pyright: ignore[reportAttributeAccessIssue]
 
