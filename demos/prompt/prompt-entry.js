@@ -8,6 +8,7 @@ const entry = document.getElementById("python-input");
 const HISTORY = "singe: the prompt's history";
 const REMEMBERED = 200;
 const LINES = 12;
+const SIGN = /^\s*(?:>>>|\.\.\.)(?: |$)(.*)/;
 const history = remembered();
 let place = history.length;
 let draft = "";
@@ -41,6 +42,12 @@ export function insertLine() {
 export function inBlock() {
   const last = entry.value.slice(entry.value.lastIndexOf("\n") + 1);
   return after().trim() !== "" || (entry.value.includes("\n") && /^\s+\S/.test(last));
+}
+
+/** The source in a session that was copied from a page or a terminal, with >>> before its lines; undefined if it is none. */
+export function sourceOf(session) {
+  if (!/^\s*>>> /.test(session)) return undefined;
+  return session.split(/\r?\n/).map((line) => SIGN.exec(line)?.[1]).filter((line) => line !== undefined).join("\n");
 }
 
 /** The sources that were run, here and in earlier visits. */

@@ -7,7 +7,7 @@
  */
 
 import { completeBy, showCompletions } from "./prompt-completion.js";
-import { inBlock, insertLine, recall, remember, setEntry } from "./prompt-entry.js";
+import { inBlock, insert, insertLine, recall, remember, setEntry, sourceOf } from "./prompt-entry.js";
 import { lineFor, onFiles } from "./prompt-files.js";
 import { draw, fold, write } from "./prompt-log.js";
 import { clearInterrupt, createShared, giveAnswer, interrupt } from "./prompt-shared.js";
@@ -94,7 +94,7 @@ const HEAR = {
   },
   kept({ name, bytes }) {
     const line = lineFor(name);
-    write(`${name} (${(bytes / 1e6).toFixed(1)} MB) is in Python's folder. To try it:\n    ${line}\n`, "said");
+    write(`${name} (${size(bytes)}) is in Python's folder. To try it:\n    ${line}\n`, "said");
     if (mode !== "answer" && !input.value) setEntry(line);
     input.focus();
   },
@@ -103,6 +103,11 @@ const HEAR = {
   },
   completions: showCompletions,
 };
+
+function size(bytes) {
+  if (bytes < 1e3) return `${bytes} bytes`;
+  return bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
+}
 
 function say(state, text) {
   const status = byId("python-status");
@@ -198,6 +203,12 @@ input.addEventListener("keydown", (event) => {
   } else if (!event.shiftKey && ((event.key === "ArrowUp" && recall(-1)) || (event.key === "ArrowDown" && recall(1)))) {
     event.preventDefault();
   }
+});
+input.addEventListener("paste", (event) => {
+  const source = mode === "answer" ? undefined : sourceOf(event.clipboardData.getData("text/plain"));
+  if (source === undefined) return;
+  event.preventDefault();
+  insert(source);
 });
 byId("python-form").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -11,6 +11,7 @@ import builtins
 import codeop
 import functools
 import importlib.metadata
+import json
 import keyword
 import linecache
 import os
@@ -50,6 +51,9 @@ Wheels of pure Python can come from
 - PyPI and other servers, if there is a network, if they let other pages read their files (CORS), and if this site's \
 Content-Security-Policy allows it.
 Of the packages that Pyodide builds (such as pillow or scipy), this site has numpy only."""
+NO_SHELL = "This is Python and no shell; pip is here: import micropip; await micropip.install({})"
+NO_MODULE = 'If PyPI has {0} as a wheel of pure Python: import micropip; await micropip.install("{0}")'
+PIP = re.compile(r"\s*[!%]?pip3? install\s+(.+)")
 FAILED = "{} not installed: what is needed could not be fetched"
 
 compiler = codeop.CommandCompiler()
@@ -83,7 +87,7 @@ async def evaluate(source: str) -> tuple[str, bool, str]:
         if isinstance(error, asyncio.CancelledError):
             error = KeyboardInterrupt().with_traceback(error.__traceback__)
         sys.last_exc = error
-        return shortened(explained(error)), True, ""
+        return shortened("\n".join((explained(error), *advice(error, source)))), True, ""
     finally:
         running = None
         sys.stdout.flush()
@@ -114,6 +118,15 @@ def explained(error: BaseException) -> str:
         part.stack = traceback.StackSummary.from_list(own)
         todo += [p for p in (part.__cause__, part.__context__, *(part.exceptions or ())) if p is not None]
     return "".join(found.format()).rstrip()
+
+
+def advice(error: BaseException, source: str) -> tuple[str, ...]:
+    """What to do about a package that is missing."""
+    if isinstance(error, SyntaxError) and (pip := PIP.match(source)):
+        return (NO_SHELL.format(json.dumps(pip[1].split())),)
+    if isinstance(error, ModuleNotFoundError) and error.name is not None and "." not in error.name:
+        return (NO_MODULE.format(error.name),)
+    return ()
 
 
 def shortened(text: str) -> str:

@@ -332,7 +332,7 @@ def test_what_is_given_while_python_starts_waits_for_it(prompt: Prompt) -> None:
     assert page.get_attribute("#python-status", "data-state") == "loading"
     assert "early.txt waits until Python has started.\n" in prompt.log()
     prompt.rest(120)
-    until(page, "document.querySelector('#python-log').textContent.includes('early.txt (0.0 MB) is in')", 20)
+    until(page, "document.querySelector('#python-log').textContent.includes('early.txt (5 bytes) is in')", 20)
     assert page.input_value("#python-input") == "open('early.txt').read()"
     page.click("#python-run")
     until(page, "document.querySelector('#python-log').textContent.endsWith(`'early'\\n`)", 20)

@@ -27,7 +27,7 @@ def test_files_are_added_and_used(prompt: Prompt, tmp_path: Path) -> None:
     page.set_input_files("#python-file", tmp_path / "my model.onnx")
     until(page, "document.querySelector('#python-input').value !== ''", 20)
     assert entry.input_value() == 'model = await sg.load_async("my model.onnx")'
-    assert "my model.onnx (0.0 MB) is in Python's folder" in prompt.log()
+    assert f"my model.onnx ({(tmp_path / 'my model.onnx').stat().st_size} bytes) is in Python's folder" in prompt.log()
     assert prompt.ask(entry.input_value()) == ""
     assert prompt.ask("await model.run_async(np.arange(3, dtype=np.float32))") == "array([0., 2., 4.], dtype=float32)\n"
     page.fill("#python-input", "kept = 1")
@@ -97,6 +97,36 @@ def test_the_log_is_limited_drawings_and_folds_included(prompt: Prompt) -> None:
     assert image.count() == 0
     length = page.evaluate(f"{texts}.reduce((sum, {{ textContent }}) => sum + textContent.length, 0)")
     assert 80_000 < length <= 100_000
+
+
+@pytest.mark.slow
+def test_what_a_newcomer_pastes_and_types(prompt: Prompt) -> None:
+    """A session with its >>> and its answers; a package by import and by pip; a name with a slip."""
+    page = prompt.page
+    page.focus("#python-input")
+    session = (
+        "    >>> a = 1\n    >>> for k in range(2):\n    ...     print(k)\n    ...\n    0\n    1\n    >>> a\n    1\n"
+    )
+    page.evaluate(
+        """(text) => {
+          const clipboardData = new DataTransfer();
+          clipboardData.setData("text/plain", text);
+          const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
+          document.querySelector("#python-input").dispatchEvent(paste);
+        }""",
+        session,
+    )
+    source = page.input_value("#python-input")
+    assert source == "a = 1\nfor k in range(2):\n    print(k)\n\na"
+    assert prompt.ask(source) == "0\n1\n1\n"
+    advice = 'import micropip; await micropip.install("nosuch")\n'
+    assert prompt.ask("import nosuch").endswith(f"If PyPI has nosuch as a wheel of pure Python: {advice}")
+    assert prompt.ask("import numpy.nosuch").endswith("No module named 'numpy.nosuch'\n")
+    for typed in ("pip install one two", "!pip install one two", "%pip install one two"):
+        assert prompt.ask(typed).endswith(
+            'no shell; pip is here: import micropip; await micropip.install(["one", "two"])\n'
+        )
+    assert "Did you mean: 'tensor'?" in prompt.ask("sg.tensr")
 
 
 ODD = """class Odd:
