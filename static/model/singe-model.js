@@ -6,7 +6,7 @@
  */
 
 import { Files } from "../loading/singe-files.js";
-import { abortable, checkNames } from "../program/singe-arguments.js";
+import { runWith, checkNames } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
@@ -138,7 +138,7 @@ class Model {
     const { outputs = "data", signal } = options;
     if (outputs === "data") this.#state.now.device.wake?.();
     const turn = async () => signal?.aborted || this.#attempt((inputs = await this.#elements(inputs)), outputs, session);
-    const results = await abortable(options, () => this.#inTurn(turn));
+    const results = await runWith(options, () => this.#inTurn(turn));
     this.#improve(inputs).catch(() => {}); // the choice stays
     return results;
   }

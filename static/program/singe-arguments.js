@@ -14,8 +14,8 @@ export async function checkNames(given, names, kind, whose) {
   throw new SingeError("input", `unknown ${kind} ${JSON.stringify(other)}: ${advice}`);
 }
 
-/** What `start` promises, a run with these options, or the code "aborted" as soon as the signal says so. */
-export function abortable({ outputs, signal, ...unknown }, start) {
+/** A run with checked options: what `start` promises, or the code "aborted" as soon as the signal says so. */
+export function runWith({ outputs, signal, ...unknown }, start) {
   if (Object.keys(unknown).length) return checkNames(unknown, ["outputs", "signal"], "option", "a run takes");
   if (!signal) return start();
   if (!signal.addEventListener) throw new SingeError("input", `signal: got ${typeof signal}, expected an AbortSignal`);

@@ -7,7 +7,7 @@
  * code "lost".
  */
 
-import { abortable } from "../program/singe-arguments.js";
+import { runWith } from "../program/singe-arguments.js";
 import { SingeError } from "../program/singe-format.js";
 import { spawn } from "../loading/singe-spawn.js";
 
@@ -147,7 +147,7 @@ class RemoteSession {
 async function ran(inputs, options, call) {
   const { outputs = "data" } = options;
   const { given, copies } = copiesOf(inputs);
-  const answers = await abortable(options, () => call(given, copies));
+  const answers = await runWith(options, () => call(given, copies));
   return outputs === "data" ? answers : (await import("../program/singe-outputs.js")).filled(answers, outputs);
 }
 

@@ -58,7 +58,7 @@ from .measuring.diff import compare
 from .measuring.diff import describe as describe_comparison
 from .measuring.peer import peer_values
 from .measuring.profiling import profile, trace_data
-from .opening import compiled, doing, loaded, opened, single_model
+from .opening import compiled, doing, model_on_device, model_on_numpy, single_model
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
 
@@ -72,7 +72,7 @@ SOFTWARE: Final = "a software adapter: correct, but slow"
 def run(args: Namespace) -> None:
     """Run a model or a program on files."""
     with doing("loading") as loading:
-        model = opened(args)
+        model = model_on_device(args)
     arrays = read_inputs(args, model.inputs)
     with doing("compiling") as compiling:
         program = (
@@ -177,7 +177,7 @@ def _probabilities(row: np.ndarray) -> np.ndarray:
 
 def inspect(args: Namespace) -> None:
     """Show a model, and the Programs that it compiles to."""
-    model = loaded(args)
+    model = model_on_numpy(args)
     print(describe_model(model))
     if model.needed:
         return
@@ -306,7 +306,7 @@ def serve(args: Namespace) -> None:
 
 def diff(args: Namespace) -> int:
     """Compare a model's values on devices; 1 if one differs."""
-    model = loaded(args)
+    model = model_on_numpy(args)
     there = {name: open_device(name) for name in args.devices} if args.devices else all_devices()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
     if not devices:

@@ -72,7 +72,7 @@ def notes() -> Iterator[None]:
 
 def single_model(args: Namespace) -> Model:
     """The model, if it compiles to a single Program; otherwise an error that names the option to use."""
-    model = loaded(args)
+    model = model_on_numpy(args)
     if model.needed.inputs:
         raise model.needed.error()
     if model.needed:
@@ -80,7 +80,7 @@ def single_model(args: Namespace) -> Model:
     return model
 
 
-def loaded(args: Namespace) -> Model:
+def model_on_numpy(args: Namespace) -> Model:
     """The model on the device "numpy", which is always available."""
     shapes = once(args.input_shape, "--input-shape")
     with doing("loading"):
@@ -112,7 +112,7 @@ def _with_hint(error: SingeError, name: str = "NAME") -> InputError:
     )
 
 
-def opened(args: Namespace) -> Model | Program:
+def model_on_device(args: Namespace) -> Model | Program:
     """The model, or the Program in a file of `singe compile`, on the device of --device."""
     found = format_of(args.model)
     if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
