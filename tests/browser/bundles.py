@@ -95,7 +95,7 @@ def weighty_graph() -> Graph:
     return Graph((x,), (b.add(b.matmul(b.reshape(y, shape=(size("N"), 32 * 42)), scaled), const(16)),), ("y",))
 
 
-GRAPHS: Final = {"small": small_graph, "dtypes": dtypes_graph}
+GRAPHS: Final = {"small": small_graph, "dtypes": dtypes_graph, "weighty": weighty_graph}
 """The graphs of our own."""
 
 

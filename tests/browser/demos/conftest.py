@@ -12,9 +12,15 @@ from sites import front_page
 
 
 @pytest.fixture
-def prompt(browser: Any, site: Path, address: str) -> Iterator[Prompt]:
-    """The Python prompt of the front page, started; the page's console must have no errors at the end."""
+def python_site(site: Path) -> Path:
+    """The site, if it has Python's files."""
     if not (site / "python/start.js").exists():
         pytest.skip("the site was built without Python: its files cannot be had here")
+    return site
+
+
+@pytest.fixture
+def prompt(browser: Any, python_site: Path, address: str) -> Iterator[Prompt]:
+    """The Python prompt of the front page, started; the page's console must have no errors at the end."""
     with front_page(browser, address) as page:
         yield Prompt(page)

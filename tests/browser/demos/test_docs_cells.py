@@ -22,9 +22,7 @@ RESTING: Final = "!document.querySelector('button.run[data-running]')"
 
 
 @pytest.fixture
-def page(browser: Any, site: Path, address: str) -> Iterator[Any]:
-    if not (site / "python/start.js").exists():
-        pytest.skip("the site was built without Python: its files cannot be had here")
+def page(browser: Any, python_site: Path, address: str) -> Iterator[Any]:
     context = browser.new_context(service_workers="block")
     yield context.new_page()
     context.close()

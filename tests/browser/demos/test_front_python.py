@@ -282,12 +282,10 @@ def test_python_remembers_what_was_run_over_reloads(prompt: Prompt) -> None:
 
 
 @pytest.mark.slow
-def test_python_comes_back_without_a_network(browser: Any, site: Path) -> None:
-    if not (site / "python/start.js").exists():
-        pytest.skip("the site was built without Python: its files cannot be had here")
+def test_python_comes_back_without_a_network(browser: Any, python_site: Path) -> None:
     context = browser.new_context()
     page = context.new_page()
-    with served(site) as address:
+    with served(python_site) as address:
         page.goto(address)
         until(page, "navigator.serviceWorker.controller !== null")
         Prompt(page)

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import ROOT, weighty_graph, write_bundle
+from bundles import ROOT, weighty_graph
 from packages import npm, npm_package
 from sites import Console, served, until
 
@@ -50,10 +50,8 @@ SMALL: Final = ("esbuild", "vite")
 
 
 @pytest.fixture(scope="module")
-def weighty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bundles") / "weighty"
-    write_bundle(weighty_graph(), folder, "weighty")
-    return folder
+def weighty(bundle: Callable[[str], Path]) -> Path:
+    return bundle("weighty")
 
 
 @pytest.fixture(scope="module")

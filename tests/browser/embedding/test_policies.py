@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
 from browsers import CHROMIUM
-from bundles import ROOT, STATIC, weighty_graph, write_bundle
+from bundles import ROOT, STATIC, weighty_graph
 from sites import Console, served_plainly, until
 
 from singe.model.model import Model
@@ -26,10 +26,8 @@ WAYS: Final = [(False, 1), (True, 1), (False, 2), (True, 2)]
 
 
 @pytest.fixture(scope="module")
-def weighty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("bundles") / "weighty"
-    write_bundle(weighty_graph(), folder, "weighty")
-    return folder
+def weighty(bundle: Callable[[str], Path]) -> Path:
+    return bundle("weighty")
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import assert_close, dtypes_case, packed, small_case, small_graph, weighty_graph, write_bundle
+from bundles import assert_close, dtypes_case, packed, small_case, small_graph, weighty_graph
 from firefox import firefox
 from pages import HEADERS, Page, Served
 from sites import served
@@ -69,8 +69,7 @@ def tab(engine: str) -> Iterator[Tab]:
 def test_bundles(engine: str, tab: Tab, isolated: bool, worker: bool, bundle: Callable[[str], Path]) -> None:
     root = bundle("small").parent
     bundle("dtypes")
-    if not (root / "weighty").exists():
-        write_bundle(weighty_graph(), root / "weighty", "weighty")
+    bundle("weighty")
     x = np.random.default_rng(0).normal(size=(COUNT, 5, 7, 6)).astype(np.float32)
     cases = {"small": small_case(7), "dtypes": dtypes_case(7)}
     with closing(Served(root)) as server:

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from browsers import chromium
-from bundles import STATIC, assert_close, dtypes_case, packed, small_case, weighty_graph, write_bundle
+from bundles import STATIC, assert_close, dtypes_case, packed, small_case
 from packages import npm
 from pages import HEADERS, NODE, Page, Served
 from sites import Console
@@ -58,8 +58,7 @@ def given(bundle: Callable[[str], Path]) -> tuple[Path, Callable[[str], dict[str
     """The folder of bundles, and a function that says what to run, with addresses that start as given."""
     root = bundle("small").parent
     bundle("dtypes")
-    if not (root / "weighty").exists():
-        write_bundle(weighty_graph(), root / "weighty", "weighty")
+    bundle("weighty")
     x = np.random.default_rng(0).normal(size=(COUNT, 5, 7, 6)).astype(np.float32)
 
     def asked(start: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from browsers import chromium
-from bundles import packed, weighty_graph, write_bundle
+from bundles import packed
 from pages import Page, Served
 
 pytestmark = pytest.mark.slow
@@ -56,9 +56,7 @@ def case(count: int) -> dict[str, Any]:
 @pytest.fixture
 def page(bundle: Callable[[str], Path]) -> Any:
     """A function that opens a page whose memories are limited."""
-    root = bundle("small").parent
-    if not (root / "weighty").exists():
-        write_bundle(weighty_graph(), root / "weighty", "weighty")
+    root = bundle("weighty").parent
 
     @contextmanager
     def opened(*, plain: int, shared: int, grown: int = GB) -> Any:

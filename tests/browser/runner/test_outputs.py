@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import assert_close, dtypes_case, packed, small_case, weighty_graph, write_bundle
+from bundles import assert_close, dtypes_case, packed, small_case
 from pages import Page, open_page
 
 PLACES: Final[dict[str, dict[str, Any]]] = {
@@ -21,6 +21,7 @@ PLACES: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+    bundle("weighty")
     with open_page(bundle("small").parent) as page:
         yield page
 
@@ -88,8 +89,6 @@ def test_arrays_of_every_dtype(chromium: Page, bundle: Callable[[str], Path], op
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there are no threads")
 def test_arrays_are_filled_by_threads(chromium: Page) -> None:
-    if not (chromium.root / "weighty").exists():
-        write_bundle(weighty_graph(), chromium.root / "weighty", "weighty")
     x = np.random.default_rng(0).normal(size=(6001, 5, 7, 6)).astype(np.float32)
     given: dict[str, Any] = {"url": "/bundles/weighty", "cases": [packed({"x": x})]}
     one, two = (chromium.run(INTO, options={"device": "wasm", "threads": n}, **given) for n in (1, 2))

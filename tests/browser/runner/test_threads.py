@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import dtypes_case, model_case, packed, small_case, weighty_graph, write_bundle
+from bundles import dtypes_case, model_case, packed, small_case
 from pages import Page, node, open_page
 
 from singe import nn
@@ -35,8 +35,7 @@ return { outputs, threads, memory, after: model.memory };
 @pytest.fixture(scope="module")
 def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
     root = bundle("small").parent
-    if not (root / "weighty").exists():
-        write_bundle(weighty_graph(), root / "weighty", "weighty")
+    bundle("weighty")
     with open_page(root) as page:
         yield page
 
