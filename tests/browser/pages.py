@@ -25,6 +25,10 @@ HEADERS: Final = {
     "Access-Control-Allow-Origin": "*",
     "Cache-Control": "no-store",
 }
+POLICY: Final = (
+    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"
+)
+"""A strict policy for a page, which allows what Singe needs."""
 SCRIPT: Final = """async (given) => {
   const { load } = await import("/static/singe.js");
   const { answer, failure, pack, unpack } = await import("/tests/browser/harness.js");

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import packed, small_case, unpacked
-from pages import Page, open_page
+from pages import POLICY, Page, open_page
 
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
@@ -18,9 +18,6 @@ from singe.model.model import Model
 from singe.tools.export.bundle import export
 from singe.tools.inputs.images import PictureSpec
 
-POLICY: Final = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"
-)
 LABELS: Final = dict(enumerate(["red", "green", "blue", "none", "some", "more"]))
 
 

@@ -1,4 +1,4 @@
-"""Firefox and WebKit, as Debian has them: a bundle on one thread and on several, pages of bundles, a demo. `make nightly` runs it."""
+"""Firefox and WebKit, as Debian has them: a bundle on one thread and on several, pages of bundles, the demos. `make nightly` runs it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case, small_graph, weighty_graph
 from firefox import firefox
-from pages import HEADERS, Page, Served
+from pages import HEADERS, POLICY, Page, Served
 from sites import served
 from tabs import Tab
 from webkit import webkit
@@ -48,6 +48,8 @@ for (const count of [1, 2]) {
 }
 return { outputs, threads, shared, isolated: crossOriginIsolated };
 """
+CATS: Final = ("281", "282", "283", "284", "285")
+"""ImageNet's classes of house cats."""
 STATUS: Final = "document.querySelector('[data-testid=status]').dataset.state"
 
 
@@ -129,3 +131,40 @@ def test_the_page_of_digits_reads_what_is_drawn(tab: Tab, address: str) -> None:
     value = "document.querySelector('[data-testid=prediction]').dataset.value"
     assert tab.until(f"{STATUS} === 'ready' && {value}") == "1"
     assert tab.execute("return document.querySelector('[data-testid=backend]').value;") in ("auto", "wasm")
+
+
+def test_an_element_runs_under_a_strict_policy(tab: Tab, bundle: Callable[[str], Path]) -> None:
+    root = bundle("small").parent
+    (root / "element.js").write_text(
+        """import { pack, unpack } from "/tests/browser/harness.js";
+        import "/static/singe-element.js";
+        const element = document.querySelector("singe-model");
+        const given = await (await fetch("/bundles/element.json")).json();
+        document.documentElement.dataset.outputs = JSON.stringify(pack(await element.run(unpack(given))));"""
+    )
+    inputs, wanted = small_case(2)
+    (root / "element.json").write_text(json.dumps(packed(inputs)))
+    with closing(Served(root)) as server:
+        markup = (
+            '<!doctype html><meta charset="utf-8"><singe-model src="/bundles/small" device="wasm"></singe-model>'
+            '<script type="module" src="/bundles/element.js"></script>'
+        )
+        server.pages["/element"] = (markup, {"Content-Security-Policy": POLICY})
+        tab.goto(server.address + "element")
+        found = json.loads(tab.until("document.documentElement.dataset.outputs"))
+    assert_close(found, wanted)
+
+
+def test_the_page_of_training_learns(tab: Tab, address: str) -> None:
+    tab.goto(f"{address}train/")
+    tab.until(f"{STATUS} === 'ready'")
+    tab.execute("document.querySelector('[data-testid=train]').click();")
+    loss = "Number(document.querySelector('[data-testid=loss]').dataset.value)"
+    assert 0 < tab.until(f"Number(document.querySelector('[data-testid=steps]').dataset.value) >= 60 && {loss}") < 2
+
+
+def test_the_page_of_photos_names_a_sample(tab: Tab, address: str) -> None:
+    tab.goto(f"{address}classify/")
+    tab.until(f"{STATUS} === 'ready'")
+    tab.execute("document.querySelector('[data-testid=sample-0]').click();")
+    assert tab.until("document.querySelector('[data-testid=top-1]').dataset.value") in CATS
