@@ -71,7 +71,7 @@ const HEAR = {
   accepted() {
     write(`${asked.replaceAll(/^/gm, "... ").replace("...", ">>>")}\n`, "asked");
     remember(asked);
-    setEntry("");
+    if (input.value.startsWith(asked)) setEntry(input.value.slice(asked.length).trimStart()); // what was typed since then stays
   },
   output: ({ text }) => write(text),
   incomplete() {

@@ -75,6 +75,22 @@ def test_python_is_typed_as_at_a_prompt(prompt: Prompt) -> None:
 
 
 @pytest.mark.slow
+def test_what_is_typed_after_enter_stays(prompt: Prompt) -> None:
+    """Python takes the source a moment later."""
+    prompt.page.fill("#python-input", "1 + 1")
+    prompt.page.evaluate(
+        """() => {
+          const entry = document.querySelector("#python-input");
+          entry.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+          entry.focus();
+          document.execCommand("insertText", false, "'ahead'");
+        }"""
+    )
+    until(prompt.page, "document.querySelector('#python-log').textContent.endsWith('>>> 1 + 1\\n2\\n')", 10)
+    assert prompt.page.input_value("#python-input") == "'ahead'"
+
+
+@pytest.mark.slow
 def test_python_that_never_ends_is_stopped_while_the_page_goes_on(prompt: Prompt) -> None:
     page = prompt.page
     assert prompt.ask("kept = 1") == ""
