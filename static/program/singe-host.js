@@ -112,7 +112,18 @@ function ordered(x, axis, k, descending) {
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < inner; i++) {
       const at = (place) => (o * length + place) * inner + i;
-      const order = range(length).sort((a, b) => (descending ? compare(values[at(b)], values[at(a)]) : compare(values[at(a)], values[at(b)])));
+      const by = (a, b) => (descending ? compare(values[at(b)], values[at(a)]) : compare(values[at(a)], values[at(b)]));
+      const held = Math.min(length, 4 * k || length); // sorted at once, to keep the best k
+      const order = range(held).sort(by);
+      order.length = k;
+      for (let place = held; place < length; place++) {
+        if (by(place, order[k - 1]) >= 0) continue;
+        order.push(place);
+        if (order.length < held) continue;
+        order.sort(by);
+        order.length = k;
+      }
+      order.sort(by);
       for (let place = 0; place < k; place++) {
         const to = (o * k + place) * inner + i;
         data[to] = x.data[at(order[place])];

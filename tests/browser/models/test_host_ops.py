@@ -65,6 +65,11 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
                 wide = whole.astype(np.float32) if kind == "float16" else whole
                 ends = [np.flip(how.accumulate(np.flip(wide, axis), axis=axis), axis).astype(values.dtype)]
                 found[f"{op} {kind} {axis}"] = (op, [whole], {"axis": axis, "reverse": True}, ends)
+    line = rng.integers(0, 30, (100, 2)).astype(np.float32)
+    for down in (False, True):
+        places = order(line, 0, down)[:3]
+        best = [np.take_along_axis(line, places, 0), places]
+        found[f"top_k of many {down}"] = ("top_k", [line], {"axis": 0, "k": 3, "largest": down}, best)
     for seed in (0, 7, -1):
         drawn = np.random.RandomState(seed & 0xFFFFFFFF).random_sample((7, 100)).astype(np.float32)
         found[f"random_uniform {seed}"] = ("random_uniform", [np.int64(seed)], {"shape": [7, 100]}, [drawn])

@@ -16,7 +16,7 @@ import singe as sg
 from singe.compiler.build import compile_graph
 from singe.compiler.host import IN_SCRIPTS, beyond_scripts
 from singe.compiler.target import find_target
-from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, widened
+from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, uint8, widened
 from singe.errors import HostNeeded, InputError
 from singe.frontend import arithmetic
 from singe.graph import Builder, Graph
@@ -185,6 +185,36 @@ def test_sorts_along_long_and_open_axes(device_name: str) -> None:
                 np.testing.assert_array_equal(got, want, f"{kind}: {count} × {length}")
             for got, want in zip(found[::2], (up, down, down[:, :best]), strict=True):
                 assert got.tobytes() == np.take_along_axis(given, want, 1).tobytes(), f"{kind}: {count} × {length}"
+
+
+@pytest.mark.slow
+@runners("numpy", "wasm")
+def test_a_few_of_a_long_line_are_the_first_of_its_sort(device_name: str) -> None:
+    """Whatever the order of the elements, and with many that are equal."""
+    rng = np.random.default_rng(0)
+    cases = ((float32, (2, 900), 1), (float32, (500, 3), 0), (uint8, (1, 300), 1), (int64, (1, 300), 1))
+    for kind, shape, axis in cases:
+        target = sg.device(device_name).target
+        if target is not None and kind not in target.dtypes:
+            continue
+        b = Builder()
+        x = b.input("x", shape, kind)
+        choices = [(k, largest) for k in (1, 5) for largest in (False, True)]
+        outputs = [y for k, largest in choices for y in b.top_k(x, axis=axis, k=k, largest=largest)]
+        program = Model(Graph((x,), tuple(outputs), tuple("abcdefgh")), device_name).program()
+        drawn = rng.normal(60, 20, shape).astype(kind.numpy)
+        few = rng.choice(np.array([0, 1, 2], kind.numpy), shape)
+        lines = [drawn, np.sort(drawn, axis), np.flip(np.sort(drawn, axis), axis), few]
+        if kind is float32:
+            lines += [rng.choice(np.array([-0.0, 0, 1, np.nan], kind.numpy), shape), np.full(shape, np.nan, np.float32)]
+        for given in lines:
+            up = np.argsort(given, axis, kind="stable")
+            down = shape[axis] - 1 - np.flip(np.argsort(np.flip(given, axis), axis, kind="stable"), axis)
+            found = program.run([given])
+            for (k, largest), values, places in zip(choices, found[::2], found[1::2], strict=True):
+                want = np.take(down if largest else up, np.arange(k), axis)
+                np.testing.assert_array_equal(places, want, f"{kind}, {shape}, {k}")
+                assert values.tobytes() == np.take_along_axis(given, want, axis).tobytes()
 
 
 @pytest.mark.slow

@@ -415,6 +415,10 @@ class V128(Value):
     def __xor__(self, other: V128) -> I32x4:
         return I32x4(*_joined("v128.xor", self, other))
 
+    def some(self) -> I32:
+        """Whether any bit is one."""
+        return I32(*_joined("v128.any_true", self))
+
 
 class F32x4(V128, FloatLike):
     """Four floats."""

@@ -5,6 +5,10 @@ opposite one), and its index along the axis. A key of 32 bits is the upper half 
 is the index; a key of 64 bits is followed by the index, 16 bytes in all. A pass merges neighbouring runs from one half of
 a line's workspace into the other, without branches that depend on the elements.
 
+Where few of a line's elements are wanted, its first HELD times as many are sorted. The rest of the line is then compared
+with the last of those wanted so far, and the elements before it are gathered behind them; whenever the workspace is full,
+and at the end, it is sorted again, and the items that are not wanted are dropped.
+
 The lines along the axis are dealt to at most WORKSPACES workspaces, which the parts of a run divide among them.
 """
 
@@ -18,8 +22,8 @@ from singe.extension import Dim, DType, Port, Shape, dim_min, product
 
 from ..code import encode
 from ..code.encode import Body, Function, integers
-from ..code.simd import VALUE
-from ..code.values import F32, F64, I32, I64, minimum, select
+from ..code.simd import SPLAT, VALUE
+from ..code.values import F32, F64, I32, I64, I32x4, minimum, select
 from ..code.writer import Writer
 from . import memory as elements
 from .lower import Lowering, SizeParameters
@@ -28,6 +32,10 @@ from .share import divide
 OPS: Final = frozenset(("sort", "top_k"))
 WORKSPACES: Final = 8
 """The most workspaces of a sort: so many parts of a run can work at once."""
+HELD: Final = 4
+"""How many items a workspace holds for each one that is wanted."""
+_VECTORS: Final = 4
+"""Vectors of a line that are compared at once."""
 _LEAST: Final = 1 << 63
 
 
@@ -52,9 +60,23 @@ class Sort:
         return 16 if self.dtype.compute.size == 8 else 8
 
     @property
+    def held(self) -> Dim:
+        """How many items are sorted at once."""
+        return self.length if self.whole else dim_min(self.length, self.count * HELD)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all elements are wanted."""
+        return self.count == self.length
+
+    @property
+    def half(self) -> Dim:
+        """Bytes of a half of a workspace. Those gathered by one comparison may exceed what is held."""
+        return (self.held + (0 if self.whole else 4 * _VECTORS)) * self.item
+
+    @property
     def workspace(self) -> Dim:
-        """Bytes of a workspace: two lines of items."""
-        return self.length * (2 * self.item)
+        return self.half * 2
 
     @property
     def workspaces(self) -> Dim:
@@ -83,19 +105,30 @@ def print_sort(sort: Sort, sizes: SizeParameters) -> Function:
     x, values, places, scratch = (I32(number=k) for k in range(4))
     size = sort.dtype.size
     length, stride, count = low.size(sort.length), low.size(sort.stride), low.size(sort.count)
-    step, total = w.i32(stride * size), w.i32(length * sort.item)
+    step, half = w.i32(stride * size), w.i32(low.size(sort.half))
+    held = w.i32(low.size(sort.held))
     workspaces, lines = low.size(sort.workspaces), low.size(sort.lines)
     first, last = divide(w, low, workspaces)
     turn, line = w.i32(), w.i32()
-    with w.loop(turn, last, start=first):
+    with w.when(count > 0), w.loop(turn, last, start=first):
         one = w.i32(scratch + turn * low.size(sort.workspace))
-        other = w.i32(one + total)
+        other = w.i32(one + half)
         w.set(line, turn)
         with w.repeat_while(line < lines):  # each workspace has a line, since there are no more of them than lines
             outer, inner = w.i32(line // stride), w.i32(line % stride)
             begin = w.i32(x + (outer * length * stride + inner) * size)
-            _items(w, sort, begin, step, length, one)
-            _sort(w, sort, one, other, total)
+            _items(w, sort, begin, step, held, one)
+            total = w.i32(held * sort.item)
+            if sort.whole:
+                _sort(w, sort, one, other, total)
+            else:
+                next_ = w.i32(held)
+                wanted = w.i32(count * sort.item)
+                with w.repeat_while(wanted < total):
+                    _sort(w, sort, one, other, total)
+                    end = w.i32(one + wanted)
+                    _gather(w, sort, begin, step, length, next_, end, w.i32(one + held * sort.item))
+                    w.set(total, end - one)
             out = w.i32((outer * count) * stride + inner)
             at, index, k = w.i32(one), w.i32(), w.i32()
             to, place = w.i32(values + out * size), w.i32(places + out * 8)
@@ -123,16 +156,65 @@ def _items(w: Writer, sort: Sort, begin: I32, step: I32, length: I32, to: I32) -
     with w.scope():
         at, into, k = w.i32(begin), w.i32(to), w.i32()
         with w.loop(k, length, start=0):
-            key = w.i64(_key(w, sort.dtype, at))
-            if sort.descending:
-                w.set(key, key ^ -1)
-            if sort.item == 16:
-                w.store(into, key)
-                w.store(into, k, 8)
-            else:
-                w.store(into, key << 32 | k.as_i64())
+            _item(w, sort, at, k, into)
             w.add(at, step)
             w.add(into, sort.item)
+
+
+def _item(w: Writer, sort: Sort, at: I32, index: I32, into: I32) -> None:
+    """Write the item of an element."""
+    with w.scope():
+        key = w.i64(_key(w, sort.dtype, at))
+        if sort.descending:
+            w.set(key, key ^ -1)
+        if sort.item == 16:
+            w.store(into, key)
+            w.store(into, index, 8)
+        else:
+            w.store(into, key << 32 | index.as_i64())
+
+
+def _gather(w: Writer, sort: Sort, begin: I32, step: I32, length: I32, index: I32, into: I32, full: I32) -> None:
+    """Append the items that come before the one that ends at `into`; from the element `index` on, to the line's end or
+    until `full` is reached. The locals `index` and `into` move on."""
+    with w.scope():
+        at, last = w.i32(begin + index * step), w.local((into - sort.item).i64())
+
+        def one() -> None:
+            _item(w, sort, at, index, into)
+            w.set(into, into + (into.i64() < last) * sort.item)
+            w.add(at, step)
+            w.add(index, 1)
+
+        more = (index < length) & (into < full)
+        if sort.dtype in elements.VECTOR_STORAGE and sort.stride == 1:
+            place = (into - sort.item).load(0)
+            bound = w.i32x4(I32x4((begin + place * step).push, elements.load(sort.dtype, 0), SPLAT[sort.dtype.compute]))
+            most = 4 * _VECTORS
+            again = (index + (most - 1) < length) & (into < full)
+            with w.when(again), w.repeat_while(again):
+                stays = I32x4.of(-1)
+                for k in range(_VECTORS):
+                    four = I32x4(at.push, elements.load_lanes(sort.dtype, 4 * k * sort.dtype.size))
+                    stays = stays & four.with_(_stays(sort), bound)
+                with w.when((stays ^ I32x4.of(-1)).some()):
+                    end = w.i32(index + most)
+                    with w.repeat_while(index < end):
+                        one()
+                    w.otherwise()
+                    w.add(at, most * sort.dtype.size)
+                    w.add(index, most)
+        with w.when(more), w.repeat_while(more):
+            one()
+
+
+def _stays(sort: Sort) -> str:
+    """The comparison of an element with a bound that finds it not before the bound; NaN may come before it."""
+    kind = sort.dtype.compute
+    order = "le" if sort.descending else "ge"
+    if kind.is_float:
+        return f"f32x4.{order}"
+    return f"i32x4.{order}_{'s' if kind.kind == 'int' else 'u'}"
 
 
 def _key(w: Writer, dtype: DType, at: I32) -> I64:
