@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import numpy as np
@@ -76,11 +77,14 @@ def test_a_state_is_all_that_a_step_depends_on() -> None:
         return TrainStep(model, sg.optim.Adam(lr=0.01), loss, device="wasm", seed=seed, clip=0.5)
 
     data = batches(6)
-    first, second, third = made(3), made(0), made(4)
+    first, second, compiled, third = made(3), made(0), made(0), made(4)
     losses = [first(*b) for b in data[:3]]
     second.resume(first.state())
+    compiled.program(*data[0])
+    compiled.resume(asyncio.run(first.state_async()))
     rest = [first(*b) for b in data[3:]]
     assert [second(*b) for b in data[3:]] == rest
+    assert [compiled(*b) for b in data[3:]] == rest
     assert [third(*b) for b in data[:3]] != losses
 
 

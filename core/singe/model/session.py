@@ -74,13 +74,14 @@ class Session:
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a state's elements."""
-        return now(self._read(name), "await session.read_async(name)")
+        return now(self.fetch(name), "await session.read_async(name)")
 
     async def read_async(self, name: str) -> np.ndarray:
         """`read` for a page, where results must be awaited."""
-        return await soon(self._read(name))
+        return await soon(self.fetch(name))
 
-    def _read(self, name: str) -> Later[np.ndarray]:
+    def fetch(self, name: str) -> Later[np.ndarray]:
+        """`read` for code that serves both."""
         k = self._index(name)
         program = self._program()
         return program.device.eager.fetch(self.held(program)[k])

@@ -159,6 +159,10 @@ class TrainStep:
         """Copies of all that the next step depends on, by name: weights, moments, counts."""
         return {name: self._read(name) for name in self._first}
 
+    async def state_async(self) -> dict[str, np.ndarray]:
+        """`state` in a page, where results must be awaited."""
+        return {name: await soon(self._fetch(name)) for name in self._first}
+
     def resume(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a `state`."""
         missing, unknown = self._first.keys() - state.keys(), state.keys() - self._first.keys()
@@ -173,6 +177,8 @@ class TrainStep:
                 raise ShapeError(f"resume: {name!r} has the shape {show(given.shape)}, expected {show(old.shape)}")
             if given.dtype != old.dtype:
                 raise DTypeError(f"resume: {name!r} is {given.dtype}, expected {old.dtype}")
+        if self._session is None and self._programs:  # a Program was traced with the states before
+            self._session = next(iter(self._programs.values())).session()
         for name in self._first:
             if self._session is None:
                 self._first[name] = np.array(state[name])
@@ -326,7 +332,10 @@ class TrainStep:
 
     def _read(self, name: str) -> np.ndarray:
         """A copy of a state."""
-        return self._first[name].copy() if self._session is None else self._session.read(name)
+        return now(self._fetch(name), "await step.state_async()")
+
+    def _fetch(self, name: str) -> Later[np.ndarray]:
+        return self._first[name].copy() if self._session is None else self._session.fetch(name)
 
     def _initial(self, model: Module, seed: int) -> dict[str, np.ndarray]:
         found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._names).items()}

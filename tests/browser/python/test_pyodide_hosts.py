@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import training
 from bundles import BOUND, BOUNDS, MODELS
 from pyodides import IN_PAGE, IN_WORKER, Failed, Host, Tab, assembled, in_node, setup, site
 
@@ -21,6 +23,8 @@ from singe.onnx.source import OnnxSource
 
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 MOST_OF_IT = 10_000_000
+WAYS = ("by_gradients", "by_steps", "by_learner")
+"""The functions of training.py."""
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +126,27 @@ def test_data_is_loaded_without_threads(host: Host) -> None:
     expected = loaded()
     assert [labels for labels, _ in found] == [labels for labels, _ in expected]
     assert [mean for _, mean in found] == pytest.approx([mean for _, mean in expected], abs=0.05)
+
+
+@pytest.fixture(scope="module")
+def native() -> dict[str, list[float]]:
+    """The losses of each way of training, natively on numpy."""
+    return {way: asyncio.run(getattr(training, way)("numpy")) for way in WAYS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_losses_of_training_are_the_native_ones(
+    host: Host, device: str, way: str, native: dict[str, list[float]]
+) -> None:
+    if (
+        way == "by_learner"
+        and device == "webgpu"
+        and not host.python("from pyodide.ffi import can_run_sync; can_run_sync()")
+    ):
+        pytest.skip("this browser cannot suspend WebAssembly, and a Learner does not await")
+    host.python(inspect.getsource(training))
+    assert host.call(way, device) == pytest.approx(native[way], rel=BOUND if device == "webgpu" else 1e-5)
 
 
 def test_who_asks_for_a_device_gets_the_same(host: Host, device: str) -> None:
