@@ -342,6 +342,22 @@ def test_equal_code_is_kept_once() -> None:
     assert entries == ["relaxed:k0", "relaxed:k1", "relaxed:k0"]
 
 
+@pytest.mark.parametrize("kind", [float32, int32, uint8])
+def test_lanes_that_are_apart(kind: DType) -> None:
+    """Elements at a distance, each the largest of some of its neighbours or itself."""
+    for step in (2, 3, 5):
+        i, j, r = g(0, 3), g(1, 22), s.var("r0", int32, 2)
+        length = 22 * step
+        x = np.random.default_rng(step).integers(0, 100, 3 * length).astype(kind.numpy)
+        out = Port(kind, True)
+        value = s.load(0, i * length + j * step + r, kind.compute)
+        most = Reduce("a0", "max", value)
+        stages = (most, Store(1, i * 22 + j, most.accumulator))
+        check(Kernel((Port(kind), out), (3, 22), (2,), stages), [x, np.zeros(66, kind.numpy)])
+        taken = s.load(0, i * length + j * step + (step - 1), kind.compute)
+        check(Kernel((Port(kind), out), (3, 22), (), (Store(1, i * 22 + j, taken),)), [x, np.zeros(66, kind.numpy)])
+
+
 @pytest.mark.parametrize("by", [2, 4, 6, 8, 24])
 def test_lanes_that_are_divided(by: int) -> None:
     """Depth to space and the like: four lanes stay together where they are divided by a multiple of four."""

@@ -46,26 +46,31 @@ CASES: dict[str, tuple[s.Expr, list[int], list[int]]] = {
 }
 
 
-WINDOWS: dict[str, tuple[int, int, int, list[int]]] = {
-    "over channels": (64, 5, 2, [2, 60, 2]),
-    "at one side": (33, 3, 0, [31, 2]),
-    "as wide as all": (9, 9, 4, [9]),
-    "even": (16, 4, 1, [1, 13, 2]),
+WINDOWS: dict[str, tuple[int, int, int, int, list[int]]] = {
+    "over channels": (64, 5, 1, 2, [2, 60, 2]),
+    "at one side": (33, 3, 1, 0, [31, 2]),
+    "as wide as all": (9, 9, 1, 4, [9]),
+    "even": (16, 4, 1, 1, [1, 13, 2]),
+    "two apart": (64, 3, 2, 1, [1, 31]),
+    "two apart, of an odd number": (63, 3, 2, 1, [1, 30, 1]),
+    "three apart": (90, 3, 3, 2, [1, 29, 1]),
+    "from the right": (64, 3, -2, 1, [32]),
 }
-"""The channels, the window over them, the padding before, and the expected pieces."""
+"""The channels, the window over them, the distance of windows, the padding before, and the expected pieces."""
 
 
 @pytest.mark.parametrize("name", WINDOWS)
 def test_windows_over_the_last_axis(name: str) -> None:
-    channels, window, before, expected = WINDOWS[name]
-    i, j, r = g(0, N), g(1, channels), s.var("r0", int32, window)
-    place = j + r - before
+    channels, window, apart, before, expected = WINDOWS[name]
+    width = sum(expected)
+    i, j, r = g(0, N), g(1, width), s.var("r0", int32, window)
+    place = j * apart + r - before if apart > 0 else channels + before - 1 + j * apart - r
     inside = (place >= 0) & (place < channels)
     value = s.select(inside, s.load(0, i * channels + s.clip(place, 0, channels - 1), float32), 0.0)
     total = Reduce("a0", "add", value)
     ports = (Port(float32), Port(float32, True))
-    stages = (total, Store(1, i * channels + j, s.exp(total.accumulator * -0.1)))
-    kernel = Kernel(ports, (N, channels), (window,), stages)
+    stages = (total, Store(1, i * width + j, s.exp(total.accumulator * -0.1)))
+    kernel = Kernel(ports, (N, width), (window,), stages)
     made = kernel_pieces(kernel)
     assert [p.grid[-1] for p in made] == expected
     longest = made[expected.index(max(expected))]
@@ -73,7 +78,7 @@ def test_windows_over_the_last_axis(name: str) -> None:
     rng = np.random.default_rng(0)
     for rows in (0, 1, 15):
         x = rng.standard_normal(rows * channels).astype(np.float32)
-        check(kernel, [x, np.zeros_like(x)], {"N": rows})
+        check(kernel, [x, np.zeros(rows * width, np.float32)], {"N": rows})
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -287,7 +287,7 @@ class Lowering:
         stored = self.ports[e.value].dtype
         step = lane_step(e.args[0], self.lane, self.varies)
         assert isinstance(step, int)
-        code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step * stored.size)
+        code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step)
         return Tree(code, (address,), "v128", address.level)
 
     # --- stores

@@ -23,7 +23,7 @@ from singe.extension import (
     uint64,
 )
 
-from ..code.encode import Body, Spelling, i32, i32x4, lane, memory, ops, v128
+from ..code.encode import Body, Spelling, i32, i32x4, lane, memory, ops, shuffle, v128
 from ..code.simd import extract
 
 
@@ -128,8 +128,28 @@ def store_lanes(stored: DType, offset: int) -> bytes:
     return (i32x4(1) + ops("v128.and") if stored is bool_ else b"") + narrow + memory(op, offset) + b"\x00"
 
 
+def is_near(stored: DType, step: int) -> bool:
+    """Whether four elements at this distance are read by two loads."""
+    return step == 1 or (stored.size == 4 and step in (2, 3))
+
+
 def gather(stored: DType, offset: int, step: int) -> Spelling:
-    """Four elements `step` bytes apart."""
+    """Four elements, each `step` elements after the one before it."""
+    if is_near(
+        stored, step
+    ):  # two of them are in the four neighbours from the first on, the others in those to the last
+        last = 3 * (step - 1)
+
+        def spell_near(body: Body) -> None:
+            at = body.local("i32")
+            body.tee(at)
+            body.add(memory("v128.load", offset))
+            body.get(at)
+            body.add(memory("v128.load", offset + last * stored.size) + shuffle(0, step, 7 - step, 7))
+            body.free(at)
+
+        return spell_near
+    step *= stored.size
     replace = "f32x4.replace_lane" if stored is float32 else "i32x4.replace_lane"
 
     def spell(body: Body) -> None:

@@ -20,7 +20,7 @@ from ..code.encode import Function
 from ..code.values import I32, V128, I32x4, Int, Value, minimum
 from ..code.writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, SizeParameters, lane_step
-from .memory import VECTOR_STORAGE
+from .memory import VECTOR_STORAGE, is_near
 from .share import begin, choose_loop, divide, first_alone
 
 
@@ -35,8 +35,11 @@ def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
 # --- which loop takes four lanes -------------------------------------------------------------------------------------
 
 
-def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None:
-    """How many loads and stores are not contiguous if the loop `lane` takes four lanes; None if it cannot."""
+def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr, near: bool = False) -> int | None:
+    """How many loads and stores are not contiguous if the loop `lane` takes four lanes; None if it cannot.
+
+    near: do not count loads whose elements are near each other.
+    """
     depends: dict[Expr, bool] = {}
 
     def varies(e: Expr) -> bool:
@@ -77,7 +80,7 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr) -> int | None
             step = distance(e.value, e.args[0])
             if step is None:
                 return None
-            cost += step != 1
+            cost += step != 1 and not (near and is_near(kernel.ports[e.value].dtype, step))
         else:
             waiting += e.args
     return cost
@@ -101,7 +104,7 @@ def choose_lane(kernel: Kernel) -> tuple[Expr | None, bool]:
     cost, inner, lane = options[0]
     if cost and reduces:  # many elements are read for each one that is stored
         folds = [s for s in kernel.stages if isinstance(s, Reduce)]
-        return (None, False) if inner or lane_cost(kernel, folds, lane) else (lane, False)
+        return (None, False) if inner or lane_cost(kernel, folds, lane, near=True) else (lane, False)
     return (None, False) if cost and inner and len(options) > 1 else (lane, inner)
 
 

@@ -44,11 +44,12 @@ def _cuts(kernel: Kernel) -> set[int]:
             up = gap.get(lane, 0)
             terms = {atom: factor for atom, factor in gap.items() if atom is not lane}
             least, most = affine.bounds(affine.from_linear(terms, constant))
-            if not isinstance(up, int) or abs(up) != 1 or not terms.keys() <= inner:
+            if not isinstance(up, int) or up == 0 or not terms.keys() <= inner:
                 continue
-            for other in (least, most):  # lane < -other, or lane > other
+            for other in (least, most):  # up · lane + other < limit
                 if isinstance(other, int):
-                    found.add((-other if up == 1 else other + 1) + (up if e.word == "le" else 0))
+                    limit = (e.word == "le") - other
+                    found.add(-(-limit // up) if up > 0 else limit // up + 1)
     return found
 
 
