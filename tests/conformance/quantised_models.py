@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
+import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -147,3 +148,25 @@ def quantised(model: onnx.ModelProto, form: str, folder: Any) -> bytes:
         return made.read_bytes()
     finally:
         logging.disable(logging.NOTSET)
+
+
+NETWORKS: Final = {"cnn": cnn, "transformer": transformer}
+MOST, MEAN = 2e-2, 1e-3
+"""Bounds on the differences of check_quantised."""
+
+
+def expected_quantised(plain: onnx.ModelProto, model: bytes) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Inputs of several batch sizes, and what onnxruntime computes of them node by node."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return [(x, session.run(None, {"x": x})[0]) for x in (inputs_of(plain, count) for count in (1, 3))]
+
+
+def check_quantised(found: np.ndarray, wanted: np.ndarray) -> None:
+    """Differences relative to the largest value: a rounding that falls the other way moves what follows by a few steps."""
+    away = np.abs(found - wanted) / np.abs(wanted).max()
+    assert found.shape == wanted.shape
+    assert away.max() <= MOST
+    assert away.mean() <= MEAN

@@ -24,7 +24,7 @@ from singe.tools.export.bundle import export
 
 pytestmark = pytest.mark.slow
 
-ON_GPU: Final = ("roberta", "series", "mobilenet_v3")
+ON_GPU: Final = ("roberta", "series", "mobilenet_v2", "mobilenet_v3", "convnext_v2", "lstm_tagger", "vision_language")
 """Families that run on WebGPU too: in software it takes seconds to compile their shaders."""
 RUN: Final = """
     const model = await load(given.url, { device: given.device, threads: 1 });

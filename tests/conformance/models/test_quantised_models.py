@@ -17,11 +17,7 @@ from singe import load
 
 pytest.importorskip("onnxruntime.quantization")
 import onnx
-import onnxruntime
-from quantised_models import FORMS, cnn, inputs_of, quantised, transformer
-
-NETWORKS = {"cnn": cnn, "transformer": transformer}
-MOST, MEAN = 2e-2, 1e-3
+from quantised_models import FORMS, NETWORKS, check_quantised, expected_quantised, inputs_of, quantised
 
 
 @pytest.fixture(scope="module", params=[(n, f) for n in NETWORKS for f in FORMS], ids=" ".join)
@@ -36,19 +32,9 @@ def made(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[onnx.M
 def test_model(made: tuple[onnx.ModelProto, bytes], device: str) -> None:
     need(device)
     plain, model = made
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     ours = load(model, DEVICES[device])
-    for count in (1, 3):
-        x = inputs_of(plain, count)
-        (wanted,) = session.run(None, {"x": x})
-        found = np.asarray(ours(x))
-        away = np.abs(found - wanted) / np.abs(wanted).max()
-        assert found.shape == wanted.shape
-        assert away.max() <= MOST
-        assert away.mean() <= MEAN
+    for x, wanted in expected_quantised(plain, model):
+        check_quantised(np.asarray(ours(x)), wanted)
 
 
 def test_products_are_of_integers_on_wasm(made: tuple[onnx.ModelProto, bytes]) -> None:
