@@ -7,6 +7,7 @@ PyTorch's argument `inplace` is accepted and has no effect: tensors are immutabl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import Parameter
 from typing import Any, ClassVar
 
 from ..errors import InputError
@@ -36,6 +37,16 @@ class Activation(Module):
             )
         for name, default in self._defaults.items():
             setattr(self, name, given.get(name, default))
+
+    @classmethod
+    def _arguments(cls) -> list[Parameter]:
+        declared = super()._arguments()
+        if cls.__init__ is not Activation.__init__:
+            return declared
+        numbers = [
+            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=default) for name, default in cls._defaults.items()
+        ]
+        return [*numbers, *(p for p in declared if p.kind is Parameter.KEYWORD_ONLY)]
 
     def forward(self, x: Tensor) -> Tensor:
         return self._call(x, **self.fields())

@@ -7,6 +7,7 @@ of it stays valid. Methods that change something return a new module (`with_stat
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from fnmatch import fnmatchcase
@@ -43,6 +44,12 @@ SHOWN: Final = 8
 class _Closed(type):
     """Closes each instance to changes when its `__init__` returns."""
 
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The arguments that a layer takes, for help and editors, which would show those of `__call__`."""
+        module: Any = cls
+        return inspect.Signature(module._arguments())
+
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
         module = super().__call__(*args, **kwargs)
         module.__dict__["_closed"] = True
@@ -66,6 +73,11 @@ class Module(metaclass=_Closed):
         super().__init_subclass__(**kwargs)
         cls._buffers |= set(buffers)
         cls._inline = inline or cls._inline
+
+    @classmethod
+    def _arguments(cls) -> list[inspect.Parameter]:
+        init: Any = cls.__init__
+        return [] if init is object.__init__ else list(inspect.signature(init).parameters.values())[1:]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_closed" in self.__dict__:

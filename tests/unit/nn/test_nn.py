@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import pickle
+import pydoc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -336,6 +338,35 @@ def test_layers_can_be_derived_from() -> None:
     for layer in (nn.LeakyReLU, nn.BatchNorm1d, nn.GRU, nn.MaxPool1d, nn.MaxUnpool1d, nn.TransformerEncoderLayer):
         assert type("Derived", (layer,), {}).__name__ == "Derived"
     np.testing.assert_array_equal(type("Derived", (nn.LeakyReLU,), {})(0.5)(x).numpy(), [[-0.5, 2, 3]])
+
+
+LAYERS = [c for c in (getattr(nn, name) for name in nn.__all__) if isinstance(c, type) and issubclass(c, nn.Module)]
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda c: c.__name__)
+def test_the_signature_of_a_layer_is_that_of_its_init(layer: type[nn.Module]) -> None:
+    """Help and editors show it; `*layers` of a Sequential is all that takes any number of arguments."""
+    shown = inspect.signature(layer).parameters
+    names = [name for name in inspect.signature(layer.__init__).parameters if name != "self"]
+    assert not {"args", "kwargs"} & shown.keys()
+    if {"values", "named"} <= set(names):  # an Activation
+        assert list(shown) == [*layer._defaults, "inplace"]  # pyright: ignore[reportAttributeAccessIssue]
+    else:
+        assert list(shown) == ([] if names == ["args", "kwargs"] else names)
+    made_of_any = [name for name, p in shown.items() if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    assert made_of_any == (["layers"] if layer is nn.Sequential else [])
+
+
+def test_help_shows_the_arguments_of_layers() -> None:
+    assert "Conv2d(in_channels: " in pydoc.plain(pydoc.render_doc(nn.Conv2d))
+    assert str(inspect.signature(nn.LeakyReLU)) == "(negative_slope=0.01, *, inplace: 'bool' = False)"
+    assert list(inspect.signature(Block).parameters) == ["channels", "rng"]
+    assert list(inspect.signature(Derived).parameters) == ["factor"]
+
+
+class Derived(nn.LeakyReLU):
+    def __init__(self, factor: float) -> None:
+        super().__init__(negative_slope=factor)
 
 
 def test_to_takes_devices_and_dtypes() -> None:
