@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import DType, dtype, widened
-from ..errors import DeviceError
+from ..errors import DeviceError, OutOfRange
 from ..ir.arrays import convert
 from ..runtime.device import Device
-from .tensor import Tensor
+from ..shapes import Dim
+from .tensor import Tensor, TensorLike
 
 
 def elements(x: Tensor, what: str) -> np.ndarray:
@@ -26,6 +27,27 @@ def elements(x: Tensor, what: str) -> np.ndarray:
             ) from None
         raise e
     return widened(array) if array.dtype.names or array.dtype == np.float16 else array
+
+
+def held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:
+    """Indices, if the host has them: those of a device that computes later, or elsewhere, would have to be waited for."""
+    if not isinstance(x, Tensor):
+        return np.asarray(x)
+    on = x.device
+    return widened(x.numpy()) if not on.adopts and on.eager is on and on.target is None else None
+
+
+def check_classes(labels: Tensor, classes: Dim, what: str, ignored: int | None = None) -> None:
+    """Refuse numbers of classes, but for one that is ignored, outside of 0 to classes - 1, if the host has them."""
+    found = held(labels)
+    if found is None or not isinstance(classes, int):
+        return
+    wrong = (found < 0) | (found >= classes)
+    if ignored is not None:
+        wrong &= found != ignored
+    if wrong.any():
+        beside = "" if ignored is None else f", or {ignored} for places that do not count"
+        raise OutOfRange(f"{what}: got the class {found[wrong].flat[0]}, expected from 0 to {classes - 1}{beside}")
 
 
 def on_device(array: Any, device: Device, kind: DType | None = None) -> Tensor:

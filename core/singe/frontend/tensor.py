@@ -24,10 +24,10 @@ from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..runtime.waiting import soon
-from ..shapes import Size, product, show, symbols
+from ..shapes import Size, show, symbols
 from . import printing
 from .nodes.meet import plain_array
-from .nodes.shaping import Count
+from .nodes.shaping import Count, count_of
 
 if TYPE_CHECKING:
     from .gradients import Gradients
@@ -75,12 +75,7 @@ class Tensor:
     @property
     def size(self) -> Count:
         """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
-        count = product(self.shape)
-        if isinstance(count, Size):
-            return count  # pyright: ignore[reportReturnType]
-        found = Count(count)
-        found.shape = self.shape
-        return found
+        return count_of(self.shape)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -106,7 +106,11 @@ class Module(metaclass=_Closed):
         raise NotImplementedError(f"{type(self).__name__} has no forward")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        result = self.forward(*args, **kwargs)
+        try:
+            result = self.forward(*args, **kwargs)
+        except (AttributeError, TypeError) as e:
+            _check_input(self, args, e)
+            raise
         called(self, result)
         return result
 
@@ -287,6 +291,17 @@ class Module(metaclass=_Closed):
             rows.append(row(path, len(above), name, type(part).__name__, inside, results.get(id(part), ())))
             above.append(begin)
         return Summary(tuple(rows))
+
+
+def _check_input(module: Module, args: Sequence[Any], error: AttributeError | TypeError) -> None:
+    """Say of a call that failed because its first argument is an array or a list in place of a Tensor what to write."""
+    first = args[0] if args else None
+    if not isinstance(first, (np.ndarray, list)):
+        return
+    lacking = isinstance(error, AttributeError) and error.obj is first
+    if lacking or type(module).__module__.startswith(f"{__package__}."):
+        kind = "list" if isinstance(first, list) else "NumPy array"
+        raise InputError(f"{type(module).__name__}: got a {kind}, expected a Tensor; pass sg.tensor(x)") from error
 
 
 # --- walking over modules, lists and dicts ---------------------------------------------------------------------------

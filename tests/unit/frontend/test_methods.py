@@ -13,6 +13,7 @@ import pytest
 from devices import ONCE_EACH, RUNNERS
 
 import singe as sg
+from singe.errors import OutOfRange
 from singe.shapes import deferring, size
 
 RNG = np.random.default_rng(11)
@@ -198,6 +199,8 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an axis out of range": (lambda: sg.tensor(A).sort(2), sg.ShapeError, "axis 2 is out of range"),
     "too many to choose": (lambda: sg.tensor(A).topk(9), sg.ShapeError, "k is 9"),
     "indices of another rank": (lambda: sg.tensor(A).gather(0, sg.tensor([1])), sg.ShapeError, "as many axes"),
+    "a class out of range": (lambda: sg.one_hot(sg.tensor([0, 5]), 3), OutOfRange, "class 5, expected from 0 to 2"),
+    "a class below 0": (lambda: sg.one_hot(sg.tensor([0, -1])), OutOfRange, "class -1"),
     "an unknown reduction": (
         lambda: sg.tensor(A).scatter(0, PLACES, 1.0, "mean"),
         sg.InputError,

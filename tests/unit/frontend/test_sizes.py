@@ -41,6 +41,8 @@ WORKS: dict[str, Callable[[Any, Any], Any]] = {
     "tril": lambda x, T: sg.ones(T, T).tril(),
     "one_hot": lambda x, T: sg.arange(T).one_hot(T),
     "reshape": lambda x, T: x.reshape(T, -1).reshape(-1, T),
+    "size(0)": lambda x, T: x.view(x.size(0), -1) + x.size(-1),
+    "size()": lambda x, T: sg.ones(*x.size()) + x.size * x,
     "x[:T // 2]": lambda x, T: x[: T // 2],
     "x[T // 2:]": lambda x, T: x[T // 2 :],
     "x[:T - 1]": lambda x, T: x[: T - 1],

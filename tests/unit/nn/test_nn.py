@@ -15,6 +15,7 @@ import pytest
 
 import singe as sg
 from singe import nn
+from singe.errors import OutOfRange
 from singe.frontend.tracing import trace
 from singe.shapes import size
 
@@ -331,6 +332,44 @@ class Trained(nn.Module):
 def test_a_field_that_is_not_set_says_what_to_do(module: nn.Module, message: str) -> None:
     with pytest.raises(AttributeError, match=message):
         module(sg.ones((2, 3)))
+
+
+@pytest.mark.parametrize("given", [X, X.tolist()], ids=["an array", "a list"])
+def test_a_layer_that_gets_no_tensor_says_what_to_write(given: Any) -> None:
+    for layer in (nn.Conv2d(3, 4, 3), nn.Sequential(nn.Flatten(), nn.Linear(192, 2)), nn.ReLU()):
+        with pytest.raises(sg.InputError, match=r"expected a Tensor; pass sg.tensor\(x\)"):
+            layer(given)
+
+
+def test_arrays_are_passed_to_modules_that_take_them() -> None:
+    class Sum(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return sum(x)
+
+    assert Sum()([1, 2]) == 3
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Sum()([1, "2"])
+
+
+LABELS: dict[str, tuple[nn.Module, int, int]] = {
+    "above": (nn.CrossEntropyLoss(), 3, -100),
+    "below": (nn.CrossEntropyLoss(), -1, -100),
+    "smoothed": (nn.CrossEntropyLoss(label_smoothing=0.1, ignore_index=0), -100, 0),
+    "of logarithms": (nn.NLLLoss(ignore_index=-1), 7, -1),
+    "margins": (nn.MultiMarginLoss(), 3, 2),
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels_that_are_no_classes_are_refused(name: str) -> None:
+    """But for the one that is ignored."""
+    loss, wrong, taken = LABELS[name]
+    x = sg.ones(2, 3)
+    with pytest.raises(
+        OutOfRange, match=f"{type(loss).__name__}: the target: got the class {wrong}, expected from 0 to 2"
+    ):
+        loss(x, sg.tensor([1, wrong]))
+    assert np.isfinite(loss(x, sg.tensor([1, taken])).item())
 
 
 def test_layers_can_be_derived_from() -> None:

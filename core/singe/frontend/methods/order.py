@@ -14,7 +14,7 @@ from ...ops.movement.move import numbered
 from ...shapes import Dim, axis_of, show
 from ..arithmetic import placed
 from ..calls import call_row
-from ..host import hosted, on_device
+from ..host import check_classes, hosted, on_device
 from ..nodes.meet import plain_array
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
@@ -92,6 +92,7 @@ def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
     if not x.dtype.is_int:
         raise InputError(f"one_hot: got {x.dtype}, expected integers")
     count = num_classes if num_classes >= 0 else int(x.max()) + 1
+    check_classes(x, count, "one_hot")
 
     def build(b: Any, n: Any) -> Any:
         classes = numbered(b, count, int64)

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import bool_, widened
+from ...dtypes import bool_
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ...shapes import Shape, axis_of, show
 from ..calls import call_row, has_sizes, traced
+from ..host import held
 from ..nodes import indexing, shaping
 from ..nodes.shaping import unpacked
 from ..tensor import Tensor, TensorLike, apply
@@ -47,20 +48,12 @@ def _parsed(key: Any, shape: Shape) -> tuple[list[Any], list[Any]]:
             items[at : at + 1] = np.nonzero(item.numpy())
         elif isinstance(item, (np.ndarray, list)) and np.asarray(item).dtype == np.bool_:
             items[at : at + 1] = np.nonzero(item)
-    return indexing.without_arrays(tuple(items), Tensor, _held)
-
-
-def _held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:
-    """Indices, if the host has them: those of a device that computes later, or elsewhere, would have to be waited for."""
-    if not isinstance(x, Tensor):
-        return np.asarray(x)
-    on = x.device
-    return widened(x.numpy()) if not on.adopts and on.eager is on and on.target is None else None
+    return indexing.without_arrays(tuple(items), Tensor, held)
 
 
 def _check(name: str, x: Tensor, axis: int, index: TensorLike) -> None:
     """Refuse indices beyond an axis, if they are known."""
-    indexing.check_range(_held(index), x.shape[axis], f"{name}: axis {axis} of {show(x.shape)}")
+    indexing.check_range(held(index), x.shape[axis], f"{name}: axis {axis} of {show(x.shape)}")
 
 
 def _check_masks(items: Sequence[Any], shape: Shape) -> None:

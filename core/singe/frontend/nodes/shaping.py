@@ -13,13 +13,35 @@ from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, pro
 Axis: TypeAlias = int | Sequence[int] | None
 
 
-class Count(int):
-    """How many elements a tensor has; called as PyTorch's method `size`, its shape, or the length of an axis."""
+class _Called:
+    """A number of elements that is called as PyTorch's method `size`: it gives the shape, or the length of an axis."""
+
+    __slots__ = ()
 
     shape: Shape
 
     def __call__(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else self.shape[axis_of(dim, len(self.shape), "size")]
+
+
+class Count(_Called, int):
+    """How many elements a tensor has."""
+
+    shape: Shape
+
+
+class OpenCount(_Called, Size):
+    """How many elements a tensor with an open axis has."""
+
+    __slots__ = ("shape",)
+
+
+def count_of(shape: Shape) -> Count:
+    """How many elements a tensor of this shape has; while tracing, an OpenCount, which counts as a Count in types."""
+    count = product(shape)
+    found: Any = OpenCount(dict(count.terms)) if isinstance(count, Size) else Count(count)
+    found.shape = shape
+    return found
 
 
 def unpacked(given: tuple[Any, ...]) -> tuple[Any, ...]:

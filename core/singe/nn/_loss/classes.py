@@ -6,6 +6,7 @@ from typing import Any
 
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.creation import arange, full_like, where
+from ...frontend.host import check_classes
 from ...frontend.tensor import Tensor
 from ...shapes import show
 from ._base import Loss, given, weights
@@ -20,8 +21,8 @@ class _OfClasses(Loss, buffers=("weight",)):
         super().__init__(reduction=reduction)
         self.weight = weights(weight)
 
-    def _numbers(self, x: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-        """The input and the classes of a batch; a batch of one, if there is none."""
+    def _numbers(self, x: Tensor, target: Tensor, ignored: int | None = None) -> tuple[Tensor, Tensor]:
+        """The input and the classes of a batch; a batch of one, if there is none. ignored: a number that is no class."""
         self._floats(input=x)
         if not target.dtype.is_int:
             raise DTypeError(f"{type(self).__name__}: the target is {target.dtype}, expected the numbers of classes")
@@ -30,15 +31,18 @@ class _OfClasses(Loss, buffers=("weight",)):
         self._shaped(
             "the target", target, (*x.shape[:1], *x.shape[2:]) if x.ndim > 1 else (), f"the input {show(x.shape)}"
         )
+        classes = x.shape[min(1, x.ndim - 1)]
+        check_classes(target, classes, f"{type(self).__name__}: the target", ignored)
         if self.weight is not None:
-            self._shaped("weight", self.weight, (x.shape[min(1, x.ndim - 1)],), f"the input {show(x.shape)}")
+            self._shaped("weight", self.weight, (classes,), f"the input {show(x.shape)}")
         return (x, target) if x.ndim > 1 else (x.unsqueeze(0), target.unsqueeze(0))
 
 
 class NLLLoss(_OfClasses):
     """−x[class] of logarithms of probabilities x (batch, classes, …), times the weight of the class; target (batch, …).
 
-    The mean is weighted. Places whose target is ignore_index do not count. A target that is no class has the loss NaN.
+    The mean is weighted. Places whose target is ignore_index do not count. A target that is no class is refused
+    (OutOfRange) where the host has the numbers; on other devices, and in a Program, its loss is NaN.
     """
 
     def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> None:
@@ -46,7 +50,7 @@ class NLLLoss(_OfClasses):
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Any) -> Tensor:
-        x, classes = self._numbers(input, given(input, target))
+        x, classes = self._numbers(input, given(input, target), self.ignore_index)
         loss: Any = x.nll_loss(classes, self.weight, reduction=self.reduction, ignore_index=self.ignore_index)
         return loss.squeeze(0) if self.reduction == "none" and input.ndim == 1 else loss
 
@@ -55,7 +59,7 @@ class CrossEntropyLoss(_OfClasses):
     """Minus the logarithm of softmax(x)[class], for logits x (batch, classes, …), times the weight of the class.
 
     The target has the numbers of classes (batch, …), or probabilities of the input's shape. Places whose number is
-    ignore_index do not count; a number that is no class has the loss NaN. label_smoothing: this part of each target is
+    ignore_index do not count; a number that is no class is as for NLLLoss. label_smoothing: this part of each target is
     spread over all classes evenly. The mean over numbers is weighted; that over probabilities is over the places.
     """
 
@@ -76,7 +80,7 @@ class CrossEntropyLoss(_OfClasses):
                     f"as integers, or probabilities of shape {show(input.shape)}"
                 )
             return self._of_probabilities(input, self._paired(input, target))
-        x, classes = self._numbers(input, target)
+        x, classes = self._numbers(input, target, self.ignore_index)
         logs = x.log_softmax(1)
         options: Any = {"reduction": "none" if self.label_smoothing else self.reduction}
         loss: Any = logs.nll_loss(classes, self.weight, ignore_index=self.ignore_index, **options)
