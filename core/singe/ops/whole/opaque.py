@@ -4,7 +4,7 @@ order, and random numbers."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,9 @@ REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min"
 
 _FEW: Final = 4
 """A selection of at most one in so many elements is faster than a sort of all."""
+
+_BLOCK: Final = 64
+"""So many boxes are compared with each other at once."""
 
 
 def _along(x: Shaped, axis: int, what: str) -> int:
@@ -195,27 +198,38 @@ def _nms(
         low, high = corner - half, corner + half
     else:
         low, high = np.minimum(boxes[..., :2], boxes[..., 2:]), np.maximum(boxes[..., :2], boxes[..., 2:])
+    area = (high - low).prod(-1)
     for batch, kind in np.ndindex(*scores.shape[:2]):
         mine = scores[batch, kind]
-        order = np.argsort(-mine, kind="stable")
-        order = order[mine[order] > floor]
-        (x0, y0), (x1, y1) = low[batch, order].T.copy(), high[batch, order].T.copy()
-        area = (x1 - x0) * (y1 - y0)
-        waits = np.ones(order.size, bool)
-        kept: list[int] = []
-        while len(kept) < most and waits.any():
-            best = int(waits.argmax())
-            kept.append(int(order[best]))
-            rest = slice(best + 1, None)
-            width = np.minimum(x1[best], x1[rest]) - np.maximum(x0[best], x0[rest])
-            height = np.minimum(y1[best], y1[rest]) - np.maximum(y0[best], y0[rest])
-            shared = np.maximum(width, 0) * np.maximum(height, 0)
-            union = area[best] + area[rest] - shared
-            part = np.divide(shared, union, out=np.zeros_like(shared), where=union > 0)
-            waits[best] = False
-            waits[rest] &= part <= threshold
-        found += [(batch, kind, i) for i in kept]
+        order = np.flatnonzero(mine > floor)
+        order = order[np.argsort(-mine[order], kind="stable")]
+        near = partial(_overlaps, low[batch], high[batch], area[batch], threshold)
+        kept = order[:0]
+        for start in range(0, order.size, _BLOCK):
+            if kept.size >= most:
+                break
+            block = order[start : start + _BLOCK]
+            block = block[~near(kept, block).any(0)]
+            hides, waits, best = near(block, block), np.ones(block.size, bool), []
+            while waits.any():
+                best.append(int(waits.argmax()))
+                waits &= ~hides[best[-1]]
+                waits[best[-1]] = False
+            kept = np.append(kept, block[best])
+        found += [(batch, kind, i) for i in kept[:most]]
     return np.array(found, np.int64).reshape(-1, 3)
+
+
+def _overlaps(
+    low: np.ndarray, high: np.ndarray, area: np.ndarray, threshold: float, some: np.ndarray, others: np.ndarray
+) -> np.ndarray:
+    """Which boxes overlap which others by more than the threshold; a row for each of `some`."""
+    (x0, y0), (x1, y1) = low[some].T[..., None], high[some].T[..., None]
+    (u0, v0), (u1, v1) = low[others].T, high[others].T
+    shared = np.maximum(np.minimum(x1, u1) - np.maximum(x0, u0), 0)
+    shared *= np.maximum(np.minimum(y1, v1) - np.maximum(y0, v0), 0)
+    union = area[some][:, None] + area[others] - shared
+    return ~(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0) <= threshold)
 
 
 # --- scattered sums --------------------------------------------------------------------------------------------------
