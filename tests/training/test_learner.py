@@ -365,7 +365,7 @@ def test_a_loss_that_is_no_number_is_noted() -> None:
 def test_what_cannot_be_trained_on_is_refused() -> None:
     with pytest.raises(InputError, match="gave no batch"):
         learner().fit([])
-    with pytest.raises(InputError, match="expected an array or a tuple of arrays"):
+    with pytest.raises(InputError, match="expected an array, a dict of arrays, or a tuple"):
         learner().fit([3])
     with pytest.raises(InputError, match=r"watches 'valid.accuracy', and there is no validation data"):
         learner(early_stopping=EarlyStopping("valid.accuracy")).fit(loader())

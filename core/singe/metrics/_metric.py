@@ -26,8 +26,8 @@ class Metric(ABC):
 
     label: ClassVar[str]
     """The name under which values are shown."""
-    best: ClassVar[Literal["most", "least"]] = "most"
-    """Which value is the best."""
+    best: ClassVar[Literal["most", "least"] | None] = "most"
+    """Which value is the best; None of values that are neither good nor bad."""
 
     @property
     def name(self) -> str:

@@ -256,6 +256,7 @@ class ConfusionMatrix(Metric):
     predicted ("pred"), or over "all", so that rows, columns or all numbers sum to 1."""
 
     label: ClassVar = "confusion matrix"
+    best: ClassVar = None
     num_classes: int | None = None
     normalize: Literal["true", "pred", "all"] | None = None
     threshold: float = 0.5

@@ -34,6 +34,7 @@ class Mean(Metric):
 class Latest(Metric):
     """The latest of numbers, such as the learning rate."""
 
+    best: ClassVar = None
     of: str = "latest"
 
     @property

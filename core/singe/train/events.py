@@ -16,13 +16,14 @@ from typing import Final, Literal, TypeAlias
 
 Phase: TypeAlias = Literal["train", "valid"]
 PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
-Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "failed"]
-"""All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; an exception."""
+Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "terminated", "failed"]
+"""All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; SIGTERM; an exception."""
 ENDS: Final[Mapping[str, str]] = {
     "finished": "finished",
     "patience": "stopped early",
     "asked": "stopped when asked",
     "interrupted": "interrupted",
+    "terminated": "ended by SIGTERM",
     "failed": "failed",
     "running": "running, or killed",
 }
@@ -53,7 +54,7 @@ class RunBegan:
     """What the run was started with, by name: the optimiser, its rate, the seed, the size of a batch."""
     best: tuple[str, Literal["least", "most"]] = ("loss", "least")
     """The metric by which the best epoch is chosen, and whether its least or its most is the best."""
-    modes: Mapping[str, Literal["least", "most"]] = field(default_factory=dict)
+    modes: Mapping[str, Literal["least", "most"] | None] = field(default_factory=dict)
     """The same of other metrics; one that is not named is judged by its name."""
 
 

@@ -11,11 +11,9 @@ pieces serve in a loop of one's own: TrainStep, the tallies of metrics, the Load
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +21,14 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import DeviceLost, InputError
-from ..metrics import Metric
+from ..metrics import LearningRate, Metric
 from ..nn import Module
+from ..optim import Accumulated, Optimizer
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.files import reason as why
-from ..runtime.waiting import IN_PAGE
+from .asked import check_asked
+from .batches import fields_of, items_of
 from .config import plain, write_config
 from .dashboard import Kind, dashboard
 from .events import (
@@ -44,15 +44,16 @@ from .events import (
     RunBegan,
     Stopped,
 )
+from .interrupts import interruptible
 from .logs import Log, logs_of
-from .objective import Evaluation, Loss, objective
+from .objective import Evaluation, Loss, checked_model, objective
 from .parallel import DataParallel, RemoteStep, Step, Workers
 from .saving.checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
 from .saving.lock import locked
 from .saving.progress import Progress
-from .step import TrainStep
+from .step import Precision, TrainStep
 from .summary import Row, Summary, flat
-from .tallies import LOSS, Tallies
+from .tallies import LOSS, Tallies, checked_metrics, of_predictions
 from .watching import EarlyStopping, Mode, Watch, best_mode
 
 CONFIG: Final = "config.json"
@@ -71,7 +72,8 @@ class Learner:
 
     run: a folder in which checkpoints, logs and the configuration are kept; nothing is written without one. checkpoints: when,
     and which stay. early_stopping: ends training when a value does not get better. clip: the largest norm of all gradients
-    together. accumulate: how many batches make one update. seed: of what layers draw at random; the Loader has its own for
+    together. accumulate: how many batches make one update. precision: "float16" computes each step in float16, as TrainStep says;
+    evaluation is in float32. seed: of what layers draw at random; the Loader has its own for
     the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
     beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
@@ -94,23 +96,24 @@ class Learner:
         clip: float | None = None,
         accumulate: int = 1,
         seed: int = 0,
+        precision: Precision = "float32",
         hooks: Sequence[Listener] = (),
         config: object = None,
         dashboard: Kind | None = "auto",
     ) -> None:
         if checkpoints is not None and run is None:
             raise InputError("Learner: checkpoints need a folder; give run=…")
-        settings = {"clip": clip, "accumulate": accumulate, "seed": seed}
+        settings: dict[str, Any] = {"clip": clip, "accumulate": accumulate, "seed": seed, "precision": precision}
         self.folder: Final = None if run is None else Path(run)
-        self.metrics: Final = tuple(metrics)
+        self.metrics: Final = checked_metrics(metrics)
         self.checkpoints: Final = checkpoints or Checkpoints()
-        self._objective = objective(loss, predictions=bool(self.metrics))
+        self._objective = objective(loss, predictions=bool(of_predictions(self.metrics)))
         several = not isinstance(device, (str, Device))
         if several and workers is not None:
             raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")
         self.devices: Final = separate(device if several else [device])
         self.device: Final = self.devices[0]
-        training = model.train(), optimizer, self._objective
+        training = checked_model("Learner", model).train(), optimizer, self._objective
         self._step: Step
         self._remote: RemoteStep | None = None
         if workers is not None:
@@ -120,9 +123,13 @@ class Learner:
         else:
             self._step = TrainStep(*training, device=self.device, **settings)
         self._rate = rate_of(optimizer, accumulate)
+        if self._rate is None and any(isinstance(m, LearningRate) for m in self.metrics):
+            raise InputError(
+                f"metrics: LearningRate needs an optimiser of sg.optim, which tells its rate; got {optimizer!r:.60}"
+            )
         self._tallies = Tallies(self.metrics)
         self._progress = Progress()
-        self._modes: dict[str, Mode] = {m.name: m.best for m in self.metrics}
+        self._modes: dict[str, Mode | None] = {m.name: m.best for m in self.metrics}
         best = self.checkpoints.best
         self._best = Watch(best, self.checkpoints.mode or self._mode(best))
         self._best_state: Mapping[str, np.ndarray] | None = None
@@ -135,6 +142,8 @@ class Learner:
         self._dashboard: Kind | None = dashboard
         self._listeners: list[Listener] = []
         self._asked: Reason | None = None
+        self._watched = False
+        """Whether the names of values that are watched were compared with those that there are."""
 
     # --- what callers use --------------------------------------------------------------------------------------------
 
@@ -170,12 +179,14 @@ class Learner:
         """Train until `epochs` epochs are done, those of earlier calls and runs included.
 
         train, valid: Loaders, or other iterables that give the batches of an epoch each time that they are iterated over; a
-        batch is a tuple of arrays. resume: go on from the newest whole checkpoint in the run's folder, if there is one: with
-        the same data and settings, training goes on exactly as if it had not been interrupted.
+        batch is a tuple of arrays, or a dict of them, which is one argument of the loss function. resume: go on from the newest
+        whole checkpoint in the run's folder, if there is one: with the same data and settings, training goes on exactly as if it
+        had not been interrupted.
 
-        Ctrl-C ends training after the present batch, with a checkpoint, and `fit` returns as usual; a second Ctrl-C ends it at
-        once, and the last checkpoint is what stays.
+        Ctrl-C and SIGTERM end training after the present batch, with a checkpoint, and `fit` returns as usual; a second one ends
+        it at once, and the last checkpoint is what stays.
         """
+        check_asked(train, valid, epochs, self.epoch)
         self._asked = None
         if valid is None and self._stopping and self._stopping.value.startswith("valid."):
             raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")
@@ -185,6 +196,7 @@ class Learner:
             if self.folder is not None:
                 stack.enter_context(locked(self.folder))
             notes = self._begin(train, resume)
+            stack.enter_context(interruptible(self._interrupt))  # before the dashboard, which has handlers of its own
             start = time.perf_counter()
             self._listeners = [*self._logs(), *self._hooks]
             if self._dashboard is not None:
@@ -193,10 +205,9 @@ class Learner:
             for text in notes:
                 self._tell(Note(text))
             try:
-                with self._interruptible():
-                    reason, message = self._surviving(train, valid, epochs)
+                reason, message = self._surviving(train, valid, epochs)
             except KeyboardInterrupt:
-                reason = "interrupted"
+                reason = self._asked or "interrupted"
             except BaseException as e:
                 message = f"{type(e).__name__}: {e}"
                 raise
@@ -267,13 +278,15 @@ class Learner:
             fields = fields_of(batch)
             found = self._step(*fields)
             loss, told = found if isinstance(found, tuple) else (found, {})
-            items = len(fields[0])
-            values = self._tallies.update(loss, told, fields[-1], items)
-            if self._rate is not None:
-                values["lr"] = self._rate(now.step)
+            items = items_of(fields)
+            ended = time.perf_counter()
+            rate = self._rate and self._rate(now.step)
+            values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate)
+            if rate is not None:
+                values["lr"] = rate
+            self._check_watched(fields)
             now.batch, now.step, now.items, now.loader = now.batch + 1, now.step + 1, now.items + items, position(train)
             now.trained = now.batch == length(train)
-            ended = time.perf_counter()
             self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, step=now.step))
             last = ended
             if not math.isfinite(values[LOSS]):
@@ -296,14 +309,26 @@ class Learner:
         for k, batch in enumerate(data, 1):
             fields = fields_of(batch)
             loss, told = evaluation(*fields)
-            values = tallies.update(loss, told, fields[-1], len(fields[0]))
-            ended = time.perf_counter()
+            items, ended = items_of(fields), time.perf_counter()
+            values = tallies.update(loss, told, fields[-1], items, ended - last)
             if epoch is not None:
-                self._tell(BatchEnded(epoch, "valid", k, values, ended - last, len(fields[0]), step=self.step))
+                self._tell(BatchEnded(epoch, "valid", k, values, ended - last, items, step=self.step))
                 if self._asked:
                     break
             last = ended
         return tallies.values()
+
+    def _check_watched(self, fields: Sequence[Any]) -> None:
+        """After the first batch: refuse to watch a value that there is neither in training nor in evaluation."""
+        if self._watched:
+            return
+        self._watched = True
+        for watch in (self._best, self._patience):
+            names = self._tallies.values()
+            if watch and (name := watch.value.partition(".")[2]) not in names:
+                names |= self._measured([fields], None)
+                if name not in names:
+                    raise InputError(f"there is no value {watch.value!r} to watch; there are {', '.join(names)}")
 
     def _end_epoch(self, values: Mapping[Phase, Mapping[str, float]], last: bool) -> None:
         now = self._progress
@@ -409,43 +434,20 @@ class Learner:
             str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,
         )  # fmt: skip
 
+    def _interrupt(self, reason: Reason) -> None:
+        self._asked = reason
+
     def _mode(self, value: str) -> Mode:
         """Which value is the best, of one such as "valid.accuracy"."""
         return best_mode(value.partition(".")[2], self._modes) or "least"
 
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """In this block, Ctrl-C asks for an end; the second time it is a KeyboardInterrupt."""
-        main = threading.current_thread() is threading.main_thread()
-        if IN_PAGE or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            yield
-            return
-
-        def ask(*_: Any) -> None:
-            if self._asked == "interrupted":
-                raise KeyboardInterrupt
-            self._asked = "interrupted"
-
-        signal.signal(signal.SIGINT, ask)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-def fields_of(batch: Any) -> tuple[Any, ...]:
-    """A batch as the arguments of a loss function."""
-    fields = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
-    if not fields or not hasattr(fields[0], "__len__"):
-        raise InputError(f"a batch is {batch!r:.60}, expected an array or a tuple of arrays")
-    return fields
-
 
 def rate_of(optimizer: Any, accumulate: int) -> Callable[[int], float] | None:
-    """The learning rate of the step that follows a number of steps, if a schedule gives it."""
-    if not callable(getattr(optimizer, "lr", None)):
+    """The learning rate of the step that follows a number of steps, if the optimiser tells it."""
+    inner, every = (optimizer.optimizer, optimizer.every) if isinstance(optimizer, Accumulated) else (optimizer, 1)
+    if not isinstance(inner, Optimizer):
         return None
-    return lambda step: float(optimizer.rate(step // accumulate))
+    return lambda step: float(inner.rate(step // (every * accumulate)))
 
 
 def position(data: Iterable[Any]) -> dict[str, Any] | None:

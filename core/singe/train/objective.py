@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,11 +13,32 @@ from ..frontend.tensor import Tensor
 from ..nn import Module
 from ..runtime.decorators import Fusion
 from ..runtime.device import Device
+from .batches import mapped
 from .tallies import PREDICTION
 
 Loss: TypeAlias = "Module | Callable[..., Any]"
 """A Module that takes predictions and targets, or a function loss(model, *batch) of a number, or (a number, dict)."""
 Objective: TypeAlias = Callable[..., tuple[Tensor, dict[str, Any]]]
+
+
+def checked_model(what: str, model: Any) -> Module:
+    """The model, which must be a Module."""
+    if not isinstance(model, Module):
+        raise InputError(
+            f"{what}: got the model {model!r:.80}, expected a Module, of which the parameters are trained; the order is "
+            "(model, optimizer, loss), and sg.load_module makes a Module of an ONNX file"
+        )
+    return model
+
+
+def checked_loss(loss: Any) -> Callable[..., Any]:
+    """A loss that is a function."""
+    if not callable(loss) or isinstance(loss, type):
+        raise InputError(
+            f"got the loss {loss!r:.80}, expected a layer, such as nn.MSELoss(), or a function loss(model, *batch); the order is "
+            "(model, optimizer, loss)"
+        )
+    return loss
 
 
 def objective(loss: Loss, predictions: bool) -> Objective:
@@ -27,11 +48,17 @@ def objective(loss: Loss, predictions: bool) -> Objective:
 
         def by_module(model: Module, *batch: Any) -> tuple[Tensor, dict[str, Any]]:
             *inputs, target = batch
+            if not inputs or any(isinstance(part, Mapping) for part in batch):
+                raise InputError(
+                    f"the loss {type(module).__name__} is called as loss(model(*inputs), target), with the last part of a batch as "
+                    f"target, and a batch is {_shown(batch)}; expected a tuple of at least two arrays, which Dataset.map or a "
+                    "Loader's transform makes; or give a function loss(model, *batch) in place of the layer"
+                )
             prediction = model(*inputs)
             return module(prediction, target), {PREDICTION: prediction} if predictions else {}
 
         return by_module
-    function = loss
+    function = checked_loss(loss)
 
     def by_function(model: Module, *batch: Any) -> tuple[Tensor, dict[str, Any]]:
         found = function(model, *batch)
@@ -46,6 +73,15 @@ def objective(loss: Loss, predictions: bool) -> Objective:
     return by_function
 
 
+def _shown(batch: Sequence[Any]) -> str:
+    """What parts a batch has."""
+    kinds = [
+        f"a dict of {', '.join(map(repr, part))}" if isinstance(part, Mapping) else f"a {type(part).__name__}"
+        for part in batch
+    ]
+    return " and ".join(kinds) if kinds else "empty"
+
+
 class Evaluation:
     """An objective by a model that does not change meanwhile, in inference mode; the batches of a shape share one Program."""
 
@@ -56,7 +92,6 @@ class Evaluation:
         self._model = model(self._on).eval()
 
     def __call__(self, *batch: Any) -> tuple[float, dict[str, Any]]:
-        loss, told = self._objective(
-            self._model, *(tensor(x, device=self._on) if isinstance(x, np.ndarray) else x for x in batch)
-        )
+        given = [mapped(lambda x: tensor(x, device=self._on) if isinstance(x, np.ndarray) else x, x) for x in batch]
+        loss, told = self._objective(self._model, *given)
         return float(loss.numpy()), {k: v.numpy() if isinstance(v, Tensor) else v for k, v in told.items()}

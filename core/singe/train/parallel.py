@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, Protocol
 
@@ -25,6 +26,7 @@ from ..runtime.device import Device
 from ..runtime.devices import separate
 from ..runtime.waiting import IN_PAGE
 from ..shapes import show
+from .batches import mapped, rows_in
 from .step import Loss, Precision, Share, TrainStep, told
 
 
@@ -126,16 +128,25 @@ class DataParallel:
 
 def split(batch: Sequence[Any], count: int) -> list[list[Any]]:
     """At most `count` parts of a batch, none of them empty, as equal as can be. Each has the Modules of the batch."""
-    given = [x if isinstance(x, Module) else x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in batch]
-    counts = {len(x) if x.ndim else 0 for x in given if not isinstance(x, Module)}
+    given = [mapped(_array, part) for part in batch]
+    rows = [x for part in given for x in rows_in(part)]
+    counts = {len(x) if x.ndim else 0 for x in rows}
     if len(counts) != 1 or 0 in counts:
-        shapes = ", ".join(show(x.shape) for x in given if not isinstance(x, Module)) or "nothing"
+        shapes = ", ".join(show(x.shape) for x in rows) or "nothing"
         raise ShapeError(
             f"a batch for several devices has the shapes {shapes}; expected as many items in each of its parts"
         )
     (items,) = counts
-    ends = np.linspace(0, items, min(count, items) + 1).astype(int)
-    return [[x if isinstance(x, Module) else x[low:high] for x in given] for low, high in pairwise(ends)]
+    ends = [int(end) for end in np.linspace(0, items, min(count, items) + 1)]
+    return [[mapped(partial(_cut, low, high), part) for part in given] for low, high in pairwise(ends)]
+
+
+def _array(part: Any) -> Any:
+    return part if isinstance(part, Module) else part.numpy() if isinstance(part, Tensor) else np.asarray(part)
+
+
+def _cut(low: int, high: int, part: Any) -> Any:
+    return part if isinstance(part, Module) else part[low:high]
 
 
 def average(shares: Sequence[Share]) -> tuple[np.ndarray, dict[str, np.ndarray]]:

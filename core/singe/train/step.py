@@ -23,7 +23,7 @@ import functools
 import inspect
 import math
 import operator
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -39,14 +39,15 @@ from ..model.model import Model
 from ..model.program import Program
 from ..model.session import Session
 from ..nn import Module, drawing, observing
-from ..nn._module import CONTAINERS, everything_in, joined, tensors_in, with_parts
-from ..optim import Accumulated, clip_norm
+from ..nn._module import with_parts
+from ..optim import LBFGS, Accumulated, clip_norm
 from ..runtime.decorators import Fusion
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import show
-from .objective import objective
+from .batches import arrays_in, arrays_of, filled, form, halved, items_of
+from .objective import checked_loss, checked_model, objective
 from .outside import Outside
 
 Loss = Callable[..., Any]
@@ -116,8 +117,8 @@ class TrainStep:
         if precision not in ("float32", "float16"):
             raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
         self.device: Final = open_device(device)
-        self._template: Final = model
-        self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else loss
+        self._template: Final = checked_model("TrainStep", model)
+        self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else checked_loss(loss)
         self._optimizer: Final = _optimizer(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
         self._replica: Final = replica
@@ -129,7 +130,7 @@ class TrainStep:
         self._outside: Outside | None = None
 
     def __call__(self, *batch: Any) -> Any:
-        """Train on a batch: arrays, Tensors or Modules, in the order in which the loss function takes them."""
+        """Train on a batch: arrays, Tensors, Modules, or dicts of them, in the order in which the loss function takes them."""
         return now(self._run(batch), "await step.run_async(…)")
 
     async def run_async(self, *batch: Any) -> Any:
@@ -192,7 +193,7 @@ class TrainStep:
     def as_model(self, *batch: Any, names: Sequence[str] | None = None) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
         and in a page `model.step({x, y})` trains. The inputs are called as `names` says, or like the parameters of the loss
-        function; those of a Module have its name and the paths of its tensors."""
+        function; those of a Module or a dict have its name and the paths in it."""
         return self._traced(self._step, batch, self.state(), names)
 
     # --- one of several replicas ---
@@ -219,18 +220,14 @@ class TrainStep:
         parts: Sequence[str] | None = None,
     ) -> Model:
         """parts: the names of the batch's parts; by default those of the loss function."""
-        names = [
-            path
-            for name, part in zip(parts or _parameters(self._loss, len(batch)), batch, strict=True)
-            for path in ([joined(name, at) for at, _, _ in tensors_in(part)] if isinstance(part, Module) else [name])
-        ]
-        arrays = dict(zip(names, _arrays(batch), strict=True))
+        named = zip(parts or _parameters(self._loss, len(batch)), batch, strict=True)
+        arrays = {path: array for name, part in named for path, array in arrays_in(part, name)}
         shapes = {name: a.shape for name, a in arrays.items()}
         kinds = {name: plain_array(a).dtype for name, a in arrays.items()}
 
         def step(*tensors: Tensor, **states: Tensor) -> Any:
             given = iter(tensors)
-            return function([_filled(part, given) for part in batch], states)
+            return function([filled(part, given) for part in batch], states)
 
         return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
@@ -238,7 +235,7 @@ class TrainStep:
         if self._outside is None:
             self._outside = Outside(self._loss)
         self._outside.check()
-        key = (name, *map(_form, batch))
+        key = (name, *map(form, batch))
         if key not in self._programs:
             self._programs[key] = self._traced(function, batch, self._first).program()
         return self._programs[key]
@@ -254,25 +251,23 @@ class TrainStep:
             self._session = program.session()
         names = [p.name for p in program.outputs]
         # An array's type is that of its Tensor in the trace: float64 is float32 there.
-        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(_arrays(batch), program.inputs, strict=True)]
+        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays_of(batch), program.inputs, strict=True)]
         return then(program.start(given, self._session), lambda found: dict(zip(names, found, strict=True)))
 
     # The functions of which the Programs are traces.
 
-    def _step(self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]) -> Traced:
+    def _step(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
         return told, self._updated(seen, grads, states)
 
-    def _first_half(self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]) -> Traced:
+    def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
         after = _by_name(seen, self._names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
         return {**told, GRADIENTS: flat, **changed}, states
 
-    def _second_half(
-        self, buffers: Sequence[str], batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]
-    ) -> Traced:
+    def _second_half(self, buffers: Sequence[str], batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         gradients, *given = (x for x in batch if isinstance(x, Tensor))
         new = dict(zip(buffers, given, strict=True))
         before = {name: new.get(name, states[MODEL + name]) for name in self._names.values()}
@@ -286,7 +281,7 @@ class TrainStep:
         return {KEY: after[KEY]}, after  # a Program gives something
 
     def _differentiated(
-        self, batch: Sequence[Tensor | Module], states: Mapping[str, Tensor]
+        self, batch: Sequence[Any], states: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Module]:
         """What a step tells, the gradients by path, and the model with new running statistics."""
         model = self._placed(lambda name: states[MODEL + name])
@@ -312,10 +307,10 @@ class TrainStep:
             new[SCALE] = _next_scale(scale, finite)
         return new
 
-    def _objective(self, model: Module, batch: Sequence[Tensor | Module], scale: Tensor | None) -> tuple[Tensor, Any]:
+    def _objective(self, model: Module, batch: Sequence[Any], scale: Tensor | None) -> tuple[Tensor, Any]:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
         computing = model.cast(float16) if self._half else model
-        given = [_halved(x) for x in batch] if self._half else batch
+        given = [halved(x) for x in batch] if self._half else batch
         with observing() as seen:
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
@@ -371,44 +366,6 @@ def _with_buffers(model: Module, other: Module) -> Module:
     return model.with_state(new, strict=False) if new else model
 
 
-def _arrays(batch: Sequence[Any]) -> list[np.ndarray]:
-    """The arrays of a batch: its parts, and the tensors of those that are Modules."""
-    parts = [
-        x for part in batch for x in ((t for _, t, _ in tensors_in(part)) if isinstance(part, Module) else (part,))
-    ]
-    return [x.numpy() if isinstance(x, Tensor) else np.asarray(x) for x in parts]
-
-
-def _filled(part: Any, tensors: Iterator[Tensor]) -> Any:
-    """A part of a batch with the next of some tensors in place of its arrays."""
-    if not isinstance(part, Module):
-        return next(tensors)
-    return with_parts(part, lambda x: next(tensors) if isinstance(x, Tensor) else x)
-
-
-def _form(part: Any) -> Any:
-    """What parts of a batch have in common that a Program can take: shapes, types, and all of a Module but its numbers."""
-    if isinstance(part, Module):
-        return tuple((path, _kind(x)) for path, x, _ in everything_in(part))
-    return np.shape(part), part.dtype.numpy if isinstance(part, Tensor) else np.asarray(part).dtype
-
-
-def _kind(x: Any) -> Any:
-    match x:
-        case Tensor():
-            return _form(x)
-        case np.ndarray():
-            return x.shape, x.dtype, x.tobytes()
-        case _ if isinstance(x, CONTAINERS):
-            return type(x)
-        case _:
-            return type(x), x if isinstance(x, Hashable) else repr(x)
-
-
-def _halved(part: Tensor | Module) -> Tensor | Module:
-    return part.cast(float16) if isinstance(part, Module) or part.dtype is float32 else part
-
-
 def _parameters(loss: Loss, count: int) -> list[str]:
     """Names for the parts of a batch: those of the loss function's parameters behind the model, if it names them."""
     try:
@@ -427,14 +384,6 @@ def told(found: Mapping[str, np.ndarray]) -> Any:
     rest = {name: x for name, x in found.items() if name != "loss"}
     loss = float(found["loss"])
     return (loss, rest) if rest else loss
-
-
-def items_of(batch: Sequence[Any]) -> int:
-    """How many items a batch has: the length of its first array."""
-    for part in batch:
-        if not isinstance(part, Module) and np.ndim(part):
-            return len(part)
-    raise ShapeError("a batch needs an array with a row for each item")
 
 
 def _some(names: Sequence[str] | set[str]) -> str:
@@ -463,8 +412,20 @@ def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
         raise InputError(
             f"TrainStep: got the optimizer {given!r:.80}, expected one as of sg.optim; the order is (model, optimizer, loss)"
         )
-    if clip is not None and not (clip > 0 and math.isfinite(clip)):
-        raise InputError(f"TrainStep: got clip={clip!r}, expected a positive number, or None")
+    if isinstance(getattr(given, "optimizer", given), LBFGS):
+        raise InputError(
+            "TrainStep: got the optimizer LBFGS, which evaluates the loss several times in a step, and so cannot be compiled with "
+            "it; expected another one. LBFGS has a loop of its own: evaluate = sg.value_and_grad(lambda model: loss(model(x), y)); "
+            "state = opt.init(model); for _ in range(20): model, state = opt.step(model, evaluate, state)"
+        )
+    if clip is not None and not (isinstance(clip, (int, float)) and clip > 0 and math.isfinite(clip)):
+        raise InputError(
+            f"TrainStep: got clip={clip!r}, expected the largest norm of all gradients, a positive number, or None"
+        )
+    if not isinstance(accumulate, int) or accumulate < 1:
+        raise InputError(
+            f"TrainStep: got accumulate={accumulate!r}, expected how many batches make one update, at least 1"
+        )
     clipped = given if clip is None else _Clipped(given, clip)
     return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
 

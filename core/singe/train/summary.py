@@ -34,7 +34,7 @@ class Summary:
     seconds: float
     """Of training and validation, in all, also before a resume."""
     rows: Sequence[Row]
-    modes: Mapping[str, Mode]
+    modes: Mapping[str, Mode | None]
     """Which value of a metric is the best; one that is not named is judged by its name."""
     folder: Path | None
 

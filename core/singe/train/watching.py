@@ -16,15 +16,28 @@ LEAST: Final = ("loss", "error", "perplexity", "mse", "mae", "cer", "wer", "dist
 NEITHER: Final = ("lr", "rate", "norm", "scale", "momentum", "seconds")
 """Words in the names of values that are neither good nor bad."""
 
+CLASS: Final = re.compile(r"\.[0-9]+$")
+"""The end of the name of a value of which a metric has several."""
 
-def best_mode(name: str, modes: Mapping[str, Mode]) -> Mode | None:
-    """Which value of a metric is the best; None of one such as the learning rate."""
-    if name in modes:
-        return modes[name]
+
+def best_mode(name: str, modes: Mapping[str, Mode | None]) -> Mode | None:
+    """Which value of a metric is the best; None of one such as the learning rate. A value such as "recall.2" is one of the
+    metric "recall"."""
+    owner = name if name in modes else CLASS.sub("", name)
+    if owner in modes:
+        return modes[owner]
     words = set(re.split(r"[^a-z]+", name.lower()))
     if words & set(NEITHER):
         return None
     return "least" if any(word.endswith(LEAST) for word in words) else "most"
+
+
+def check_watched(what: str, value: str) -> None:
+    """Refuse what is no name of a value in an epoch."""
+    if not value.startswith(("train.", "valid.")):
+        raise InputError(
+            f"{what}: got the value {value!r}, expected its name with the phase before it, as in 'valid.{value}'"
+        )
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,7 @@ class EarlyStopping:
     """A value is better only if it is better by more than this."""
 
     def __post_init__(self) -> None:
+        check_watched("EarlyStopping", self.value)
         if self.patience < 1:
             raise InputError(f"EarlyStopping: patience is {self.patience}, expected at least 1 epoch")
 

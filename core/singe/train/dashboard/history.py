@@ -91,7 +91,7 @@ class History:
     batches: Mapping[Phase, int | None] = field(default_factory=dict)
     chosen: str = "loss"
     """The metric by which the best epoch is chosen."""
-    modes: Mapping[str, Mode] = field(default_factory=dict)
+    modes: Mapping[str, Mode | None] = field(default_factory=dict)
     epoch: int = 0
     ended: int = 0
     """The epoch that ended last."""

@@ -60,7 +60,7 @@ class Run:
     message: str
     settings: Mapping[str, str]
     """By name; those within others have names with dots."""
-    modes: Mapping[str, Mode]
+    modes: Mapping[str, Mode | None]
     chosen: str
     """The metric by which the best epoch is chosen."""
     epochs: Sequence[Epoch]
@@ -176,7 +176,7 @@ def read_run(folder: Path) -> Run:
         facts.get("reason", "running"),
         facts.get("message", ""),
         dict(_flat(facts.get("settings", {}))),
-        {name: mode for name, mode in modes.items() if mode in ("least", "most")},
+        {name: mode for name, mode in modes.items() if mode in ("least", "most", None)},
         facts.get("best", "loss"),
         epochs,
     )

@@ -21,7 +21,7 @@ import numpy as np
 from ...errors import FormatError, InputError
 from ...runtime.files import PART, mapped, reason, write
 from ...weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
-from ..watching import Mode
+from ..watching import Mode, check_watched
 
 FORMAT: Final = "singe-checkpoint/1"
 BEST: Final = "best.safetensors"
@@ -45,6 +45,7 @@ class Checkpoints:
     """Which value is the best; by default what the metric or its name says (`best_mode`)."""
 
     def __post_init__(self) -> None:
+        check_watched("Checkpoints", self.best)
         for name in ("every", "steps", "keep"):
             value = getattr(self, name)
             if value is not None and value < 1:

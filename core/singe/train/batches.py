@@ -1,0 +1,101 @@
+"""Batches: each part of one is an array, a Tensor, a Module, or a dict of these, as a Loader makes it of a table's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..dtypes import float16, float32
+from ..errors import DTypeError, InputError, ShapeError
+from ..frontend.tensor import Tensor
+from ..nn import Module
+from ..nn._module import CONTAINERS, everything_in, joined, tensors_in, with_parts
+
+
+def fields_of(batch: Any) -> tuple[Any, ...]:
+    """A batch of a Loader as the arguments of a loss function behind the model; a dict is one of them."""
+    fields = tuple(batch) if isinstance(batch, (tuple, list)) else (batch,)
+    if not fields or not hasattr(fields[0], "__len__"):
+        raise InputError(f"a batch is {batch!r:.60}, expected an array, a dict of arrays, or a tuple of these")
+    return fields
+
+
+def arrays_in(part: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """(path, array) of a part that is an array, or of each array in it."""
+    if isinstance(part, Module):
+        for at, t, _ in tensors_in(part):
+            yield joined(path, at), t.numpy()
+    elif isinstance(part, Mapping):
+        for key, value in part.items():
+            yield from arrays_in(value, joined(path, str(key)))
+    else:
+        array = part.numpy() if isinstance(part, Tensor) else np.asarray(part)
+        if getattr(array, "dtype", np.dtype(object)).kind in "OUS":
+            raise DTypeError(
+                f"the batch's part {path!r} is {part!r:.60}, expected an array of numbers; Dataset.map or a Loader's transform "
+                "makes numbers of it, or leaves it out"
+            )
+        yield path, array
+
+
+def arrays_of(batch: Iterable[Any]) -> list[Any]:
+    """All arrays of a batch, in order."""
+    return [array for k, part in enumerate(batch) for _, array in arrays_in(part, f"{k}")]
+
+
+def mapped(rule: Callable[[Any], Any], part: Any) -> Any:
+    """rule(part), or a dict with the rule's result in place of each array and Module in it."""
+    return {key: mapped(rule, value) for key, value in part.items()} if isinstance(part, Mapping) else rule(part)
+
+
+def filled(part: Any, tensors: Iterator[Tensor]) -> Any:
+    """A part with the next of some tensors in place of each of its arrays."""
+    if isinstance(part, Module):
+        return with_parts(part, lambda x: next(tensors) if isinstance(x, Tensor) else x)
+    return mapped(lambda x: filled(x, tensors) if isinstance(x, Module) else next(tensors), part)
+
+
+def halved(part: Any) -> Any:
+    """A part with float16 in place of float32."""
+    return mapped(lambda x: x.cast(float16) if isinstance(x, Module) or x.dtype is float32 else x, part)
+
+
+def form(part: Any) -> Any:
+    """What parts of a batch have in common that a Program can take: shapes, types, and all of a Module but its numbers."""
+    if isinstance(part, Module):
+        return tuple((path, _kind(x)) for path, x, _ in everything_in(part))
+    if isinstance(part, Mapping):
+        return tuple((key, form(value)) for key, value in part.items())
+    return np.shape(part), part.dtype.numpy if isinstance(part, Tensor) else np.asarray(part).dtype
+
+
+def _kind(x: Any) -> Any:
+    match x:
+        case Tensor():
+            return form(x)
+        case np.ndarray():
+            return x.shape, x.dtype, x.tobytes()
+        case _ if isinstance(x, CONTAINERS):
+            return type(x)
+        case _:
+            return type(x), x if isinstance(x, Hashable) else repr(x)
+
+
+def rows_in(part: Any) -> Iterator[Any]:
+    """The arrays of a part that are no Module's, as they are: those that have a row for each item."""
+    if isinstance(part, Mapping):
+        for value in part.values():
+            yield from rows_in(value)
+    elif not isinstance(part, Module):
+        yield part
+
+
+def items_of(batch: Sequence[Any]) -> int:
+    """How many items a batch has: the length of its first array."""
+    for part in batch:
+        for array in rows_in(part):
+            if np.ndim(array):
+                return len(array)
+    raise ShapeError("a batch needs an array with a row for each item")

@@ -1,0 +1,43 @@
+"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end, the next one is a KeyboardInterrupt."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from ..runtime.waiting import IN_PAGE
+from .events import Reason
+
+REASONS: Final[Mapping[int, Reason]] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+"""Signals that end training in order, and the reason that a run has then."""
+DEFAULTS: Final = (signal.default_int_handler, signal.SIG_DFL)
+"""Handlers that are replaced; another one was set by a program, which decides itself what a signal does."""
+
+
+@contextmanager
+def interruptible(ask: Callable[[Reason], None]) -> Iterator[None]:
+    """In this block, the first of these signals calls `ask`. Only the main thread gets signals."""
+    if IN_PAGE or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    asked = False
+
+    def handle(number: int, _: Any) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+        ask(REASONS[number])
+
+    found = {number: signal.getsignal(number) for number in REASONS}
+    before = {number: handler for number, handler in found.items() if handler in DEFAULTS}
+    for number in before:
+        signal.signal(number, handle)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
