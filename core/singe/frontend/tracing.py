@@ -203,6 +203,10 @@ def _check_call(function: Callable[..., Any], arguments: Sequence[Tensor], state
     """Refuse a function that does not take these arguments."""
     try:
         signature = inspect.signature(function)
+        rest = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+        forward = getattr(function, "forward", None)  # of a module, whose __call__ passes all that it gets
+        if forward is not None and all(p.kind in rest for p in signature.parameters.values()):
+            signature = inspect.signature(forward)
     except (TypeError, ValueError):  # of a function that is not written in Python
         return
     try:
@@ -210,7 +214,8 @@ def _check_call(function: Callable[..., Any], arguments: Sequence[Tensor], state
     except TypeError as e:
         named = f", and the states {', '.join(states)} by name" if states else ""
         raise InputError(
-            f"the function takes {signature}, and is called with {len(arguments)} inputs in order{named}: {e}"
+            f"the function takes {signature}, and is called with {len(arguments)} inputs in order{named}: {e}; give an example, "
+            "or the shape, of each input"
         ) from None
 
 

@@ -49,6 +49,8 @@ def compile(
         if (on, options) != (what.device, what.options):
             what = what.on(on, options)
         return what.program(shapes)
+    if not callable(what):
+        raise InputError(f"compile: got {what!r:.80}, expected a Model, a Graph or a function of Tensors")
     from ..frontend.tracing import trace_call  # noqa: PLC0415
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}

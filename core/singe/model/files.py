@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final
 from ..errors import FormatError, InputError
 from ..graph import Graph, specialise
 from ..nn import Module
-from ..program.bundled import bundle_at
+from ..program.bundled import MANIFEST, bundle_at
 from ..program.container import MAGIC, PROGRAM, format_of
 from ..program.format import from_bytes, read_program
 from ..runtime.device import Device
+from ..runtime.devices import device as find_device
 from ..runtime.devices import device_async
 from ..runtime.files import mapped, write
 from ..runtime.files.download import fetched, local_file
 from ..runtime.files.page import is_url, stem_of
 from ..runtime.waiting import IN_PAGE
 from ..shapes import show
-from ..weights.files import foreign, kind_of
+from ..weights.files import foreign, is_text, kind_of
 from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
 from ..weights.safetensors import SAFETENSORS, write_safetensors
 from .model import Model
@@ -29,12 +30,15 @@ from .source import GraphSource, Source
 from .states import PairedSource
 
 if TYPE_CHECKING:
+    from ..onnx.model import OnnxModel
     from ..onnx.module import OnnxModule
 
 OTHERS: Final = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
 )
 """Suffixes of formats that `save` does not write."""
+MODELS: Final = frozenset({".onnx", ".singe"})
+"""Suffixes of files that `load` reads."""
 
 
 def load(
@@ -62,6 +66,8 @@ def load(
     if url is not None:
         path, name = local_file(url), name or stem_of(url)
     name = name or (Path(path).stem if isinstance(path, (str, Path)) else "model")
+    if device != "auto":
+        device = find_device(device)
     compiled = _compiled(path, device, name)
     if compiled is not None:
         given = {"input_shapes": input_shapes, "states": states, "fail_on_host": fail_on_host, "donate": donate}
@@ -78,24 +84,9 @@ def load(
             _closed(read_graph(record, str(path) if isinstance(path, (str, Path)) else name), shapes)
         )
     else:
-        from ..onnx.model import read_model  # noqa: PLC0415 (`import singe` pays for no importer)
-        from ..onnx.source import OnnxSource  # noqa: PLC0415
+        from ..onnx.source import OnnxSource  # noqa: PLC0415 (`import singe` pays for no importer)
 
-        fetch = None if url is None else partial(local_file, url)
-        try:
-            read = read_model(path, name=url, fetch=fetch)
-        except FormatError as e:
-            data = memoryview(path) if isinstance(path, bytes) else mapped(Path(path))
-            label = url or (name if isinstance(path, bytes) else path)
-            if (told := foreign(data)) is not None:
-                raise FormatError(f"{label}: {told}") from e
-            kind = kind_of(data)
-            if kind is None:
-                raise
-            raise FormatError(
-                f"{label}: these are weights without a model ({kind}): singe.load_weights(module, path) reads them"
-            ) from e
-        source = OnnxSource(read, shapes)
+        source = OnnxSource(_onnx_model(path, url, name), shapes)
     source = PairedSource(source, states) if states else source
     model = Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
     model.check()
@@ -120,15 +111,44 @@ def _compiled(path: str | Path | bytes, device: str | Device, name: str) -> Mode
 def load_module(path: str | Path | bytes, input_shapes: Mapping[str, Sequence[int | str]] | None = None) -> OnnxModule:
     """The model of an ONNX file (or of a URL) as a Module whose weights are parameters: for a Learner, a TrainStep, `sg.grad`.
     Weights have the file's names. `sg.Model.of(module, shapes)` makes a Model of it again."""
-    from ..onnx.model import read_model  # noqa: PLC0415
     from ..onnx.module import OnnxModule  # noqa: PLC0415
 
     url = path if isinstance(path, str) and is_url(path) else None
     file = path if url is None else local_file(url)
     if _record(file) is not None:
         raise InputError(f"{path!r:.80}: a record holds weights as constants; load_module reads ONNX files")
-    fetch = None if url is None else partial(local_file, url)
-    return OnnxModule(read_model(file, name=url, fetch=fetch), input_shapes)
+    return OnnxModule(_onnx_model(file, url, "model"), input_shapes)
+
+
+def _onnx_model(path: str | Path | bytes, url: str | None, name: str) -> OnnxModel:
+    """What an ONNX file holds; the error for another one says what it is. url: from where the file came; name: of bytes."""
+    from ..onnx.model import read_model  # noqa: PLC0415
+
+    if not isinstance(path, bytes) and Path(path).is_dir():
+        raise InputError(
+            f"{path}: a folder, which is no bundle without a {MANIFEST}; give the path of a file{_models_in(Path(path))}"
+        )
+    try:
+        return read_model(path, name=url, fetch=None if url is None else partial(local_file, url))
+    except FormatError as e:
+        data = memoryview(path) if isinstance(path, bytes) else mapped(Path(path))
+        told, kind = foreign(data), kind_of(data)
+        if told is None and kind is not None:
+            told = f"these are weights without a model ({kind}): singe.load_weights(module, path) reads them"
+        elif told is None and is_text(data):
+            told = (
+                f"it is text, which begins with {bytes(data[:20]).decode(errors='replace')!r}, expected an ONNX model, a record, "
+                "a Program or a bundle"
+            )
+        if told is None:
+            raise
+        raise FormatError(f"{url or (name if isinstance(path, bytes) else path)}: {told}") from e
+
+
+def _models_in(folder: Path) -> str:
+    """For an error: the first ONNX file or record in a folder."""
+    found = sorted(p for p in folder.iterdir() if p.suffix in MODELS)
+    return f", such as {found[0]}" if found else ""
 
 
 def _record(path: str | Path | bytes) -> bytes | None:

@@ -184,6 +184,14 @@ _TAIL: Final = 1 << 16
 """How many of an archive's last bytes are searched for the names of its entries."""
 
 FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
+    "a pointer of Git LFS in place of the file": (
+        lambda data: bytes(data[:23]) == b"version https://git-lfs",
+        "fetch the file itself: git lfs pull",
+    ),
+    "a page of HTML": (
+        lambda data: bytes(data[:256]).lstrip().lower().startswith((b"<!doctype html", b"<html")),
+        "download the file itself, whose address is another than that of the page about it",
+    ),
     "HDF5, as Keras writes weights": (lambda data: data[:8] == b"\x89HDF\r\n\x1a\n", _KERAS),
     "a Keras model": (lambda data: is_archive(data) and _KERAS_WEIGHTS in bytes(data[-_TAIL:]), _KERAS),
     "a TensorFlow Lite model": (
@@ -192,6 +200,15 @@ FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
     ),
 }
 """Files of other programs that are not read: what they are called, whether bytes begin like them, what to do with them."""
+
+
+def is_text(data: memoryview) -> bool:
+    """Whether bytes begin like text."""
+    try:
+        start = bytes(data[:64]).decode()
+    except UnicodeDecodeError:
+        return False
+    return bool(start) and all(c.isprintable() or c.isspace() for c in start)
 
 
 def foreign(data: memoryview) -> str | None:

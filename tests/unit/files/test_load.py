@@ -149,6 +149,44 @@ def test_models_whose_nodes_do_not_fit_are_refused_when_they_are_loaded(name: st
         sg.load(data, "numpy")
 
 
+NO_MODELS: dict[str, tuple[bytes, str]] = {
+    "a pointer of Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n", "fetch the file itself: git lfs pull"),
+    "a page": (b"\n<!DOCTYPE html>\n<html></html>", "a page of HTML, .*; download the file itself"),
+    "text": (b"hello there\n", r"it is text, which begins with 'hello there\\n', expected an ONNX model"),
+    "JSON": (b"{}", "it is text, which begins with '{}'"),
+    "other bytes": (b"\x08\x07\x66", "is this an ONNX model?"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_MODELS)
+def test_files_that_are_no_models_are_named(name: str, tmp_path: Path) -> None:
+    data, text = NO_MODELS[name]
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    for call in (lambda: sg.load(path, "numpy"), lambda: sg.load(data, "numpy"), lambda: sg.load_module(path)):
+        with pytest.raises(sg.FormatError, match=text):
+            call()
+    with pytest.raises(sg.DeviceError, match="no backend 'foo'"):  # which is said first
+        sg.load(path, device="foo")
+
+
+def test_a_folder_that_is_no_bundle_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        sg.InputError, match=r"a folder, which is no bundle without a model.json; give the path of a file$"
+    ):
+        sg.load(tmp_path)
+    (tmp_path / "net.onnx").write_bytes(one("Relu"))
+    with pytest.raises(sg.InputError, match=r"give the path of a file, such as .*net.onnx"):
+        sg.load_module(tmp_path)
+
+
+def test_compile_says_what_it_takes() -> None:
+    with pytest.raises(sg.InputError, match="got 3, expected a Model, a Graph or a function"):
+        sg.compile(3)  # pyright: ignore[reportArgumentType, reportCallIssue]
+    with pytest.raises(sg.InputError, match="missing a required argument: 'x'; give an example"):
+        sg.compile(sg.nn.Linear(2, 2))
+
+
 def test_the_first_program_is_compiled_of_the_graph_that_loading_made(monkeypatch: pytest.MonkeyPatch) -> None:
     model = sg.load(one("Relu", ("N", 3)), "numpy")
     monkeypatch.setattr(model.source, "graph", None)

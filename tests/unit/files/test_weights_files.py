@@ -338,6 +338,10 @@ def keras() -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid",
+            "a pointer of Git LFS .*; fetch the file itself: git lfs pull",
+        ),
         (b"\x89HDF\r\n\x1a\n" + bytes(100), r"HDF5, as Keras writes weights, .*; export the model in Keras"),
         (keras(), "a Keras model, which Singe does not read; export the model in Keras"),
         (b"\x1c\0\0\0TFL3" + bytes(100), "a TensorFlow Lite model, .*; convert it to ONNX: python -m tf2onnx.convert"),
