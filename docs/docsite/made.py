@@ -191,7 +191,7 @@ def _commands() -> str:
     root = parser(examples=False)
     parts = ["# Command line", "Made from what `singe COMMAND --help` prints. `python -m singe` is the same as `singe`.",
              "Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that the caller can fix, with one line on standard "
-             "error; 130 when interrupted."]  # fmt: skip
+             "error; 130 when interrupted; 143 when SIGTERM ended a training, which can be resumed."]  # fmt: skip
     (commands,) = (a for a in root._actions if isinstance(a, argparse._SubParsersAction))
     for name, command in commands.choices.items():
         formatter = argparse.HelpFormatter(command.prog, width=WIDTH)

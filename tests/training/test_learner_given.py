@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from singe import data, metrics, nn, optim
+from singe.cluster import RayWorkers
 from singe.errors import InputError, SingeError
 from singe.train import BatchEnded, Checkpoints, DataParallel, EarlyStopping, Event, Learner, RunBegan, TrainStep
 from singe.train.reports import read_run
@@ -165,6 +166,7 @@ MODEL, RATE, LOSS = network(), optim.SGD(0.1), nn.CrossEntropyLoss()
     [
         (lambda: learner(optimizer=optim.LBFGS()), r"cannot be compiled with it.*state = opt\.init\(model\)"),
         (lambda: TrainStep(MODEL, optim.LBFGS(), LOSS, device="numpy"), "got the optimizer LBFGS"),
+        (lambda: learner(optimizer=optim.LBFGS(), workers=RayWorkers(1)), "got the optimizer LBFGS"),
         (lambda: learner(clip="value"), r"got clip='value', expected the largest norm"),
         (lambda: learner(accumulate=0), r"got accumulate=0, expected how many batches"),
         (lambda: Learner(lambda x: x, RATE, LOSS, device="numpy"), "got the model <function"),  # pyright: ignore[reportArgumentType]

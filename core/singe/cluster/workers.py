@@ -24,7 +24,7 @@ from ..errors import DeviceError, DeviceLost, InputError
 from ..nn import Module
 from ..runtime.decorators import Fusion
 from ..train.parallel import average_buffers, mean, split, told_by, weights
-from ..train.step import Loss, Share, TrainStep, told
+from ..train.step import Loss, Share, TrainStep, check_optimizer, told
 from .engine import engine, is_lost
 
 ATTEMPTS: Final = 3
@@ -56,6 +56,7 @@ class RayWorkers:
 
     def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str = "auto", **settings: Any) -> RayStep:
         """A TrainStep over the workers, for a loop of one's own; arguments and results are those of TrainStep."""
+        check_optimizer(optimizer, settings.get("clip"), settings.get("accumulate", 1))
         return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, device=device, **settings))
 
 

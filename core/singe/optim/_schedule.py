@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, TypeAlias
 
 from ..dtypes import float32
@@ -32,6 +33,11 @@ def rate_at(rate: Rate, step: int | Tensor) -> Any:
 
 class Schedule(ABC):
     """A learning rate that depends on the number of updates made before. `a * b` is the product of two, or with a number."""
+
+    def __post_init__(self) -> None:
+        rate = getattr(self, "lr", 0.0)
+        if not callable(rate) and not (isinstance(rate, Real) and float(rate) >= 0):
+            raise InputError(f"{type(self).__name__}: got lr={rate!r}, expected at least 0")
 
     @abstractmethod
     def __call__(self, step: Any) -> Any:
@@ -65,6 +71,7 @@ class LinearLR(Schedule):
     total_iters: int = 5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "total_iters")
 
     def __call__(self, step: Any) -> Any:
@@ -81,6 +88,7 @@ class PolynomialLR(Schedule):
     power: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "total_iters")
 
     def __call__(self, step: Any) -> Any:
@@ -96,6 +104,7 @@ class ExponentialLR(Schedule):
     gamma: float
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _check_gamma(self, self.gamma)
 
     def __call__(self, step: Any) -> Any:
@@ -111,6 +120,7 @@ class StepLR(Schedule):
     gamma: float = 0.1
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "step_size")
         _check_gamma(self, self.gamma)
 
@@ -142,6 +152,7 @@ class CosineAnnealingLR(Schedule):
     eta_min: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "T_max")
 
     def __call__(self, step: Any) -> Any:
@@ -158,6 +169,7 @@ class CosineAnnealingWarmRestarts(Schedule):
     eta_min: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "T_0", "T_mult")
 
     def __call__(self, step: Any) -> Any:
@@ -182,6 +194,7 @@ class NoamLR(Schedule):
     factor: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "model_size", "warmup_steps")
 
     def __call__(self, step: Any) -> Any:
@@ -198,6 +211,7 @@ class WarmUp(Schedule):
     warmup_steps: int
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         _positive(self, "warmup_steps")
 
     def __call__(self, step: Any) -> Any:
@@ -213,6 +227,7 @@ class SequentialLR(Schedule):
     milestones: Sequence[int]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if len(self.milestones) != len(self.schedulers) - 1 or list(self.milestones) != sorted(set(self.milestones)):
             raise InputError(
                 f"SequentialLR: got {len(self.schedulers)} schedules and the milestones {list(self.milestones)}; expected "
@@ -233,6 +248,7 @@ class ChainedScheduler(Schedule):
     schedulers: Sequence[Rate]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.schedulers:
             raise InputError("ChainedScheduler: got no schedules, expected at least one")
 

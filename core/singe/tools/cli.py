@@ -3,7 +3,8 @@
 commands.py runs them.
 
 Options that take NAME=VALUE are given once per name and are split at the last "=". Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that
-the caller can fix, with one line on standard error (`--verbose` adds the traceback); 130 when interrupted.
+the caller can fix, with one line on standard error (`--verbose` adds the traceback); 130 when interrupted; 143 when SIGTERM ended
+a training, which can be resumed.
 """
 
 from __future__ import annotations

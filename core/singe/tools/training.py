@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import re
 import shlex
 import types
 import typing
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import InputError
+from ..errors import FormatError, InputError
 from ..train.config import field_types, read_config
+from ..train.events import Reason
 from ..train.examples import EXAMPLES, Run, example
 from ..train.learner import CHECKPOINTS, CONFIG
 from .report import LEFT, table
 
 RUNS: Final = "runs"
 """The folder of all runs for which --run names no other."""
-INTERRUPTED: Final = 130
-"""The exit code of a command that Ctrl-C ended."""
+ENDED: Final[Mapping[Reason, int]] = {"interrupted": 130, "terminated": 143}
+"""The exit codes of a command that Ctrl-C or SIGTERM ended."""
 SETTING: Final = "setting_"
 """How the names of parsed settings begin."""
 
@@ -64,10 +66,28 @@ def _add(group: Any, field: dataclasses.Field[Any], kind: Any) -> None:
         part = typing.get_args(kind)[0]
         options |= {"type": lambda given: tuple(part(x) for x in given.split(",")), "metavar": "A,B,…"}
     else:
-        options |= {"type": kind, "metavar": {int: "N", float: "X"}.get(kind, "TEXT")}
+        options |= {
+            "type": _within(kind, field.metadata) if kind in (int, float) else kind,
+            "metavar": {int: "N", float: "X"}.get(kind, "TEXT"),
+        }
     group.add_argument(
         f"--{field.name.replace('_', '-')}", help=_literal(f"{text}{default}".strip()) or None, **options
     )
+
+
+def _within(kind: type[int] | type[float], bounds: Mapping[str, Any]) -> Callable[[str], float]:
+    """What reads a number between the bounds of a setting, if it has some."""
+
+    def read(text: str) -> float:
+        value = kind(text)
+        least, most = bounds.get("least"), bounds.get("most")
+        expected = [*([] if least is None else [f"at least {least}"]), *([] if most is None else [f"at most {most}"])]
+        if not math.isfinite(value) or (least is not None and value < least) or (most is not None and value > most):
+            raise argparse.ArgumentTypeError(f"got {text}, expected {' and '.join(expected) or 'a finite number'}")
+        return value
+
+    read.__name__ = kind.__name__  # which argparse's messages name
+    return read
 
 
 def _literal(text: str) -> str:
@@ -76,7 +96,7 @@ def _literal(text: str) -> str:
 
 
 def train(args: Namespace) -> int:
-    """Run an example; without one, list them. 130 if it was interrupted, and can be resumed."""
+    """Run an example; without one, list them. Another code than 0 if it was ended early, and can be resumed."""
     if args.example is None:
         print(table([("name", LEFT), ("what it trains", LEFT)], list(EXAMPLES.items())))
         print("\nsinge train NAME --help shows the settings of an example.")
@@ -84,15 +104,41 @@ def train(args: Namespace) -> int:
     module = example(args.example)
     given = {name.removeprefix(SETTING): v for name, v in vars(args).items() if name.startswith(SETTING)}
     folder = Path(args.run) if args.run else _folder(Path(RUNS), args.example, args.resume)
-    if args.resume and (folder / CONFIG).is_file():
-        config = dataclasses.replace(read_config(folder / CONFIG, module.Config), **given)
+    if args.resume:
+        config = dataclasses.replace(_settings_of(folder, args.example), **given)
     else:
         config = module.Config(**{**(module.QUICK if args.quick else {}), **given})
     run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
     _, summary = module.train(config, run)
-    if summary.reason in ("asked", "interrupted"):
+    if summary.reason in ("asked", *ENDED):
         print(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
-    return INTERRUPTED if summary.reason == "interrupted" else 0
+    return ENDED.get(summary.reason, 0)
+
+
+def _settings_of(folder: Path, name: str) -> Any:
+    """The settings of a run of an example."""
+    if not (folder / CONFIG).is_file():
+        raise InputError(
+            f"there is no run in {folder} to resume: it has no {CONFIG}; without --resume a run begins there"
+        )
+    try:
+        return read_config(folder / CONFIG, example(name).Config)
+    except FormatError:
+        for other in EXAMPLES:
+            if other != name and _fits(folder, other):
+                raise InputError(
+                    f"{folder} is a run of {other}: singe train {other} --resume --run {shlex.quote(str(folder))}"
+                ) from None
+        raise
+
+
+def _fits(folder: Path, name: str) -> bool:
+    """Whether a run has the settings of an example."""
+    try:
+        read_config(folder / CONFIG, example(name).Config)
+    except FormatError:
+        return False
+    return True
 
 
 def _folder(runs: Path, name: str, resume: bool) -> Path:

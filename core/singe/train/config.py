@@ -44,9 +44,10 @@ def read_config(path: Path, kind: type[C]) -> C:
     return _made(kind, found, str(path))
 
 
-def setting(default: Any, text: str) -> Any:
-    """A field with a text that says what it means, for who asks for help: `rate: float = setting(0.1, "the learning rate")`."""
-    return dataclasses.field(default=default, metadata={"text": text})
+def setting(default: Any, text: str, least: float | None = None, most: float | None = None) -> Any:
+    """A field with a text that says what it means, for who asks for help: `rate: float = setting(0.1, "the learning rate", 0)`.
+    least, most: which numbers a command line accepts."""
+    return dataclasses.field(default=default, metadata={"text": text, "least": least, "most": most})
 
 
 def field_types(kind: type[Any]) -> dict[str, Any]:

@@ -407,7 +407,8 @@ class _Clipped:
         return self.optimizer.step(model, clip_norm(grads, self.most), state)
 
 
-def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
+def check_optimizer(given: Any, clip: float | None = None, accumulate: int = 1) -> None:
+    """Refuse what no step can be made of."""
     if not (hasattr(given, "init") and hasattr(given, "step")):
         raise InputError(
             f"TrainStep: got the optimizer {given!r:.80}, expected one as of sg.optim; the order is (model, optimizer, loss)"
@@ -426,6 +427,10 @@ def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
         raise InputError(
             f"TrainStep: got accumulate={accumulate!r}, expected how many batches make one update, at least 1"
         )
+
+
+def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
+    check_optimizer(given, clip, accumulate)
     clipped = given if clip is None else _Clipped(given, clip)
     return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
 

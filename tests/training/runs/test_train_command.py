@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +18,7 @@ from singe.tools import cli
 from singe.train import read_config
 from singe.train.examples import EXAMPLES, example
 from singe.train.examples.mnist import Config, Digits
+from singe.train.reports import read_run
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -56,6 +62,12 @@ def test_an_example_shows_its_settings(capsys: pytest.CaptureFixture[str]) -> No
         (("mnist", "--lrr", "1"), "unrecognized arguments: --lrr"),
         (("mnist", "--resume"), "there is no run of mnist with checkpoints"),
         (("mnist", "--data", "nowhere"), "nowhere"),
+        (("mnist", "--epochs", "-1"), "argument --epochs: got -1, expected at least 1"),
+        (("sums", "--epochs", "0"), "argument --epochs: got 0, expected at least 1"),
+        (("sums", "--lr", "-3"), "argument --lr: got -3, expected at least 0"),
+        (("sums", "--lr", "inf"), "argument --lr: got inf"),
+        (("gpt", "--dropout", "1.5"), "argument --dropout: got 1.5, expected at least 0 and at most 1"),
+        (("sums", "--resume", "--run", "nope"), "there is no run in nope to resume"),
     ],
 )
 def test_wrong_options_end_with_a_line(
@@ -91,6 +103,9 @@ def test_a_run_is_kept_and_resumed(
         assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2"]
     trained = sg.load_weights(Digits(np.random.default_rng(1)), folder / "mnist.safetensors")
     assert trained(sg.zeros((1, 1, 28, 28))).shape == (1, 10)
+    code, _, errors = run(capsys, "sums", "--resume", "--run", folder)
+    assert code == 2
+    assert f"{folder} is a run of mnist: singe train mnist --resume --run {folder}" in errors
     assert trained.parameter_count <= 150_000
     code, out, _ = run(capsys, *given, "--quick")
     assert code == 0
@@ -98,6 +113,45 @@ def test_a_run_is_kept_and_resumed(
     code, _, errors = run(capsys, *given, "--quick", "--run", folder)
     assert code == 2
     assert "resume=True" in errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_train_in_float16(capsys: pytest.CaptureFixture[str], tmp_path: Path, digits: Path, name: str) -> None:
+    data = ("--data", digits) if name == "mnist" else ()
+    given = ("--quick", "--device", "numpy", "--plain", "--precision", "float16", "--run", tmp_path / "r", *data)
+    assert run(capsys, name, *given)[::2] == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="SIGTERM ends a process at once elsewhere")
+def test_sigterm_ends_a_command_that_can_be_resumed(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "singe",
+        "train",
+        "sums",
+        "--device",
+        "numpy",
+        "--plain",
+        "--run",
+        "r",
+        "--epochs",
+        "50",
+    ]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    try:
+        while not (tmp_path / "r" / "checkpoints").is_dir():
+            time.sleep(0.05)
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 143
+    assert "to go on: singe train sums --resume --run r" in out
+    assert read_run(tmp_path / "r").reason == "terminated"
 
 
 def test_the_weights_among_the_demos_fit_the_example() -> None:

@@ -121,6 +121,9 @@ def test_any_function_is_a_schedule() -> None:
         (lambda: optim.SequentialLR([0.1, 0.2], [3, 4]), "one fewer than schedules"),
         (lambda: optim.SequentialLR([0.1, 0.2, 0.3], [4, 3]), "rising milestones"),
         (lambda: optim.ChainedScheduler([]), "no schedules"),
+        (lambda: optim.ConstantLR(-0.1), r"ConstantLR: got lr=-0\.1, expected at least 0"),
+        (lambda: optim.WarmUp(float("nan"), 8), "WarmUp: got lr=nan"),
+        (lambda: optim.CosineAnnealingLR("0.1", 8), "CosineAnnealingLR: got lr='0.1'"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Callable[[], Any], text: str) -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import numpy as np
 
@@ -34,19 +34,22 @@ from . import Run
 class Config:
     """The settings of a run."""
 
-    epochs: int = setting(12, "how often the text is read")
-    seed: int = setting(0, "of the first weights and the order of the pieces")
-    batch_size: int = setting(24, "pieces in a step")
-    lr: float = setting(4e-3, "the largest learning rate")
-    length: int = setting(64, "characters in a piece")
-    width: int = setting(64, "numbers for each character")
-    layers: int = setting(2, "layers of attention")
-    heads: int = setting(4, "heads in a layer")
-    dropout: float = setting(0.1, "how much is left out in training")
-    items: int | None = setting(None, "use only so many pieces")
+    epochs: int = setting(12, "how often the text is read", 1)
+    seed: int = setting(0, "of the first weights and the order of the pieces", 0)
+    batch_size: int = setting(24, "pieces in a step", 1)
+    lr: float = setting(4e-3, "the largest learning rate", 0)
+    precision: Literal["float32", "float16"] = setting(
+        "float32", "the type in which a step computes; weights are float32"
+    )
+    length: int = setting(64, "characters in a piece", 1)
+    width: int = setting(64, "numbers for each character", 1)
+    layers: int = setting(2, "layers of attention", 1)
+    heads: int = setting(4, "heads in a layer", 1)
+    dropout: float = setting(0.1, "how much is left out in training", 0, 1)
+    items: int | None = setting(None, "use only so many pieces", 1)
     data: str | None = setting(None, "a text file; without it, the documentation that comes with Singe")
     begin: str = setting("A tensor ", "what the text that is written at the end begins with")
-    characters: int = setting(400, "how many characters are written")
+    characters: int = setting(400, "how many characters are written", 0)
 
 
 QUICK: Final[Mapping[str, Any]] = {
@@ -146,7 +149,7 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
 
     learner = Learner(
         GPT(len(alphabet), config), optim.AdamW(rate, weight_decay=0.1), loss, device=run.device, run=run.folder,
-        checkpoints=Checkpoints(), clip=1.0, seed=config.seed, config=config, dashboard=run.dashboard,
+        checkpoints=Checkpoints(), clip=1.0, seed=config.seed, precision=config.precision, config=config, dashboard=run.dashboard,
     )  # fmt: skip
     summary = learner.fit(batches, unseen, config.epochs, resume=run.resume)
     save(learner.model, run.folder / "gpt.safetensors")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -30,18 +30,21 @@ MEAN, STD = 0.1307, 0.3081
 class Config:
     """The settings of a run."""
 
-    epochs: int = setting(12, "how often each image is shown")
-    seed: int = setting(0, "of the first weights, the order of the images and how they are changed")
-    batch_size: int = setting(128, "images in a step")
-    lr: float = setting(0.006, "the largest learning rate; it rises for a fifth of the steps, then falls to nothing")
-    weight_decay: float = setting(0.02, "how much weights shrink in a step, times the learning rate")
-    degrees: float = setting(12.0, "by how much images are turned, at most")
-    shift: float = setting(0.1, "by which part of their size they are shifted, at most")
-    scale: float = setting(0.15, "by which part of their size they grow or shrink, at most")
-    shear: float = setting(8.0, "by how many degrees they are sheared, at most")
-    items: int | None = setting(None, "use only so many training images, and so many test images")
+    epochs: int = setting(12, "how often each image is shown", 1)
+    seed: int = setting(0, "of the first weights, the order of the images and how they are changed", 0)
+    batch_size: int = setting(128, "images in a step", 1)
+    lr: float = setting(0.006, "the largest learning rate; it rises for a fifth of the steps, then falls to nothing", 0)
+    precision: Literal["float32", "float16"] = setting(
+        "float32", "the type in which a step computes; weights are float32"
+    )
+    weight_decay: float = setting(0.02, "how much weights shrink in a step, times the learning rate", 0)
+    degrees: float = setting(12.0, "by how much images are turned, at most", 0)
+    shift: float = setting(0.1, "by which part of their size they are shifted, at most", 0)
+    scale: float = setting(0.15, "by which part of their size they grow or shrink, at most", 0, 1)
+    shear: float = setting(8.0, "by how many degrees they are sheared, at most", 0)
+    items: int | None = setting(None, "use only so many training images, and so many test images", 1)
     data: str | None = setting(None, "a folder with MNIST's four files; without it they are fetched")
-    workers: int = setting(1, "threads that prepare images")
+    workers: int = setting(1, "threads that prepare images", 0)
 
 
 QUICK: Final[Mapping[str, Any]] = {"epochs": 1, "items": 1000}
@@ -110,6 +113,7 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
         run=run.folder,
         checkpoints=Checkpoints(best="train.loss"),
         seed=config.seed,
+        precision=config.precision,
         config=config,
         dashboard=run.dashboard,
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -47,15 +47,18 @@ LONGEST: Final = 16
 class Config:
     """The settings of a run."""
 
-    epochs: int = setting(4, "how often each sentence is shown")
-    seed: int = setting(0, "of the sentences, the first weights and the order")
-    batch_size: int = setting(32, "sentences in a step")
-    lr: float = setting(1e-3, "the learning rate")
-    items: int = setting(2000, "how many sentences")
-    width: int = setting(48, "numbers for each word")
-    layers: int = setting(2, "layers of attention")
-    heads: int = setting(4, "heads in a layer")
-    noise: float = setting(0.1, "which part of the words is left out of a sentence for training")
+    epochs: int = setting(4, "how often each sentence is shown", 1)
+    seed: int = setting(0, "of the sentences, the first weights and the order", 0)
+    batch_size: int = setting(32, "sentences in a step", 1)
+    lr: float = setting(1e-3, "the learning rate", 0)
+    precision: Literal["float32", "float16"] = setting(
+        "float32", "the type in which a step computes; weights are float32"
+    )
+    items: int = setting(2000, "how many sentences", 1)
+    width: int = setting(48, "numbers for each word", 1)
+    layers: int = setting(2, "layers of attention", 1)
+    heads: int = setting(4, "heads in a layer", 1)
+    noise: float = setting(0.1, "which part of the words is left out of a sentence for training", 0, 1)
 
 
 QUICK: Final[Mapping[str, Any]] = {"epochs": 1, "items": 100, "width": 16, "layers": 1}
@@ -116,7 +119,7 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
     padded = data.PadCollate(fields=0, length=LONGEST)
     learner = Learner(
         SentenceNet(len(vocabulary) + 1, config), optim.AdamW(config.lr), nn.CrossEntropyLoss(), [metrics.Accuracy()],
-        device=run.device, run=run.folder, checkpoints=Checkpoints(best="valid.accuracy"), seed=config.seed,
+        device=run.device, run=run.folder, checkpoints=Checkpoints(best="valid.accuracy"), seed=config.seed, precision=config.precision,
         config=config, dashboard=run.dashboard,
     )  # fmt: skip
     batches = data.Loader(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -29,15 +29,18 @@ from . import Run
 class Config:
     """The settings of a run."""
 
-    epochs: int = setting(8, "how often each sum is shown")
-    seed: int = setting(0, "of the numbers, the first weights and the order")
-    batch_size: int = setting(64, "sums in a step")
-    lr: float = setting(1e-2, "the largest learning rate")
-    items: int = setting(4000, "how many sums")
-    digits: int = setting(12, "of the numbers in training")
-    longer: int = setting(40, "digits of the numbers in validation")
-    width: int = setting(32, "numbers in the state")
-    layers: int = setting(1, "layers")
+    epochs: int = setting(8, "how often each sum is shown", 1)
+    seed: int = setting(0, "of the numbers, the first weights and the order", 0)
+    batch_size: int = setting(64, "sums in a step", 1)
+    lr: float = setting(1e-2, "the largest learning rate", 0)
+    precision: Literal["float32", "float16"] = setting(
+        "float32", "the type in which a step computes; weights are float32"
+    )
+    items: int = setting(4000, "how many sums", 1)
+    digits: int = setting(12, "of the numbers in training", 1)
+    longer: int = setting(40, "digits of the numbers in validation", 1)
+    width: int = setting(32, "numbers in the state", 1)
+    layers: int = setting(1, "layers", 1)
 
 
 QUICK: Final[Mapping[str, Any]] = {"epochs": 1, "items": 192, "digits": 5, "longer": 8, "width": 8}
@@ -56,7 +59,7 @@ class Adder(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         batch, length, _ = x.shape
-        y, _ = self.lstm(x.one_hot(10).cast("float32").reshape(batch, length, 20))
+        y, _ = self.lstm(x.one_hot(10).cast(self.head.weight.dtype).reshape(batch, length, 20))
         return self.head(y)
 
 
@@ -83,8 +86,8 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
     unseen = sums(500, config.longer, config.seed + 1)
     batches = data.Loader(learn, config.batch_size, shuffle=True, seed=config.seed, drop_last=True)
     learner = Learner(
-        Adder(config), optim.AdamW(optim.CosineAnnealingLR(config.lr, config.epochs * len(batches))), loss,
-        device=run.device, run=run.folder, checkpoints=Checkpoints(best="valid.loss"), clip=1.0, seed=config.seed,
+        Adder(config), optim.AdamW(optim.CosineAnnealingLR(config.lr, max(1, config.epochs * len(batches)))), loss,
+        device=run.device, run=run.folder, checkpoints=Checkpoints(best="valid.loss"), clip=1.0, seed=config.seed, precision=config.precision,
         config=config, dashboard=run.dashboard,
     )  # fmt: skip
     summary = learner.fit(batches, data.Loader(unseen, 100), config.epochs, resume=run.resume)
