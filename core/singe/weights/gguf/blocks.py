@@ -1,4 +1,4 @@
-"""The block formats of GGUF files, and their dequantisation to float32 by whole-array NumPy.
+"""The block formats of GGUF whose numbers are integers or short lists, made float32 by whole-array NumPy.
 
 A block is a record of fields (`layout`); `values` computes the elements of many blocks at once, in order. In all formats
 d is the scale of the block, q the quantised numbers. In those of 256 elements, each part of 16 or 32 has a scale of its
@@ -15,6 +15,12 @@ import numpy as np
 
 AT_ONCE: Final = 1 << 18
 """Elements that are computed together, so that intermediate arrays fit in caches."""
+HALF: Final = "<f2"
+
+
+def fields_of(**fields: Any) -> np.dtype[Any]:
+    """A record of these fields, in order: the dtype of each, or (dtype, how many)."""
+    return np.dtype([(name, *(kind if isinstance(kind, tuple) else (kind,))) for name, kind in fields.items()])
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,11 @@ class BlockFormat:
             with np.errstate(all="ignore"):  # scales may be infinite or NaN
                 made[start : start + step] = self.values(part).reshape(len(part), self.count)
         return made.reshape(shape)
+
+
+def spread(x: np.ndarray, shifts: Sequence[int], mask: int) -> np.ndarray:
+    """x >> shift & mask for each of the shifts, on a new last axis."""
+    return x[..., None] >> np.array(shifts, x.dtype) & x.dtype.type(mask)
 
 
 def _shifted(x: np.ndarray, shifts: Sequence[int], mask: int) -> np.ndarray:
@@ -132,38 +143,37 @@ def _iq4_nl(b: np.ndarray) -> np.ndarray:
 
 
 def _iq4_xs(b: np.ndarray) -> np.ndarray:
-    low = np.stack([b["s"] & 15, b["s"] >> 4], axis=-1).reshape(-1, 8)
-    high = b["h"][:, None] >> np.arange(0, 16, 2, dtype=np.uint16) & np.uint16(3)
+    low = spread(b["s"], (0, 4), 15).reshape(-1, 8)
+    high = spread(b["h"], range(0, 16, 2), 3)
     scales = float_(b["d"]) * ((low | high << 4).astype(np.float32) - 32)
     return scales[..., None] * _CURVE[nibbles(b["q"].reshape(-1, 8, 16))]
 
 
-_FP4: Final = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
+FP4: Final = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)
 """Twice the numbers of four-bit floats."""
 
 
 def _mxfp4(b: np.ndarray) -> np.ndarray:
-    return np.ldexp(_FP4[nibbles(b["q"])], b["e"].astype(np.int32)[:, None] - 128)
+    return np.ldexp(FP4[nibbles(b["q"])], b["e"].astype(np.int32)[:, None] - 128)
 
 
-_HALF: Final = "<f2"
-FORMATS: Final[Mapping[int, BlockFormat]] = {
-    code: BlockFormat(name, count, np.dtype(fields), values)
-    for code, name, count, fields, values in (
-        (2, "Q4_0", 32, [("d", _HALF), ("q", "u1", 16)], _q4_0),
-        (3, "Q4_1", 32, [("d", _HALF), ("m", _HALF), ("q", "u1", 16)], _q4_1),
-        (6, "Q5_0", 32, [("d", _HALF), ("h", "<u4"), ("q", "u1", 16)], _q5_0),
-        (7, "Q5_1", 32, [("d", _HALF), ("m", _HALF), ("h", "<u4"), ("q", "u1", 16)], _q5_1),
-        (8, "Q8_0", 32, [("d", _HALF), ("q", "i1", 32)], _q8),
-        (10, "Q2_K", 256, [("s", "u1", 16), ("q", "u1", 64), ("d", _HALF), ("m", _HALF)], _q2_k),
-        (11, "Q3_K", 256, [("h", "u1", 32), ("q", "u1", 64), ("s", "u1", 12), ("d", _HALF)], _q3_k),
-        (12, "Q4_K", 256, [("d", _HALF), ("m", _HALF), ("s", "u1", 12), ("q", "u1", 128)], _q4_k),
-        (13, "Q5_K", 256, [("d", _HALF), ("m", _HALF), ("s", "u1", 12), ("h", "u1", 32), ("q", "u1", 128)], _q5_k),
-        (14, "Q6_K", 256, [("q", "u1", 128), ("h", "u1", 64), ("s", "i1", 16), ("d", _HALF)], _q6_k),
-        (15, "Q8_K", 256, [("d", "<f4"), ("q", "i1", 256), ("sums", "<i2", 16)], _q8),
-        (20, "IQ4_NL", 32, [("d", _HALF), ("q", "u1", 16)], _iq4_nl),
-        (23, "IQ4_XS", 256, [("d", _HALF), ("h", "<u2"), ("s", "u1", 4), ("q", "u1", 128)], _iq4_xs),
-        (39, "MXFP4", 32, [("e", "u1"), ("q", "u1", 16)], _mxfp4),
+SCALED: Final[Mapping[int, BlockFormat]] = {
+    code: BlockFormat(name, count, layout, values)
+    for code, name, count, layout, values in (
+        (2, "Q4_0", 32, fields_of(d=HALF, q=("u1", 16)), _q4_0),
+        (3, "Q4_1", 32, fields_of(d=HALF, m=HALF, q=("u1", 16)), _q4_1),
+        (6, "Q5_0", 32, fields_of(d=HALF, h="<u4", q=("u1", 16)), _q5_0),
+        (7, "Q5_1", 32, fields_of(d=HALF, m=HALF, h="<u4", q=("u1", 16)), _q5_1),
+        (8, "Q8_0", 32, fields_of(d=HALF, q=("i1", 32)), _q8),
+        (10, "Q2_K", 256, fields_of(s=("u1", 16), q=("u1", 64), d=HALF, m=HALF), _q2_k),
+        (11, "Q3_K", 256, fields_of(h=("u1", 32), q=("u1", 64), s=("u1", 12), d=HALF), _q3_k),
+        (12, "Q4_K", 256, fields_of(d=HALF, m=HALF, s=("u1", 12), q=("u1", 128)), _q4_k),
+        (13, "Q5_K", 256, fields_of(d=HALF, m=HALF, s=("u1", 12), h=("u1", 32), q=("u1", 128)), _q5_k),
+        (14, "Q6_K", 256, fields_of(q=("u1", 128), h=("u1", 64), s=("i1", 16), d=HALF), _q6_k),
+        (15, "Q8_K", 256, fields_of(d="<f4", q=("i1", 256), sums=("<i2", 16)), _q8),
+        (20, "IQ4_NL", 32, fields_of(d=HALF, q=("u1", 16)), _iq4_nl),
+        (23, "IQ4_XS", 256, fields_of(d=HALF, h="<u2", s=("u1", 4), q=("u1", 128)), _iq4_xs),
+        (39, "MXFP4", 32, fields_of(e="u1", q=("u1", 16)), _mxfp4),
     )
 }
-"""The block formats by their numbers in files."""
+"""These formats by their numbers in files."""

@@ -1,7 +1,7 @@
 """GGUF files, versions 2 and 3: metadata, the places of tensors, and their elements.
 
-Tensors of plain numbers are views of the mapped file; those in blocks (gguf_blocks.py) become float32 when they are read,
-or packed matrices (gguf_packed.py).
+Tensors of plain numbers are views of the mapped file; those in blocks (blocks.py, coded.py) become float32 when they are read,
+or packed matrices (packed.py).
 Axes are in PyTorch's order, the reverse of the file's. Every count is compared with the bytes that follow before it is
 used, so memory is proportional to the file.
 """
@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from ..dtypes import DTYPES, DType, float32
-from ..errors import FormatError
-from .gguf_blocks import FORMATS, BlockFormat
-from .gguf_packed import PARTS, packed_matrix
-from .stored import StoredArray, Weights, element_count, viewed
+from ...dtypes import DTYPES, DType, float32
+from ...errors import FormatError
+from ..stored import StoredArray, Weights, element_count, viewed
+from .blocks import SCALED, BlockFormat
+from .coded import CODED
+from .packed import PARTS, packed_matrix
 
 MAGIC: Final = b"GGUF"
 VERSIONS: Final = (2, 3)
@@ -28,6 +29,8 @@ PLAIN: Final[Mapping[int, DType]] = {
     }.items()
 }  # fmt: skip
 """The types of tensors that are not in blocks."""
+FORMATS: Final[Mapping[int, BlockFormat]] = {**SCALED, **CODED}
+"""The types of tensors in blocks."""
 NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """Types of numbers in metadata, as `struct` spells them."""
 _STRING, _ARRAY = 8, 9

@@ -1,7 +1,7 @@
 """Matrices in the common block formats of GGUF as packed weights: (q − zero) · scale, without a detour by floats.
 
 Numbers of 5 and 6 bits take 8. In formats with a minimum the zero is its quotient by the scale, so that weights are those
-of gguf_blocks.py up to a rounding; in the others they are the same to the bit.
+of blocks.py up to a rounding; in the others they are the same to the bit.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ..ops.products.blocks import WORD, packed
-from .gguf_blocks import AT_ONCE, BlockFormat, fives, float_, nibbles, scales_and_minima
-from .stored import PackedMatrix
+from ...ops.products.blocks import WORD, packed
+from ..stored import PackedMatrix
+from .blocks import AT_ONCE, BlockFormat, fives, float_, nibbles, scales_and_minima
 
 
 class Parts(NamedTuple):
