@@ -30,6 +30,7 @@ from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
 from .gradients import Gradients
+from .methods.folds import Extremes
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count

@@ -26,6 +26,7 @@ _PARAMETER: Final = (
 _SCHEDULES: Final = "a schedule in place of the rate, as in sg.optim.AdamW(sg.optim.StepLR(1e-3, 10))"
 _LINALG: Final = "sg.array_api.linalg"
 _COMPLEX: Final = "sg.from_numpy of NumPy's complex numbers: they are computed on the host"
+_EACH: Final = "methods of Tensor, which work on all elements at once; or x = sg.tensor(f(x.numpy()))"
 _LOSSES: Final = {
     "binary_cross_entropy": "BCELoss", "binary_cross_entropy_with_logits": "BCEWithLogitsLoss", "cosine_embedding_loss": "CosineEmbeddingLoss",
     "ctc_loss": "CTCLoss", "gaussian_nll_loss": "GaussianNLLLoss", "hinge_embedding_loss": "HingeEmbeddingLoss", "huber_loss": "HuberLoss",
@@ -134,6 +135,19 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "zero_grad": "nothing: gradients are values, and no tensor keeps one",
     },
     "Tensor": {
+        "apply_": _EACH,
+        "bernoulli_": "x = (sg.rand_like(x) < p).cast(x.dtype)",
+        "copy_": "x = y, the other tensor itself: none of them changes",
+        "exponential_": "x = -(1 - sg.rand_like(x)).log() / rate",
+        "fill_": "x = sg.full_like(x, value)",
+        "log_normal_": "x = (sg.randn_like(x) * std + mean).exp()",
+        "map_": _EACH,
+        "normal_": "x = sg.randn_like(x) * std + mean",
+        "random_": "x = sg.randint_like(x, low, high)",
+        "resize_": "x = x.reshape(shape)",
+        "set_": "x = y, the other tensor itself: none of them changes",
+        "uniform_": "x = sg.rand_like(x) * (high - low) + low",
+        "zero_": "x = sg.zeros_like(x)",
         "cuda": 'x.to("webgpu")',
         "data": "x.detach(), or x itself: a tensor does not change",
         "as_strided": "slices, or x.unfold(dim, size, step)",
@@ -181,8 +195,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
 def instead(of: str, name: str) -> str:
     """The end of an error: "; in its place: …", or nothing if the table has nothing."""
     found = INSTEAD.get(of, {}).get(name)
-    if found is None and of == "Tensor" and name.endswith("_") and not name.startswith("_"):
-        found = f"a tensor does not change: x = x.{name.rstrip('_')}(…), or x = x.at[key].set(value)"
     return f"; in its place: {found}" if found else ""
 
 

@@ -10,6 +10,7 @@ from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..shapes import Dim
 from .gradients import Gradients
+from .methods.folds import Extremes
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count
@@ -149,7 +150,7 @@ class Tensor:
         """The largest element over axes."""
     def amin(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The least element over axes."""
-    def aminmax(self, axis: _int | None = None, keepdims: _bool = False) -> tuple[Tensor, Tensor]:
+    def aminmax(self, axis: _int | None = None, keepdims: _bool = False) -> Extremes:
         """The least and the largest element, of all or along an axis."""
     def angle(self) -> Tensor:
         """The angle of each number in the complex plane: π for negative ones, 0 for the others."""
@@ -900,7 +901,7 @@ class Tensor:
     def square(self) -> Tensor:
         """x · x."""
     def squeeze(self, axis: Axis = None) -> Tensor:
-        """The tensor without axes of length 1: without those given, or without all of them."""
+        """The tensor without axes of length 1: without those given, or without all of them. Longer ones stay."""
     def std(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
         """The square root of `var`."""
     def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
@@ -1001,7 +1002,7 @@ class Tensor:
     def vdot(self, other: Tensor) -> Tensor:
         """The product of two vectors; of a complex first one, the conjugates."""
     def view(self, *shape: Any) -> Tensor:
-        """Like reshape: a tensor does not change, so views and copies are the same."""
+        """`reshape`."""
     def view_as(self, other: Tensor) -> Tensor:
         """The elements under the shape of another tensor."""
     def vsplit(self, sections: _int | Sequence[_int]) -> tuple[Tensor, ...]:

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import singe as sg
@@ -46,6 +47,13 @@ def test_other_names_are_errors_for_which_python_finds_the_nearest(owner: str) -
     assert (e.value.name, e.value.obj) == ("tensr", OWNERS[owner])
 
 
+def test_values_and_indices_are_a_tuple() -> None:
+    values, indices = X.max(0)
+    assert not hasattr(X.max(0), "__array__")
+    assert (X.aminmax().min.item(), X.aminmax().max.item()) == (1.0, 2.0)
+    assert (values.item(), indices.item()) == (2.0, 1)
+
+
 def functions() -> None:
     from singe.nn import functional  # noqa: F401, PLC0415 # pyright: ignore[reportAttributeAccessIssue]
 
@@ -55,6 +63,11 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "params=": (lambda: sg.optim.Adam(params=MODEL.parameters()), sg.InputError, "does not hold parameters"),
     "backward": (lambda: X.sum().backward(), sg.DeviceError, r"requires_grad=True\); grads = loss.backward\(\)"),
     "add_": (the(X, "add_"), AttributeError, r"x = x.add\("),
+    "tan_h_": (the(X, "tan_h_"), AttributeError, r"does not change: x = x.at\[key\].set"),
+    "values and indices": (lambda: X - X.max(0), sg.InputError, r"write .values, as in x.max\(1\).values"),
+    "an array and a pair": (lambda: np.ones(2) * X.sort(), sg.InputError, "write .values"),
+    "a pair and a number": (lambda: X.sort() * 2, sg.InputError, "write .values"),
+    "a pair's shape": (lambda: X.max(0).shape, AttributeError, "has no 'shape'; .*write .values"),
     "cpu": (lambda: X.to("cpu"), sg.DeviceError, '"numpy", or "wasm"'),
     "cuda": (lambda: sg.tensor([1], device="cuda:0"), sg.DeviceError, '"webgpu"'),
     "nn.functional": (functions, ImportError, r"x.relu\(\) or sg.relu\(x\)"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -82,10 +82,17 @@ def _most(x: Tensor, name: str, axis: Any, keepdims: bool) -> Any:
     return values if axis is None else Ordered(values, getattr(x, f"arg{name}")(axis, keepdims))
 
 
+class Extremes(NamedTuple):
+    """The least and the largest elements."""
+
+    min: Tensor
+    max: Tensor
+
+
 @method
-def aminmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Extremes:
     """The least and the largest element, of all or along an axis."""
-    return x.amin(axis, keepdims), x.amax(axis, keepdims)
+    return Extremes(x.amin(axis, keepdims), x.amax(axis, keepdims))
 
 
 @method

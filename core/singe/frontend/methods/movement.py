@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import bool_
+from ...dtypes import DType, bool_
 from ...errors import InputError, ShapeError, SizeNeeded
 from ...ir.scalar import Number
 from ...ops import ROWS
@@ -41,7 +41,11 @@ def flatten(x: Tensor, start: int = 0, end: int = -1) -> Tensor:
 
 @method
 def squeeze(x: Tensor, axis: Axis = None) -> Tensor:
-    """The tensor without axes of length 1: without those given, or without all of them."""
+    """The tensor without axes of length 1: without those given, or without all of them. Longer ones stay."""
+    if axis is not None:
+        axis = [
+            a for a in shaping.chosen_axes(axis, x.ndim, "squeeze") if x.shape[a] == 1 or isinstance(x.shape[a], Size)
+        ]
     return x.reshape(*shaping.squeezed(x.shape, axis))
 
 
@@ -398,7 +402,11 @@ def _first_of_three(x: Tensor, y: Tensor) -> int:
 
 @method
 def view(x: Tensor, *shape: Any) -> Tensor:
-    """Like reshape: a tensor does not change, so views and copies are the same."""
+    """`reshape`."""
+    if len(shape) == 1 and isinstance(shape[0], (str, DType, type)):
+        raise InputError(
+            f"view: got {shape[0]!s:.80}, expected a shape; x.bit_cast(to=dtype) reads the bits as another dtype"
+        )
     return x.reshape(*shape)
 
 

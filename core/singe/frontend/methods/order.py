@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,30 @@ class Ordered(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+    if not TYPE_CHECKING:  # which knows the fields
+        __array_ufunc__ = None  # so that `array - pair` calls our operator, not NumPy's
+
+        def __getattr__(self, name: str) -> Any:
+            """The error for what only the values have."""
+            hint = f"; {_PAIR}" if hasattr(Tensor, name) and not name.startswith("__") else ""
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{hint}", name=name, obj=self)
+
+
+def _no_operand(pair: Ordered, *_: Any) -> Any:
+    raise InputError(f"an operation got a pair in place of a tensor: {_PAIR}")
+
+
+_PAIR: Final = (
+    "the values and the indices are returned together; write .values, as in x.max(1).values (x.amax(1) and x.amin(1) give the "
+    "values alone)"
+)
+_OPERATORS: Final = (
+    "add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul",
+    "rmatmul", "lt", "le", "gt", "ge", "neg", "abs", "float", "int",
+)  # fmt: skip
+for _name in _OPERATORS:  # a tuple's own would repeat or compare the pair
+    setattr(Ordered, f"__{_name}__", _no_operand)
 
 
 @method

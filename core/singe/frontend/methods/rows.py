@@ -52,7 +52,7 @@ def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:
     """The method of a row that was registered after this module was imported."""
     row = ROWS.get(name)
     if row is None or not row.method:
-        hint = instead("Tensor", name) or _closest(x, name)
+        hint = instead("Tensor", name) or _unchanged(name) or _closest(x, name)
         raise AttributeError(f"a tensor has no method {name!r}{hint}", name=name, obj=x)
     return row_method(row).__get__(x)
 
@@ -70,6 +70,15 @@ def attach_rows() -> None:
     for row in ROWS.values():
         if row.method and not hasattr(Tensor, row.name):
             setattr(Tensor, row.name, row_method(row))
+
+
+def _unchanged(name: str) -> str:
+    """What to write in place of a method of PyTorch that changes its tensor."""
+    if name.startswith("_") or not name.endswith("_"):
+        return ""
+    other = name.rstrip("_")
+    same = f"x = x.{other}(…), or " if hasattr(Tensor, other) else ""
+    return f"; in its place: a tensor does not change: {same}x = x.at[key].set(value)"
 
 
 def _closest(x: Tensor, name: str) -> str:
