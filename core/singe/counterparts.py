@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
+from inspect import signature
+from typing import Any, Final, TypeVar
+
+from .errors import InputError
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _TRAINING: Final = (
     "loss, grads = sg.value_and_grad(loss_of)(model, x, y); model, state = optimizer.step(model, grads, state), where state begins as "
@@ -23,6 +29,12 @@ _STATE: Final = "nothing: an optimiser holds no state; optimizer.init(model) giv
 _PARAMETER: Final = (
     "the tensor itself: every Tensor in a module's field is a parameter, unless the class names it among its buffers"
 )
+_ONE_UPDATE: Final = "nothing: a compiled step updates each parameter and its moments by one kernel"
+_JACOBIAN: Final = (
+    "a gradient for each element of the value, as in sg.stack([sg.grad(lambda x: f(x)[k])(x)[x] for k in range(n)])"
+)
+_CUSTOM: Final = "stop_gradient: g(x) + (f(x) - g(x)).stop_gradient() has the value of f and the gradient of g"
+_HESSIAN: Final = "gradients of gradients, as in sg.grad(lambda x: sg.grad(f)(x)[x][k])(x)[x] for its row k"
 _SCHEDULES: Final = "a schedule in place of the rate, as in sg.optim.AdamW(sg.optim.StepLR(1e-3, 10))"
 _LINALG: Final = "sg.array_api.linalg"
 _COMPLEX: Final = "sg.from_numpy of NumPy's complex numbers: they are computed on the host"
@@ -56,6 +68,9 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "autograd": "sg.grad(function) and sg.value_and_grad(function)",
         "backends": _DEVICE,
         "cuda": _DEVICE,
+        "custom_gradient": _CUSTOM,
+        "custom_jvp": _CUSTOM,
+        "custom_vjp": _CUSTOM,
         "distributed": "sg.train.DataParallel, or sg.train.Learner(…, workers=sg.cluster.RayWorkers(4))",
         "enable_grad": _NO_GRAD,
         "fft": "sg.array_api.fft",
@@ -63,9 +78,13 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "from_dlpack": "sg.array_api.from_dlpack(x)",
         "functional": _FUNCTIONAL,
         "get_default_dtype": "sg.float32, which it always is",
+        "hessian": _HESSIAN,
         "iinfo": "sg.array_api.iinfo",
         "inference_mode": _NO_GRAD,
         "is_grad_enabled": _NO_GRAD,
+        "jacfwd": _JACOBIAN,
+        "jacobian": _JACOBIAN,
+        "jacrev": _JACOBIAN,
         "jit": "sg.compile(function, *examples), or sg.Model.of(module, shapes)",
         "linalg": _LINALG,
         "no_grad": _NO_GRAD,
@@ -76,6 +95,7 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "set_grad_enabled": _NO_GRAD,
         "trace_module": "sg.Model.of(module, shapes)",
         "utils": f"{_LOADER}, {_DATASET}",
+        "vjp": "sg.grad(lambda x: (f(x) * weights).sum())",
         "vmap": "a leading axis: methods broadcast over it",
         "bernoulli": "(sg.rand_like(p) < p).cast(p.dtype), or sg.random.bernoulli(key, shape, p)",
         "complex": _COMPLEX,
@@ -178,6 +198,19 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "pin_memory": "nothing: memory is the device's own affair",
         "requires_grad": "the method require_grad() of the result, on a device sg.Autodiff(…); or sg.grad(function)",
     },
+    "gradient argument": {
+        "allow_int": "nothing: integers have no gradient, and floats beside them in a list or dict are differentiated by",
+        "argnum": "that argument in the first place: sg.grad(lambda y: f(x, y))(y)",
+        "argnums": "that argument in the first place: sg.grad(lambda y: f(x, y))(y); for several, a list or dict of them as first one",
+        "create_graph": "nothing: sg.grad of a function that uses sg.grad gives second derivatives",
+    },
+    "optimizer argument": {
+        "capturable": _ONE_UPDATE,
+        "differentiable": _ONE_UPDATE,
+        "foreach": _ONE_UPDATE,
+        "fused": _ONE_UPDATE,
+        "maximize": "the loss with the other sign, -loss",
+    },
     "backward": {
         "": "x = sg.tensor(…, device=sg.Autodiff(sg.Fusion(device)), requires_grad=True); grads = loss.backward(); grads[x]. "
         "For a model: loss, grads = sg.value_and_grad(loss_of)(model, x, y), on every device",
@@ -196,6 +229,29 @@ def instead(of: str, name: str) -> str:
     """The end of an error: "; in its place: …", or nothing if the table has nothing."""
     found = INSTEAD.get(of, {}).get(name)
     return f"; in its place: {found}" if found else ""
+
+
+def answering(kind: str) -> Callable[[F], F]:
+    """Makes a function answer arguments that it lacks and the table of this kind has."""
+
+    def made(function: F) -> F:
+        known = signature(function).parameters
+
+        @wraps(function)
+        def called(*args: Any, **named: Any) -> Any:
+            check_arguments(kind, function.__name__, named.keys() - known)
+            return function(*args, **named)
+
+        return called  # pyright: ignore[reportReturnType]
+
+    return made
+
+
+def check_arguments(kind: str, what: str, unknown: Iterable[str]) -> None:
+    """Refuse arguments that are not there, where the table says what to write."""
+    for name in unknown:
+        if hint := instead(kind, name):
+            raise InputError(f"{what}: there is no argument {name}={hint}")
 
 
 def no_attribute(module: str, name: str) -> AttributeError:

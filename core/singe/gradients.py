@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .counterparts import answering
 from .dtypes import FLOATS
 from .errors import InputError, ShapeError
 from .frontend.creation import tensor
@@ -29,6 +30,7 @@ from .runtime.device import Device
 from .shapes import deferring, show
 
 
+@answering("gradient argument")
 def grad(function: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
     """The function that gives the Gradients of `function` by its first argument; with has_aux, (Gradients, aux)."""
 
@@ -39,6 +41,7 @@ def grad(function: Callable[..., Any], *, has_aux: bool = False) -> Callable[...
     return differentiated
 
 
+@answering("gradient argument")
 def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., tuple[Any, Gradients]]:
     """The function that gives (value, Gradients) of `function` by its first argument: a Module, of which its parameters
     count, a Tensor, or a list, tuple or dict of Tensors.

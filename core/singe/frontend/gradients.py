@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import InputError
 from ..shapes import show
@@ -57,6 +57,16 @@ class Gradients:
     def map(self, function: Callable[..., Tensor], *others: Gradients) -> Gradients:
         """The same container with function(gradient, those of the same tensor in the others) for every gradient."""
         return Gradients([(x, function(g, *(other[x] for other in others))) for x, g in self._of.values()], self._names)
+
+    if not TYPE_CHECKING:  # which would take every name for an attribute
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"Gradients has no {name!r}: it holds the gradient by each tensor, as in grads[x], or grads['conv.weight'] of a "
+                "module; of sg.grad(f)(y) write sg.grad(f)(y)[y]",
+                name=name,
+                obj=self,
+            )
 
     def __repr__(self) -> str:
         names = {id(x._value): name for name, x in self._names.items()}

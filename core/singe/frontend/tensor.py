@@ -222,6 +222,10 @@ class Tensor:
         """The same elements as a tensor through which no gradient goes."""
         return Tensor(self._device, self._device.detached(self._value))
 
+    def stop_gradient(self) -> Tensor:
+        """`detach`, under JAX's name."""
+        return self.detach()
+
     def backward(self, *, create_graph: bool = False) -> Gradients:
         """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
         again. create_graph: the gradients can be differentiated, too."""

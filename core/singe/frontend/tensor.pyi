@@ -906,6 +906,8 @@ class Tensor:
         """The square root of `var`."""
     def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
         """the transforms of overlapping parts of signals, each part weighted by a window"""
+    def stop_gradient(self) -> Tensor:
+        """`detach`, under JAX's name."""
     def string_concat(self, y: TensorLike) -> Any:
         """each string followed by another"""
     def string_normalize(self, *, case: Any, stopwords: Any, sensitive: Any) -> Any:

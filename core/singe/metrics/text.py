@@ -71,7 +71,7 @@ def _runs(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 @dataclass(frozen=True, kw_only=True)
 class BLEU(Metric):
     """BLEU of a corpus (Papineni et al., 2002): the geometric mean of how many 1 to `n` words in a row occur in a
-    reference, less what is too short. From 0 to 1.
+    reference, less what is too short. From 0 to 1; 0 where no `n` words in a row are found, as of texts of fewer words.
 
     tokens: splits a text into words, at spaces by default. smooth: adds 1 to the counts of two or more words (Lin and
     Och, 2004), for single sentences.

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from ..counterparts import instead
+from ..counterparts import check_arguments, instead
 from ..dtypes import DType, float32, float64
 from ..errors import InputError, ShapeError
 from ..frontend.creation import full, zeros
@@ -82,6 +82,7 @@ class Optimizer(ABC):
             raise InputError(_without_parameters(cls.__name__, f"{args[0]!r:.60}"))
         if "params" in named:
             raise InputError(_without_parameters(cls.__name__, "params=…"))
+        check_arguments("optimizer argument", cls.__name__, named.keys() - {f.name for f in fields(cls)})
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

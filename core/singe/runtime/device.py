@@ -79,6 +79,10 @@ class Device(ABC):
 
     def adopt(self, value: Any, source: Device) -> Any:
         """Another device's value as one of this device's."""
+        if repr(source) == repr(self):
+            raise DeviceError(
+                f"values of two devices {self!r} meet, which were made by two calls; make one device, and give it to both tensors"
+            )
         raise DeviceError(f"a value of {source!r} meets one of {self!r}; move one of them with .to(device)")
 
     # ops

@@ -76,6 +76,23 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ImportError,
         "layers called at once",
     ),
+    "argnums=": (
+        lambda: sg.grad(sg.exp, argnums=1),  # pyright: ignore[reportCallIssue]
+        sg.InputError,
+        "grad: there is no argument argnums=; in its place",
+    ),
+    "maximize=": (
+        lambda: sg.optim.SGD(0.1, maximize=True),
+        sg.InputError,
+        "SGD: there is no argument maximize=.*-loss",
+    ),
+    "fused=": (lambda: sg.optim.Adam(0.1, fused=True), sg.InputError, "Adam: there is no argument fused=.*one kernel"),
+    "a slip of an argument": (lambda: sg.optim.Adam(0.1, fussed=True), TypeError, "fussed"),
+    "Gradients": (
+        lambda: sg.grad(lambda x: sg.grad(lambda y: (y**3).sum())(x).sum())(X),
+        AttributeError,
+        r"grad\(f\)\(y\)\[y\]",
+    ),
     "a slip": (the(sg, "tensr"), AttributeError, "module 'singe' has no attribute 'tensr'"),
     "a slip in nn": (the(nn, "Linaer"), AttributeError, "module 'singe.nn' has no attribute 'Linaer'"),
 }

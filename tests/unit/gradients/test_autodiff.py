@@ -208,7 +208,24 @@ def test_long_records_need_no_recursion() -> None:
     assert y.backward()[x].item() == 1
 
 
+def test_two_autodiffs_of_one_device_are_one() -> None:
+    x, y = (sg.tensor(X, device=sg.Autodiff("numpy"), requires_grad=True) for _ in range(2))
+    grads = (x * y).sum().backward()
+    np.testing.assert_array_equal(grads[x].numpy(), X)
+    np.testing.assert_array_equal(grads[y].numpy(), X)
+
+
+def test_stop_gradient_is_detach() -> None:
+    x = sg.tensor(X)
+    np.testing.assert_array_equal(sg.grad(lambda x: (x * x.stop_gradient()).sum())(x)[x].numpy(), X)
+    straight = sg.grad(lambda x: (x + (x.round() - x).stop_gradient()).sum())(x)[x]  # counterparts.py's custom_gradient
+    np.testing.assert_array_equal(straight.numpy(), np.ones_like(X))
+
+
 REFUSED = {
+    "two devices of one name": (
+        lambda: sg.ones(2, device=sg.Fusion("numpy")) + sg.ones(2, device=sg.Fusion("numpy")), sg.DeviceError, "made by two calls",
+    ),
     "no Autodiff": (lambda: sg.tensor(1.0).backward(), sg.DeviceError, "sg.Autodiff"),
     "no Autodiff, watched": (lambda: sg.tensor(1.0, requires_grad=True), sg.DeviceError, "sg.Autodiff"),
     "the wrong order": (
