@@ -12,8 +12,30 @@ const refuse = (what) => new SingeError("input", what);
 /** Dtypes whose arrays hold numbers. Those of others, such as bfloat16, hold bits. */
 const NUMBERS = /^(bool|u?int(8|16|32|64)|float(16|32|64))$/;
 
-const numbersOf = ({ data, shape, dtype } = {}, what) => {
-  if (!ArrayBuffer.isView(data) || !Array.isArray(shape)) throw refuse(`${what}: expected an output, { data, shape }`);
+const shown = (value) => {
+  if (Array.isArray(value)) return `[${value.map((part) => part?.constructor?.name ?? String(part)).slice(0, 4).join(", ")}]`;
+  return typeof value === "object" ? (value?.constructor?.name ?? String(value)) : (JSON.stringify(value) ?? typeof value);
+};
+
+/** A value that fits; of another, what was given and what is expected. */
+const fitting = (value, fits, what, expected) => {
+  if (fits(value)) return value;
+  throw refuse(`${what}: got ${shown(value)}, expected ${expected}`);
+};
+
+const isNumber = (x) => typeof x === "number";
+const areNumbers = (value) =>
+  Array.isArray(value) ? value.every(isNumber) : ArrayBuffer.isView(value) && (value.length === 0 || isNumber(value[0]));
+const arePair = (value) => areNumbers(value) && value.length === 2 && value.every((x) => x > 0);
+const areBoxes = (value) => Array.isArray(value) && value.every((one) => areNumbers(one?.box) && one.box.length === 4);
+const boxesOf = (found, what) =>
+  fitting(found, areBoxes, what, "a list of boxes, as boxes() gives: { box: [left, top, right, bottom], index, label, probability }");
+const vectorOf = (value, what) => fitting(value, areNumbers, what, "a vector, as vector() gives");
+
+const numbersOf = (output, what) => {
+  const { data, shape, dtype } = output ?? {};
+  const isOutput = ArrayBuffer.isView(data) && Array.isArray(shape) && data.length === shape.reduce((a, b) => a * b, 1);
+  fitting(output, () => isOutput, what, "an output, { data, shape }: one of those that model.run gives");
   if (dtype && !NUMBERS.test(dtype)) throw refuse(`${what}: got ${dtype}, whose elements are bits here: take a model with float32 outputs`);
   if (/^big/i.test(data.constructor.name)) return Float64Array.from(data, Number);
   if (dtype !== "float16") return data;
@@ -21,6 +43,8 @@ const numbersOf = ({ data, shape, dtype } = {}, what) => {
   return new Float16Array(data.buffer, data.byteOffset, data.length);
 };
 
+const isNames = (labels) => typeof labels === "object";
+const labelsOf = (labels, what) => fitting(labels, isNames, `${what}: labels`, "names: the contents of the file that model.labels names") ?? [];
 const labelOf = (labels, index) => labels[index] ?? `class ${index}`;
 
 /** Whether numbers are probabilities already: none below 0, and 1 together. */
@@ -38,10 +62,11 @@ function softmax(row) {
 
 export function classes(output, { labels = [], top = 5 } = {}) {
   const data = numbersOf(output, "classes");
+  const names = labelsOf(labels, "classes");
   if (data.length !== Math.max(...output.shape)) throw refuse(`classes: got the shape (${output.shape.join(", ")}), expected one row of scores`);
   const parts = areProbabilities(data) ? data : softmax(data);
   const order = Array.from(parts.keys()).sort((a, b) => parts[b] - parts[a] || a - b);
-  return order.slice(0, top).map((index) => ({ index, label: labelOf(labels, index), probability: parts[index] }));
+  return order.slice(0, top).map((index) => ({ index, label: labelOf(names, index), probability: parts[index] }));
 }
 
 // --- boxes -----------------------------------------------------------------------------------------------------------
@@ -51,9 +76,10 @@ const extentOf = (source) => [
   source.videoHeight ?? source.naturalHeight ?? source.displayHeight ?? source.height,
 ];
 
-export function letterbox(source, [height, width], { fill = "rgb(114 114 114)" } = {}) {
-  const [fullWidth, fullHeight] = extentOf(source);
-  if (!(fullWidth > 0 && fullHeight > 0)) throw refuse("letterbox: expected a picture that a canvas draws, of some pixels");
+export function letterbox(source, size, { fill = "rgb(114 114 114)" } = {}) {
+  const [height, width] = fitting(size, arePair, "letterbox: size", "[height, width], as model.image.size");
+  const [fullWidth, fullHeight] = extentOf(source ?? {});
+  fitting(source, () => fullWidth > 0 && fullHeight > 0, "letterbox", "a picture that a canvas draws, of some pixels");
   const scale = Math.min(width / fullWidth, height / fullHeight);
   const [partWidth, partHeight] = [Math.round(fullWidth * scale), Math.round(fullHeight * scale)];
   const [left, top] = [Math.floor((width - partWidth) / 2), Math.floor((height - partHeight) / 2)];
@@ -68,6 +94,7 @@ export function letterbox(source, [height, width], { fill = "rgb(114 114 114)" }
 
 export function boxes(output, { placed, labels = [], score = 0.25, overlap = 0.45, most = 100 } = {}) {
   const data = numbersOf(output, "boxes");
+  const names = labelsOf(labels, "boxes");
   const [rows, count] = output.shape.slice(-2);
   if (output.shape.length !== 3 || output.shape[0] !== 1 || rows < 5) {
     const wanted = "(1, 4 + classes, boxes): centre, width, height, then a score for each class";
@@ -84,14 +111,14 @@ export function boxes(output, { placed, labels = [], score = 0.25, overlap = 0.4
     const [x, y, w, h] = [0, 1, 2, 3].map((row) => data[row * count + k]);
     const edges = [(x - w / 2 - left) / scale, (y - h / 2 - top) / scale, (x + w / 2 - left) / scale, (y + h / 2 - top) / scale];
     const box = edges.map((edge, side) => within(edge, side % 2 ? height : width));
-    found.push({ box, index, label: labelOf(labels, index), probability });
+    found.push({ box, index, label: labelOf(names, index), probability });
   }
   return suppressed(found, { overlap, most });
 }
 
 export function suppressed(found, { overlap = 0.45, most = 100 } = {}) {
   const kept = [];
-  for (const one of [...found].sort((a, b) => b.probability - a.probability)) {
+  for (const one of [...boxesOf(found, "suppressed")].sort((a, b) => b.probability - a.probability)) {
     if (kept.length === most) break;
     if (kept.every((other) => other.index !== one.index || shared(other.box, one.box) <= overlap)) kept.push(one);
   }
@@ -106,6 +133,8 @@ function shared(a, b) {
 }
 
 export function drawBoxes(context, found, { size = 14 } = {}) {
+  fitting(context, (value) => value?.fillText && value.strokeRect, "drawBoxes", 'what canvas.getContext("2d") gives');
+  boxesOf(found, "drawBoxes");
   context.save();
   context.lineWidth = Math.max(1, size / 7);
   context.font = `${size}px sans-serif`;
@@ -129,7 +158,7 @@ export function vector(output, mask) {
   const data = numbersOf(output, "vector");
   const width = output.shape.at(-1) ?? 1;
   const rows = data.length / width;
-  if (mask && mask.length !== rows) throw refuse(`vector: the mask has ${mask.length} elements for ${rows} rows`);
+  if (mask && mask.length !== rows) throw refuse(`vector: the mask has ${mask.length ?? "no"} elements for ${rows} rows: give it as an array`);
   const sum = new Float32Array(width);
   for (let row = 0; row < rows; row++) {
     if (mask && !Number(mask[row])) continue;
@@ -140,11 +169,13 @@ export function vector(output, mask) {
 }
 
 export function similarity(a, b) {
+  for (const one of [a, b]) vectorOf(one, "similarity");
   if (a.length !== b.length) throw refuse(`similarity: vectors of ${a.length} and ${b.length} elements`);
   return a.reduce((sum, x, k) => sum + x * b[k], 0);
 }
 
 export function nearest(one, others, { top = 5 } = {}) {
-  const found = others.map((other, index) => ({ index, similarity: similarity(one, other) }));
+  vectorOf(one, "nearest");
+  const found = fitting(others, Array.isArray, "nearest", "a list of vectors").map((other, index) => ({ index, similarity: similarity(one, other) }));
   return found.sort((a, b) => b.similarity - a.similarity).slice(0, top);
 }

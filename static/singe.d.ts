@@ -212,7 +212,7 @@ export interface Model extends Runs {
 
   /** What a session keeps from run to run; empty if the model has no states. */
   readonly states: State[];
-  /** A step of training with a bundle that has states: the same as `run`, which changes them. */
+  /** A step of training with a bundle that has states: the same as `run`, which changes them; else an error. */
   step: Runs["run"];
 
   /**

@@ -21,17 +21,19 @@ export async function load(url, given) {
     onProgress?.call ?? !onProgress,
     onDevice?.call ?? !onDevice,
     signal?.addEventListener ?? !signal,
-    gpuDevice?.createBuffer ?? !gpuDevice,
+    worker ? !gpuDevice : (gpuDevice?.createBuffer ?? !gpuDevice),
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) await (await import("./model/singe-refused.js")).refuse(fits, { ...options, url, unknown });
+  if (!fits.every(Boolean)) await (await import("./model/singe-refused.js")).refuse(fits, { ...given, url, unknown });
   if (!worker) return loadHere(folder, options);
   const { loadInWorker } = await import("./worker/singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
 }
 
-/** Its address, with its query, which each file of the bundle is given too; none if no file can be in it. */
+/** Its address, with its query, which each file of the bundle is given too; none if `url` is none or no file can be in it. */
 function folderOf(url) {
+  url = url?.href ?? url; // a URL of this realm or another
+  if (typeof url !== "string") return;
   const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
   try {
     const folder = new URL(url, base);

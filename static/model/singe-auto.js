@@ -8,9 +8,9 @@
  */
 
 import { enough, pays } from "../program/singe-timing.js";
+import { isSoftware } from "../webgpu/singe-webgpu.js";
 
 const PATIENCE_MS = 1000;
-const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software/i;
 
 export async function decide(state) {
   try {
@@ -28,7 +28,7 @@ async function faster(state) {
   await idle();
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
   const name = adapter && nameOf(adapter);
-  if (!adapter || SOFTWARE.test(name) || adapter.isFallbackAdapter || adapter.info?.isFallbackAdapter) return false;
+  if (!adapter || adapter.isFallbackAdapter || isSoftware(adapter.info)) return false;
   if ((await store?.recall())?.adapter === name) return false;
   const before = state.now.name;
   state.rival = await open(before === "wasm" ? "webgpu" : "wasm");

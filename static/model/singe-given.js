@@ -8,8 +8,10 @@
 import { ARRAYS, SingeError } from "../program/singe-format.js";
 
 export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
+  const taken = numbers.map((i) => buffers[i]);
+  checkNamed(inputs, taken.map(({ name }) => name));
   const found = { ...inputs };
-  for (const { name, dtype } of numbers.map((i) => buffers[i])) {
+  for (const { name, dtype } of taken) {
     const value = found[name];
     const refuse = (text) => new SingeError("input", `input ${JSON.stringify(name)}: ${text}`);
     if (Array.isArray(value)) found[name] = fromList(value, undefined, dtype, refuse);
@@ -17,6 +19,16 @@ export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
     else if (isPicture(value)) found[name] = await fromPicture(value, image, name, dtype, refuse);
   }
   return found;
+}
+
+/** Refuse what is not inputs by name, but one by itself or nothing. */
+function checkNamed(inputs, names) {
+  const kind = inputs?.constructor?.name;
+  const isBare = Object(inputs) !== inputs || ArrayBuffer.isView(inputs) || Array.isArray(inputs) || isPicture(inputs) || kind === "GPUBuffer";
+  if (!isBare && (names.includes("data") || inputs.data === undefined)) return;
+  const named = names.map((name) => `${/^[a-z_]\w*$/i.test(name) ? name : JSON.stringify(name)}: data`).join(", ");
+  const got = inputs === null ? "null" : (kind ?? typeof inputs);
+  throw new SingeError("input", `inputs: got ${got}, this model takes them by name: pass { ${named} }`);
 }
 
 const isPicture = (value) => /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);

@@ -6,7 +6,7 @@
  */
 
 import { Files } from "../loading/singe-files.js";
-import { runWith, checkNames } from "../program/singe-arguments.js";
+import { runWith, checkNames, stateless } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
@@ -27,7 +27,8 @@ export async function loadHere(folder, options) {
   try {
     const manifest = await checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
-    const first = chooseDevice(device, targets);
+    const first = device === "auto" ? Object.keys(DEVICES).find((d) => targets[d]) : device; // WebAssembly if the bundle has it
+    if (!targets[first]) (await import("./singe-refused.js")).refuseDevice(first, targets);
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
       const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("../program/singe-plan.js"));
       const { open } = await (name === device ? early : DEVICES[name].module());
@@ -47,16 +48,9 @@ export async function loadHere(folder, options) {
     model?.dispose();
     await import("./singe-refused.js").then(({ advise }) => advise(error, folder)).catch(() => {});
     if (!(globalThis.ServiceWorkerGlobalScope && error instanceof TypeError)) throw error;
-    const advice = "in a service worker all scripts of this model must be one file: bundle them, as esbuild --bundle does";
+    const advice = "in a service worker all scripts must be one file: bundle them, as esbuild --bundle does";
     throw new SingeError("device", `${advice} (${error.message})`, error);
   }
-}
-
-/** "auto" is WebAssembly if the bundle has it. */
-function chooseDevice(wanted, targets) {
-  const name = wanted === "auto" ? Object.keys(DEVICES).find((d) => targets[d]) : wanted;
-  if (targets[name]) return name;
-  throw new SingeError("device", `the bundle was exported without ${name}; it has ${Object.keys(targets).join(", ")}`);
 }
 
 class Opened {
@@ -128,10 +122,14 @@ class Model {
     return this.#state.now.device.gpuDevice;
   }
 
+  async step() {
+    throw stateless();
+  }
+
   session() {
     const { sessions } = this.#state;
     if (sessions) return sessions.open();
-    throw new SingeError("input", "this model has no states");
+    throw stateless();
   }
 
   async run(inputs, options = {}, session = this.#state.sessions?.own) {
@@ -150,7 +148,7 @@ class Model {
 
   /** Lists and pictures as typed arrays. */
   #elements(inputs) {
-    if (!Object.values(inputs ?? {}).some(isLoose)) return inputs;
+    if (isRecord(inputs) && ![inputs, ...Object.values(inputs)].some(isLoose)) return inputs;
     return import("./singe-given.js").then(({ elementsOf }) => elementsOf(inputs, this.#state.now.program, this.image));
   }
 
@@ -216,9 +214,7 @@ const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(s
 async function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
-  const takes = "this model takes";
-  if (Object(inputs) !== inputs) throw new SingeError("input", `run({ name: data, … }): ${takes} ${names.join(", ") || "none"}`);
-  await checkNames(inputs, names, "input", takes);
+  await checkNames(inputs, names, "input", "this model takes");
   for (const name of names) {
     if (isRecord(inputs[name])) await checkNames(inputs[name], KEYS, `key of input ${JSON.stringify(name)}`, "it takes");
   }
@@ -263,7 +259,7 @@ function unpack(buffer, value, gpu) {
   if (buffer.dtype === "float16" && data?.constructor?.name === "Float16Array") {
     data = new Uint16Array(data.buffer, data.byteOffset, data.length);
   }
-  if (!(data instanceof wanted)) throw wrong(buffer, data?.constructor?.name ?? typeof value);
+  if (!(data instanceof wanted)) throw wrong(buffer, data?.constructor?.name ?? JSON.stringify(data));
   if (buffer.dtype === "bool" && data.some((x) => x > 1)) throw wrong(buffer, "bools other than 0 and 1");
   return { data, shape, count: data.length, exact: true };
 }

@@ -17,16 +17,29 @@ const EXPECTED_OF = {
 };
 const EXPECTED = Object.entries(EXPECTED_OF);
 
-/** Add what to do to the error of a server that has no bundle in `folder`, but an answer of its own. */
+/** What to do about an address where no bundle is. */
+function adviceFor({ protocol, pathname }) {
+  const [, name] = pathname.match(/([^/]*)\/$/);
+  if (/\/(undefined|null|NaN)\//.test(pathname)) return "the address was made of a value that is not set: look at what is passed to load";
+  if (name === "model.json") return "pass load the folder, without model.json";
+  if (/\.onnx$/i.test(name)) return `export it first, with singe export ${name} -o FOLDER, and pass load that folder`;
+  return protocol === "file:"
+    ? `pass load the folder that singe export wrote; a relative path begins at ${process.cwd()}`
+    : "put the folder that singe export wrote where the server has its static files (often public/) and pass load its address";
+}
+
+/** Add what to do to the error of a server, or a disk, that has no bundle in `folder`, but an answer of its own. */
 export function advise(error, folder) {
   const page = error.code === "format" && /^model\.json is not JSON.*</s.test(error.message);
-  if (!page && !/model\.json: the server answers 404$/.test(error.message)) return;
-  const unset = /\/(undefined|null|NaN)\//.test(folder.pathname);
-  const advice = unset
-    ? "the address was made of a value that is not set: look at what is passed to load"
-    : "put the folder that singe export wrote where the server has its static files (often public/) and pass load its address";
+  const missing = /model\.json: the server answers 404$/.test(error.message) || ["ENOENT", "ENOTDIR"].includes(error.cause?.code);
+  if (!page && !missing) return;
+  const advice = adviceFor(folder);
   const found = page ? `cannot read ${new URL("model.json", folder)}: the server answers with a page, HTML` : error.message;
   error.message = `${found}; ${advice}`;
+}
+
+export function refuseDevice(name, targets) {
+  throw new SingeError("device", `the bundle was exported without ${name}; it has ${Object.keys(targets).join(", ")}`);
 }
 
 /** fits: whether each argument fits; given: the arguments by name. */
@@ -35,6 +48,9 @@ export async function refuse(fits, given) {
     return checkNames(given.unknown, [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"], "option", "load takes");
   }
   const [name, expected] = EXPECTED[fits.findIndex((fit) => !fit)];
+  if (name === "gpuDevice" && given.worker) {
+    throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
+  }
   let got = typeof given[name];
   try {
     got = got === "string" ? JSON.stringify(given[name]) : String(given[name]);

@@ -19,7 +19,7 @@ export class Sessions {
   constructor(model, state) {
     Object.assign(this, { model, state, states: describeStates(state.now.program) });
     this.own = this.open();
-    /** A step of training is a run. */
+    /** A step of training is a run: an own method, before that of models without states. */
     model.step = (batch, options) => model.run(batch, options);
   }
 
@@ -165,7 +165,7 @@ function fitting({ name, dtype, shape }, given) {
   const isHalf = dtype === "float16" && given?.constructor?.name === "Float16Array";
   const data = isHalf ? new Uint16Array(given.buffer, given.byteOffset, given.length) : given;
   if (data instanceof ARRAYS[dtype] && data.length === count && !(dtype === "bool" && data.some((x) => x > 1))) return data.slice();
-  const got = ArrayBuffer.isView(given) ? `${given.constructor.name} of ${given.length}` : typeof given;
+  const got = ArrayBuffer.isView(given) ? `${given.constructor.name} of ${given.length}` : given === null ? "null" : typeof given;
   const expected = `${ARRAYS[dtype].name} (${dtype}) of ${count} elements, shape (${shape.join(", ")})`;
   throw new SingeError("input", `state ${JSON.stringify(name)}: got ${got}, expected ${expected}`);
 }

@@ -14,6 +14,8 @@ export async function checkNames(given, names, kind, whose) {
   throw new SingeError("input", `unknown ${kind} ${JSON.stringify(other)}: ${advice}`);
 }
 
+export const stateless = () => new SingeError("input", "this model has no states: no sessions, no steps of training");
+
 /** A run with checked options: what `start` promises, or the code "aborted" as soon as the signal says so. */
 export function runWith({ outputs, signal, ...unknown }, start) {
   if (Object.keys(unknown).length) return checkNames(unknown, ["outputs", "signal"], "option", "a run takes");

@@ -30,6 +30,10 @@ export async function open(target, files, given) {
   }
 }
 
+/** Whether an adapter's info tells of one that computes on the CPU. */
+export const isSoftware = ({ isFallbackAdapter, architecture, device, description } = {}) =>
+  isFallbackAdapter || /swiftshader|(llvm|soft)pipe|basic render|software/i.test([architecture, device, description]);
+
 async function loadProgram({ program, modules, weights }, files, gpu) {
   const { features } = gpu.device;
   const able = new Set(features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
@@ -37,7 +41,7 @@ async function loadProgram({ program, modules, weights }, files, gpu) {
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   const likely = likelySizes(program);
   const { adapterInfo } = gpu.device;
-  if (adapterInfo?.isFallbackAdapter) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely));
+  if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely));
   const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
   flow?.catch(() => {}); // beside the files
   files.expect([modules, ...weights]);

@@ -7,12 +7,11 @@
  * code "lost".
  */
 
-import { runWith } from "../program/singe-arguments.js";
+import { stateless, runWith } from "../program/singe-arguments.js";
 import { SingeError } from "../program/singe-format.js";
 import { spawn } from "../loading/singe-spawn.js";
 
-export async function loadInWorker(folder, { onProgress, onDevice, signal, gpuDevice, ...options }) {
-  if (gpuDevice) throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
+export async function loadInWorker(folder, { onProgress, onDevice, signal, ...options }) {
   const aborted = () => new SingeError("aborted", "loading was aborted", signal.reason);
   if (signal?.aborted) throw aborted();
   const link = await Link.start();
@@ -61,13 +60,14 @@ class RemoteModel {
   }
 
   /** A step of training is a run. */
-  step(batch, options) {
+  async step(batch, options) {
+    if (!this.states.length) throw stateless();
     return this.run(batch, options);
   }
 
   session() {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
-    if (!this.states.length) throw new SingeError("input", "this model has no states");
+    if (!this.states.length) throw stateless();
     return new RemoteSession(this.#link, this.states);
   }
 
@@ -157,7 +157,7 @@ const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map((
 /** Copies of the inputs' arrays, and their memory to transfer. */
 function copiesOf(inputs) {
   const copies = [];
-  const given = isObject(inputs) ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
+  const given = isObject(inputs) && !inputs[Symbol.iterator] ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
   return { given, copies };
 }
 

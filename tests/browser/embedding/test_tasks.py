@@ -84,6 +84,53 @@ def test_vectors_are_means_of_length_one() -> None:
     assert code == "input"
 
 
+WRONG = {
+    "classes()": "classes: got undefined, expected an output, { data, shape }",
+    "classes(null)": "classes: got null, expected an output",
+    "classes(new Float32Array(3))": "classes: got Float32Array, expected an output",
+    "classes({ logits: {} })": "classes: got Object, expected an output, { data, shape }: one of those that model.run gives",
+    "classes({ data: new Float32Array(3), shape: [1, 4] })": "expected an output",
+    'classes({ data: new Float32Array(3), shape: [1, 3] }, { labels: "labels.json" })': (
+        'classes: labels: got "labels.json", expected names: the contents of the file that model.labels names'
+    ),
+    "boxes()": "boxes: got undefined, expected an output",
+    "boxes({ data: new Float32Array(3), shape: [1, 6, 5] })": "boxes: got Object, expected an output",
+    "suppressed()": "suppressed: got undefined, expected a list of boxes, as boxes() gives: { box:",
+    "suppressed([{}, 1])": "suppressed: got [Object, Number], expected a list of boxes",
+    "suppressed([{ box: [1, 2, 3] }])": "expected a list of boxes",
+    "letterbox(source)": "letterbox: size: got undefined, expected [height, width], as model.image.size",
+    "letterbox(source, 64)": "letterbox: size: got 64, expected [height, width]",
+    "letterbox(source, [64])": "letterbox: size: got [Number], expected",
+    "letterbox(undefined, [64, 64])": "letterbox: got undefined, expected a picture",
+    "letterbox({ width: 0, height: 5 }, [64, 64])": "letterbox: got Object, expected a picture",
+    "drawBoxes()": 'drawBoxes: got undefined, expected what canvas.getContext("2d") gives',
+    "drawBoxes({}, [])": "drawBoxes: got Object, expected what canvas",
+    "drawBoxes(context)": "drawBoxes: got undefined, expected a list of boxes",
+    "vector()": "vector: got undefined, expected an output",
+    "vector({ data: new Float32Array(4), shape: [2, 2] }, {})": "vector: the mask has no elements for 2 rows",
+    "similarity()": "similarity: got undefined, expected a vector, as vector() gives",
+    "similarity(one, { data: one })": "similarity: got Object, expected a vector",
+    "similarity(one, BigInt64Array.of(1n, 2n))": "similarity: got BigInt64Array, expected a vector",
+    "similarity(one, new Float32Array(3))": "similarity: vectors of 2 and 3 elements",
+    "nearest()": "nearest: got undefined, expected a vector",
+    "nearest(one)": "nearest: got undefined, expected a list of vectors",
+    "nearest(one, one)": "nearest: got Float32Array, expected a list of vectors",
+    "nearest(one, [null])": "similarity: got null, expected a vector",
+}
+
+
+def test_what_does_not_fit_is_named() -> None:
+    cases = ", ".join(f"() => tasks.{call}" for call in WRONG)
+    body = f"""{TASKS}
+    const [one, source] = [Float32Array.of(0, 1), {{ width: 8, height: 8 }}];
+    const context = {{ fillText() {{}}, strokeRect() {{}} }};
+    return Promise.all([{cases}].map((call) => failure(async () => call())));
+    """
+    for found, (call, message) in zip(node(body), WRONG.items(), strict=True):
+        assert (found["name"], found["code"]) == ("SingeError", "input"), (call, found)
+        assert message in found["message"]
+
+
 @pytest.mark.slow
 def test_pictures_are_letterboxed_and_boxes_drawn() -> None:
     script = """async () => {

@@ -87,6 +87,9 @@ def test_errors_keep_their_codes(chromium: Page, device: str) -> None:
       await failure(() => model.run({ ...good, x: [1, 2, '3'] })),
       await failure(() => model.run({ ...good, x: () => 1 })),
       await failure(() => model.run(null)),
+      await failure(() => model.run(new Float32Array(3))),
+      await failure(() => model.run([1, 2, 3])),
+      await failure(() => model.step(good)),
       await failure(() => model.run(good, { outputs: "gpu" })),
     ];
     await model.dispose();
@@ -95,10 +98,12 @@ def test_errors_keep_their_codes(chromium: Page, device: str) -> None:
     found.push(await failure(() => load("/bundles/none", { worker: true })));
     const signal = AbortSignal.abort();
     found.push(await failure(() => load("/bundles/small", { worker: true, signal })));
+    if (!found[4].message.includes("pass { x: data, k: data, keep: data }")) throw new Error(found[4].message);
+    if (!found[6].message.includes("no steps of training")) throw new Error(found[6].message);
     return found.map(({ name, code }) => `${name} ${code}`);
     """
     )
-    codes = ["input"] * 5 + ["disposed", "network", "aborted"]
+    codes = ["input"] * 8 + ["disposed", "network", "aborted"]
     assert chromium.run(body, device=device) == [f"SingeError {code}" for code in codes]
 
 

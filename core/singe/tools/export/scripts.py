@@ -108,12 +108,18 @@ def _file(name: str, members: Collection[str], sources: Mapping[str, str]) -> It
             yield line, module, number
         yield f"return{{{','.join(exports)}}};}}{')()' if call else ''};", "", 0
     if name == MAIN:
-        parts = ",".join(f'"{m}":{_name(m)}' for m in order if m != _WORKER)
+        asked = {other for m in sources.keys() - members for other in _asked(sources[m])}
+        parts = ",".join(f'"{m}":{_name(m)}' for m in order if m in asked)
         yield f"export const parts={{{parts}}};", "", 0
         role = json.dumps(_WORKER.removesuffix(".js"))
         yield f'if(typeof WorkerGlobalScope==="function"&&globalThis.name==={role}){_name(_WORKER)}();', "", 0
     if bodies[name][1]:
         yield f"export const{{{','.join(bodies[name][1])}}}={_name(name)};", "", 0
+
+
+def _asked(text: str) -> list[str]:
+    """The modules that a module imports, at once or on demand."""
+    return [other for _, other in _STATIC.findall(text)] + _DYNAMIC.findall(text)
 
 
 def _module(name: str, members: Collection[str], text: str) -> tuple[str, list[str]]:
