@@ -53,8 +53,12 @@ SIDE: Final = 512
 PRODUCTS: Final = 4
 """How many matrix products the benchmark does in a row, so that copies matter little."""
 WORKER: Final = "service-worker.js"
-PROMPT: Final = HERE / "prompt" / "python" / "prompt.py"
-"""The Python of the prompt; it lies beside Pyodide in the site."""
+PYTHON: Final = (
+    HERE / "prompt" / "python" / "prompt.py",
+    HERE / "train" / "python" / "in_page.py",
+    HERE / "train" / "model.py",
+)
+"""The Python of the prompt and of the training page; it lies beside Pyodide in the site."""
 PLACE: Final = "const SITE = { files: {}, first: [] };"
 """The line of the service worker that the build fills in, once all other files are known."""
 TO_DOCS: Final = re.compile(rb'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
@@ -267,7 +271,7 @@ def python_files(made: str, say: Say) -> dict[str, Path]:
         say(f"python: left out, the pages will say so. {e}")
         return {}
     say(f"python: {time.perf_counter() - begun:.1f} s")
-    return {f"python/{p.name}": p for p in (*files_under(kept), PROMPT)}
+    return {f"python/{p.name}": p for p in (*files_under(kept), *PYTHON)}
 
 
 # --- what takes time is kept -------------------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import { load } from "../singe.js";
 
 /** A module that uses SIMD. */
 const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 96, 0, 0, 3, 2, 1, 0, 10, 9, 1, 7, 0, 65, 0, 253, 15, 26, 11);
-const PYTHON = new URL("../python/", import.meta.url);
+/** The folder with Python's files. */
+export const PYTHON = new URL("../python/", import.meta.url);
 
 /** For each backend, and for `python`: why it is missing here, or "". */
 export async function findReasons() {

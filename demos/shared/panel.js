@@ -17,6 +17,7 @@ const PHASES = {
   numpy: "NumPy",
   singe: "Singe",
   model: "Loading the model into Python",
+  step: "Preparing the step in Python",
   images: "The images",
 };
 

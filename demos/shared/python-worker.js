@@ -1,8 +1,13 @@
 /**
  * Singe's Python in a worker, so that the page stays responsive.
  *
- * For { id, do: "open", python, record, device } it posts any number of { id, progress }, then a model's number; for
- * { id, do: "run", model, data, shape } it posts { data, ms }. Failures are { id, error }. Tasks run in order.
+ * For { id, do, … } it posts { id, answer } or { id, error }, and before that any number of { id, progress }. Tasks run in order.
+ *
+ *     do: "open", python, record, device    a model's number
+ *     do: "run", model, data, shape         { data, ms }
+ *     do: "train", python, network, device  { number, weights } of a Training, ../train/python/in_page.py
+ *     do: "call", number, method, given     what a method of it returns; arrays come flat
+ *     do: "drop", number                    nothing: it is freed
  */
 
 const OPEN_AND_RUN = `
@@ -22,24 +27,43 @@ async def run_model(model, data, shape):
     return np.ascontiguousarray(first, np.float32)
 `;
 
+/** What a Training is made of; in the site beside Pyodide. */
+const TRAINING = ["model.py", "in_page.py"];
+
 let starting;
+let openTraining;
 let last = Promise.resolve();
+const trainings = [];
+
+function started(folder, onProgress) {
+  starting ??= start(folder, onProgress).catch((error) => {
+    starting = undefined;
+    throw error;
+  });
+  return starting;
+}
 
 async function start(folder, onProgress) {
   const { start } = await import(new URL("start.js", folder));
   const { pyodide } = await start({ base: new URL(folder), onProgress });
   const scope = pyodide.globals.get("dict")();
   await pyodide.runPythonAsync(OPEN_AND_RUN, { globals: scope });
-  return { open: scope.get("open_model"), run: scope.get("run_model") };
+  return { pyodide, open: scope.get("open_model"), run: scope.get("run_model") };
+}
+
+/** The function `opened` of in_page.py. */
+async function importTraining(folder, pyodide) {
+  for (const name of TRAINING) {
+    const response = await fetch(new URL(name, folder));
+    if (!response.ok) throw new Error(`Python's ${name} could not be fetched: ${response.status}.`);
+    pyodide.FS.writeFile(name, await response.text());
+  }
+  return pyodide.pyimport("in_page").opened;
 }
 
 const TASKS = {
   async open({ python, record, device }, onProgress) {
-    starting ??= start(python, onProgress).catch((error) => {
-      starting = undefined;
-      throw error;
-    });
-    const { open } = await starting;
+    const { open } = await started(python, onProgress);
     onProgress({ loaded: 0, total: 0, phase: "model" });
     return open(record, device);
   },
@@ -53,13 +77,41 @@ const TASKS = {
     array.destroy();
     return answer;
   },
+  async train({ python, network, device }, onProgress) {
+    const { pyodide } = await started(python, onProgress);
+    onProgress({ loaded: 0, total: 0, phase: "step" });
+    openTraining ??= await importTraining(python, pyodide);
+    const training = await openTraining(network, device);
+    return { number: trainings.push(training) - 1, weights: plain(training.weights()) };
+  },
+  async call({ number, method, given }) {
+    const { pyodide } = await starting;
+    const lent = given.map((value) => pyodide.toPy(value));
+    try {
+      return plain(await trainings[number][method](...lent));
+    } finally {
+      for (const value of lent) value?.destroy?.();
+    }
+  },
+  drop({ number }) {
+    trainings[number].destroy();
+    delete trainings[number];
+  },
 };
+
+/** What Python returned, as an object of JavaScript's. */
+function plain(found) {
+  if (!found?.toJs) return found;
+  const made = found.toJs({ dict_converter: Object.fromEntries, create_pyproxies: false });
+  found.destroy();
+  return made;
+}
 
 onmessage = ({ data: { id, do: task, ...given } }) => {
   last = last.then(async () => {
     try {
       const answer = await TASKS[task](given, (progress) => postMessage({ id, progress }));
-      postMessage({ id, answer }, answer.data ? [answer.data.buffer] : []);
+      postMessage({ id, answer }, answer?.data ? [answer.data.buffer] : []);
     } catch (error) {
       postMessage({ id, error: lastLine(error) });
     }

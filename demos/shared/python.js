@@ -31,12 +31,17 @@ class Python {
   }
 }
 
+/** What the worker answers to a task. */
+export function askPython(task, onProgress, transfer) {
+  python ??= new Python();
+  return python.ask(task, onProgress, transfer);
+}
+
 /** A function that runs a record on a backend, as `Engine.run` does; `folder` has Python's files. */
 export async function openInPython(folder, record, device, onProgress) {
-  const here = (python ??= new Python());
-  const model = await here.ask({ do: "open", python: folder.href, record, device }, onProgress);
+  const model = await askPython({ do: "open", python: folder.href, record, device }, onProgress);
   return (data, shape) => {
     const copy = data.slice();
-    return here.ask({ do: "run", model, data: copy, shape }, undefined, [copy.buffer]);
+    return askPython({ do: "run", model, data: copy, shape }, undefined, [copy.buffer]);
   };
 }

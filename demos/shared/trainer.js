@@ -1,22 +1,19 @@
 /**
- * A network in training: steps of an exported training step, and readings with the weights that it has reached.
+ * A network in training: steps, evaluations and readings with the weights that it has reached.
  *
- * `Trainer.open` loads two bundles: `step`, whose states are weights and moments, and `read`, the same network for any
- * number of images, whose weights are states too. Weights are copied from one to the other when they have changed.
- * Calls are done in turn, so weights are always those of one step. `history` has what the steps told.
+ * Contract: `Trainer.open` takes `python`: whether Python in a worker makes the steps (python-stepper.js, the network called
+ * `network`), or singe.js (stepper.js, the bundles in `folder`). Calls are done in turn, so weights are always those of one
+ * step. `history` has what the steps told.
  */
 
-import { load } from "../singe.js";
 import { largest, softmax } from "./answer.js";
-import { SIDE } from "./strokes.js";
 import { Batches, PIXELS, imageOf, toUnit } from "./digits.js";
+import { Stepper } from "./stepper.js";
 
 /** Of ../train/model.py: images in a step, and at once in an evaluation. */
 export const BATCH = 64;
 const READ = 250;
 const CLASSES = 10;
-const MODEL = "model.";
-const COUNT = "optimizer.step";
 
 export class Trainer {
   /** Steps made. */
@@ -24,52 +21,32 @@ export class Trainer {
   /** For each step its loss and its part of right answers; for each evaluation [step, part of right answers]. */
   history = { losses: [], rights: [], tests: [] };
   batches;
-  #step;
-  #session;
-  #read;
-  #reader;
-  /** The step whose weights the reader has. */
-  #given = 0;
+  #stepper;
   #prepared;
   #last = Promise.resolve();
   #test;
 
-  static async open({ folder, device, digits, onProgress }) {
-    const amounts = {};
-    const told = (part) => (progress) => {
-      amounts[part] = progress;
-      const sum = (what) => Object.values(amounts).reduce((a, b) => a + b[what], 0);
-      onProgress?.({ ...progress, loaded: sum("loaded"), total: sum("total") });
-    };
-    const opened = (part) => load(`${folder}${part}/`, { device, worker: true, onProgress: told(part) });
-    const [step, read] = await Promise.all([opened("step"), opened("read")]);
-    return new Trainer(step, read, digits);
+  static async open({ python = false, digits, ...given }) {
+    const Kind = python ? (await import("./python-stepper.js")).PythonStepper : Stepper;
+    return new Trainer(await Kind.open(given), digits);
   }
 
-  constructor(step, read, { train, test }) {
-    this.#step = step;
-    this.#read = read;
-    this.#session = step.session();
-    this.#reader = read.session();
+  constructor(stepper, { train, test }) {
+    this.#stepper = stepper;
     this.#test = test;
     this.batches = new Batches(train, BATCH);
-  }
-
-  /** What weights there are: the first one is that of the first layer. */
-  get weights() {
-    return this.#reader.states;
   }
 
   /** One step. The next batch is made while it runs. */
   step() {
     return this.#inTurn(async () => {
       const batch = this.#prepared ?? this.batches.next();
-      const running = this.#session.step(batch);
+      const running = this.#stepper.step(batch);
       this.#prepared = this.batches.next();
       const { loss, logits } = await running;
       this.done++;
-      this.history.losses.push(loss.data[0]);
-      this.history.rights.push(rightsOf(logits.data, batch.y.data) / BATCH);
+      this.history.losses.push(loss);
+      this.history.rights.push(rightsOf(logits, batch.y.data) / BATCH);
     });
   }
 
@@ -90,7 +67,6 @@ export class Trainer {
    */
   evaluate(most, seconds = Infinity) {
     return this.#inTurn(async () => {
-      await this.#give();
       const end = performance.now() + 1000 * seconds;
       const wrong = [];
       let count = 0;
@@ -98,7 +74,7 @@ export class Trainer {
         const size = Math.min(READ, most - count);
         const x = new Float32Array(size * PIXELS);
         toUnit(this.#test.images.subarray(count * PIXELS, (count + size) * PIXELS), x);
-        const logits = await this.#answer(x, size);
+        const logits = await this.#stepper.answer(x, size);
         for (let k = 0; k < size; k++) {
           const label = this.#test.labels[count + k];
           const parts = softmax(logits.subarray(k * CLASSES, (k + 1) * CLASSES));
@@ -116,73 +92,53 @@ export class Trainer {
   /** Ten probabilities for one image of 784 values from 0 to 1. */
   read(image) {
     return this.#inTurn(async () => {
-      await this.#give();
-      return softmax(await this.#answer(Float32Array.from(image), 1));
+      return softmax(await this.#stepper.answer(Float32Array.from(image), 1));
     });
   }
 
   /** The present weights, as tensors of a file. */
   tensors() {
-    return this.#inTurn(() => this.#tensors());
+    return this.#inTurn(() => Promise.all(this.#stepper.weights.map(async (weight) => ({ ...weight, data: await this.#stepper.read(weight.name) }))));
   }
 
   /** The present weights of the first layer. */
   firstLayer() {
-    const [{ name, shape }] = this.weights;
-    return this.#inTurn(async () => ({ shape, data: await this.#session.read(name) }));
+    const [{ name, shape }] = this.#stepper.weights;
+    return this.#inTurn(async () => ({ shape, data: await this.#stepper.read(name) }));
   }
 
   /** Go on from these weights, after so many steps. */
   async put(tensors, done) {
     const given = new Map(tensors.map((tensor) => [tensor.name, tensor]));
-    for (const { name, shape } of this.weights) {
-      const found = given.get(name.slice(MODEL.length));
-      if (!found) throw new Error(`These are weights of another network: ${name.slice(MODEL.length)} is missing.`);
+    const arrays = this.#stepper.weights.map(({ name, shape }) => {
+      const found = given.get(name);
+      if (!found) throw new Error(`These are weights of another network: ${name} is missing.`);
       if (`${found.shape}` !== `${shape}`) {
-        throw new Error(`These are weights of another network: ${found.name} has the shape [${found.shape}], expected [${shape}].`);
+        throw new Error(`These are weights of another network: ${name} has the shape [${found.shape}], expected [${shape}].`);
       }
-    }
+      return found.data;
+    });
     return this.#inTurn(async () => {
-      await this.#session.reset();
-      for (const { name } of this.weights) await this.#session.write(name, given.get(name.slice(MODEL.length)).data);
-      await this.#session.write(COUNT, Int32Array.of(done));
+      await this.#stepper.put(arrays, done);
       this.#begin(done);
     });
   }
 
   reset() {
     return this.#inTurn(async () => {
-      await this.#session.reset();
+      await this.#stepper.reset();
       this.#begin(0);
     });
   }
 
-  async dispose() {
-    await Promise.all([this.#step.dispose(), this.#read.dispose()]);
+  dispose() {
+    return this.#stepper.dispose();
   }
 
   #begin(done) {
     this.done = done;
-    this.#given = undefined;
     const past = new Array(done).fill(NaN);
     this.history = { losses: past, rights: [...past], tests: [] };
-  }
-
-  async #tensors() {
-    const names = this.weights.map(({ name }) => name);
-    const read = await Promise.all(names.map((name) => this.#session.read(name)));
-    return this.weights.map(({ name, dtype, shape }, k) => ({ name: name.slice(MODEL.length), dtype, shape, data: read[k] }));
-  }
-
-  /** Give the reader the present weights. */
-  async #give() {
-    if (this.#given === this.done) return;
-    await Promise.all((await this.#tensors()).map(({ name, data }) => this.#reader.write(MODEL + name, data)));
-    this.#given = this.done;
-  }
-
-  async #answer(x, size) {
-    return (await this.#reader.run({ x: { data: x, shape: [size, 1, SIDE, SIDE] } })).logits.data;
   }
 
   #inTurn(work) {

@@ -90,7 +90,7 @@ def batch() -> tuple[np.ndarray, np.ndarray]:
     return np.zeros((BATCH, *IMAGE), np.float32), np.zeros(BATCH, np.int32)
 
 
-def reader(network: nn.Module, name: str) -> sg.Model:
+def reader(network: nn.Module, name: str, device: str = "numpy") -> sg.Model:
     """A network for any number of images, with its weights as states, which are called as those of the step."""
     made = network.eval()
     states = {f"model.{path}": t.numpy() for path, t in made.state_dict().items()}
@@ -99,4 +99,4 @@ def reader(network: nn.Module, name: str) -> sg.Model:
         found = made.with_state({path.removeprefix("model."): w for path, w in weights.items()})
         return {"logits": found(x)}, weights
 
-    return sg.Model.of(read, {"x": ("N", *IMAGE)}, "numpy", states=states, name=name)
+    return sg.Model.of(read, {"x": ("N", *IMAGE)}, device, states=states, name=name)

@@ -42,6 +42,9 @@ let stopping = false;
 let goal = STEPS;
 let spent = 0;
 let digits;
+/** Why Python is missing here, and whether it was chosen where there was a choice. */
+let withoutPython = "";
+let wish = false;
 const taught = [];
 
 const pad = new Pad(byId("canvas"), drawn);
@@ -58,6 +61,10 @@ byId("forget").addEventListener("click", forget);
 byId("download").addEventListener("click", () => act("Writing the weights …", download));
 byId("upload").addEventListener("change", () => byId("upload").files[0] && act("Reading the weights …", upload));
 for (const choice of choices) choice.addEventListener("change", open);
+byId("python").addEventListener("change", () => {
+  wish = byId("python").checked;
+  open();
+});
 
 drawn();
 open().then(findReasons).then(disable);
@@ -71,10 +78,15 @@ async function open() {
   trainer = undefined;
   old?.dispose();
   enable(false);
-  say("loading", `Loading the network for ${NAMES[byId("backend").value]} …`);
+  const [network, device] = choices.map((choice) => choice.value);
+  const python = device === "numpy" || wish;
+  byId("python").checked = python;
+  byId("python").disabled = device === "numpy" || Boolean(withoutPython);
+  say("loading", `Loading the network for ${where()} …`);
+  const onProgress = (progress) => mine === turn && showProgress(progress);
   try {
-    digits ??= await fetchDigits("digits.bin", showProgress);
-    const found = await Trainer.open({ folder: `model/${byId("network").value}/`, device: byId("backend").value, digits, onProgress: showProgress });
+    digits ??= await fetchDigits("digits.bin", onProgress);
+    const found = await Trainer.open({ folder: `model/${network}/`, network, device, python, digits, onProgress });
     if (mine !== turn) return void found.dispose();
     trainer = found;
     trainer.teach(taught);
@@ -112,7 +124,7 @@ async function train(to) {
   goal = to;
   [busy, stopping] = [true, false];
   enable(true);
-  say("running", `Training on ${NAMES[byId("backend").value]} …`);
+  say("running", `Training on ${where()} …`);
   const clock = new Clock(spent);
   try {
     let shown = 0;
@@ -342,6 +354,11 @@ function fail(error, here = false) {
   enable(here);
 }
 
+/** The backend, and what drives it. */
+function where() {
+  return NAMES[byId("backend").value] + (byId("python").checked ? " in Python" : "");
+}
+
 /** Let the page draw; hidden pages do not draw, and train on. */
 function painted() {
   return document.hidden ? undefined : new Promise((done) => setTimeout(done));
@@ -351,8 +368,11 @@ function painted() {
 function disable(reasons) {
   const backend = byId("backend");
   showReasons(reasons);
+  withoutPython = reasons.python;
+  byId("python").disabled ||= Boolean(withoutPython);
+  byId("python").closest("label").title = withoutPython;
   if (!backend.selectedOptions[0].disabled) return;
-  const usable = [...backend.options].find((option) => !option.disabled);
+  const usable = [...backend.options].findLast((option) => !option.disabled);
   if (usable) {
     backend.value = usable.value;
     open();

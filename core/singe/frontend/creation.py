@@ -17,7 +17,7 @@ from ..runtime.devices import device as find_device
 from ..shapes import Dim, Size, ceildiv, dim_max, show
 from .calls import call_row, traced
 from .methods.attach import both_spellings
-from .nodes.meet import NATURAL, as_type, common_type, plain_array
+from .nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
 from .nodes.shaping import given_sizes, unpacked
 from .tensor import Tensor, TensorLike, apply
 
@@ -60,7 +60,7 @@ def full(
     if any(isinstance(d, Size) for d in (*dims, fill_value)):
         kind = _kind(dtype) or NATURAL[type(fill_value)]
         return _traced(lambda b: b.expand(as_type(b, fill_value, kind), shape=dims))
-    return tensor(np.full(dims, fill_value), dtype, device)
+    return tensor(np.broadcast_to(whole_array(fill_value), dims), dtype, device)
 
 
 def _traced(build: Callable[[Any], Any]) -> Tensor:

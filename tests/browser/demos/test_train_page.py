@@ -29,6 +29,28 @@ STEPS: Final = """async ([url, device, batches]) => {
   return losses;
 }"""
 
+BY_BOTH: Final = """async ([network, device]) => {
+  const { Trainer } = await import("/shared/trainer.js");
+  const { fetchDigits } = await import("/shared/digits.js");
+  const digits = await fetchDigits("/train/digits.bin");
+  const found = [];
+  for (const python of [false, true]) {
+    const trainer = await Trainer.open({ folder: `/train/model/${network}/`, network, device: python ? device : "wasm", python, digits });
+    for (let k = 0; k < 5; k++) await trainer.step();
+    const { losses } = trainer.history;
+    const { right } = await trainer.evaluate(250);
+    const tensors = await trainer.tensors();
+    const kinds = tensors.map(({ name, dtype, shape, data }) => `${name} ${dtype} ${shape} ${data.constructor.name} ${data.length}`);
+    await trainer.reset();
+    await trainer.put(tensors, 5);
+    const back = await trainer.evaluate(250);
+    await trainer.dispose();
+    found.push({ losses, right, kinds, back: back.right });
+  }
+  return found;
+}"""
+"""A few steps, evaluated, by singe.js and by Python, from the same weights on the same batches."""
+
 
 @pytest.fixture(scope="module")
 def page(browser: Any, address: str) -> Iterator[Desk]:
@@ -96,7 +118,7 @@ def test_the_losses_of_its_steps_are_the_native_ones(page: Desk, network: str, d
     wanted = [step(x, y)[0] for x, y in batches]
     given = [{"x": x.ravel().tolist(), "y": y.tolist()} for x, y in batches]
     found = page.page.evaluate(STEPS, [f"/train/model/{network}/step/", device, given])
-    np.testing.assert_allclose(found, wanted, rtol=1e-3)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4 if device == "webgpu" else 1e-5)
 
 
 def test_it_learns_and_reads_what_is_drawn(trained: Desk) -> None:
@@ -218,6 +240,53 @@ def test_a_part_of_mnist_is_called_so(browser: Any, address: str) -> None:
     train(found, 30)
     assert "400 test images" in found.item("status").inner_text()
     context.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("network", "device"), [("plain", "numpy"), ("small", "wasm"), ("strong", "wasm"), ("small", "webgpu")]
+)
+def test_python_trains_as_javascript_does(page: Desk, python_site: Path, network: str, device: str) -> None:
+    here, python = page.page.evaluate(BY_BOTH, [network, device])
+    np.testing.assert_allclose(python["losses"], here["losses"], rtol=1e-4 if device == "webgpu" else 1e-5)
+    assert python["kinds"] == here["kinds"]
+    assert python["right"] == pytest.approx(here["right"], abs=0.01)
+    assert python["back"] == python["right"]
+
+
+@pytest.mark.slow
+def test_it_trains_by_python(browser: Any, python_site: Path, address: str, tmp_path: Path) -> None:
+    with desk(browser, f"{address}train/", accept_downloads=True) as found:
+        found.choose("numpy")
+        assert found.item("python").is_checked()
+        assert found.item("python").is_disabled()
+        found.choose("wasm", through_python=True)
+        train(found, 40)
+        assert float(found.value("accuracy")) > 0
+        assert hues(found, "losses") > 0.0003
+        draw(found, "round", 1)
+        until(found.page, "document.getElementById('prediction').dataset.value !== ''")
+        with found.page.expect_download() as download:
+            found.item("download").click()
+        path = tmp_path / "small.safetensors"
+        download.value.save_as(path)
+        found.ready()
+        steps, accuracy = int(found.value("steps")), float(found.value("accuracy"))
+        found.choose("wasm", through_python=False)
+        assert found.value("steps") == "0"
+        found.item("upload").set_input_files(path)
+        until(found.page, f"document.getElementById('steps').dataset.value === '{steps}'")
+        found.ready()
+        assert float(found.value("accuracy")) == pytest.approx(accuracy, abs=0.005), "JavaScript goes on from them"
+        assert [text for text in found.console.complaints if "Service Worker" not in text] == []
+
+
+def test_without_python_its_choices_are_off(browser: Any, address: str) -> None:
+    script = "const ask = fetch; self.fetch = (url, o) => String(url).endsWith('/start.js') ? Promise.resolve(Response.error()) : ask(url, o);"
+    with desk(browser, f"{address}train/", script) as found:
+        until(found.page, "document.querySelector('#backend option[value=numpy]').disabled")
+        assert found.item("python").is_disabled()
+        assert "built without Python" in found.item("reasons").inner_text()
 
 
 @pytest.mark.slow

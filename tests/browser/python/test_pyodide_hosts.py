@@ -119,6 +119,12 @@ def loaded() -> list[Any]:
     return [[labels.tolist(), float(changed.mean())] for changed, labels in [*made, *second]]
 
 
+def test_integers_are_as_natively(node: Host) -> None:
+    """NumPy's own are of 32 bits there."""
+    made = "[str(t.dtype) for t in (sg.tensor(0), sg.tensor([1, 2]), sg.full((2,), 3), nn.BatchNorm1d(2).num_batches_tracked)]"
+    assert json.loads(node.python(f"json.dumps({made})", plain=True)) == ["int64"] * 4
+
+
 def test_data_is_loaded_without_threads(host: Host) -> None:
     found = json.loads(
         host.python(f"from typing import Any\n{inspect.getsource(loaded)}\njson.dumps(loaded())", plain=True)

@@ -28,6 +28,13 @@ _POWERS: Final = 16
 """The largest exponent for which multiplications are preferred to the row `pow`."""
 
 
+def whole_array(data: Any) -> np.ndarray:
+    """Data as NumPy has it, but with Python's integers as int64 also where NumPy's own are of 32 bits: in WebAssembly."""
+    array = np.asarray(data)
+    wide = array.dtype == np.int_ and not isinstance(data, (np.ndarray, np.generic))
+    return array.astype(np.int64, copy=False) if wide else array
+
+
 def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
     """Data as an array of a supported dtype, always a copy.
 
@@ -35,7 +42,7 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
     it. Python's integers become int64. A number outside an integer type's range is refused.
     """
     try:
-        array = own(np.asarray(data))
+        array = own(whole_array(data))
     except ValueError:  # lists of different lengths
         array = np.empty(0, object)
     if array.dtype == object:
