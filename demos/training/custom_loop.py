@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from command import arguments
+from command import run
 
 import singe as sg
 from singe import nn, optim
@@ -94,4 +94,4 @@ def main(device: str, quick: bool) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__))
+    run(main, __doc__)

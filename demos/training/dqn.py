@@ -16,7 +16,7 @@ import time
 from collections import deque
 
 import numpy as np
-from command import arguments
+from command import run
 
 import singe as sg
 from singe import nn, optim, train
@@ -138,4 +138,4 @@ def main(device: str, quick: bool) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__))
+    run(main, __doc__)

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from command import arguments
+from command import run
 from pictures import SHAPES, pictures
 
 import singe as sg
@@ -66,4 +66,4 @@ def main(device: str, quick: bool) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__))
+    run(main, __doc__)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from command import arguments
+from command import run
 from PIL import Image, ImageDraw
 
 import singe as sg
@@ -95,4 +95,4 @@ def main(device: str, quick: bool, folder: str | None = None) -> dict[str, float
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__, pictures="with a subfolder of pictures for each class; drawn if there is none"))
+    run(main, __doc__, pictures="with a subfolder of pictures for each class; drawn if there is none")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from command import arguments
+from command import run
 
 from singe import data, metrics, nn, optim, train
 
@@ -110,4 +110,4 @@ def main(device: str, quick: bool) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__))
+    run(main, __doc__)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from command import arguments
+from command import run
 from fine_tuning import network, right
 from pictures import SHAPES, SIZE, pictures
 
@@ -37,4 +37,4 @@ def main(device: str, quick: bool, out: str | None = None) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    main(*arguments(__doc__, out="for the page (default: shapes-page)"))
+    run(main, __doc__, out="for the page (default: shapes-page)")

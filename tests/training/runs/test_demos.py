@@ -95,6 +95,26 @@ def test_two_networks_learn_in_turns(script: ModuleType, digits: Path, tmp_path:
         assert picture.size == (8 * 28, 8 * 28)
 
 
+@pytest.mark.parametrize("script", ["wgan"], indirect=True)
+def test_quick_digits_need_no_network(script: ModuleType) -> None:
+    images = script.few()
+    assert len(images) == 1000
+    picture, label = images[0]
+    assert (picture.shape, picture.dtype, int(label)) == ((1, 28, 28), np.uint8, 5)
+
+
+@pytest.mark.parametrize("script", ["wgan"], indirect=True)
+def test_errors_end_with_a_line(
+    script: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["wgan.py", "--data", "nowhere"])
+    with pytest.raises(SystemExit):
+        script.run(script.main, script.__doc__, data="", out="")
+    errors = capsys.readouterr().err
+    assert errors.startswith("wgan.py: nowhere: ")
+    assert len(errors.splitlines()) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("script", ["dqn"], indirect=True)
 def test_a_pole_is_balanced_by_trial_and_error(script: ModuleType) -> None:

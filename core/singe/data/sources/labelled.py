@@ -110,7 +110,7 @@ def _fetched_to_disk(addresses: Sequence[str], files: Mapping[str, str]) -> list
         except InputError as e:
             failures.append(str(e))
     raise InputError(
-        f"{'; '.join(failures)}; if the files are on this machine, give their folder as `source` (--data of singe train)"
+        f"{'; '.join(failures)}; if the files are on this machine, give their folder as `source` (--data on a command line)"
     )
 
 
