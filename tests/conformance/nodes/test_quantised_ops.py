@@ -72,6 +72,12 @@ def n_bits(bits: int, columns: int, depth: int, block: int, zeros: str = "", **m
     return Case("com.microsoft.MatMulNBits", given, facts, constant=(1, 2, 3), **more)
 
 
+def of_groups(bits: int, columns: int, depth: int, block: int, groups: np.ndarray, zeros: str = "") -> Case:
+    """MatMulNBits with the block of each row of the weights."""
+    case = n_bits(bits, columns, depth, block, zeros)
+    return case._replace(inputs=(*case.inputs, groups.astype(np.int32)), constant=(1, 2, 3, 4))
+
+
 def bnb4(kind: int, columns: int, depth: int, block: int) -> Case:
     count = columns * depth
     given = (f32(2, 3, depth), u8(-(-count // 2)), RNG.uniform(0.5, 2, -(-count // block)).astype(np.float32))
@@ -228,6 +234,10 @@ CASES: Final[Mapping[str, Case]] = {
     "4 bits, float zero points": n_bits(4, 7, 64, 16, "plain"),
     "8 bits": n_bits(8, 5, 64, 32, "packed"),
     "2 bits": n_bits(2, 9, 96, 32),
+    "4 bits, groups in order": of_groups(4, 7, 64, 32, np.arange(64) // 32),
+    "4 bits, groups": of_groups(4, 24, 64, 16, RNG.permutation(np.arange(64) // 16)),
+    "4 bits, groups, zero points": of_groups(4, 7, 96, 32, RNG.integers(0, 3, 96), "packed"),
+    "4 bits, groups, float zero points": of_groups(4, 7, 64, 16, RNG.permutation(np.arange(64) // 16), "plain"),
     "FP4": bnb4(0, 16, 64, 64),
     "NF4": bnb4(1, 16, 64, 32),
     "NF4, blocks across rows": bnb4(1, 5, 48, 32),
@@ -272,6 +282,34 @@ CASES: Final[Mapping[str, Case]] = {
             RNG.integers(-999, 999, 6, np.int32),
         ),
         {"group": 2, "pads": [1, 1, 1, 1]},
+        constant=(3, 4, 5, 6, 7, 8),
+    ),
+    "quantised conv of com.microsoft": Case(
+        "com.microsoft.QLinearConv",
+        (
+            u8(2, 4, 8, 9),
+            *X,
+            s8(6, 2, 3, 3),
+            RNG.uniform(0.01, 0.02, 6).astype(np.float32),
+            zero([0] * 6, np.int8),
+            *Y,
+            RNG.integers(-999, 999, 6, np.int32),
+        ),
+        {"group": 2, "pads": [1, 1, 1, 1]},
+        constant=(3, 4, 5, 6, 7, 8),
+    ),
+    "quantised conv, channels last": Case(
+        "com.microsoft.QLinearConv",
+        (
+            u8(2, 8, 9, 4),
+            *X,
+            s8(6, 2, 3, 3),
+            RNG.uniform(0.01, 0.02, 6).astype(np.float32),
+            zero([0] * 6, np.int8),
+            *Y,
+            RNG.integers(-999, 999, 6, np.int32),
+        ),
+        {"group": 2, "channels_last": 1, "pads": [1, 1, 1, 1]},
         constant=(3, 4, 5, 6, 7, 8),
     ),
     "quantised depthwise conv": Case(
@@ -352,3 +390,15 @@ def test_bnb4_refused(facts: Mapping[str, Any], message: str) -> None:
     case = bnb4(1, 16, 64, 32)
     with pytest.raises(ImportFailure, match=message):
         load(model_of(case._replace(attributes={**case.attributes, **facts})).SerializeToString()).program()
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (np.full(64, 2), "from 2 to 2; expected those of 2 blocks"),
+        (np.zeros(63), r"shape \(63,\); expected .* \(64,\)"),
+    ],
+)
+def test_groups_refused(groups: np.ndarray, message: str) -> None:
+    with pytest.raises(ImportFailure, match=message):
+        load(model_of(of_groups(4, 7, 64, 32, groups)).SerializeToString()).program()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 from ....dtypes import int32
@@ -16,6 +17,7 @@ from ..elementwise.basic import cast
 from ..movement.shapes import part
 from ..products.recurrent import parameters
 from ..products.transformer import layer_norm, merged_heads, rms_norm, rotated, split_heads
+from .channels import through
 
 # --- activations -----------------------------------------------------------------------------------------------------
 
@@ -38,6 +40,13 @@ def _fast_gelu(call: Call) -> Node:
 @adapter("com.microsoft.QuickGelu")
 def _quick_gelu(call: Call) -> Node:
     return swish(call.b, call.x(), call.attr("alpha", 1.702))
+
+
+@adapter("com.microsoft.BiasSoftmax")
+def _bias_softmax(call: Call) -> Node:
+    """Over the axis and all later ones together; the bias broadcasts, whichever its axes of length 1 are."""
+    given = replace(call, attributes={"axis": call.attr("axis", 1)})
+    return through(given, "Softmax", call.b.add(call.x(), call.x(1)), version=11)
 
 
 def total(call: Call, *xs: Node | None) -> Node:
@@ -75,7 +84,7 @@ def _fused_gemm(call: Call) -> Node:
     return _activated(call, y, [call.attr(name, 0.0) for name in names])
 
 
-@adapter("com.microsoft.FusedMatMul")
+@adapter("com.microsoft.FusedMatMul", "com.microsoft.TransposeMatMul")
 def _fused_matmul(call: Call) -> Node:
     b = call.b
     y = b.matmul(*(_turned(call, call.x(i), side) for i, side in enumerate("AB")))
@@ -166,6 +175,32 @@ def _word_conv_embedding(call: Call) -> Node:
     seen = b.less(numbered(b, y.shape[2]), b.maximum(windows, b.const(1, int32)))
     best = b.reduce_max(b.where(seen, y, b.const(-1, y.dtype)), axes=(2,))
     return b.reshape(b.where(is_word, best, b.const(0, y.dtype)), shape=(words.shape[0], count))
+
+
+# --- triangles and positions ----------------------------------------------------------------------------------------
+
+
+@adapter("com.microsoft.Trilu")
+def _trilu(call: Call) -> Node:
+    return through(call, "Trilu", *call.inputs)
+
+
+@adapter("com.microsoft.GatedRelativePositionBias")
+def _gated_position_bias(call: Call) -> Node:
+    """A bias by relative position, times u · (r · eco_a − 1) + 2 where u and r are gates that each query computes."""
+    b, x, weights, heads = call.b, call.ranked(0, 3), call.ranked(3, 2), call.attr("num_heads", 0)
+    if call.maybe(6) is not None:
+        raise call.fail("queries without padding (token_offset) are not supported; export the model without it")
+    width = call.number(weights.shape[1], "the width of the gates")
+    if width < 2 or width % 2:
+        raise call.fail(f"the gates' weights are {weights!r}; expected an even number of columns")
+    queries = split_heads(call, b.add(x, call.x(1)), heads)
+    gates = b.add(b.matmul(queries, weights), call.x(4))
+    halves = b.reshape(gates, shape=(*gates.shape[:3], 2, width // 2))
+    gates = b.sigmoid(b.reshape(b.reduce_sum(halves, axes=(4,)), shape=(*gates.shape[:3], 2)))
+    u, r = (part(b, gates, 3, place, 1) for place in (0, 1))
+    inner = b.sub(b.mul(r, call.x(5)), b.const(1, r.dtype))
+    return b.mul(b.add(b.mul(u, inner), b.const(2, u.dtype)), call.x(2))
 
 
 # --- rotary positions ------------------------------------------------------------------------------------------------

@@ -23,9 +23,7 @@ from ..elementwise.basic import cast
 from ..movement.shapes import part
 from ..products.quantise import centred, dequantised, each_of_block, narrowed, quantised_dynamically
 from ..products.quantised import of_rows, product
-
-VERSION: Final = 17
-"""The version of ONNX's ops as which the ops here behave: reductions have their axes in an attribute."""
+from .channels import VERSION, channels_first, channels_last, through
 
 
 def _quantised(call: Call, y: Node, scale: Node, zero: Node | None, like: Node) -> Node:
@@ -41,20 +39,6 @@ def _real(call: Call, i: int) -> Node:
     """The number that inputs i, i + 1 and i + 2 represent: integers, their scale and zero point."""
     zero = call.maybe(i + 2)
     return dequantised(call, call.x(i), _scalar(call, call.x(i + 1)), zero and _scalar(call, zero))
-
-
-def _through(call: Call, op: str, *inputs: Node | None, version: int = VERSION) -> Node:
-    """The one output of an op of ONNX's default domain with the node's attributes."""
-    made = ADAPTERS[op](replace(call, op=op, version=version, inputs=inputs, outputs=call.outputs[:1]))
-    return tensors_of(made)[0]
-
-
-def _last(call: Call, x: Node) -> Node:
-    return call.b.transpose(x, perm=(0, *range(2, len(x.shape)), 1))
-
-
-def _first(call: Call, x: Node) -> Node:
-    return call.b.transpose(x, perm=(0, len(x.shape) - 1, *range(1, len(x.shape) - 1)))
 
 
 # --- elementwise ops, pools, softmax ---------------------------------------------------------------------------------
@@ -83,7 +67,7 @@ def _leaky_relu(call: Call) -> Node:
 
 @adapter("com.microsoft.QLinearSoftmax")
 def _softmax(call: Call) -> Node:
-    y = _through(call, "Softmax", _real(call, 0), version=call.attr("opset", VERSION))
+    y = through(call, "Softmax", _real(call, 0), version=call.attr("opset", VERSION))
     return _quantised(call, y, call.x(3), call.maybe(4), call.x())
 
 
@@ -91,21 +75,21 @@ def _softmax(call: Call) -> Node:
 def _average_pool(call: Call) -> Node:
     last = call.flag("channels_last")
     x = _real(call, 0)
-    y = _through(call, "AveragePool", _first(call, x) if last else x)
-    return _quantised(call, _last(call, y) if last else y, call.x(3), call.maybe(4), call.x())
+    y = through(call, "AveragePool", channels_first(call, x) if last else x)
+    return _quantised(call, channels_last(call, y) if last else y, call.x(3), call.maybe(4), call.x())
 
 
 @adapter("com.microsoft.QLinearGlobalAveragePool")
 def _global_average_pool(call: Call) -> Node:
     last = call.flag("channels_last")
     x = _real(call, 0)
-    y = call.b.global_average_pool(_first(call, x) if last else x)
-    return _quantised(call, _last(call, y) if last else y, call.x(3), call.maybe(4), call.x())
+    y = call.b.global_average_pool(channels_first(call, x) if last else x)
+    return _quantised(call, channels_last(call, y) if last else y, call.x(3), call.maybe(4), call.x())
 
 
 @adapter("com.microsoft.QLinearReduceMean")
 def _reduce_mean(call: Call) -> Node:
-    y = _through(call, "ReduceMean", _real(call, 0))
+    y = through(call, "ReduceMean", _real(call, 0))
     return _quantised(call, y, call.x(3), call.maybe(4), call.x())
 
 
@@ -120,13 +104,15 @@ def _concat(call: Call) -> Node:
     if len(call.inputs) < 5 or len(call.inputs) % 3 != 2:
         raise call.fail(f"{len(call.inputs)} inputs; expected a scale, a zero point, and three for each tensor")
     scale, zero = call.x(), call.x(1)
-    y = _through(call, "Concat", *(_real(call, i) for i in range(2, len(call.inputs), 3)))
+    y = through(call, "Concat", *(_real(call, i) for i in range(2, len(call.inputs), 3)))
     return _quantised(call, y, scale, zero, zero)
 
 
-@adapter("com.microsoft.NhwcMaxPool")
-def _max_pool(call: Call) -> Node:
-    return _last(call, _through(call, "MaxPool", _first(call, call.x())))
+@adapter("com.microsoft.QLinearConv")
+def _conv(call: Call) -> Node:
+    if not call.flag("channels_last"):
+        return through(call, "QLinearConv", *call.inputs)
+    return channels_last(call, through(call, "QLinearConv", channels_first(call, call.x()), *call.inputs[1:]))
 
 
 # --- products --------------------------------------------------------------------------------------------------------
@@ -200,7 +186,7 @@ def _lstm(call: Call) -> Sequence[Node]:
 # --- weights of a few bits -------------------------------------------------------------------------------------------
 
 
-def _unpacked(call: Call, x: Node, bits: int) -> Node:
+def unpacked(call: Call, x: Node, bits: int) -> Node:
     """The numbers of `bits` bits in bytes, along the last axis."""
     if x.dtype is not uint8 or bits not in (1, 2, 4, 8):
         raise call.fail(f"numbers of {bits} bits in {x.dtype}; expected 2, 4 or 8 bits in uint8")
@@ -242,6 +228,22 @@ def _kept_packed(
     return call.b.const(words), scale, zero
 
 
+def _groups(call: Call, depth: int, block: int) -> Node | None:
+    """The block whose scale and zero point each row of the weights has, filled up to whole blocks; None if it is the one
+    in which the row lies."""
+    if call.maybe(4) is None:
+        return None
+    given, blocks = call.value(4), ceildiv(depth, block)
+    if given.dtype.kind not in "iu" or given.shape not in ((depth,), (blocks * block,)):
+        raise call.fail(f"g_idx is {given.dtype} of shape {given.shape}; expected integers of shape ({depth},)")
+    own = given[:depth]
+    if own.min() < 0 or own.max() >= blocks:
+        raise call.fail(f"g_idx has numbers from {own.min()} to {own.max()}; expected those of {blocks} blocks")
+    if np.array_equal(own, np.arange(depth) // block):
+        return None
+    return call.b.const(np.pad(own, (0, blocks * block - depth)).astype(np.int32))
+
+
 @adapter("com.microsoft.MatMulNBits")
 def _matmul_n_bits(call: Call) -> Node:
     b, x = call.b, call.x()
@@ -249,28 +251,37 @@ def _matmul_n_bits(call: Call) -> Node:
     columns, depth = call.attr("N", 0), call.attr("K", 0)
     if block < 1 or columns < 1 or depth < 1:
         raise call.fail(f"N is {columns}, K {depth} and block_size {block}; expected at least 1")
-    if call.maybe(4) is not None or call.attr("weight_prepacked", 0):
-        raise call.fail("weights whose groups have an order (g_idx), or that are prepacked; export the model without")
+    if call.attr("weight_prepacked", 0):
+        raise call.fail("weights that are prepacked for a GPU; export the model without weight_prepacked")
     blocks = ceildiv(depth, block)
+    groups = _groups(call, depth, block)
     packed = call.x(1)
     if packed.shape != (columns, blocks, block * bits // 8):
         raise call.fail(f"weights {show(packed.shape)}; expected {(columns, blocks, block * bits // 8)}")
     zeros = call.maybe(3)
-    kept = _kept_packed(call, packed, call.x(2), zeros, bits, block)
+    kept = _kept_packed(call, packed, call.x(2), zeros, bits, block) if groups is None else None
     if kept is not None:
         rows = x if len(x.shape) > 1 else b.reshape(x, shape=(1, *x.shape))
         y = cast(call, b.dot_blocks(cast(call, rows, float32), *kept, bits=bits, block=block), x.dtype)
         return _with_bias(call, y if rows is x else b.reshape(y, shape=(columns,)), 5)
+
+    def each(p: Node) -> Node:
+        """A number of each block, in a shape that broadcasts with the weights (columns, blocks, block)."""
+        if groups is None:
+            return b.reshape(p, shape=(columns, blocks, 1))
+        own = b.gather(b.reshape(p, shape=(columns, blocks)), groups, axis=1)
+        return b.reshape(own, shape=(columns, blocks, block))
+
     if zeros is None:
         middle = b.const(1 << bits - 1, uint8)
     elif zeros.dtype is uint8:
         rows = b.reshape(zeros, shape=(columns, ceildiv(blocks * bits, 8)))
-        middle = b.reshape(part(b, _unpacked(call, rows, bits), 1, 0, blocks), shape=(columns, blocks, 1))
+        middle = each(part(b, unpacked(call, rows, bits), 1, 0, blocks))
     else:
-        middle = b.reshape(zeros, shape=(columns, blocks, 1))
-    numbers = _unpacked(call, packed, bits)
+        middle = each(zeros)
+    numbers = unpacked(call, packed, bits)
     numbers = numbers if middle.dtype is uint8 else cast(call, numbers, float32)
-    scales = b.reshape(call.x(2), shape=(columns, blocks, 1))
+    scales = each(call.x(2))
     weights = b.reshape(dequantised(call, numbers, scales, middle), shape=(columns, blocks * block))
     weights = cast(call, b.transpose(part(b, weights, 1, 0, depth), perm=(1, 0)), x.dtype)
     return _with_bias(call, b.matmul(x, weights), 5)
@@ -336,8 +347,8 @@ def _gather_blocks(call: Call) -> Node:
     scale = gathered(scales)
     middle = None if zeros is None else gathered(zeros)
     if data.dtype is uint8:
-        numbers = _unpacked(call, numbers, bits)
-        middle = b.const(1 << bits - 1, uint8) if middle is None else _unpacked(call, middle, bits)
+        numbers = unpacked(call, numbers, bits)
+        middle = b.const(1 << bits - 1, uint8) if middle is None else unpacked(call, middle, bits)
         if middle.shape:
             middle = part(b, middle, len(middle.shape) - 1, 0, scale.shape[-1])
     along = blocks + (len(indices.shape) - 1 if blocks > axis else 0)
