@@ -229,9 +229,10 @@ class _Planar:
                 first = w.i32(maximum(low, first))
                 reach = w.i32(high + (s.extra + 4))
                 stop = w.i32(minimum(reach, stop))
-            step = 4 * stride * s.channels
+            apart = stride * s.channels
+            step = 4 * apart
             at = w.i32(first)
-            lanes = elements.load_lanes(float32, 0) if step == 4 else elements.gather(float32, 0, step)
+            lanes = elements.load_lanes(float32, 0) if apart == 1 else elements.gather(float32, 0, apart)
             with w.loop(at, stop - 3, 4):
                 w.store(to + (at << 2), F32x4((origin + at * step).push, lanes))
             with w.loop(at, stop):
