@@ -122,6 +122,17 @@ def test_workers_train_as_one_process_with_the_whole_batch(ray: Any, whole: dict
 
 
 @slow
+def test_workers_share_dicts_and_compute_in_a_precision(ray: Any) -> None:
+    loss = lambda model, row: nn.CrossEntropyLoss()(model(row["x"]), row["y"])
+    given = network(), optim.SGD(0.1), loss
+    step = RayWorkers(2).step(*given, device="numpy", precision="float16")
+    one = TrainStep(*given, device="numpy", precision="float16")
+    batches = list(data.Loader(data.Dataset.of({"x": X, "y": Y}), 10))
+    assert [step(batch) for batch in batches] == pytest.approx([one(batch) for batch in batches], abs=0.01)
+    step.close()
+
+
+@slow
 @pytest.mark.parametrize("when", ["between steps", "in a step"])
 def test_a_worker_that_is_killed_loses_no_step(ray: Any, whole: dict[int, float], when: str) -> None:
     told = Told()

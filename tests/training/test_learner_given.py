@@ -176,6 +176,7 @@ MODEL, RATE, LOSS = network(), optim.SGD(0.1), nn.CrossEntropyLoss()
         (lambda: EarlyStopping("loss"), r"expected its name with the phase before it, as in 'valid\.loss'"),
         (lambda: Checkpoints(best="accuracy"), r"as in 'valid\.accuracy'"),
         (lambda: learner().fit((X, Y)), r"a tuple of arrays as training data.*sg\.data\.Loader"),
+        (lambda: learner().evaluate((X, Y)), "evaluate: got a tuple of arrays as data"),
         (lambda: learner().fit(X), "got ndarray as training data"),
         (lambda: learner().fit(data.Dataset.of((X, Y))), "as training data, expected what gives batches"),
         (lambda: learner().fit(loader(), 0.1), "got float as validation data.*epochs=…"),  # pyright: ignore[reportArgumentType]

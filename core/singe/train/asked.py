@@ -16,27 +16,28 @@ ARRAYS: Final = (np.ndarray, Tensor)
 
 def check_asked(train: Any, valid: Any, epochs: Any, done: int) -> None:
     """Refuse what `fit` cannot do, before anything is begun. done: how many epochs are."""
-    if not isinstance(epochs, int) or epochs < 1:
+    if not isinstance(epochs, (int, np.integer)) or epochs < 1:
         raise InputError(f"fit: got epochs={epochs!r}, expected up to which epoch to train, at least 1")
-    _check_data("training", train, epochs - done)
+    check_data("fit", "training data", train, epochs - done)
     if valid is not None:
-        _check_data("validation", valid, epochs - done)
+        check_data("fit", "validation data", valid, epochs - done)
 
 
-def _check_data(what: str, data: Any, epochs: int) -> None:
+def check_data(where: str, what: str, data: Any, epochs: int = 1) -> None:
+    """Refuse what does not give batches in each of some epochs."""
     loader = "sg.data.Loader(data, batch_size)"
     if isinstance(data, (*ARRAYS, Dataset, str, dict)) or not isinstance(data, Iterable):
         hint = "; epochs have their name: fit(train, epochs=…)" if isinstance(data, (int, float)) else ""
         raise InputError(
-            f"fit: got {type(data).__name__} as {what} data, expected what gives batches, such as {loader}{hint}"
+            f"{where}: got {type(data).__name__} as {what}, expected what gives batches, such as {loader}{hint}"
         )
     if isinstance(data, tuple) and data and all(isinstance(part, ARRAYS) for part in data):
         raise InputError(
-            f"fit: got a tuple of arrays as {what} data, expected what gives batches: {loader} makes them of (x, y); batches "
+            f"{where}: got a tuple of arrays as {what}, expected what gives batches: {loader} makes them of (x, y); batches "
             "of one array each are given in a list"
         )
     if isinstance(data, Iterator) and epochs > 1:
         raise InputError(
-            f"fit: got {type(data).__name__} as {what} data, which gives its batches once, for {epochs} epochs; expected what "
+            f"{where}: got {type(data).__name__} as {what}, which gives its batches once, for {epochs} epochs; expected what "
             f"gives them in each, such as {loader}, or a list of batches"
         )

@@ -27,7 +27,7 @@ from ..optim import Accumulated, Optimizer
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.files import reason as why
-from .asked import check_asked
+from .asked import check_asked, check_data
 from .batches import fields_of, items_of
 from .config import plain, write_config
 from .dashboard import Kind, dashboard
@@ -223,6 +223,7 @@ class Learner:
 
     def evaluate(self, data: Iterable[Any], model: Module | None = None) -> dict[str, float]:
         """The loss and the metrics of a model on data: of the present one, or of another, such as `learner.best`."""
+        check_data("evaluate", "data", data)
         return self._measured(data, None, model)
 
     # --- the loops ---------------------------------------------------------------------------------------------------
