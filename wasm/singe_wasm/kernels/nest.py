@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from singe.extension import Dim, Expr, Kernel, Reduce, Scan, Stage, Store, ceildiv, float32, identity, scalar
 
@@ -21,7 +22,11 @@ from ..code.values import I32, V128, I32x4, Int, Value, minimum
 from ..code.writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, SizeParameters, lane_step
 from .memory import VECTOR_STORAGE, is_near
+from .ranges import Ranges, take_ranges
 from .share import begin, choose_loop, divide, first_alone
+
+UNROLLED: Final = 8
+"""The most turns of an inner loop that is written out."""
 
 
 def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
@@ -132,9 +137,9 @@ class _Strip:
 
 class _NestWriter:
     def __init__(self, kernel: Kernel, sizes: SizeParameters, w: Writer) -> None:
-        self.kernel = kernel
         self.w = w
         self.lane, self.lane_is_inner = choose_lane(kernel)
+        self.kernel, self.ranges = take_ranges(kernel, self.lane)
         self.low = Lowering(kernel.ports, sizes, lane=self.lane)
         self.depth = len(kernel.grid)
         self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start
@@ -142,7 +147,7 @@ class _NestWriter:
         self.inner = self._loops(kernel.inner_vars, kernel.inner, self.depth + 2)
         self.accumulators: dict[tuple[str, Shift, bool], Value] = {}
         self.nans: dict[Value, I32x4] = {}  # of an accumulator whose fold may lose a NaN: the lanes that have seen one
-        weight = len(scalar.postorder(kernel.roots))
+        weight = len(scalar.postorder(self.kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.shared: _KernelLoop | None = None
         self.range: tuple[Int, I32] = (0, I32.of(0))  # the part's first turn of the shared loop, and its end
@@ -166,7 +171,7 @@ class _NestWriter:
         self.w.hoist(roots, 0)
         with (
             first_alone(self.w, self.low, self.shared is None),
-            self._nested(outer, roots, innermost=not wide and not self.kernel.inner),
+            self._nested(outer, roots, innermost=not wide and not self.kernel.inner, ranges={}),
         ):
             if wide:
                 self._run(self.grid[-1], self._point)
@@ -184,13 +189,21 @@ class _NestWriter:
             self.range = divide(self.w, self.low, self.low.size(self.shared.extent), step)
 
     @contextmanager
-    def _nested(self, loops: Sequence[_KernelLoop], roots: Sequence[Tree], innermost: bool) -> Iterator[None]:
+    def _nested(
+        self, loops: Sequence[_KernelLoop], roots: Sequence[Tree], innermost: bool, ranges: Ranges
+    ) -> Iterator[None]:
         with ExitStack() as stack:
             for loop in loops:
                 needed = () if innermost and loop is loops[-1] else roots
                 first, limit = self.range if loop is self.shared else (0, self.low.size(loop.extent))
+                if loop.variable in ranges:
+                    found = ranges[loop.variable]
+                    first, limit = self._int(found.start), self._int(found.stop)
                 stack.enter_context(self.w.loop(loop.local, limit, start=first, hoist=needed, level=loop.level))
             yield
+
+    def _int(self, e: Expr) -> Int:
+        return e.value if e.word == "const" else self.w.value(self.low.scalar(e))
 
     def _strips(self, loop: _KernelLoop) -> list[_Strip]:
         """The strips of the vectorised loop that can occur."""
@@ -242,7 +255,7 @@ class _NestWriter:
                     self.w.push(root)
             else:
                 self.w.hoist(roots, self.folded)
-                self._inner(roots, partial(self._store, stage), shifts, vector)
+                self._inner(roots, partial(self._store, stage), shifts, vector, {})
 
     def _scan(self, scans: Sequence[Scan], stores: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
         """One walk over the inner loop, in its order."""
@@ -260,7 +273,7 @@ class _NestWriter:
             for stage in stores:
                 self._store(stage, shifts, vector)
 
-        self._inner(roots, turn, shifts, vector)
+        self._inner(roots, turn, shifts, vector, {})
 
     def _stores(self, stages: Sequence[Store], shifts: Sequence[Shift], vector: bool) -> None:
         """All stores of a point. An element that one store overwrites and another one reads is loaded before."""
@@ -282,13 +295,18 @@ class _NestWriter:
         turn: Callable[[Sequence[Shift], bool], None],
         shifts: Sequence[Shift],
         vector: bool,
+        ranges: Ranges,
+        unrolled: bool = False,
     ) -> None:
-        """The inner loops around `turn`; the last one is in strips if it is vectorised."""
-        with self._nested(
-            self.inner[:-1] if self.lane_is_inner else self.inner, roots, innermost=not self.lane_is_inner
-        ):
+        """The inner loops around `turn`; the last one is in strips if it is vectorised, and no loop if unrolled."""
+        loops = self.inner[:-1] if self.lane_is_inner or unrolled else self.inner
+        with self._nested(loops, roots, not self.lane_is_inner and not unrolled, ranges):
             if self.lane_is_inner:
                 self._run(self.inner[-1], turn)
+            elif unrolled:
+                self.w.set(self.inner[-1].local, 0)
+                with self.w.scope():
+                    turn(shifts, vector)
             else:
                 turn(shifts, vector)
 
@@ -302,7 +320,10 @@ class _NestWriter:
         for shift in shifts:
             self.low.accumulator(stage.accumulator, self._accumulator(stage, shift, vector), level, shift)
         versions = self._lane_versions() if self.lane_is_inner else [(s, vector) for s in shifts]
-        return [part for s, v in versions for part in self._parts(stage, s, v)]
+        taps = self._taps(stage) if isinstance(stage, Reduce) else ((),)
+        parts = [part for tap in taps for s, v in versions for part in self._parts(stage, (*s, *tap), v)]
+        ranges = self.ranges[stage.name].values() if isinstance(stage, Reduce) else ()
+        return [*parts, *(self.low.scalar(e) for found in ranges for e in (found.start, found.stop))]
 
     def _lane_versions(self) -> list[tuple[Shift, bool]]:
         return [(shift, s.vector) for s in self._strips(self.inner[-1]) for shift in s.shifts]
@@ -319,6 +340,16 @@ class _NestWriter:
         """The operands if the stage is a multiply-add, otherwise the value."""
         parts = stage.value.args if _multiplies(stage) else (stage.value,)
         return tuple(self.low.vector(e, shift) if vector else self.low.scalar(e, shift) for e in parts)
+
+    def _taps(self, stage: Reduce) -> Sequence[Shift]:
+        """The turns of the last inner loop, if their code is written one after the other: where they are few and light."""
+        if self.lane_is_inner or not self.inner or self.unroll == 1:
+            return ((),)
+        loop, extent = self.inner[-1], self.inner[-1].extent
+        short = isinstance(extent, int) and extent <= UNROLLED and loop.variable not in self.ranges[stage.name]
+        if not short or any(v.value[1] is None for v in self.low.leaves(stage.value)):  # it uses another fold's result
+            return ((),)
+        return [((loop.variable, k),) for k in range(extent)]
 
     def _combine(self, stage: Reduce | Scan, into: Value, shift: Shift, vector: bool) -> None:
         parts = self._parts(stage, shift, vector)
@@ -352,12 +383,14 @@ class _NestWriter:
         for shift in shifts:
             self._start(stage, self._accumulator(stage, shift, vector), vector)
         self.w.hoist(roots, self.folded)
+        taps = self._taps(stage)
 
         def turn(shifts: Sequence[Shift], vector: bool) -> None:
-            for shift in shifts:
-                self._combine(stage, self._accumulator(stage, shift, vector), shift, vector)
+            for tap in taps:
+                for shift in shifts:
+                    self._combine(stage, self._accumulator(stage, shift, vector), (*shift, *tap), vector)
 
-        self._inner(roots, turn, shifts, vector)
+        self._inner(roots, turn, shifts, vector, self.ranges[stage.name], len(taps) > 1)
         for shift in shifts:
             self._end(self._accumulator(stage, shift, vector))
 
@@ -375,7 +408,7 @@ class _NestWriter:
             for number, shift in enumerate(shifts):
                 self._combine(stage, vectors[number] if vector else total, shift, vector)
 
-        self._inner(roots, turn, shifts, vector)
+        self._inner(roots, turn, shifts, vector, self.ranges[stage.name])
         for v in vectors:
             self._end(v)
         dtype = stage.value.dtype
