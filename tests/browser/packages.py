@@ -17,7 +17,7 @@ from singe.tools.export.package import write_package
 AXE: Final = "4.14.1"
 """The version of axe-core."""
 OFFLINE: Final = re.compile(
-    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network"
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network|_CERT|CERT_"
 )
 
 

@@ -124,7 +124,7 @@ class Blocks:
         self._check(b, checked)
         for i, item in enumerate(items):
             dying = [n for n in dict.fromkeys(self._items.reads(item)) if b.last[n] == i and n in b.held]
-            unread = self._place(b, item, dying, {n: targets[k] for n, k in direct.items()})
+            unread = self._place(b, i, dying, {n: targets[k] for n, k in direct.items()})
             self._emit(b, item)
             before = self._known
             self._known = before.union(found_by(item))
@@ -274,9 +274,9 @@ class Blocks:
                 direct[n] = k
         return direct
 
-    def _place(self, b: _Block, item: Item, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
-        """Give places to the values of an item. Returns the slots of values that no node reads, which are free after it."""
-        unread: list[int] = []
+    def _place(self, b: _Block, i: int, dying: Sequence[Node], direct: Mapping[Node, int]) -> list[int]:
+        """Give places to the values of item i. Returns the slots of values that no node reads, which are free after it."""
+        item, unread = b.items[i], list[int]()
         for n in self._writes(b, item):
             if n in direct:
                 b.of[n] = direct[n]
@@ -288,7 +288,7 @@ class Blocks:
                 else ()
             )
             heir = next((x for x in heirs if x in dying and x in b.held and bytes_of(x.shape, x.dtype) == need), None)
-            slot = self.slots.take(need) if heir is None else b.held.pop(heir)
+            slot = self.slots.take(need, b.last.get(n, i) - i) if heir is None else b.held.pop(heir)
             name = item.kernel.name if isinstance(item, Group) else n.op
             b.of[n] = self.layout.add(name, n.dtype, n.shape, ("slot", slot))
             if n in b.last:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +16,12 @@ from ..program.block import BlockWriter
 from ..program.program import Buffer, Place, to_stored
 from ..shapes import Dim, Shape, guessed, product, symbols
 from .target import Packer, Target
+
+
+LONG: Final = 8
+"""A value that is held for more items than these is held for long, such as one for the way back of a training step."""
+SPARE: Final = 2
+"""How many times its own bytes the slot of such a value may have."""
 
 
 class Layout:
@@ -84,8 +91,9 @@ class Layout:
 class Slots:
     """Allocates slots and frees them. `late`: the sizes found in mid-run.
 
-    `take` chooses the free slot that fits best, so that a chain of layers uses two or three. The buffers of a slot all
-    depend on the same late sizes (usually none), so that a slot never has to grow while it holds a value.
+    `take` chooses the free slot that fits best, so that a chain of layers uses two or three; a value that is held for
+    long takes none that is much too large. The buffers of a slot all depend on the same late sizes (usually none), so that
+    a slot never has to grow while it holds a value.
     """
 
     def __init__(self, late: Iterable[str]) -> None:
@@ -98,10 +106,12 @@ class Slots:
     def count(self) -> int:
         return len(self._room)
 
-    def take(self, bytes_: Dim) -> int:
-        """A slot for this many bytes: the smallest free one that is large enough; if none is, the largest, which grows."""
+    def take(self, bytes_: Dim, held: int = 0) -> int:
+        """A slot for this many bytes: the smallest free one that is large enough; if none is, the largest, which grows.
+        held: how many items come before the last one that reads the value."""
         need, late = weight(bytes_), symbols(bytes_) & self.late
-        free = [s for s in self._free if self._sizes[s] == late]
+        most = math.inf if held <= LONG else SPARE * need
+        free = [s for s in self._free if self._sizes[s] == late and weight(self._room[s]) <= most]
         enough = [s for s in free if weight(self._room[s]) >= need]
         if not free:
             self._room.append(bytes_)

@@ -19,7 +19,8 @@ def _lower(b: Any, *inputs: Node, body: Graph) -> Any:
 
 def _vjp(b: Any, g: Any, inputs: Sequence[Node], y: Node, body: Graph) -> list[Node | None]:
     given = g if len(y.results) > 1 else [g]
-    again = [b.recomputed(x) if x.dtype in FLOATS else x for x in inputs]
+    first = next(seed for seed in given if seed is not None)  # until it is there, what is kept are the inputs
+    again = [b.recomputed(x, first) if x.dtype in FLOATS else x for x in inputs]
     made = inline(body, b, again)
     seeded = [(out, seed) for out, seed in zip(made, given, strict=True) if seed is not None]
     by = [x for x in again if x.dtype in FLOATS]

@@ -10,7 +10,7 @@ import numpy as np
 from .. import shapes
 from ..dtypes import DType, outward
 from ..errors import CompileError
-from ..ops import Result, Row, narrow
+from ..ops import Result, Row, View, narrow
 from ..shapes import Shape, Size, show
 
 
@@ -127,8 +127,8 @@ def opened(n: Node) -> bool:
 
 
 def bare(n: Node) -> Node:
-    """The node whose memory this node shares: the first one below it that is not a reshape."""
-    while n.row is not None and n.row.name == "reshape":
+    """The node whose memory this node shares, such as that below a reshape."""
+    while isinstance(n.row, View) and n.row.shares:
         n = n.inputs[0]
     return n
 

@@ -298,7 +298,10 @@ class Model:
         """The open sizes, from the shapes of the inputs; a shape that does not fit is an error."""
         found: dict[str, int] = {}
         for p in self.inputs:
-            shape = tuple(shapes[p.name])
+            given = shapes[p.name]
+            if not isinstance(given, Sequence) or not all(isinstance(n, (int, np.integer)) for n in given):
+                raise InputError(f"input {p.name!r}: got a {type(given).__name__}, expected its shape, a tuple of numbers")
+            shape = tuple(given)
             assert p.shape is not None
             if len(shape) != len(p.shape) or any(
                 isinstance(d, int) and d != n for d, n in zip(p.shape, shape, strict=True)

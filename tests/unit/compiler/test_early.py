@@ -34,3 +34,12 @@ def test_an_item_waits_for_all_that_it_reads() -> None:
     items: Items = {"p": ([], "a"), "q": (["a"], "b"), "r": ([], "c"), "s": (["a", "b", "c"], "d")}
     found = order(items, {"d": 1})
     assert found.index("s") == 3
+
+
+def test_what_frees_as_much_as_it_makes_runs_ahead_with_a_reader_that_frees_memory() -> None:
+    items = dict(BACKWARD)
+    del items["weight 2"]
+    found = order({**items, "turned": (["a"], "t"), "weight 2": (["gb", "t"], "w2")}, {"x": 0, "w1": 0, "w2": 0})
+    assert found[found.index("loss") + 1 :][:2] == ["turned", "weight 2"]
+    found = order({**items, "turned": (["a"], "t"), "weight 2": (["gb", "t"], "w2")}, {"x": 0, "w1": 0, "w2": 100})
+    assert found[-2:] == ["turned", "weight 2"]

@@ -11,7 +11,9 @@ import pytest
 import singe as sg
 from singe import nn
 from singe.frontend.tensor import Tensor
+from singe.optim import SGD
 from singe.runtime.decorators.decorator import Decorator
+from singe.train import TrainStep
 
 on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 X = np.array([[0.5, -1.0], [2.0, 0.25]], np.float32)
@@ -145,6 +147,27 @@ def test_checkpoints_change_no_gradient(device_name: str) -> None:
     plain, again = sg.grad(squares)(model, x, y), sg.grad(loss)(model, x, y)
     for name, g in plain.items():
         np.testing.assert_allclose(again[name].numpy(), g.numpy(), rtol=1e-5, atol=1e-7)
+
+
+@on_devices
+def test_checkpoints_hold_less_memory(device_name: str) -> None:
+    """Of a deep network what is held for the way back are the inputs of its layers, not the values within."""
+    if device_name == "numpy":
+        pytest.skip("its arrays are no scratch memory of the Program")
+    x = np.ones((64, 16), np.float32)
+    blocks = nn.Sequential(*(nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 16)) for _ in range(6)))
+
+    def scratch(of: Any) -> int:
+        def loss(model: Any, x: Any) -> Tensor:
+            for block in model:
+                x = x + of(block)(x)
+            return (x * x).mean()
+
+        step = TrainStep(blocks, SGD(0.1), loss, device=device_name)
+        step(x)
+        return step.program(x).memory["scratch"]
+
+    assert scratch(sg.checkpoint) < 0.7 * scratch(lambda block: block)
 
 
 def test_what_a_function_gives_besides_its_value() -> None:

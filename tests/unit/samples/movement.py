@@ -137,6 +137,7 @@ SAMPLES: dict[str, list[Sample]] = {
         S((N, 3), (2, 3), (N, 3), axis=0),
     ],
     "arange": [S((), (), count=7), S((), (), count=0), S((), (), count=1)],
+    "recomputed": [S((3, 4), (2,)), S((N, 3), (N,)), S((), (2,))],
     "gather": [
         S((5, 3), index((4,), -5, 5), axis=0),
         S((2, 5, 3), index((2, 2), 0, 5, int32), axis=1),

@@ -329,4 +329,4 @@ def _read_by_element(n: Node) -> list[Node]:
 
 
 def _is_movement(n: Node) -> bool:
-    return isinstance(n.row, View) and n.op in ("reshape", "transpose", "expand", "slice")
+    return isinstance(n.row, View) and (n.row.shares or n.op in ("transpose", "expand", "slice"))

@@ -22,7 +22,8 @@ class View(Row):
 
     forward: maps coordinates in the input to coordinates in the output. Only rows that move each input element to
     exactly one output element and reverse no axis have it (reshape, transpose). work: about how many scalar operations
-    choose or compute an element, from the inputs and attributes.
+    choose or compute an element, from the inputs and attributes. shares: whether the output is the memory of the first input,
+    under its own shape.
     """
 
     declared_by: ClassVar = "shape"
@@ -32,6 +33,7 @@ class View(Row):
     forward: Callable[..., Sequence[Expr]] | None = None
     work: Callable[..., int] = field(default=lambda *inputs, **attrs: 0)
     index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
+    shares: bool = False
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         data = [x for i, x in enumerate(inputs) if not self.is_index(i)]

@@ -297,7 +297,7 @@ def amount(b: Any, d: Dim, kind: DType) -> Any:
 register(
     View(name="reshape", doc="the same elements in row-major order under another shape",
          shape=_reshape_shape, value=lambda c, read, x, shape: read(0, unflatten(flatten(c, shape), x.shape)),
-         whole=lambda x, shape: x.reshape(_numbers(shape)), forward=_reshape_forward,
+         whole=lambda x, shape: x.reshape(_numbers(shape)), forward=_reshape_forward, shares=True,
          reference=lambda x, shape: np.array(x.ravel().tolist(), x.dtype).reshape(shape),
          vjp=lambda b, g, inputs, y, shape: [b.reshape(g, shape=inputs[0].shape)]),
     View(name="transpose", doc="axes in another order: axis i of the result is axis perm[i]",
