@@ -14,7 +14,7 @@ from ..nn._module import joined
 from ..nn._report import WeightsReport, compared
 from ..runtime.files import mapped, reason
 from ..runtime.files.download import local_file
-from . import gguf, npz, pytorch, records, safetensors
+from . import gguf, hdf5, npz, pytorch, records, safetensors
 from .archive import Archive, is_archive
 from .stored import StoredArray, Weights, present
 
@@ -95,8 +95,9 @@ def read_weights(path: str | Path | bytes, key: str | None = None) -> Weights:
     """The arrays in a file (or its bytes), which are read when they are asked for, and its metadata.
 
     Formats: safetensors, GGUF (quantised tensors become float32), NumPy's .npz, files of PyTorch (state dicts, and
-    TorchScript for its weights), records of Singe, and the index of a model in several such files. path: also a URL, or
-    hf://owner/repo/file. key: selects one of several state dicts in a PyTorch file. Nothing in a file is executed.
+    TorchScript for its weights) and of Keras (HDF5 and .keras, for their weights), records of Singe, and the index of a
+    model in several such files. path: also a URL, or hf://owner/repo/file. key: selects one of several state dicts in a
+    PyTorch file. Nothing in a file is executed.
     """
     if isinstance(path, bytes):
         return _read(memoryview(path), "weights", None, key)
@@ -130,13 +131,15 @@ def _read(data: memoryview, name: str, path: str | Path | None, key: str | None)
     if data[:1] == b"{":
         return _without_key(_read_shards(data, name, path), name, key)
     raise FormatError(
-        f"{name}: not a file of weights that Singe reads (safetensors, GGUF, .npz, PyTorch's, or a record of its own); "
+        f"{name}: not a file of weights that Singe reads (safetensors, GGUF, .npz, PyTorch's, Keras's, or a record of its own); "
         f"it starts with {bytes(data[:8])!r}"
     )
 
 
 def _read_archive(data: memoryview, name: str, key: str | None) -> Weights:
     archive = Archive(data, name)
+    if hdf5.KERAS in archive.entries:
+        return _without_key(hdf5.read_keras(archive, name), name, key)
     if npz.is_npz(archive):
         return _without_key(npz.read_npz(archive, name), name, key)
     return _present(pytorch.read_pytorch(archive, name, key))
@@ -160,10 +163,21 @@ def _keyless(reader: Callable[[memoryview, str], Weights]) -> Reader:
     return lambda data, name, key: _without_key(reader(data, name), name, key)
 
 
+_EXPORT: Final = "in Keras, model.export(path, format='onnx') writes a model that Singe runs"
+_TAIL: Final = 1 << 16
+"""How many of an archive's last bytes are searched for the names of its entries."""
+
+
+def _is_keras(data: memoryview) -> bool:
+    return is_archive(data) and hdf5.KERAS.encode() in bytes(data[-_TAIL:])
+
+
 FORMATS: Final[Sequence[tuple[str, Callable[[memoryview], bool], Reader]]] = (
+    (f"of a Keras model; {_EXPORT}", _is_keras, _read_archive),
     ("an archive as of NumPy's .npz or PyTorch", is_archive, _read_archive),
     ("PyTorch's older layout", pytorch.is_stream, lambda *given: _present(pytorch.read_pytorch(*given))),
     ("a record", records.is_container, _keyless(lambda *given: _present(records.read_weights(*given)))),
+    (f"HDF5, as Keras writes weights; {_EXPORT}", hdf5.is_hdf5, _keyless(hdf5.read_hdf5)),
     ("GGUF", gguf.is_gguf, _keyless(gguf.read_gguf)),
     ("safetensors", safetensors.is_safetensors, _keyless(safetensors.read_safetensors)),
 )
@@ -175,14 +189,6 @@ def kind_of(data: memoryview) -> str | None:
     return next((kind for kind, fits, _ in FORMATS if fits(data)), None)
 
 
-_KERAS: Final = (
-    "export the model in Keras: model.export(path, format='onnx'); or keep its weights: "
-    "np.savez(path, **{w.path: np.asarray(w) for w in model.weights})"
-)
-_KERAS_WEIGHTS: Final = b"model.weights.h5"
-_TAIL: Final = 1 << 16
-"""How many of an archive's last bytes are searched for the names of its entries."""
-
 FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
     "a pointer of Git LFS in place of the file": (
         lambda data: bytes(data[:23]) == b"version https://git-lfs",
@@ -192,8 +198,6 @@ FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
         lambda data: bytes(data[:256]).lstrip().lower().startswith((b"<!doctype html", b"<html")),
         "download the file itself, whose address is another than that of the page about it",
     ),
-    "HDF5, as Keras writes weights": (lambda data: data[:8] == b"\x89HDF\r\n\x1a\n", _KERAS),
-    "a Keras model": (lambda data: is_archive(data) and _KERAS_WEIGHTS in bytes(data[-_TAIL:]), _KERAS),
     "a TensorFlow Lite model": (
         lambda data: data[4:8] == b"TFL3",
         "convert it to ONNX: python -m tf2onnx.convert --tflite FILE --output model.onnx",

@@ -327,14 +327,6 @@ def test_mutations_are_read_or_refused(mutate: Callable[[random.Random], bytes],
     assert read
 
 
-def keras() -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as held:
-        held.writestr("config.json", "{}")
-        held.writestr("model.weights.h5", b"\x89HDF\r\n\x1a\n" + bytes(100))
-    return made.getvalue()
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -342,8 +334,6 @@ def keras() -> bytes:
             b"version https://git-lfs.github.com/spec/v1\noid",
             "a pointer of Git LFS .*; fetch the file itself: git lfs pull",
         ),
-        (b"\x89HDF\r\n\x1a\n" + bytes(100), r"HDF5, as Keras writes weights, .*; export the model in Keras"),
-        (keras(), "a Keras model, which Singe does not read; export the model in Keras"),
         (b"\x1c\0\0\0TFL3" + bytes(100), "a TensorFlow Lite model, .*; convert it to ONNX: python -m tf2onnx.convert"),
     ],
 )
