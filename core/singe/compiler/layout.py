@@ -17,7 +17,6 @@ from ..program.program import Buffer, Place, to_stored
 from ..shapes import Dim, Shape, guessed, product, symbols
 from .target import Packer, Target
 
-
 LONG: Final = 8
 """A value that is held for more items than these is held for long, such as one for the way back of a training step."""
 SPARE: Final = 2

@@ -300,7 +300,9 @@ class Model:
         for p in self.inputs:
             given = shapes[p.name]
             if not isinstance(given, Sequence) or not all(isinstance(n, (int, np.integer)) for n in given):
-                raise InputError(f"input {p.name!r}: got a {type(given).__name__}, expected its shape, a tuple of numbers")
+                raise InputError(
+                    f"input {p.name!r}: got a {type(given).__name__}, expected its shape, a tuple of numbers"
+                )
             shape = tuple(given)
             assert p.shape is not None
             if len(shape) != len(p.shape) or any(
