@@ -23,12 +23,12 @@ from .frontend.calls import call_row
 from .frontend.creation import tensor
 from .frontend.host import hosted
 from .frontend.methods.attach import both_spellings
-from .frontend.nodes.shaping import given_sizes
+from .frontend.nodes.shaping import given_sizes, made_shape
 from .frontend.tensor import Tensor
 from .ir.scalar import Number
 from .ops import ROWS
 from .runtime.device import Device
-from .shapes import Dim
+from .shapes import Dim, whole
 
 Key: TypeAlias = SupportsIndex | Tensor
 Shape: TypeAlias = Sequence[Dim]
@@ -79,7 +79,7 @@ def uniform(
 ) -> Tensor:  # fmt: skip
     """Numbers from low (inclusive) to high (exclusive), all equally likely."""
     kind = _floating(dtype)
-    y = _drawn("random_unit", key, device, shape=tuple(shape))
+    y = _drawn("random_unit", key, device, shape=made_shape(shape, "random"))
     if (low, high) == (0.0, 1.0) and kind.bits >= 32:
         return y.cast(kind)
     drawn = (y * (high - low) + low).cast(kind)
@@ -104,7 +104,7 @@ def normal(
     key: Key, shape: Shape, mean: Number = 0.0, std: Number = 1.0, *, dtype: Any = float32, device: str | Device | None = None
 ) -> Tensor:  # fmt: skip
     """Numbers of a normal distribution."""
-    y = _drawn("random_normal", key, device, shape=tuple(shape))
+    y = _drawn("random_normal", key, device, shape=made_shape(shape, "random"))
     return (y if (mean, std) == (0.0, 1.0) else y * std + mean).cast(_floating(dtype))
 
 
@@ -114,7 +114,7 @@ def integers(
     """Integers from low (inclusive) to high (exclusive). The likelihoods of n numbers differ by less than n / 2³²."""
     if not 0 < high - low <= _WORD:
         raise InputError(f"random: integers from {low} to {high}; expected a range of 1 to 2**32 - 1 numbers")
-    bits = _drawn("random_bits", key, device, shape=tuple(shape))
+    bits = _drawn("random_bits", key, device, shape=made_shape(shape, "random"))
     return (bits % (high - low)).cast(int64).add(low).cast(dtype)
 
 
@@ -125,7 +125,7 @@ def bernoulli(key: Key, shape: Shape, p: Any = 0.5, *, device: str | Device | No
 
 def permutation(key: Key, n: int, *, device: str | Device | None = None) -> Tensor:
     """The integers below n in random order."""
-    return _drawn("random_bits", key, device, shape=(n,)).argsort()
+    return _drawn("random_bits", key, device, shape=made_shape((whole(n, "random", "n"),), "random")).argsort()
 
 
 def _floating(given: Any) -> DType:

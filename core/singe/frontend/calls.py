@@ -32,7 +32,11 @@ def elementwise(row: Elementwise, operands: Sequence[TensorLike], **attrs: Any) 
 
 def operand(x: Any) -> Any:
     """The operand; a NumPy scalar as a Python number."""
-    return x.item() if isinstance(x, np.generic) else x
+    if isinstance(x, np.generic):
+        return x.item()
+    if isinstance(x, (str, bytes, dict)):
+        raise InputError(f"an operand is {x!r:.80}, expected a Tensor, an array or a number")
+    return x
 
 
 def call_row(row: Row, operands: Sequence[TensorLike | None], **attrs: Any) -> Any:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from ..dtypes import DType, dtype, float32, int64
-from ..errors import InputError, ShapeError
+from ..errors import InputError
 from ..ir.scalar import Number
 from ..ops import ROWS
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from ..shapes import Dim, Size, ceildiv, dim_max, show
+from ..shapes import Dim, Size, ceildiv, dim_max
 from .calls import call_row, traced
 from .methods.attach import both_spellings
 from .nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
-from .nodes.shaping import given_sizes, unpacked
+from .nodes.shaping import made_shape, unpacked
 from .tensor import Tensor, TensorLike, apply
 
 
@@ -54,9 +55,7 @@ def full(
     device: str | Device | None = None,
 ) -> Tensor:
     """A tensor filled with one value; the default dtype is that of the value."""
-    dims = given_sizes((shape,), "full")
-    if any(isinstance(d, int) and d < 0 for d in dims):
-        raise ShapeError(f"full: the shape is {show(dims)}, expected no negative dimensions")
+    dims = made_shape(shape, "full")
     if any(isinstance(d, Size) for d in (*dims, fill_value)):
         kind = _kind(dtype) or NATURAL[type(fill_value)]
         return _traced(lambda b: b.expand(as_type(b, fill_value, kind), shape=dims))
@@ -168,6 +167,9 @@ def arange(
         count = dim_max(ceildiv(last - first, step) if step > 0 else ceildiv(first - last, -step), 0)
         numbers = _traced(lambda b: b.arange(b.const(first, int64), b.const(step, int64), count=count))
         return numbers if dtype is None else numbers.cast(dtype)
+    for given in (first, last, step):
+        if not isinstance(given, Real | np.ndarray | Tensor):
+            raise InputError(f"arange: got {given!r:.80}, expected numbers")
     return tensor(np.arange(first, last, step), dtype, device)
 
 

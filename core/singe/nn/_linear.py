@@ -12,7 +12,7 @@ from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..ops.products.blocks import BITS, WORD
 from ._module import Module
-from .init import Rng, by_inputs
+from .init import Rng, by_inputs, check_sizes
 
 
 class Linear(Module):
@@ -22,6 +22,7 @@ class Linear(Module):
     bias: Tensor | None
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *, rng: Rng = None) -> None:
+        check_sizes(self, in_features=in_features, out_features=out_features)
         rng = np.random.default_rng(rng)
         self.weight = by_inputs((out_features, in_features), in_features, rng=rng)
         self.bias = by_inputs((out_features,), in_features, rng=rng) if bias else None

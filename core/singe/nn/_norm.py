@@ -26,6 +26,7 @@ from ..frontend.methods.neural import normalised
 from ..frontend.tensor import Tensor
 from ..shapes import Dim, Size, show
 from ._module import Module
+from .init import check_sizes
 
 M = TypeVar("M", bound=Module)
 _seen: Final[ContextVar[dict[Module, Module] | None]] = ContextVar("seen", default=None)
@@ -75,6 +76,7 @@ class _Running(Module, buffers=("running_mean", "running_var", "num_batches_trac
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True,
     ) -> None:  # fmt: skip
+        check_sizes(self, num_features=num_features)
         self.weight = ones(num_features) if affine else None
         self.bias = zeros(num_features) if affine else None
         self.running_mean = zeros(num_features) if track_running_stats else None

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
 from ..frontend.creation import tensor
 from ..frontend.tensor import Tensor
-from ..shapes import show
+from ..shapes import show, whole
 
 Rng: TypeAlias = "np.random.Generator | int | None"
 """A generator, shared by several layers; or a seed for a new one; or None for a random seed."""
@@ -30,6 +30,13 @@ GAINS: Final = {
 """What keeps the variance of signals through layers with these activations; that of "leaky_relu" depends on its slope."""
 _NEGLIGIBLE: Final = 40.0
 """Of exp(−x): in float32 nothing is drawn where the density is so much smaller than at its peak."""
+
+
+def check_sizes(layer: object, **sizes: Any) -> None:
+    """Refuse arguments of a layer that are no sizes; they are given by their names."""
+    for name, given in sizes.items():
+        if whole(given, type(layer).__name__, name) < 0:
+            raise InputError(f"{type(layer).__name__}: {name} is {given}, expected an integer of at least 0")
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:

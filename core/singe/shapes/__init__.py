@@ -20,6 +20,7 @@ from .shape import bytes_text as bytes_text
 from .shape import product as product
 from .shape import show as show
 from .shape import strides as strides
+from .shape import whole as whole
 from .sizes import Dim as Dim
 from .sizes import Size as Size
 from .sizes import asking as asking

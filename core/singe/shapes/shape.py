@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from ..errors import ShapeError, SizeNeeded
+from ..errors import InputError, ShapeError, SizeNeeded
 from .checks import deferred, require, same
 from .sizes import Dim, Size, at_least, dim_min, symbols
 
@@ -61,8 +62,20 @@ def _serves(short: Dim, long: Dim, text: str) -> bool:
     return True
 
 
+def whole(given: Any, what: str, name: str) -> Any:
+    """An argument of this name that is an integer or a size; what: the function that takes it."""
+    if isinstance(given, (int, Size)):
+        return given
+    try:
+        return operator.index(given)
+    except TypeError:
+        raise InputError(f"{what}: {name} is {given!r:.80}, expected an integer") from None
+
+
 def axis_of(axis: int, rank: int, what: str) -> int:
     """A possibly negative axis as an index below rank."""
+    if axis.__class__ is not int:
+        axis = whole(axis, what, "the axis")
     if not -rank <= axis < rank:
         raise ShapeError(f"{what}: axis {axis} is out of range for rank {rank}; give one from {-rank} to {rank - 1}")
     return axis % rank

@@ -184,6 +184,8 @@ class Size:
 
     __truediv__ = __rtruediv__ = __rpow__ = _lacking
     __index__ = __int__ = __float__ = _number
+    sqrt = exp = log = log2 = log10 = _number
+    """What NumPy calls of an object: np.sqrt(size)."""
 
 
 _ASKING: Final[ContextVar[bool]] = ContextVar("asking", default=False)

@@ -159,6 +159,11 @@ def test_method(name: str, on: sg.Device) -> None:
     np.testing.assert_allclose(got.numpy(), want, rtol=3e-5, atol=3e-5)
 
 
+def test_numpys_integers_are_axes() -> None:
+    x = sg.tensor(A)
+    assert x.sum(np.int64(0)).shape == x.sum((np.int32(0),)).shape == A.shape[1:]
+
+
 OPEN: dict[str, Callable[[Any], Any]] = {
     "masked_fill": lambda x: x.masked_fill(x > 0, -1.0),
     "tril": lambda x: x.tril(),
@@ -201,6 +206,19 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "indices of another rank": (lambda: sg.tensor(A).gather(0, sg.tensor([1])), sg.ShapeError, "as many axes"),
     "a class out of range": (lambda: sg.one_hot(sg.tensor([0, 5]), 3), OutOfRange, "class 5, expected from 0 to 2"),
     "a class below 0": (lambda: sg.one_hot(sg.tensor([0, -1])), OutOfRange, "class -1"),
+    "an axis that is a float": (
+        lambda: sg.tensor(A).sum(1.0),
+        sg.InputError,
+        "sum: the axis is 1.0, expected an integer",
+    ),
+    "an axis that is a string": (lambda: sg.tensor(A).flip("a"), sg.InputError, "flip: the axis is 'a'"),
+    "pieces": (lambda: sg.tensor(A).split(1.5), sg.InputError, "split: the size of the pieces is 1.5"),
+    "a number of the largest": (lambda: sg.tensor(A).topk("a"), sg.InputError, "topk: k is 'a', expected an integer"),
+    "a diagonal": (lambda: sg.tensor(A).tril("a"), sg.InputError, "tril: the diagonal is 'a'"),
+    "an operand": (lambda: sg.tensor(A).pow("a"), sg.InputError, "an operand is 'a', expected a Tensor"),
+    "a range": (lambda: sg.arange("a"), sg.InputError, "arange: got 'a', expected numbers"),
+    "a random shape": (lambda: sg.rand(-1), sg.ShapeError, r"the shape is \(-1,\), expected no negative"),
+    "a permutation": (lambda: sg.randperm(-1), sg.ShapeError, r"the shape is \(-1,\), expected no negative"),
     "an unknown reduction": (
         lambda: sg.tensor(A).scatter(0, PLACES, 1.0, "mean"),
         sg.InputError,

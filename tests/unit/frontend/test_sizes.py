@@ -69,6 +69,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "T / 2": (lambda x, T: x * (T / 2), r"take sg\.tensor\(size\)"),
     "T * 0.5": (lambda x, T: x * (T * 0.5), r"take sg\.tensor\(size\)"),
     "T ** 0.5": (lambda x, T: x * T**0.5, r"take sg\.tensor\(size\)"),
+    "the root of T": (lambda x, T: x * np.sqrt(T), r"take sg\.tensor\(size\)"),
     "2 ** T": (lambda x, T: x * 2**T, r"take sg\.tensor\(size\)"),
     "digits": (lambda x, T: f"{T:3d}", "has no number until a run"),
     "T > 3": (lambda x, T: x if T > 3 else x + 1, r"whether T > 3 depends on the run.*sg\.where"),

@@ -442,7 +442,7 @@ def test_threads_share_a_tensor(on: sg.Device) -> None:
 def test_shapes_that_make_no_sense_are_refused() -> None:
     with pytest.raises(sg.InputError, match=r"as in zeros\(2, 3\)"):
         sg.zeros(2, 3, "int32", "numpy")
-    with pytest.raises(sg.InputError, match=r"as in full\(2, 3\)"):
+    with pytest.raises(sg.InputError, match=r"as in ones\(2, 3\)"):
         sg.ones("2")
     for shape in (-1, (2, -3)):
         with pytest.raises(sg.ShapeError, match="negative"):

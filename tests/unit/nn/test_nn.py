@@ -351,6 +351,28 @@ def test_arrays_are_passed_to_modules_that_take_them() -> None:
         Sum()([1, "2"])
 
 
+SIZES: dict[str, tuple[Any, str]] = {
+    "in": (lambda: nn.Linear(-1, 2), "Linear: in_features is -1, expected an integer of at least 0"),
+    "out": (lambda: nn.Linear(2, "a"), "Linear: out_features is 'a', expected an integer"),  # pyright: ignore
+    "a quotient": (lambda: nn.Conv2d(3, 8 / 2, 3), "Conv2d: out_channels is 4.0"),  # pyright: ignore
+    "a window": (lambda: nn.Conv2d(3, 8, (3, -3)), r"Conv2d: kernel_size\[1\] is -3"),
+    "padding": (
+        lambda: nn.Conv2d(3, 8, 3, padding="smae"),
+        "padding is 'smae', expected numbers, or one of same, valid",
+    ),
+    "channels": (lambda: nn.BatchNorm2d(-1), "BatchNorm2d: num_features is -1"),
+    "rows": (lambda: nn.Embedding(-1, 2), "Embedding: num_embeddings is -1"),
+    "hidden": (lambda: nn.LSTM(2, -2), "LSTM: hidden_size is -2"),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_of_layers_are_checked(name: str) -> None:
+    make, text = SIZES[name]
+    with pytest.raises(sg.InputError, match=text):
+        make()
+
+
 LABELS: dict[str, tuple[nn.Module, int, int]] = {
     "above": (nn.CrossEntropyLoss(), 3, -100),
     "below": (nn.CrossEntropyLoss(), -1, -100),

@@ -14,7 +14,8 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ...counterparts import instead
-from ...errors import InputError
+from ...errors import InputError, SingeError
+from ...ops import ROWS
 from ..tensor import Tensor
 
 F = TypeVar("F")
@@ -28,6 +29,10 @@ SPELLINGS: Final = {
 """PyTorch's and NumPy's names of parameters ↦ ours."""
 PASSED_BY_NUMPY: Final = ("out", "dtype")
 """What functions such as np.sum pass to the method of this name, as None."""
+PARTS: Final = frozenset((
+    "amax", "amin", "full", "kthvalue", "permute", "random", "reduce", "reshape", "running_sum", "sort", "swapaxes", "var",
+))  # fmt: skip
+"""Functions beside the rows of which others are made, and which errors may name in their place."""
 ALONG_AXIS: Final = frozenset((
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum",
     "flip", "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max", "mean", "median", "min", "mode", "msort", "nanmean",
@@ -86,27 +91,39 @@ def both_spellings(function: C) -> C:
 
     @wraps(function)
     def spelled(*args: Any, **named: Any) -> Any:
-        if kept is not None and len(args) > kept:
-            _check_keepdims(function.__name__, args[kept])
-        if not named:
-            return function(*args)
-        for other in names.keys() & named.keys():
-            own = names[other]
-            if own in named:
-                raise InputError(f"{function.__name__}: got {other} and {own}, which mean the same; pass one")
-            named[own] = named.pop(other)
-        if "keepdims" in named:
-            _check_keepdims(function.__name__, named["keepdims"])
-        if rest in named:
-            args = (*args, named.pop(rest))
-        unset = [name for name in PASSED_BY_NUMPY if name not in taken and named.get(name, name) is None]
-        given = {name: value for name, value in named.items() if name not in unset}
-        for name in given.keys() - set(taken):
-            if hint := instead("argument", name):
-                raise InputError(f"{function.__name__}: there is no argument {name}={hint}")
-        return function(*args, **given)
+        try:
+            if kept is not None and len(args) > kept:
+                _check_keepdims(function.__name__, args[kept])
+            if not named:
+                return function(*args)
+            for other in names.keys() & named.keys():
+                own = names[other]
+                if own in named:
+                    raise InputError(f"{function.__name__}: got {other} and {own}, which mean the same; pass one")
+                named[own] = named.pop(other)
+            if "keepdims" in named:
+                _check_keepdims(function.__name__, named["keepdims"])
+            if rest in named:
+                args = (*args, named.pop(rest))
+            unset = [name for name in PASSED_BY_NUMPY if name not in taken and named.get(name, name) is None]
+            given = {name: value for name, value in named.items() if name not in unset}
+            for name in given.keys() - set(taken):
+                if hint := instead("argument", name):
+                    raise InputError(f"{function.__name__}: there is no argument {name}={hint}")
+            return function(*args, **given)
+        except SingeError as e:
+            _say(e, function.__name__)
+            raise
 
     return spelled  # pyright: ignore[reportReturnType]
+
+
+def _say(error: SingeError, name: str) -> None:
+    """Let an error name the function that was called, where it begins with that of one by which this is computed."""
+    text = str(error.args[0]) if error.args else ""
+    begin, colon, rest = text.partition(": ")
+    if colon and begin != name and not name.startswith("_") and (begin in ROWS or begin in PARTS):
+        error.args = (f"{name}: {rest.replace(f'{begin}(', f'{name}(')}", *error.args[1:])
 
 
 def _check_keepdims(name: str, given: Any) -> None:

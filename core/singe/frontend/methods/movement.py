@@ -13,7 +13,7 @@ from ...dtypes import DType, bool_
 from ...errors import InputError, ShapeError, SizeNeeded
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import Size, axis_of, show, symbols
+from ...shapes import Size, axis_of, show, symbols, whole
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import elements
@@ -140,6 +140,7 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
             f"use tensor_split({chunks}, {axis}), or split with the lengths",
             symbols(d),
         )
+    chunks = whole(chunks, "chunk", "the number of pieces")
     if chunks < 1:
         raise ShapeError(f"chunk: got {chunks} chunks, expected at least 1")
     return x.split(max(1, -(-d // chunks)), axis) if d else (x,) * chunks
@@ -169,6 +170,7 @@ def select(x: Tensor, axis: int, index: int) -> Tensor:
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     """The elements from `start` to `start + length` along an axis."""
     at = axis_of(axis, x.ndim, "narrow")
+    start, length = whole(start, "narrow", "the start"), whole(length, "narrow", "the length")
     if start < 0:
         start = start + x.shape[at]  # pyright: ignore[reportAssignmentType]
     return x[(slice(None),) * at + (slice(start, start + length),)]
@@ -296,18 +298,19 @@ def repeat_interleave(
 @method
 def tril(x: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and below a diagonal of each matrix; zeros elsewhere."""
-    return call_row(ROWS["tril"], (x,), diagonal=diagonal)
+    return call_row(ROWS["tril"], (x,), diagonal=whole(diagonal, "tril", "the diagonal"))
 
 
 @method
 def triu(x: Tensor, diagonal: int = 0) -> Tensor:
     """The elements on and above a diagonal of each matrix; zeros elsewhere."""
-    return call_row(ROWS["triu"], (x,), diagonal=diagonal)
+    return call_row(ROWS["triu"], (x,), diagonal=whole(diagonal, "triu", "the diagonal"))
 
 
 @method
 def diagonal(x: Tensor, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
+    offset = whole(offset, "diagonal", "the offset")
     return call_row(ROWS["diagonal"], (x,), offset=offset, axis1=axis1, axis2=axis2)
 
 

@@ -11,7 +11,7 @@ from ...dtypes import COMPLEX, bool_, float32, float64, int32, int64, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
-from ...shapes import Dim, axis_of, show
+from ...shapes import Dim, axis_of, show, whole
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import check_classes, hosted, on_device
@@ -70,6 +70,7 @@ def argsort(x: Tensor, axis: int = -1, descending: bool = False, stable: bool = 
 @method
 def topk(x: Tensor, k: Dim, axis: int = -1, largest: bool = True, sorted: bool = True) -> Ordered:
     """The k largest (or smallest) elements along an axis, always in order, and their indices."""
+    k = whole(k, "topk", "k")
     return Ordered(*call_row(ROWS["top_k"], (x,), axis=axis_of(axis, x.ndim, "topk"), k=k, largest=largest))
 
 
@@ -128,7 +129,7 @@ def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
 @method
 def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Ordered:
     """The k-th smallest element along an axis (1: the smallest), and its index."""
-    at = axis_of(axis, x.ndim, "kthvalue")
+    at, k = axis_of(axis, x.ndim, "kthvalue"), whole(k, "kthvalue", "k")
     length = x.shape[at]
     if k < 1 or (isinstance(length, int) and k > length):
         raise InputError(f"kthvalue: got {k}, expected from 1 to {length}, the length of axis {at} of {show(x.shape)}")

@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from ...errors import InputError, ShapeError
-from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, same, show
+from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, same, show, whole
 
 Axis: TypeAlias = int | Sequence[int] | None
 
@@ -60,11 +60,20 @@ def given_sizes(given: tuple[Any, ...], what: str) -> tuple[Any, ...]:
         ) from None
 
 
+def made_shape(shape: Any, what: str) -> tuple[Any, ...]:
+    """The shape of a new tensor: sizes of which none is negative."""
+    sizes = given_sizes((shape,), what)
+    if any(isinstance(d, int) and d < 0 for d in sizes):
+        raise ShapeError(f"{what}: the shape is {show(sizes)}, expected no negative dimensions")
+    return sizes
+
+
 def chosen_axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
     """The axes that an argument names; all, if it is None."""
     if axis is None:
         return tuple(range(rank))
-    return axes_of([axis] if isinstance(axis, int) else axis, rank, what)
+    given: Any = [axis] if isinstance(axis, str) or not isinstance(axis, Iterable) else axis
+    return axes_of(given, rank, what)
 
 
 def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
@@ -132,6 +141,8 @@ def split_slices(sizes: Dim | Sequence[Dim], shape: Shape, axis: int) -> list[sl
         if size < 1:
             raise ShapeError(f"split: pieces of size {size}, expected at least 1")
         sizes = [min(size, length - start) for start in range(0, length, size)]
+    elif isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        whole(sizes, "split", "the size of the pieces")
     ends = list(accumulate(sizes, initial=0))
     text = f"split: the sizes {show(sizes)} add up to {ends[-1]}, axis {axis} of {show(shape)} has {length}"
     if not same(ends[-1], length, text):

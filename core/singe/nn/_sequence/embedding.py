@@ -11,7 +11,7 @@ from ...frontend.creation import arange, tensor, where
 from ...frontend.tensor import Tensor
 from ...shapes import show
 from .._module import Module
-from ..init import Rng, normal
+from ..init import Rng, check_sizes, normal
 
 MODES: Final = ("sum", "mean", "max")
 
@@ -35,6 +35,7 @@ class Embedding(Module):
     def __init__(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, rng: Rng = None
     ) -> None:
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.padding_idx, self.training = padding_idx, False
         self.weight = _table(num_embeddings, embedding_dim, padding_idx, rng)
 
@@ -61,6 +62,7 @@ class EmbeddingBag(Module):
     ) -> None:  # fmt: skip
         if mode not in MODES:
             raise InputError(f"EmbeddingBag: mode is {mode!r}, expected one of {', '.join(MODES)}")
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         self.mode, self.include_last_offset, self.padding_idx = mode, include_last_offset, padding_idx
         self.weight = _table(num_embeddings, embedding_dim, padding_idx, rng)
 

@@ -14,7 +14,7 @@ from ...ops import ROWS
 from ...shapes import show
 from .._dropout import Dropout
 from .._module import Module
-from ..init import Rng, uniform
+from ..init import Rng, check_sizes, uniform
 
 GATES: Final = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """For each row, where PyTorch has the gates that the row takes in ONNX's order."""
@@ -41,6 +41,7 @@ class _Recurrent(Module):
         self, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
         dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, *, rng: Rng = None,
     ) -> None:  # fmt: skip
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         if proj_size and (self._row != "lstm" or not 0 < proj_size < hidden_size):
             raise InputError(
                 f"{type(self).__name__}: proj_size is {proj_size}, expected 0, or for LSTM a number below hidden_size ({hidden_size})"
@@ -179,6 +180,7 @@ class _Cell(Module):
     bias_hh: Tensor | None
 
     def _set(self, gates: int, input_size: int, hidden_size: int, bias: bool, rng: Rng) -> None:
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         rng, bound, rows = np.random.default_rng(rng), hidden_size**-0.5, gates * hidden_size
         self.hidden_size = hidden_size
         self.weight_ih = uniform((rows, input_size), -bound, bound, rng=rng)

@@ -15,10 +15,11 @@ from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import Dim, show
 from .._module import Module
-from ..init import Rng, by_inputs
+from ..init import Rng, by_inputs, check_sizes
 
 PADDING_MODES: Final = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 """PyTorch's name ↦ the mode of `Tensor.pad`."""
+PADDINGS: Final = ("same", "valid")
 
 
 def check_axes(x: Tensor, spaces: int, layer: Module) -> None:
@@ -55,12 +56,14 @@ class _Windowed(Module):
     ) -> None:
         """Set weight and bias for (inputs, outputs) channels; turned: the weight has the inputs first."""
         inputs, outputs = channels
-        if inputs % groups or outputs % groups:
+        check_sizes(self, in_channels=inputs, out_channels=outputs, groups=groups)
+        if not groups or inputs % groups or outputs % groups:
             raise ShapeError(
                 f"{type(self).__name__}: {inputs} channels in and {outputs} out cannot be divided into {groups} groups"
             )
         rng = np.random.default_rng(rng)
         window = per_axis(kernel_size, self._spaces, "kernel_size")
+        check_sizes(self, **{f"kernel_size[{i}]": n for i, n in enumerate(window)})
         first, second = (inputs, outputs // groups) if turned else (outputs, inputs // groups)
         fan_in = second * math.prod(window)
         self.weight = by_inputs((first, second, *window), fan_in, rng=rng)
@@ -79,6 +82,8 @@ class _Conv(_Windowed):
         self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Padding = 0, dilation: Ints = 1,
         groups: int = 1, bias: bool = True, padding_mode: str = "zeros", *, rng: Rng = None,
     ) -> None:  # fmt: skip
+        if isinstance(padding, str) and padding not in PADDINGS:
+            raise InputError(f"padding is {padding!r}, expected numbers, or one of {', '.join(PADDINGS)}")
         if padding_mode not in PADDING_MODES:
             raise InputError(f"padding_mode is {padding_mode!r}, expected one of {', '.join(PADDING_MODES)}")
         self._weights((in_channels, out_channels), kernel_size, groups, bias, False, rng)
