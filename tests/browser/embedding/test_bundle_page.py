@@ -142,13 +142,13 @@ def test_wrong_numbers_are_told(site: Server, page: Any, text: str, what: str) -
 
 
 def test_a_bundle_that_is_not_there(site: Server, page: Any) -> None:
-    page.route("**/model.json", lambda route: route.fulfill(status=404))
+    page.route("**/model.json*", lambda route: route.fulfill(status=404))
     page.goto(f"{site.address}small/")
     wait(page, "error", "the server answered 404")
 
 
 def test_a_damaged_bundle(site: Server, page: Any) -> None:
-    page.route("**/*.wasm", lambda route: route.fulfill(body=b"not it"))
+    page.route("**/*.wasm*", lambda route: route.fulfill(body=b"not it"))
     page.goto(f"{site.address}small/")
     wait(page, "ready")
     page.get_by_test_id("backend").select_option("wasm")

@@ -87,6 +87,31 @@ def visit(folder: Path, address: str) -> Iterator[Callable[..., int]]:
         context.close()
 
 
+def test_the_page_of_a_bundle(folder: Path, address: str) -> None:
+    """It is ready before anything large is fetched; a run asks for all the rest at once, and nothing twice."""
+    assert singe(["export", str(folder / "m.onnx"), "-o", str(folder / "model")]) == 0
+
+    def visit() -> tuple[int, int]:
+        page: Any = context.new_page()
+        Far.asked.clear()
+        page.goto(f"{address}model/")
+        page.wait_for_selector("[data-testid=status][data-state=ready]")
+        shown = trips()
+        page.select_option("[data-testid=backend]", "wasm")
+        page.click("[data-testid=run]")
+        until(page, "document.querySelector('[data-testid=status]').textContent.startsWith('Done')")
+        found = shown, trips() if Far.asked else 0
+        page.wait_for_timeout(500)  # what was fetched is being kept
+        page.close()
+        return found
+
+    with chromium() as browser:
+        context = browser.new_context()
+        assert visit() == (2, 1)
+        assert visit() == (1, 0)
+        context.close()
+
+
 def hinted(folder: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
     """The hints and the query of `singe export --snippet`."""
     model = str(folder / "m.onnx")

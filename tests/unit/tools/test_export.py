@@ -291,6 +291,7 @@ def test_the_page_allows_its_own_script_and_style_alone() -> None:
         (text,) = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)
         assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page
         assert f"{tag}-hash" not in page
+    page = re.sub(r"'sha256-[^']*'", "", page)
     assert not re.search(r"https?:|//\w|unsafe-inline|unsafe-eval'(?<!wasm-unsafe-eval')|\son\w+=", page)
 
 

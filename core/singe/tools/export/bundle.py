@@ -45,7 +45,7 @@ from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
 from .scripts import joined_scripts, readable_scripts
-from .snippet import INDEX, links
+from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels, pieces
 
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
@@ -166,6 +166,7 @@ def make_bundle(
         dense = sorted(labels) == list(range(len(labels)))
         files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
     files[MANIFEST] = _json(manifest)
+    files[INDEX] = _page(files, readable)
     return Bundle(manifest, files, tuple(encoding.kept), deviation)
 
 
@@ -351,13 +352,18 @@ def _rounded(error: float) -> float | None:
 
 
 def _scripts(readable: bool) -> dict[str, bytes]:
-    """The runner with all scripts that it may load, its types, and the page."""
+    """The runner with all scripts that it may load, and its types."""
     static = static_folder()
-    page = _with_hashes((static / "bundle.html").read_text("utf-8"))
     types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
     scripts = readable_scripts() if readable else joined_scripts()
-    hints = links("./", scripts, [MANIFEST])
-    return {**scripts, **types, INDEX: page.replace("<!-- hints -->", hints).encode()}
+    return {**scripts, **types}
+
+
+def _page(files: Mapping[str, bytes], readable: bool) -> bytes:
+    """The page that shows these files. Readable modules import each other without a version."""
+    page = _with_hashes((static_folder() / "bundle.html").read_text("utf-8"))
+    hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
+    return page.replace("<!-- hints -->", hints).encode()
 
 
 def _with_hashes(page: str) -> str:
