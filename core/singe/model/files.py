@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ..onnx.module import OnnxModule
 
 OTHERS: Final = frozenset(
-    {".bin", ".ckpt", ".gguf", ".h5", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
+    {".bin", ".ckpt", ".gguf", ".h5", ".keras", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
 )
 """Suffixes of formats that `save` does not write."""
 MODELS: Final = frozenset({".onnx", ".singe"})

@@ -281,7 +281,7 @@ def test_weights_are_no_model_and_say_so(suffix: str, tmp_path: Path) -> None:
             sg.FormatError, match=r"these are weights .*: singe\.load_weights\(module, path\) reads them"
         ):
             sg.load(given, "numpy")
-    path.write_bytes(b"junk")
+    path.write_bytes(b"\xff junk")
     with pytest.raises(sg.FormatError, match="is this an ONNX model"):
         sg.load(path, "numpy")
 

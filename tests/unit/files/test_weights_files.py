@@ -251,6 +251,21 @@ def test_hostile_files_are_refused(name: str) -> None:
     assert len(str(caught.value)) < 600
 
 
+def test_tensors_beyond_4_gb_of_a_file(tmp_path: Path) -> None:
+    """The file has a hole of 5 GiB, which takes no room on the disk."""
+    far, last = 5 << 30, np.array([1, 2, 3], np.float32)
+    head = {"a": entry((far // 8,), "F64", (0, far)), "b": entry((3,), "F32", (far, far + 12))}
+    text = json.dumps(head).encode()
+    start = safetensors(text + b" " * (-len(text) % 8), b"")
+    with (tmp_path / "w.safetensors").open("wb") as file:
+        file.write(start)
+        file.seek(len(start) + far)
+        file.write(last.tobytes())
+    found = sg.read_weights(tmp_path / "w.safetensors")
+    np.testing.assert_array_equal(found["b"], last)
+    assert (found["a"].shape, found["a"][-1]) == ((far // 8,), 0)
+
+
 def mutated_safetensors(rng: random.Random) -> bytes:
     """A file with one value of its header replaced, or with a few bytes changed, or cut."""
     values = (

@@ -7,6 +7,7 @@ import random
 import struct
 import zipfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ STORED: dict[str, Callable[[Any], object]] = {
     "compressed chunks": lambda f: f.create_dataset("x", data=MATRIX, chunks=(8, 5), compression="gzip"),
     "shuffled chunks": lambda f: f.create_dataset("x", data=MATRIX, chunks=(8, 5), shuffle=True),
     "both": lambda f: f.create_dataset("x", data=MATRIX, chunks=(8, 5), shuffle=True, compression=9),
-    "one of many links": lambda f: [f.create_dataset(n, data=MATRIX) for n in ("x", *map(str, range(200)))],
+    "one of many links": lambda f: [f.create_dataset(n, data=MATRIX) for n in ("x", *map(str, range(60)))],
     "a file with attributes": lambda f: f.create_dataset("x", data=MATRIX).attrs.update({"a": "text", "b": ["c", "d"]}),
 }
 
@@ -100,6 +101,19 @@ def test_the_newer_layout(options: dict[str, Any]) -> None:
     assert {k: v.tolist() for k, v in found.items()} == {
         "number": 1.5, **{f"group/inner/{k}": ARRAYS[k].tolist() for k in ("f4", "u2", "?")}
     }  # fmt: skip
+
+
+def test_arrays_beyond_4_gb_of_a_file(tmp_path: Path) -> None:
+    """The file has a hole of 5 GiB, which takes no room on the disk."""
+    with h5py.File(tmp_path / "w.h5", "w") as file:
+        layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        layout.set_alloc_time(h5py.h5d.ALLOC_TIME_EARLY)
+        layout.set_fill_time(h5py.h5d.FILL_TIME_NEVER)
+        h5py.h5d.create(file.id, b"a", h5py.h5t.NATIVE_DOUBLE, h5py.h5s.create_simple((5 << 27,)), layout)
+        file["b"] = MATRIX
+    found = sg.read_weights(tmp_path / "w.h5")
+    np.testing.assert_array_equal(found["b"], MATRIX)
+    assert (found["a"].shape, found["a"][-1]) == ((5 << 27,), 0)
 
 
 def test_names_are_those_of_keras() -> None:
@@ -166,7 +180,7 @@ def cycle(file: Any) -> None:
 
 
 def deep(file: Any) -> None:
-    for _ in range(300):
+    for _ in range(180):
         file = file.create_group("group")
 
 
@@ -236,7 +250,7 @@ def test_damaged_chunks_are_refused() -> None:
 
 
 @pytest.mark.parametrize("data", [SMALL, CHUNKED, NEW, keras(CHUNKED)], ids=["small", "chunked", "new", "keras"])
-@pytest.mark.parametrize("count", [200, pytest.param(5000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [80, pytest.param(5000, marks=pytest.mark.slow)])
 def test_mutations_are_read_or_refused(data: bytes, count: int) -> None:
     """Bytes and numbers changed where the file has any: a typed error, or arrays no larger than the file can hold."""
     rng = random.Random(count)
