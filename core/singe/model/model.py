@@ -55,6 +55,11 @@ class Model:
         fail_on_host: refuse ops that cannot run on the device; bounds: the largest values of open sizes; donate: see `of`."""
         self.name: Final = name
         self.device: Final = open_device(device)
+        if not isinstance(source, Graph) and not hasattr(source, "with_layers"):
+            raise InputError(
+                f"Model: got a {type(source).__name__}, expected a Graph or a Source; sg.Model.of(function, shapes) makes a Model of "
+                "a function or a module"
+            )
         self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 from .. import __version__
+from ..counterparts import instead
 from ..errors import SingeError
 from ..runtime.registry import backend_names
 from .completion import SHELLS
@@ -35,6 +36,14 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """The error for a device that there is not says what to write in place of names of PyTorch."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as e:
+            hint = instead("backend", str(value)) if action.dest == "device" else ""
+            raise argparse.ArgumentError(action, f"{e.message}{hint}") from None
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Any = None, namespace: Any = None

@@ -274,6 +274,7 @@ REFUSED = {
         ["run", "{}/m.onnx", "{inputs}", "--labels", "{}/bad.json"],
         "bad.json: expected a JSON list",
     ),
+    "PyTorch's device": (["run", "{}/m.onnx", "--device", "cuda"], '; in its place: "webgpu"'),
     "no such device": (["run", "{}/m.onnx", "--device", "abacus"], "invalid choice: 'abacus'"),
     "a top of none": (["run", "{}/m.onnx", "--top", "0"], "expected a number above 0, got '0'"),
     "a size that is none": (["run", "{}/m.onnx", "--size", "2x3x4"], "expected 224 or 240x320, got '2x3x4'"),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ...dtypes import COMPLEX, bool_, float32, float64, int32, int64, uint8
-from ...errors import InputError, ShapeError
+from ...errors import InputError, ShapeError, SizeNeeded
 from ...ops import ROWS
 from ...ops.movement.move import numbered
-from ...shapes import Dim, axis_of, show, whole
+from ...shapes import Dim, axis_of, show, symbols, whole
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import check_classes, hosted, on_device
@@ -137,15 +137,27 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Order
     return Ordered(*(y.narrow(at, k - 1, 1) if keepdims else y.select(at, k - 1) for y in found))
 
 
+def counted(x: Tensor, axis: int, what: str) -> int:
+    """The length of an axis, among whose elements one is chosen by their number."""
+    length = x.shape[axis]
+    if not isinstance(length, int):
+        raise SizeNeeded(
+            f"{what}: axis {axis} of {show(x.shape)} has no number until a run; use nan{what}, which takes open axes and leaves NaN "
+            "out, or give the dimension a number",
+            symbols(length),
+        )
+    if not length:
+        raise ShapeError(f"{what}: axis {axis} of {show(x.shape)} has no elements, expected some")
+    return length
+
+
 @method
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
     if axis is None:
         return x.flatten().median(0).values if x.size or not x.dtype.is_float else x.new_full((), math.nan)
     at = axis_of(axis, x.ndim, "median")
-    length = x.shape[at]
-    if not isinstance(length, int) or not length:
-        raise ShapeError(f"median: axis {at} of {show(x.shape)} has {length} elements, expected a number above 0")
+    length = counted(x, at, "median")
     found = x.kthvalue((length + 1) // 2, at, keepdims)
     if not x.dtype.is_float:
         return found

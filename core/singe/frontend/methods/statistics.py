@@ -16,7 +16,7 @@ from ..calls import call_row
 from ..nodes.shaping import Axis
 from ..tensor import Tensor, apply
 from .attach import method
-from .order import Ordered
+from .order import Ordered, counted
 
 INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
@@ -55,9 +55,7 @@ def quantile(
         raise DTypeError(f"quantile: got {x.dtype}, expected floats; cast it first")
     flat = x.flatten() if axis is None else x
     at = 0 if axis is None else axis_of(axis, x.ndim, "quantile")
-    count = flat.shape[at]
-    if not isinstance(count, int) or not count:
-        raise ShapeError(f"quantile: got {show(x.shape)}, expected numbers above 0 along the axis")
+    count = counted(flat, at, "quantile")
     ordered = flat.sort(at).values
     last = ordered.narrow(at, count - 1, 1)
     wrong = last.isnan()

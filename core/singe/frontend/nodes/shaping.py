@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
-from ...errors import InputError, ShapeError
-from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, same, show, whole
+from ...errors import InputError, ShapeError, SizeNeeded
+from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, same, show, symbols, whole
 
 Axis: TypeAlias = int | Sequence[int] | None
 
@@ -137,7 +137,13 @@ def split_slices(sizes: Dim | Sequence[Dim], shape: Shape, axis: int) -> list[sl
     """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
     length = shape[axis]
     if isinstance(sizes, (int, Size)):
-        length, size = operator.index(length), operator.index(sizes)
+        if not isinstance(length, int):
+            raise SizeNeeded(
+                f"split: axis {axis} of {show(shape)} has no number until a run, so that the number of pieces is open; use "
+                f"tensor_split(n, {axis}), which makes n pieces, or split with the lengths, of which the last may be {length} - {sizes}",
+                symbols(length),
+            )
+        size = operator.index(sizes)
         if size < 1:
             raise ShapeError(f"split: pieces of size {size}, expected at least 1")
         sizes = [min(size, length - start) for start in range(0, length, size)]
