@@ -147,7 +147,7 @@ class _Importer:
         self.functions = _functions(model)
         self.builder = Builder()
         tensors = {**model.graph.initializers, **model.graph.sparse_initializers}
-        self.scope = Scope(self.builder, self, model.opsets, tensors=tensors)
+        self.scope = Scope(self.builder, self, model.opsets, tensors=tensors, graph=model.graph)
         self.count = 0
         self.choices = 0
         self.path: list[str] = []  # the node that is imported, and those that it is within

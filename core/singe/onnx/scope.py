@@ -38,7 +38,7 @@ class Scope:
     attributes: those of a function's caller; absent: the function's inputs that its caller omits; opsets: the version of
     each domain; depth: the number of enclosing scopes. captures: for a region, outer node ↦ the region's input for it.
     checks: those of the main graph or region that the nodes belong to; see Graph. caller: for a function, the scope in
-    which it is called; call: the name of the call's first output.
+    which it is called; call: the name of the call's first output. graph: in the file; None within a function.
     """
 
     builder: Builder
@@ -54,6 +54,7 @@ class Scope:
     checks: dict[Dim, str] = field(default_factory=dict)
     caller: Scope | None = None
     call: str = ""
+    graph: OnnxGraph | None = None
 
     def path(self, name: str) -> str:
         """A name, after those of the calls that it is in: different for each call of a function."""
@@ -134,6 +135,7 @@ class Scope:
         outputs are not as they must be."""
         if len(graph.inputs) != len(inputs):
             raise ImportFailure(f"its graph {graph.name!r} takes {len(graph.inputs)} inputs, got {len(inputs)}")
+        self.graph = graph
         self.nodes.update((v.name, x) for v, x in zip(graph.inputs, inputs, strict=True))
         self.tensors = {**graph.initializers, **graph.sparse_initializers}
         try:

@@ -1,3 +1,3 @@
-"""Adapters of ops that own graphs, of values that are no tensors of numbers, and of steps of optimisers."""
+"""Adapters of ops that own graphs, of values that are no tensors of numbers, of gradients, and of steps of optimisers."""
 
-from . import branches, loops, ngrams, sequences, strings, training  # noqa: F401 (each enters its adapters)
+from . import branches, gradient, loops, ngrams, sequences, strings, training  # noqa: F401 (each enters its adapters)

@@ -1,8 +1,7 @@
 """ai.onnx.preview.training: one step of an optimiser over any number of tensors.
 
 The inputs are the rate of learning, the number of steps so far, and then all tensors, all of their gradients, and all of
-each state; the outputs are the next tensors, then the next of each state. (Gradient is not supported: Singe
-differentiates graphs by Tensor.backward.)
+each state; the outputs are the next tensors, then the next of each state.
 """
 
 from __future__ import annotations
