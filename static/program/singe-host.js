@@ -183,28 +183,34 @@ function suppressed([boxes, scores, limit, overlap, least], isCenter) {
   const [most, threshold, floor] = [limit, overlap, least].map(({ data }) => Number(data[0]));
   const [batches, classes, count] = scores.shape;
   const f = Math.fround;
-  const corners = range(batches * count).map((n) => {
-    const [a, b, c, d] = boxes.data.subarray(4 * n, 4 * n + 4);
-    const [low, high] = isCenter
-      ? [[f(a - c / 2), f(b - d / 2)], [f(a + c / 2), f(b + d / 2)]]
-      : [[Math.min(a, c), Math.min(b, d)], [Math.max(a, c), Math.max(b, d)]];
-    return { low, high, area: f(f(high[0] - low[0]) * f(high[1] - low[1])) };
-  });
+  const [x0, y0, x1, y1, areas] = range(5).map(() => new Float32Array(batches * count));
+  for (let n = 0; n < batches * count; n++) {
+    const [a, b, c, d] = [boxes.data[4 * n], boxes.data[4 * n + 1], boxes.data[4 * n + 2], boxes.data[4 * n + 3]];
+    x0[n] = isCenter ? a - c / 2 : Math.min(a, c);
+    y0[n] = isCenter ? b - d / 2 : Math.min(b, d);
+    x1[n] = isCenter ? a + c / 2 : Math.max(a, c);
+    y1[n] = isCenter ? b + d / 2 : Math.max(b, d);
+    areas[n] = f(x1[n] - x0[n]) * f(y1[n] - y0[n]);
+  }
   const isNear = (one, other) => {
-    const side = (k) => Math.max(0, f(Math.min(one.high[k], other.high[k]) - Math.max(one.low[k], other.low[k])));
-    const shared = f(side(0) * side(1));
-    const union = f(f(one.area + other.area) - shared);
+    const width = Math.max(0, f(Math.min(x1[one], x1[other]) - Math.max(x0[one], x0[other])));
+    const height = Math.max(0, f(Math.min(y1[one], y1[other]) - Math.max(y0[one], y0[other])));
+    const shared = f(width * height);
+    const union = f(f(areas[one] + areas[other]) - shared);
     return !((union > 0 ? f(shared / union) : 0) <= threshold);
   };
   const found = [];
   for (let batch = 0; batch < batches; batch++) {
+    const first = batch * count;
     for (let kind = 0; kind < classes; kind++) {
       const start = (batch * classes + kind) * count;
       const mine = scores.data.subarray(start, start + count);
+      const waiting = [];
+      for (let n = 0; n < count; n++) if (mine[n] > floor) waiting.push(n);
       const kept = [];
-      for (const n of range(count).filter((n) => mine[n] > floor).sort((a, b) => mine[b] - mine[a])) {
+      for (const n of waiting.sort((a, b) => mine[b] - mine[a])) {
         if (kept.length >= most) break;
-        if (!kept.some((k) => isNear(corners[batch * count + k], corners[batch * count + n]))) kept.push(n);
+        if (!kept.some((k) => isNear(first + k, first + n))) kept.push(n);
       }
       for (const n of kept) found.push(batch, kind, n);
     }

@@ -1,0 +1,147 @@
+"""Ops that move data (gather, top-k, resize, sample, scatter, pool, suppress) beside onnxruntime-web, as models of one op.
+
+    python tests/bench/races/movement.py [--cases top_k,nms,…] [--threads 1] [--rounds 10]
+
+Both run in one Chromium, in turns, as in chromium.py. Outputs are compared with the native onnxruntime's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+from playwright.sync_api import sync_playwright
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from chromium import WHO, heading, race
+from ort_web import CHROMIUM, FLAGS
+
+RNG: Final = np.random.default_rng(0)
+OPSET: Final = 21
+
+
+@dataclass(frozen=True)
+class Case:
+    """One node: its inputs in order (None: left out), which of them are constants, and its attributes."""
+
+    op: str
+    inputs: Mapping[str, np.ndarray | None]
+    constants: tuple[str, ...] = ()
+    results: int = 1
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def given(self) -> dict[str, np.ndarray]:
+        return {name: a for name, a in self.inputs.items() if a is not None and name not in self.constants}
+
+    def model(self) -> onnx.ModelProto:
+        outputs = [f"y{i}" for i in range(self.results)]
+        names = ["" if a is None else name for name, a in self.inputs.items()]
+        kinds = {name: helper.np_dtype_to_tensor_dtype(a.dtype) for name, a in self.given.items()}
+        values = [helper.make_tensor_value_info(name, kinds[name], a.shape) for name, a in self.given.items()]
+        constants = [
+            numpy_helper.from_array(a, n) for n, a in self.inputs.items() if a is not None and n in self.constants
+        ]
+        node = helper.make_node(self.op, names, outputs, **self.attrs)
+        ends = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        graph = helper.make_graph([node], "one", values, ends, constants)
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+        return onnx.shape_inference.infer_shapes(made)
+
+
+def _drawn(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def _top_k(k: int, *shape: int) -> Case:
+    return Case("TopK", {"x": _drawn(*shape), "k": np.array([k])}, ("k",), 2)
+
+
+def _resize(mode: str) -> Case:
+    scales = np.array([1, 1, 2, 2], np.float32)
+    return Case(
+        "Resize", {"x": _drawn(1, 32, 64, 64), "roi": None, "scales": scales}, ("scales",), attrs={"mode": mode}
+    )
+
+
+def _pool(op: str, window: int, apart: int, before: int, *shape: int) -> Case:
+    attrs = {"kernel_shape": [window] * 2, "strides": [apart] * 2, "pads": [before] * 4}
+    return Case(op, {"x": _drawn(*shape)}, attrs=attrs)
+
+
+def _boxes(classes: int, boxes: int, most: int) -> Case:
+    corners = RNG.uniform(0, 640, (1, boxes, 2))
+    given = np.concatenate([corners, corners + RNG.uniform(10, 90, corners.shape)], -1).astype(np.float32)
+    limits = {"most": np.array([most]), "overlap": np.array([0.5], np.float32), "least": np.array([0.5], np.float32)}
+    scores = RNG.random((1, classes, boxes), np.float32)
+    return Case("NonMaxSuppression", {"boxes": given, "scores": scores, **limits}, tuple(limits))
+
+
+def _places(*shape: int) -> np.ndarray:
+    return RNG.integers(0, 1000, shape)
+
+
+CASES: Final[Mapping[str, Case]] = {
+    "gather: 256 rows of 30,000 × 384": Case("Gather", {"w": _drawn(30000, 384), "i": RNG.integers(0, 30000, (1, 256))}, ("w",)),
+    "gather_elements: 1,000 × 256": Case("GatherElements", {"x": _drawn(1000, 256), "i": _places(1000, 256)}, attrs={"axis": 0}),
+    "top_k: 300 of 672,000": _top_k(300, 1, 672000),
+    "top_k: 100 of 50,000": _top_k(100, 1, 50000),
+    "top_k: 1 of 80, 300 times": _top_k(1, 300, 80),
+    "sort: 30,000": _top_k(30000, 1, 30000),
+    "resize: linear, 32 × 64² to 128²": _resize("linear"),
+    "resize: cubic, 32 × 64² to 128²": _resize("cubic"),
+    "grid_sample: linear, 32 × 64²": Case(
+        "GridSample", {"x": _drawn(1, 32, 64, 64), "g": RNG.uniform(-1, 1, (1, 64, 64, 2)).astype(np.float32)}, attrs={"mode": "linear"}
+    ),
+    "scatter_elements: sum, 4,000 × 256": Case(
+        "ScatterElements", {"x": _drawn(1000, 256), "i": _places(4000, 256), "u": _drawn(4000, 256)}, attrs={"axis": 0, "reduction": "add"}
+    ),
+    "scatter_nd: sum, 4,000 × 256": Case("ScatterND", {"x": _drawn(1000, 256), "i": _places(4000, 1), "u": _drawn(4000, 256)}, attrs={"reduction": "add"}),
+    "max_pool: 3×3, stride 2, 64 × 112²": _pool("MaxPool", 3, 2, 1, 1, 64, 112, 112),
+    "max_pool: 2×2, stride 2, 64 × 112²": _pool("MaxPool", 2, 2, 0, 1, 64, 112, 112),
+    "max_pool: 5×5, 64 × 40²": _pool("MaxPool", 5, 1, 2, 1, 64, 40, 40),
+    "average_pool: 3×3, 64 × 56²": _pool("AveragePool", 3, 1, 1, 1, 64, 56, 56),
+    "transpose: 1,024²": Case("Transpose", {"x": _drawn(1024, 1024)}, attrs={"perm": [1, 0]}),
+    "nms: 100 of 2,000, 20 classes": _boxes(20, 2000, 100),
+    "nms: 300 of 8,400": _boxes(1, 8400, 300),
+}  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cases", default="", help="beginnings of names, with commas between them (default: all)")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=10)
+    args = parser.parse_args()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        print(f"Chromium {browser.version}, WebAssembly")
+        heading("op", args.threads, "ms (least)", "ratio of the least")
+        for name in (n for n in CASES if n.startswith(tuple(args.cases.split(",")))):
+            case = CASES[name]
+            with tempfile.TemporaryDirectory(prefix="singe-movement-") as made:
+                path = Path(made) / "one.onnx"
+                onnx.save(case.model(), path)
+                session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+                outputs = [o.name for o in session.get_outputs()]
+                wanted = dict(zip(outputs, map(np.asarray, session.run(outputs, case.given)), strict=True))
+                times, errors = race(browser, path, case.given, wanted, args.threads, args.rounds)
+            assert errors[WHO[0]] < 1e-4, (name, errors)
+            cells = [f"{statistics.median(times[who]):.2f} ({min(times[who]):.2f})" for who in WHO]
+            print(f"| {name} | {' | '.join(cells)} | {min(times[WHO[0]]) / min(times[WHO[1]]):.2f} |", flush=True)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
