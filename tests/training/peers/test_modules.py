@@ -55,6 +55,6 @@ def test_gradients_of_layers_are_pytorchs(name: str, device_name: str) -> None:
         found |= {f"input{k}": by_inputs[x] for k, x in enumerate(arrays) if x.dtype.is_float}
     want = {k.removeprefix(f"{name}/"): a for k, a in recorded("modules").items() if k.startswith(f"{name}/")}
     assert found.keys() == want.keys()
-    limit = TOLERANCE[device_name] * max(1.0, *(np.abs(a).max() for a in want.values()))
+    limit = TOLERANCE[device_name] * max(np.abs(a).max() for a in want.values())
     errors = {k: np.abs(found[k].numpy() - a).max() for k, a in want.items()}
     assert max(errors.values()) <= limit, f"errors of {errors}, expected at most {limit}"
