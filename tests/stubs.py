@@ -1,7 +1,9 @@
-"""Writes core/singe/frontend/tensor.pyi, from which editors and type checkers know every method of Tensor.
+"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/frontend/tensor.pyi, and every
+name of singe, core/singe/__init__.pyi: what its source imports, and the methods as functions.
 
-`python tests/stubs.py` writes the file; tests/unit/frontend/test_stubs.py checks that it is current. Methods that are written
-out keep their parameters; the others are rows, whose parameters are those of the functions that declare them.
+`python tests/stubs.py` writes the files; tests/unit/frontend/test_stubs.py checks that they are current. Methods that are
+written out keep their parameters; the others are rows, whose parameters are those of the functions that declare them. Methods
+with parameters that PyTorch names otherwise are shown with its names, too.
 """
 
 from __future__ import annotations
@@ -14,68 +16,108 @@ from inspect import Parameter
 from pathlib import Path
 from typing import Any, Final
 
+import singe
 from singe.frontend import tensor as module
 from singe.frontend.tensor import Tensor
 
-STUB: Final = Path(module.__file__).with_suffix(".pyi")
-HEAD: Final = '''"""What tensor.py offers, with all methods of Tensor. Written by tests/stubs.py: do not edit."""
-
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, Union
-
-import numpy as np
-
-from ..dtypes import DType
-from ..ir.scalar import Number
-from ..runtime.device import Device, DeviceValue
-from ..shapes import Dim
-from .gradients import Gradients
-from .methods.folds import Extremes
-from .methods.order import Ordered
-from .methods.selection import Places
-from .nodes.shaping import Axis, Count
-from .nodes.spatial import Ints, Padding, Sizes
-
-_bool = bool
-_complex = complex
-_float = float
-_int = int
-
-TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
-'''
-_HIDDEN: Final = re.compile(r"(?<![\w.])(bool|complex|float|int)(?!\w)")
-"""Types that have the names of methods, so that annotations within the class need other names."""
+METHODS: Final = Path(module.__file__).with_suffix(".pyi")
+NAMES: Final = Path(singe.__file__).with_suffix(".pyi")
+IMPORTS: Final = {
+    "dtypes": "DType", "frontend.gradients": "Gradients", "frontend.methods.folds": "Extremes", "frontend.methods.order": "Ordered",
+    "frontend.methods.selection": "Places", "frontend.nodes.shaping": "Axis, Count", "frontend.nodes.spatial": "Ints, Padding, Sizes", "ir.scalar": "Number",
+    "runtime.device": "Device, DeviceValue", "shapes": "Dim",
+}  # fmt: skip
+"""Modules of singe ↦ what the types of parameters need of them."""
+BUILTINS: Final = ("bool", "complex", "float", "int")
+"""Types that have the names of methods, so that annotations beside these need other names."""
+PYTORCH: Final = {
+    "axis": "dim", "axis0": "dim0", "axis1": "dim1", "axis2": "dim2", "keepdims": "keepdim", "low": "min", "high": "max", "shape": "size",
+}  # fmt: skip
+"""Parameters ↦ PyTorch's names of them."""
+_HIDDEN: Final = re.compile(rf"(?<![\w.])({'|'.join(BUILTINS)})(?!\w)")
+_OWN: Any = singe
+"""With its private names, which no stub has."""
 _LEFT_OUT: Final = ("__getattr__",)
 """So that a type checker reports what is no method."""
 _REDEFINED: Final = ("__eq__", "__ne__", "__dir__")
 """Members that object has with other types."""
 
 
-def stub() -> str:
+def stub_of_methods() -> str:
     members = {k: v for k, v in vars(Tensor).items() if callable(v) or isinstance(v, property)}
     shown = [_member(k, members[k]) for k in sorted(members) if not re.match(r"_[^_]", k) and k not in _LEFT_OUT]
     shown = [text for text in shown if text]
     doc = f'"""{inspect.cleandoc(Tensor.__doc__ or "")}"""'
     body = "\n".join([doc, "", "__array_ufunc__: None", "_device: Device", "_value: Any", "", *shown])
     functions = [_function(name, getattr(module, name)) for name in ("apply", "destination", "home_of", "value_on")]
-    return "\n".join([HEAD, "class Tensor:", textwrap.indent(body, "    "), *functions])
+    head = _head("What tensor.py offers, with all methods of Tensor.", "..", "frontend.")
+    alias = 'TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]\n'
+    return "\n".join([head, alias, "class Tensor:", textwrap.indent(body, "    "), *functions])
+
+
+def stub_of_names() -> str:
+    source = Path(singe.__file__).read_text()
+    imports = re.findall(r"^from \.\S* import (?!.* as _).*$", source, re.MULTILINE)
+    listed = re.search(r"^__all__ = .*?^\]", source, re.MULTILINE | re.DOTALL)
+    assert listed
+    return "\n".join([
+        _head("The public names of Singe, with all methods of Tensor as functions.", "."),
+        *imports,
+        *(f"from . import {name} as {name}" for name in _OWN._LAZY),
+        *(f"from .random import {name} as {name}" for name in _OWN._RANDOM),
+        "from .frontend.tensor import TensorLike",
+        f"\n__version__: str\n\n{listed.group()}\n",
+        *(f"{name}: DType" for name in _OWN._SHORT),
+        "",
+        *(_called(name, getattr(Tensor, name), method=False) for name in _OWN._functions()),
+    ])  # fmt: skip
+
+
+def _head(doc: str, up: str, here: str = "") -> str:
+    """The first lines of a stub. up: how it names singe; here: its own folder."""
+    names = {f".{k.removeprefix(here)}" if here and k.startswith(here) else up + k: v for k, v in IMPORTS.items()}
+    return "\n".join([
+        f'"""{doc} Written by tests/stubs.py: do not edit."""\n',
+        *(f"from builtins import {name} as _{name}" for name in BUILTINS),
+        "from collections.abc import Callable, Iterator, Sequence",
+        "from typing import Any, TypeAlias, Union, overload\n",
+        "import numpy as np\n",
+        *(f"from {where} import {what}" for where, what in names.items()),
+        "",
+    ])  # fmt: skip
 
 
 def _member(name: str, value: Any) -> str:
     if isinstance(value, property):
         assert value.fget is not None
-        return f"@property\n{_function(name, value.fget)}"
-    return _function(name, value)
+        return f"@property\n{_called(name, value.fget)}"
+    return _called(name, value)
 
 
-def _function(name: str, function: Callable[..., Any]) -> str:
+def _called(name: str, function: Callable[..., Any], method: bool = True) -> str:
+    """A method, or a method as a function."""
+    parameters = list(inspect.signature(function).parameters.values())
+    first = parameters[0]
+    if first.name == "self" or _type(first.annotation) in ("Tensor", "Any"):
+        kind = Parameter.empty if method else "TensorLike" if hasattr(function, "row") else "Tensor"
+        free = first.name == "self" and "x" not in (p.name for p in parameters)
+        called = "self" if method else "x" if free else first.name
+        parameters[0] = first.replace(name=called, annotation=kind)
+    own = _function(name, function, parameters)
+    renamed = [p if p.kind is p.VAR_POSITIONAL else p.replace(name=PYTORCH.get(p.name, p.name)) for p in parameters]
+    names = [p.name for p in renamed]
+    if name.startswith("_") or renamed == parameters or len({*names}) < len(names):
+        return own
+    return f"@overload\n{own}\n@overload\n{_function(name, function, renamed)}"
+
+
+def _function(name: str, function: Callable[..., Any], parameters: Sequence[Parameter] | None = None) -> str:
     signature = inspect.signature(function)
-    parameters = [p.replace(annotation=_type(p.annotation)) for p in signature.parameters.values()]
-    if parameters and parameters[0].annotation in ("Tensor", "Any") and hasattr(Tensor, name):
-        parameters[0] = parameters[0].replace(name="self", annotation=Parameter.empty)
+    found = signature.parameters.values() if parameters is None else parameters
+    shown = [p.replace(annotation=_type(p.annotation)) if p.name != "self" else p for p in found]
     head = "async def" if inspect.iscoroutinefunction(function) else "def"
     note = "  # pyright: ignore[reportIncompatibleMethodOverride]" if name in _REDEFINED else ""
-    return _definition(f"{head} {name}", parameters, _type(signature.return_annotation), function.__doc__, note)
+    return _definition(f"{head} {name}", shown, _type(signature.return_annotation), function.__doc__, note)
 
 
 def _definition(head: str, parameters: Sequence[Parameter], gives: str, doc: str | None, note: str = "") -> str:
@@ -103,4 +145,5 @@ def _type(annotation: Any) -> str:
 
 
 if __name__ == "__main__":
-    STUB.write_text(stub())
+    METHODS.write_text(stub_of_methods())
+    NAMES.write_text(stub_of_names())

@@ -296,6 +296,12 @@ def __getattr__(name: str) -> _typing.Any:
     return getattr(Tensor, name)
 
 
+def _functions() -> list[str]:
+    """The methods of Tensor that are functions here."""
+    own = {*__all__, *_LAZY, *_RANDOM, *_SHORT}
+    return [n for n in dir(Tensor) if n[0] != "_" and n not in own and callable(getattr(Tensor, n))]
+
+
 def __dir__() -> list[str]:
     """The public names only: Python also puts every submodule that was imported here."""
-    return list(__all__)
+    return [*__all__, *_LAZY, *_RANDOM, *_SHORT, *_functions()]

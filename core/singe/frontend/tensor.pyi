@@ -1,25 +1,24 @@
 """What tensor.py offers, with all methods of Tensor. Written by tests/stubs.py: do not edit."""
 
+from builtins import bool as _bool
+from builtins import complex as _complex
+from builtins import float as _float
+from builtins import int as _int
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias, Union, overload
 
 import numpy as np
 
 from ..dtypes import DType
-from ..ir.scalar import Number
-from ..runtime.device import Device, DeviceValue
-from ..shapes import Dim
 from .gradients import Gradients
 from .methods.folds import Extremes
 from .methods.order import Ordered
 from .methods.selection import Places
 from .nodes.shaping import Axis, Count
 from .nodes.spatial import Ints, Padding, Sizes
-
-_bool = bool
-_complex = complex
-_float = float
-_int = int
+from ..ir.scalar import Number
+from ..runtime.device import Device, DeviceValue
+from ..shapes import Dim
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
 
@@ -142,19 +141,39 @@ class Tensor:
     def affine_grid(self, size: Sequence[Dim], align_corners: _bool | None = None) -> Tensor:
         """The grid for grid_sample that affine maps, (batch, axes, axes + 1), give for pictures of a size (batch, channels,
         …space)."""
+    @overload
     def all(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """Whether no element over axes is zero."""
+    @overload
+    def all(self, dim: Axis = None, keepdim: _bool = False) -> Tensor:
         """Whether no element over axes is zero."""
     def allclose(self, other: TensorLike, rtol: _float = 1e-05, atol: _float = 1e-08, equal_nan: _bool = False) -> _bool:
         """Whether all elements are close, as `isclose` says."""
+    @overload
     def amax(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The largest element over axes."""
+    @overload
+    def amax(self, dim: Axis = None, keepdim: _bool = False) -> Tensor:
+        """The largest element over axes."""
+    @overload
     def amin(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
         """The least element over axes."""
+    @overload
+    def amin(self, dim: Axis = None, keepdim: _bool = False) -> Tensor:
+        """The least element over axes."""
+    @overload
     def aminmax(self, axis: _int | None = None, keepdims: _bool = False) -> Extremes:
+        """The least and the largest element, of all or along an axis."""
+    @overload
+    def aminmax(self, dim: _int | None = None, keepdim: _bool = False) -> Extremes:
         """The least and the largest element, of all or along an axis."""
     def angle(self) -> Tensor:
         """The angle of each number in the complex plane: π for negative ones, 0 for the others."""
+    @overload
     def any(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """Whether an element over axes is not zero."""
+    @overload
+    def any(self, dim: Axis = None, keepdim: _bool = False) -> Tensor:
         """Whether an element over axes is not zero."""
     def arccos(self) -> Tensor:
         """the inverse cosine, in radians"""
@@ -170,12 +189,25 @@ class Tensor:
         """the angle of the point (other, x) in radians, −π … π"""
     def arctanh(self) -> Tensor:
         """the inverse hyperbolic tangent"""
+    @overload
     def argmax(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
+    @overload
+    def argmax(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+        """The index of the largest element along an axis (the first, if several are equal), as int64;
+        without an axis, the index in the flat tensor."""
+    @overload
     def argmin(self, axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """The index of the least element, as `argmax` gives that of the largest."""
+    @overload
+    def argmin(self, dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+        """The index of the least element, as `argmax` gives that of the largest."""
+    @overload
     def argsort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Tensor:
+        """The indices that put the elements in order along an axis."""
+    @overload
+    def argsort(self, dim: _int = -1, descending: _bool = False, stable: _bool = True) -> Tensor:
         """The indices that put the elements in order along an axis."""
     def argwhere(self, *, as_tuple: _bool = False) -> Any:
         """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
@@ -255,7 +287,11 @@ class Tensor:
         """The elements as int8."""
     def cholesky(self, upper: _bool = False) -> Tensor:
         """The lower triangular matrix whose product with its transpose is x; upper: its transpose."""
+    @overload
     def chunk(self, chunks: _int, axis: _int = 0) -> tuple[Tensor, ...]:
+        """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
+    @overload
+    def chunk(self, chunks: _int, dim: _int = 0) -> tuple[Tensor, ...]:
         """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
     def clamp(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from min to max (None: no limit)."""
@@ -263,11 +299,19 @@ class Tensor:
         """Elements, or the limit where they are larger."""
     def clamp_min(self, min: TensorLike) -> Tensor:
         """Elements, or the limit where they are less."""
+    @overload
     def clip(self, low: TensorLike | None = None, high: TensorLike | None = None) -> Tensor:
+        """Elements clipped to the range from low to high (None: no limit)."""
+    @overload
+    def clip(self, min: TensorLike | None = None, max: TensorLike | None = None) -> Tensor:
         """Elements clipped to the range from low to high (None: no limit)."""
     def clone(self) -> Tensor:
         """The tensor itself, which does not change."""
+    @overload
     def compress(self, condition: TensorLike, *, axis: Any) -> Any:
+        """the slices along an axis where a condition holds"""
+    @overload
+    def compress(self, condition: TensorLike, *, dim: Any) -> Any:
         """the slices along an axis where a condition holds"""
     def conj(self) -> Tensor:
         """the complex conjugate"""
@@ -297,27 +341,59 @@ class Tensor:
         """the cosine of an angle in radians"""
     def cosh(self) -> Tensor:
         """the hyperbolic cosine"""
+    @overload
     def cosine_similarity(self, other: Tensor, axis: _int = 1, eps: _float = 1e-08) -> Tensor:
         """The cosines of the angles between vectors along an axis; no length counts as less than eps."""
+    @overload
+    def cosine_similarity(self, other: Tensor, dim: _int = 1, eps: _float = 1e-08) -> Tensor:
+        """The cosines of the angles between vectors along an axis; no length counts as less than eps."""
+    @overload
     def count_nonzero(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """How many elements over axes are not zero."""
+    @overload
+    def count_nonzero(self, dim: Axis = None, keepdim: _bool = False) -> Tensor:
         """How many elements over axes are not zero."""
     def cov(self, correction: _int = 1) -> Tensor:
         """The covariances of variables: each row is one, each column an observation of all."""
     def cpu(self) -> Tensor:
         """The tensor on the device "numpy"."""
+    @overload
     def cross(self, other: TensorLike, axis: _int | None = None) -> Tensor:
+        """The cross products of vectors of three elements along an axis: by default the first of this length."""
+    @overload
+    def cross(self, other: TensorLike, dim: _int | None = None) -> Tensor:
         """The cross products of vectors of three elements along an axis: by default the first of this length."""
     def cross_entropy(self, target: TensorLike, weight: TensorLike | None = None, *, reduction: Any = 'mean', ignore_index: Any = -100) -> Any:
         """minus the logarithm of the softmax at each place's class, times the weight of the class"""
+    @overload
     def cummax(self, axis: _int) -> Ordered:
         """The largest element up to each one along an axis, and its last index. NaN is the largest."""
+    @overload
+    def cummax(self, dim: _int) -> Ordered:
+        """The largest element up to each one along an axis, and its last index. NaN is the largest."""
+    @overload
     def cummin(self, axis: _int) -> Ordered:
         """The least element up to each one along an axis, and its last index. NaN is the least."""
+    @overload
+    def cummin(self, dim: _int) -> Ordered:
+        """The least element up to each one along an axis, and its last index. NaN is the least."""
+    @overload
     def cumprod(self, axis: _int, dtype: Any = None) -> Tensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
+    @overload
+    def cumprod(self, dim: _int, dtype: Any = None) -> Tensor:
+        """The product of all elements up to each one along an axis; integers are multiplied as int64."""
+    @overload
     def cumsum(self, axis: _int, dtype: Any = None) -> Tensor:
         """The sum of all elements up to each one along an axis; integers are summed as int64."""
+    @overload
+    def cumsum(self, dim: _int, dtype: Any = None) -> Tensor:
+        """The sum of all elements up to each one along an axis; integers are summed as int64."""
+    @overload
     def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: Number = 1, axis: _int = -1) -> Tensor:
+        """The integral up to each point along an axis of lines through points: at the places x, or at distances dx."""
+    @overload
+    def cumulative_trapezoid(self, x: Tensor | None = None, *, dx: Number = 1, dim: _int = -1) -> Tensor:
         """The integral up to each point along an axis of lines through points: at the places x, or at distances dx."""
     def deform_conv(self, w: TensorLike, offset: TensorLike, bias: TensorLike | None = None, mask: TensorLike | None = None, *, strides: Any, dilations: Any, before: Any, after: Any, group: Any, offset_group: Any) -> Any:
         """convolution of which every element read is moved by an offset, and weighted by a mask"""
@@ -330,19 +406,39 @@ class Tensor:
     @property
     def device(self) -> Device:
         """The device on which the elements are."""
+    @overload
     def dft(self, *, axis: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
+        """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
+    @overload
+    def dft(self, *, dim: Any = -2, length: Any = None, inverse: Any = False, onesided: Any = False) -> Any:
         """discrete Fourier transforms along an axis; the last axis has the real and the imaginary part"""
     def diag(self, diagonal: _int = 0) -> Tensor:
         """The diagonal of a matrix, or the matrix with a vector on its diagonal."""
+    @overload
     def diag_embed(self, offset: _int = 0, axis1: _int = -2, axis2: _int = -1) -> Tensor:
+        """Matrices, of these axes of the result, with the vectors along the last axis on a diagonal; zeros elsewhere."""
+    @overload
+    def diag_embed(self, offset: _int = 0, dim1: _int = -2, dim2: _int = -1) -> Tensor:
         """Matrices, of these axes of the result, with the vectors along the last axis on a diagonal; zeros elsewhere."""
     def diagflat(self, offset: _int = 0) -> Tensor:
         """The matrix with all elements on a diagonal."""
+    @overload
     def diagonal(self, offset: _int = 0, axis1: _int = 0, axis2: _int = 1) -> Tensor:
         """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
+    @overload
+    def diagonal(self, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """The elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis."""
+    @overload
     def diagonal_scatter(self, src: TensorLike, offset: _int = 0, axis1: _int = 0, axis2: _int = 1) -> Tensor:
         """The tensor with a diagonal (as `diagonal` gives it) replaced."""
+    @overload
+    def diagonal_scatter(self, src: TensorLike, offset: _int = 0, dim1: _int = 0, dim2: _int = 1) -> Tensor:
+        """The tensor with a diagonal (as `diagonal` gives it) replaced."""
+    @overload
     def diff(self, n: _int = 1, axis: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
+        """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
+    @overload
+    def diff(self, n: _int = 1, dim: _int = -1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
         """The differences between neighbours along an axis, taken n times; of bools, whether they differ."""
     def digamma(self) -> Tensor:
         """The derivative of lgamma."""
@@ -425,7 +521,11 @@ class Tensor:
         """The share of the gamma function of x whose integral runs from 0 to the other number."""
     def gammaincc(self, other: TensorLike) -> Tensor:
         """The share of the gamma function of x whose integral runs from the other number on: 1 − igamma."""
+    @overload
     def gather(self, axis: _int, index: TensorLike) -> Tensor:
+        """For each index the element at it along an axis; its other coordinates are those of the index."""
+    @overload
+    def gather(self, dim: _int, index: TensorLike) -> Tensor:
         """For each index the element at it along an axis; its other coordinates are those of the index."""
     def gather_nd(self, index: TensorLike, *, batch: Any) -> Any:
         """slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one"""
@@ -443,7 +543,11 @@ class Tensor:
         """the mean over all spatial axes"""
     def global_max_pool(self) -> Any:
         """the largest element over all spatial axes"""
+    @overload
     def glu(self, axis: _int = -1) -> Tensor:
+        """The first half of an axis, times the sigmoid of the second half."""
+    @overload
+    def glu(self, dim: _int = -1) -> Tensor:
         """The first half of an axis, times the sigmoid of the second half."""
     def greater(self, other: TensorLike) -> Tensor:
         """x > other"""
@@ -464,7 +568,11 @@ class Tensor:
         """alpha · x + beta, clipped to 0 … 1"""
     def hard_swish(self) -> Tensor:
         """x · (x / 6 + ½), the factor clipped to 0 … 1"""
+    @overload
     def hardmax(self, *, axis: Any = -1) -> Any:
+        """1 at the first largest element along an axis, 0 elsewhere"""
+    @overload
+    def hardmax(self, *, dim: Any = -1) -> Any:
         """1 at the first largest element along an axis, 0 elsewhere"""
     def hardshrink(self, lambd: _float = 0.5) -> Tensor:
         """Elements beyond ±lambd, zeros in place of the others."""
@@ -476,7 +584,12 @@ class Tensor:
         """x, clipped to min_val … max_val."""
     def heaviside(self, values: TensorLike) -> Tensor:
         """0 for negative elements, 1 for positive ones, `values` for zeros; NaN for NaN."""
+    @overload
     def histc(self, bins: _int = 100, low: _float = 0, high: _float = 0) -> Tensor:
+        """How many elements lie in each of `bins` equal intervals from low to high; from the least element to the largest, if
+        low and high are equal. Elements beyond are not counted."""
+    @overload
+    def histc(self, bins: _int = 100, min: _float = 0, max: _float = 0) -> Tensor:
         """How many elements lie in each of `bins` equal intervals from low to high; from the least element to the largest, if
         low and high are equal. Elements beyond are not counted."""
     def histogram(self, bins: _int | Tensor | Sequence[_float], *, range: Sequence[_float] | None = None, weight: Tensor | None = None, density: _bool = False) -> tuple[Tensor, Tensor]:
@@ -494,18 +607,39 @@ class Tensor:
         """The share of the gamma function of x whose integral runs from the other number on: 1 − igamma."""
     def imag(self) -> Tensor:
         """the imaginary part"""
+    @overload
     def index_add(self, axis: _int, index: TensorLike, source: TensorLike, *, alpha: Number = 1) -> Tensor:
         """The tensor with slices, times alpha, added to those at indices along an axis."""
+    @overload
+    def index_add(self, dim: _int, index: TensorLike, source: TensorLike, *, alpha: Number = 1) -> Tensor:
+        """The tensor with slices, times alpha, added to those at indices along an axis."""
+    @overload
     def index_copy(self, axis: _int, index: TensorLike, source: TensorLike) -> Tensor:
         """The tensor with the slices at indices along an axis replaced."""
+    @overload
+    def index_copy(self, dim: _int, index: TensorLike, source: TensorLike) -> Tensor:
+        """The tensor with the slices at indices along an axis replaced."""
+    @overload
     def index_fill(self, axis: _int, index: TensorLike, value: TensorLike) -> Tensor:
+        """The tensor with one value in the slices at indices along an axis."""
+    @overload
+    def index_fill(self, dim: _int, index: TensorLike, value: TensorLike) -> Tensor:
         """The tensor with one value in the slices at indices along an axis."""
     def index_put(self, indices: Sequence[Any], values: TensorLike, accumulate: _bool = False) -> Tensor:
         """The tensor with the elements at indices, one tensor for each axis, replaced, or with values added to them."""
+    @overload
     def index_reduce(self, axis: _int, index: TensorLike, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
         """The tensor with slices combined with those at indices along an axis: prod, mean, amax or amin. include_self: whether
         the slices that are there count, too."""
+    @overload
+    def index_reduce(self, dim: _int, index: TensorLike, source: Tensor, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """The tensor with slices combined with those at indices along an axis: prod, mean, amax or amin. include_self: whether
+        the slices that are there count, too."""
+    @overload
     def index_select(self, axis: _int, index: Tensor | np.ndarray | Sequence[_int]) -> Tensor:
+        """The slices along an axis at the given indices."""
+    @overload
+    def index_select(self, dim: _int, index: Tensor | np.ndarray | Sequence[_int]) -> Tensor:
         """The slices along an axis at the given indices."""
     def inner(self, other: Tensor) -> Tensor:
         """The products of all vectors along the last axis of x with those of another."""
@@ -547,7 +681,11 @@ class Tensor:
         """How many bytes an element takes."""
     def kron(self, other: Tensor) -> Tensor:
         """Kronecker's product: each element of x times the whole other tensor."""
+    @overload
     def kthvalue(self, k: _int, axis: _int = -1, keepdims: _bool = False) -> Ordered:
+        """The k-th smallest element along an axis (1: the smallest), and its index."""
+    @overload
+    def kthvalue(self, k: _int, dim: _int = -1, keepdim: _bool = False) -> Ordered:
         """The k-th smallest element along an axis (1: the smallest), and its index."""
     def layer_norm(self, normalized_shape: _int | Sequence[_int], weight: Tensor | None = None, bias: Tensor | None = None, eps: _float = 1e-05) -> Tensor:
         """(x − mean) / √(variance + eps) · weight + bias over the last axes, which have the given shape."""
@@ -579,13 +717,21 @@ class Tensor:
         """log(1 + x), exact for small x"""
     def log2(self) -> Tensor:
         """the logarithm to base 2"""
+    @overload
     def log_softmax(self, axis: _int = -1, dtype: Any = None) -> Tensor:
+        """The logarithm of `softmax`."""
+    @overload
+    def log_softmax(self, dim: _int = -1, dtype: Any = None) -> Tensor:
         """The logarithm of `softmax`."""
     def logaddexp(self, other: TensorLike) -> Tensor:
         """log(e^x + e^other), without overflow on the way"""
     def logaddexp2(self, other: TensorLike) -> Tensor:
         """log₂(2ˣ + 2ʸ)."""
+    @overload
     def logcumsumexp(self, axis: _int) -> Tensor:
+        """The logarithm of the sum of the exponentials of all elements up to each one along an axis."""
+    @overload
+    def logcumsumexp(self, dim: _int) -> Tensor:
         """The logarithm of the sum of the exponentials of all elements up to each one along an axis."""
     def logdet(self) -> Tensor:
         """The logarithm of the determinant of every matrix."""
@@ -601,7 +747,11 @@ class Tensor:
         """log(x / (1 − x)), the inverse of sigmoid; eps: x is clipped to eps … 1 − eps before."""
     def logsigmoid(self) -> Tensor:
         """The logarithm of sigmoid."""
+    @overload
     def logsumexp(self, axis: Axis = None, keepdims: _bool = False) -> Tensor:
+        """The logarithm of the sum of exponentials over axes."""
+    @overload
+    def logsumexp(self, dim: Axis = None, keepdim: _bool = False) -> Tensor:
         """The logarithm of the sum of exponentials over axes."""
     def long(self) -> Tensor:
         """The elements as int64."""
@@ -627,7 +777,12 @@ class Tensor:
         """The exponential of every square matrix."""
     def matrix_power(self, n: _int) -> Tensor:
         """Every matrix of a stack times itself, n factors; of the inverse, if n is negative."""
+    @overload
     def max(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
+        """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
+        another tensor, the larger one of each pair."""
+    @overload
+    def max(self, dim: _int | Tensor | np.ndarray | None = None, keepdim: _bool = False) -> Any:
         """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
         another tensor, the larger one of each pair."""
     def max_pool(self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1, ceil_mode: _bool = False, return_indices: _bool = False) -> Any:
@@ -646,13 +801,29 @@ class Tensor:
         """the largest elements of the parts into which regions of pictures are divided"""
     def maximum(self, other: TensorLike) -> Tensor:
         """the greater of two; NaN where either is"""
+    @overload
     def mean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The mean over axes; integers become float32 first."""
+    @overload
+    def mean(self, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
+        """The mean over axes; integers become float32 first."""
+    @overload
     def median(self, axis: _int | None = None, keepdims: _bool = False) -> Any:
         """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
+    @overload
+    def median(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
+    @overload
     def mel_weight_matrix(self, length: TensorLike, rate: TensorLike, low: TensorLike, high: TensorLike) -> Any:
         """weights that make bins on the mel scale of the frequencies of a transform"""
+    @overload
+    def mel_weight_matrix(self, length: TensorLike, rate: TensorLike, min: TensorLike, max: TensorLike) -> Any:
+        """weights that make bins on the mel scale of the frequencies of a transform"""
+    @overload
     def min(self, axis: _int | Tensor | np.ndarray | None = None, keepdims: _bool = False) -> Any:
+        """The least element; along an axis, or beside another tensor, as `max`."""
+    @overload
+    def min(self, dim: _int | Tensor | np.ndarray | None = None, keepdim: _bool = False) -> Any:
         """The least element; along an axis, or beside another tensor, as `max`."""
     def minimum(self, other: TensorLike) -> Tensor:
         """the lesser of two; NaN where either is"""
@@ -660,7 +831,11 @@ class Tensor:
         """x · tanh(softplus(x))"""
     def mm(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
+    @overload
     def mode(self, axis: _int = -1, keepdims: _bool = False) -> Ordered:
+        """The most frequent element along an axis, the least of several, and its last index."""
+    @overload
+    def mode(self, dim: _int = -1, keepdim: _bool = False) -> Ordered:
         """The most frequent element along an axis, the least of several, and its last index."""
     def moveaxis(self, source: Axis, destination: Axis) -> Tensor:
         """Axes moved to other positions; the others keep their order."""
@@ -678,17 +853,41 @@ class Tensor:
         """The logarithm of the gamma function of p dimensions."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
+    @overload
     def nanmean(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The mean over axes of the elements that are not NaN."""
+    @overload
+    def nanmean(self, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
+        """The mean over axes of the elements that are not NaN."""
+    @overload
     def nanmedian(self, axis: _int | None = None, keepdims: _bool = False) -> Any:
         """`median` of the elements that are not NaN; NaN where all are."""
+    @overload
+    def nanmedian(self, dim: _int | None = None, keepdim: _bool = False) -> Any:
+        """`median` of the elements that are not NaN; NaN where all are."""
+    @overload
     def nanquantile(self, q: _float | Sequence[_float], axis: _int | None = None, keepdims: _bool = False) -> Tensor:
         """`quantile` of the elements that are not NaN; NaN where all are."""
+    @overload
+    def nanquantile(self, q: _float | Sequence[_float], dim: _int | None = None, keepdim: _bool = False) -> Tensor:
+        """`quantile` of the elements that are not NaN; NaN where all are."""
+    @overload
     def nansum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The sum over axes; NaN counts as 0."""
+    @overload
+    def nansum(self, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
+        """The sum over axes; NaN counts as 0."""
+    @overload
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
         """The elements from `start` to `start + length` along an axis."""
+    @overload
+    def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
+        """The elements from `start` to `start + length` along an axis."""
+    @overload
     def narrow_copy(self, axis: _int, start: _int, length: _int) -> Tensor:
+        """`narrow`: a tensor does not change, so views and copies are the same."""
+    @overload
+    def narrow_copy(self, dim: _int, start: _int, length: _int) -> Tensor:
         """`narrow`: a tensor does not change, so views and copies are the same."""
     @property
     def nbytes(self) -> _int:
@@ -708,7 +907,11 @@ class Tensor:
         """The number of elements."""
     def new_empty(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Zeros, with x's dtype and device unless others are given: new_zeros(2, 3) or new_zeros((2, 3))."""
+    @overload
     def new_full(self, shape: Sequence[_int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
+        """A tensor filled with a value, with x's dtype and device unless others are given."""
+    @overload
+    def new_full(self, size: Sequence[_int], fill_value: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """A tensor filled with a value, with x's dtype and device unless others are given."""
     def new_ones(self, *shape: Any, dtype: Any = None, device: Any = None) -> Tensor:
         """Ones, with x's dtype and device unless others are given: new_ones(2, 3) or new_ones((2, 3))."""
@@ -724,10 +927,19 @@ class Tensor:
         """the best boxes of each class, without those that overlap a better box too much"""
     def nonzero(self, *, as_tuple: _bool = False) -> Any:
         """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
+    @overload
     def norm(self, p: _float | str = 2, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
         """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
         the elements before."""
+    @overload
+    def norm(self, p: _float | str = 2, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
+        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
+        the elements before."""
+    @overload
     def normalize(self, p: _float = 2.0, axis: Any = 1, eps: _float = 1e-12) -> Tensor:
+        """x, divided by its p-norm along an axis, or by eps where that is less."""
+    @overload
+    def normalize(self, p: _float = 2.0, dim: Any = 1, eps: _float = 1e-12) -> Tensor:
         """x, divided by its p-norm along an axis, or by eps where that is less."""
     def not_equal(self, other: TensorLike) -> Tensor:
         """Whether elements differ."""
@@ -748,7 +960,11 @@ class Tensor:
         """The tensor with elements added before and after its axes. width: one number for all axes, (before, after) for each
         axis, or PyTorch's flat sequence of numbers, which begins with the last axis; negative ones remove elements. mode:
         "constant" (of `value`), "reflect", "edge" (or "replicate") or "wrap" (or "circular")."""
+    @overload
     def pairwise_distance(self, other: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdims: _bool = False) -> Tensor:
+        """The p-norm of x − other + eps along the last axis."""
+    @overload
+    def pairwise_distance(self, other: Tensor, p: _float = 2.0, eps: _float = 1e-06, keepdim: _bool = False) -> Tensor:
         """The p-norm of x − other + eps along the last axis."""
     def pdist(self, p: _float = 2.0) -> Tensor:
         """The distances of all pairs of rows of a matrix, as a vector."""
@@ -769,13 +985,22 @@ class Tensor:
         become float32."""
     def prelu(self, weight: Tensor) -> Tensor:
         """The elements above 0; the others times a weight, of which there is one for all or one for each channel (axis 1)."""
+    @overload
     def prod(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The product over axes, as `sum`."""
+    @overload
+    def prod(self, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
         """The product over axes, as `sum`."""
     def put(self, index: Tensor, source: Tensor, accumulate: _bool = False) -> Tensor:
         """The tensor with the elements at indices into the flat tensor replaced, or with those of source added to them."""
     def qr(self, some: _bool = True) -> tuple[Tensor, Tensor]:
         """Q, of orthogonal columns, and R, triangular, whose product is x; some: Q has no more columns than x."""
+    @overload
     def quantile(self, q: _float | Sequence[_float], axis: _int | None = None, keepdims: _bool = False, interpolation: str = 'linear') -> Tensor:
+        """The numbers below which the shares q of the elements lie, along an axis or of all. Several q are a new first axis.
+        interpolation: what to take between two elements. NaN beside NaN."""
+    @overload
+    def quantile(self, q: _float | Sequence[_float], dim: _int | None = None, keepdim: _bool = False, interpolation: str = 'linear') -> Tensor:
         """The numbers below which the shares q of the elements lie, along an axis or of all. Several q are a new first axis.
         interpolation: what to take between two elements. NaN beside NaN."""
     def rad2deg(self) -> Tensor:
@@ -794,11 +1019,20 @@ class Tensor:
         """max(x, 0), at most 6."""
     def remainder(self, other: TensorLike) -> Tensor:
         """the remainder of x / other, with the sign of other, as Python's %"""
+    @overload
     def renorm(self, p: _float, axis: _int, maxnorm: _float) -> Tensor:
+        """The tensor with each slice along an axis whose p-norm is above maxnorm scaled down to it."""
+    @overload
+    def renorm(self, p: _float, dim: _int, maxnorm: _float) -> Tensor:
         """The tensor with each slice along an axis whose p-norm is above maxnorm scaled down to it."""
     def repeat(self, *repeats: Any) -> Tensor:
         """The tensor repeated as a whole along each axis; more numbers than axes add leading axes."""
+    @overload
     def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor | None = None, axis: _int | None = None) -> Tensor:
+        """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each. Without it, the
+        place of each element of a vector, repeated that many times."""
+    @overload
+    def repeat_interleave(self, repeats: _int | Sequence[_int] | Tensor | None = None, dim: _int | None = None) -> Tensor:
         """Every element, or every slice along an axis, repeated by itself. repeats: a number, or one for each. Without it, the
         place of each element of a vector, repeated that many times."""
     def require_grad(self) -> Tensor:
@@ -818,9 +1052,17 @@ class Tensor:
         """a recurrent layer without gates"""
     def roi_align(self, rois: TensorLike, batches: TensorLike, *, size: Any, samples: Any, adaptive: Any = False, mode: Any = 'avg', scale: Any = 1.0, half_pixel: Any = True) -> Any:
         """regions of pictures, each resampled to the same size; batches: the picture of each region"""
+    @overload
     def roll(self, shifts: _int | Sequence[_int], axis: Axis = None) -> Tensor:
         """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
+    @overload
+    def roll(self, shifts: _int | Sequence[_int], dim: Axis = None) -> Tensor:
+        """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
+    @overload
     def rot90(self, k: _int = 1, axis: Sequence[_int] = ...) -> Tensor:
+        """The plane of two axes turned k times by 90 degrees, from the first towards the second."""
+    @overload
+    def rot90(self, k: _int = 1, dim: Sequence[_int] = ...) -> Tensor:
         """The plane of two axes turned k times by 90 degrees, from the first towards the second."""
     def rotary_embedding(self, cos: TensorLike, sin: TensorLike, *, interleaved: Any = False) -> Any:
         """pairs of elements of the last axis turned by angles with these cosines and sines: an element of the first half and one of the second, or interleaved: neighbours"""
@@ -833,20 +1075,42 @@ class Tensor:
     def scaled_dot_product_attention(self, key: Tensor, value: Tensor, attn_mask: TensorLike | None = None, dropout_p: _float = 0.0, is_causal: _bool = False, scale: _float | None = None, enable_gqa: _bool = False) -> Tensor:
         """softmax(scale · x · keyᵀ + mask) · value for each head, of (…, heads, length, size); a mask of bools says which keys
         are seen. scale: 1 / √size, if none is given."""
+    @overload
     def scatter(self, axis: _int, index: TensorLike, src: TensorLike | None = None, reduce: str | None = None, *, value: Number | None = None) -> Tensor:
         """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
         its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
+    @overload
+    def scatter(self, dim: _int, index: TensorLike, src: TensorLike | None = None, reduce: str | None = None, *, value: Number | None = None) -> Tensor:
+        """The tensor with the elements of `src` (or one value) at indices along an axis; where an index has an element,
+        its other coordinates are those of the index. reduce: "add" or "multiply", to combine them with what is there."""
+    @overload
     def scatter_add(self, axis: _int, index: TensorLike, src: TensorLike) -> Tensor:
         """The tensor with the elements of `src` added to those at indices along an axis."""
+    @overload
+    def scatter_add(self, dim: _int, index: TensorLike, src: TensorLike) -> Tensor:
+        """The tensor with the elements of `src` added to those at indices along an axis."""
+    @overload
     def scatter_reduce(self, axis: _int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: _bool = True) -> Tensor:
+        """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax, amin or mean.
+        include_self: whether the elements that are there count, too."""
+    @overload
+    def scatter_reduce(self, dim: _int, index: TensorLike, src: TensorLike, reduce: str, *, include_self: _bool = True) -> Tensor:
         """The tensor with the elements of `src` combined with those at indices along an axis: sum, prod, amax, amin or mean.
         include_self: whether the elements that are there count, too."""
     def searchsorted(self, values: Any, *, out_int32: _bool = False, right: _bool = False, side: str | None = None) -> Tensor:
         """The indices in a vector in order at which values would be inserted to keep the order: before elements that are equal,
         or with right=True (or side="right") behind them. Of vectors along the last axis, those of the values at the same place."""
+    @overload
     def select(self, axis: _int, index: _int) -> Tensor:
         """The slice at an index along an axis, without the axis."""
+    @overload
+    def select(self, dim: _int, index: _int) -> Tensor:
+        """The slice at an index along an axis, without the axis."""
+    @overload
     def select_scatter(self, src: TensorLike, axis: _int, index: _int) -> Tensor:
+        """The tensor with the slice at an index along an axis replaced."""
+    @overload
+    def select_scatter(self, src: TensorLike, dim: _int, index: _int) -> Tensor:
         """The tensor with the slice at an index along an axis replaced."""
     def selu(self) -> Tensor:
         """A scaled elu whose results keep mean 0 and variance 1."""
@@ -876,13 +1140,25 @@ class Tensor:
     @property
     def size(self) -> Count:
         """The number of elements. PyTorch's calls work, too: size() is the shape, size(0) the length of an axis."""
+    @overload
     def slice_scatter(self, src: TensorLike, axis: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
+        """The tensor with a slice along an axis replaced."""
+    @overload
+    def slice_scatter(self, src: TensorLike, dim: _int = 0, start: _int | None = None, end: _int | None = None, step: _int = 1) -> Tensor:
         """The tensor with a slice along an axis replaced."""
     def slogdet(self) -> tuple[Tensor, Tensor]:
         """The sign of the determinant of every matrix, and the logarithm of its absolute value."""
+    @overload
     def softmax(self, axis: _int = -1, dtype: Any = None) -> Tensor:
         """exp(x), divided by its sum along an axis. dtype: of the elements before."""
+    @overload
+    def softmax(self, dim: _int = -1, dtype: Any = None) -> Tensor:
+        """exp(x), divided by its sum along an axis. dtype: of the elements before."""
+    @overload
     def softmin(self, axis: _int = -1) -> Tensor:
+        """The softmax of −x."""
+    @overload
+    def softmin(self, dim: _int = -1) -> Tensor:
         """The softmax of −x."""
     def softplus(self, beta: _float = 1.0, threshold: _float = 20.0) -> Tensor:
         """log(1 + exp(beta · x)) / beta; x where beta · x is above the threshold."""
@@ -890,19 +1166,39 @@ class Tensor:
         """x moved towards 0 by lambd, and 0 in −lambd … lambd."""
     def softsign(self) -> Tensor:
         """x / (1 + |x|)."""
+    @overload
     def sort(self, axis: _int = -1, descending: _bool = False, stable: _bool = True) -> Ordered:
         """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
+    @overload
+    def sort(self, dim: _int = -1, descending: _bool = False, stable: _bool = True) -> Ordered:
+        """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
+    @overload
     def split(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
+    @overload
+    def split(self, sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
+        """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
+    @overload
     def split_with_sizes(self, sizes: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
+        """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
+    @overload
+    def split_with_sizes(self, sizes: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """Pieces along an axis: of the given sizes, or all of one size, where the last may be smaller."""
     def sqrt(self) -> Tensor:
         """the square root"""
     def square(self) -> Tensor:
         """x · x."""
+    @overload
     def squeeze(self, axis: Axis = None) -> Tensor:
         """The tensor without axes of length 1: without those given, or without all of them. Longer ones stay."""
+    @overload
+    def squeeze(self, dim: Axis = None) -> Tensor:
+        """The tensor without axes of length 1: without those given, or without all of them. Longer ones stay."""
+    @overload
     def std(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
+        """The square root of `var`."""
+    @overload
+    def std(self, dim: Axis = None, correction: _float = 1, keepdim: _bool = False) -> Tensor:
         """The square root of `var`."""
     def stft(self, window: TensorLike | None = None, *, length: Any, step: Any, onesided: Any = True) -> Any:
         """the transforms of overlapping parts of signals, each part weighted by a window"""
@@ -920,23 +1216,43 @@ class Tensor:
         """x − alpha · other."""
     def subtract(self, other: TensorLike, *, alpha: Number = 1) -> Tensor:
         """x − alpha · other."""
+    @overload
     def sum(self, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
+        """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
+    @overload
+    def sum(self, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
         """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
     def sum_to_size(self, *size: Any) -> Tensor:
         """The sums over axes that leave a shape which broadcasts to x's."""
     def svd(self, some: _bool = True, compute_uv: _bool = True) -> tuple[Tensor, Tensor, Tensor]:
         """U, S and V, of x = U · diag(S) · V.H; without compute_uv, zeros in place of U and V."""
+    @overload
     def swapaxes(self, axis0: _int, axis1: _int) -> Tensor:
         """The tensor with two axes exchanged."""
+    @overload
+    def swapaxes(self, dim0: _int, dim1: _int) -> Tensor:
+        """The tensor with two axes exchanged."""
+    @overload
     def swapdims(self, axis0: _int, axis1: _int) -> Tensor:
+        """The tensor with two axes exchanged."""
+    @overload
+    def swapdims(self, dim0: _int, dim1: _int) -> Tensor:
         """The tensor with two axes exchanged."""
     def swiglu(self, x: TensorLike, *, alpha: Any = 1.0) -> Any:
         """x · sigmoid(alpha · x), times a second tensor"""
     def t(self) -> Tensor:
         """A matrix transposed; a vector as it is."""
+    @overload
     def take(self, index: Tensor | np.ndarray | Sequence[_int], axis: _int | None = None) -> Tensor:
         """The slices along an axis at the given indices; without an axis, the elements of the flat tensor."""
+    @overload
+    def take(self, index: Tensor | np.ndarray | Sequence[_int], dim: _int | None = None) -> Tensor:
+        """The slices along an axis at the given indices; without an axis, the elements of the flat tensor."""
+    @overload
     def take_along_dim(self, index: TensorLike, axis: _int | None = None) -> Tensor:
+        """Like gather; the other axes broadcast. Without an axis, the elements of the flat tensor at flat indices."""
+    @overload
+    def take_along_dim(self, index: TensorLike, dim: _int | None = None) -> Tensor:
         """Like gather; the other axes broadcast. Without an axis, the elements of the flat tensor at flat indices."""
     def tan(self) -> Tensor:
         """the tangent of an angle in radians"""
@@ -944,7 +1260,11 @@ class Tensor:
         """the hyperbolic tangent"""
     def tanhshrink(self) -> Tensor:
         """x − tanh(x)."""
+    @overload
     def tensor_split(self, sections: _int | Sequence[_int], axis: _int = 0) -> tuple[Tensor, ...]:
+        """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
+    @overload
+    def tensor_split(self, sections: _int | Sequence[_int], dim: _int = 0) -> tuple[Tensor, ...]:
         """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
     def threshold(self, threshold: Number, value: Number) -> Tensor:
         """The elements above a threshold; a value in place of the others."""
@@ -959,13 +1279,25 @@ class Tensor:
         """`to`, under the name of the array API standard."""
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists; a number, if there are no axes."""
+    @overload
     def top_k(self, k: Dim, axis: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
         """The k largest (or smallest) elements along an axis, always in order, and their indices."""
+    @overload
+    def top_k(self, k: Dim, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
+        """The k largest (or smallest) elements along an axis, always in order, and their indices."""
+    @overload
     def topk(self, k: Dim, axis: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
+        """The k largest (or smallest) elements along an axis, always in order, and their indices."""
+    @overload
+    def topk(self, k: Dim, dim: _int = -1, largest: _bool = True, sorted: _bool = True) -> Ordered:
         """The k largest (or smallest) elements along an axis, always in order, and their indices."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix."""
+    @overload
     def transpose(self, axis0: Any = None, axis1: _int | None = None, *more: _int) -> Tensor:
+        """Two axes exchanged, as in transpose(1, 2); the axes in the order of a tuple; reversed if none is given."""
+    @overload
+    def transpose(self, dim0: Any = None, dim1: _int | None = None, *more: _int) -> Tensor:
         """Two axes exchanged, as in transpose(1, 2); the axes in the order of a tuple; reversed if none is given."""
     def tril(self, diagonal: _int = 0) -> Tensor:
         """The elements on and below a diagonal of each matrix; zeros elsewhere."""
@@ -979,19 +1311,45 @@ class Tensor:
         """The elements as another dtype."""
     def type_as(self, other: Tensor) -> Tensor:
         """The elements in the dtype of another tensor."""
+    @overload
     def unbind(self, axis: _int = 0) -> tuple[Tensor, ...]:
         """The slices along an axis, without it."""
+    @overload
+    def unbind(self, dim: _int = 0) -> tuple[Tensor, ...]:
+        """The slices along an axis, without it."""
+    @overload
     def unflatten(self, axis: _int, sizes: Sequence[Any]) -> Tensor:
         """An axis divided into several; one of the sizes may be -1."""
+    @overload
+    def unflatten(self, dim: _int, sizes: Sequence[Any]) -> Tensor:
+        """An axis divided into several; one of the sizes may be -1."""
+    @overload
     def unfold(self, axis: _int, size: _int, step: _int = 1) -> Tensor:
         """All windows of `size` elements along an axis, `step` apart; their elements are a new last axis."""
+    @overload
+    def unfold(self, dim: _int, size: _int, step: _int = 1) -> Tensor:
+        """All windows of `size` elements along an axis, `step` apart; their elements are a new last axis."""
+    @overload
     def unique(self, ordered: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None, *, return_index: _bool = False) -> Any:
         """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
         first index of each, the index of every element's value among them, how often each occurs."""
+    @overload
+    def unique(self, ordered: _bool = True, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None, *, return_index: _bool = False) -> Any:
+        """The distinct elements (or slices along an axis), in order or as they come first. With more results, a tuple: the
+        first index of each, the index of every element's value among them, how often each occurs."""
+    @overload
     def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, axis: _int | None = None) -> Any:
         """The elements, or slices along an axis, that differ from the one before; the place of each in the result, and how many
         are equal."""
+    @overload
+    def unique_consecutive(self, return_inverse: _bool = False, return_counts: _bool = False, dim: _int | None = None) -> Any:
+        """The elements, or slices along an axis, that differ from the one before; the place of each in the result, and how many
+        are equal."""
+    @overload
     def unsqueeze(self, axis: _int) -> Tensor:
+        """The tensor with a new axis of length 1 at this position of the result."""
+    @overload
+    def unsqueeze(self, dim: _int) -> Tensor:
         """The tensor with a new axis of length 1 at this position of the result."""
     def update_slice(self, part: TensorLike, *starts: Any) -> Tensor:
         """The tensor with a part replaced, which begins at a start along each axis: `cache.update_slice(row, at, 0)`.
@@ -999,7 +1357,11 @@ class Tensor:
         The starts are integers, or tensors of one integer. One is moved so that the part lies within the tensor."""
     def vander(self, N: _int | None = None, increasing: _bool = False) -> Tensor:
         """The powers of each element of a vector, N of them (as many as elements, if none is given), one row for each."""
+    @overload
     def var(self, axis: Axis = None, correction: _float = 1, keepdims: _bool = False) -> Tensor:
+        """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
+    @overload
+    def var(self, dim: Axis = None, correction: _float = 1, keepdim: _bool = False) -> Tensor:
         """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
     def vdot(self, other: Tensor) -> Tensor:
         """The product of two vectors; of a complex first one, the conjugates."""

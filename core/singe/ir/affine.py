@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from ..dtypes import int32
-from ..shapes import Dim, Shape, at_least, dim_max, divides
+from ..shapes import Dim, Shape, dim_max, divides
+from ..shapes import at_least as at_least  # noqa: PLC0414 (others take it from here)
 from .scalar import Expr, add, const, div, fold, make, maximum, minimum, mul, rem, size, text
 
 

@@ -50,10 +50,12 @@ class _Closed(type):
         module: Any = cls
         return inspect.Signature(module._arguments())
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        module = super().__call__(*args, **kwargs)
-        module.__dict__["_closed"] = True
-        return module
+    if not TYPE_CHECKING:  # which would look no further for the arguments
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            module = super().__call__(*args, **kwargs)
+            module.__dict__["_closed"] = True
+            return module
 
 
 class Module(metaclass=_Closed):

@@ -21,7 +21,7 @@ from ...ops import find_row
 from ...shapes import Dim, Size, axis_of, product, symbols
 from ..model import OnnxGraph
 from ..scope import Scope
-from ..tensors import MAX_FOLDED
+from ..tensors import MAX_FOLDED as MAX_FOLDED  # noqa: PLC0414 (adapters take it from here)
 
 MAX_COMPUTED: Final = 1 << 10
 """The most numbers of one input that a run turns into sizes."""
