@@ -1,12 +1,14 @@
 """Exported bundles beside onnxruntime-web in one Chromium, taking turns, on WebAssembly.
 
     python tests/bench/chromium.py [FOLDER] [--models efficientnet_lite0,…] [--threads 1,2] [--rounds 30]
+    python tests/bench/chromium.py --random [minilm_l6,…] [--threads 1,2] [--rounds 30]
     python tests/bench/chromium.py --gemm [--threads 1,2]
 
 FOLDER has ONNX models with recorded outputs; the first item of each batch is run, and both outputs are compared with
-the recording. --gemm races matrix products with a constant operand instead, ours also into an existing array, beside a
-loop of multiply-adds in registers on the same threads: the machine's peak at that moment. A time is the mean of runs
-that together last LASTING milliseconds, since a page's clock is coarse.
+the recording. --random races models of others.py, which need no download. --gemm races matrix products with a constant
+operand instead, ours also into an existing array, beside a loop of multiply-adds in registers on the same threads: the
+machine's peak at that moment. A time is the mean of runs that together last LASTING milliseconds, since a page's clock is
+coarse.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from inputs import others
 from inputs.packaged import FOLDER, folder_of
 from inputs.products import ROOF_WORK, onnx_product, roof
 from inputs.recordings import first_items
@@ -231,10 +234,17 @@ def main() -> None:
     parser.add_argument("--models", help="names, with commas between them (default: all that have recordings)")
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument(
+        "--random", nargs="?", const=",".join(others.MODELS), help="models with random weights (default: all)"
+    )
     parser.add_argument("--gemm", action="store_true")
     args = parser.parse_args()
-    folder = FOLDER if args.gemm else folder_of(args.folder)  # products need no models
-    names = args.models.split(",") if args.models else with_recordings(folder)
+    if args.random:
+        folder, names = others.FOLDER, args.random.split(",")
+        others.prepare(folder, names)
+    else:
+        folder = FOLDER if args.gemm else folder_of(args.folder)  # products need no models
+        names = args.models.split(",") if args.models else with_recordings(folder)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         print(f"Chromium {browser.version}, WebAssembly")

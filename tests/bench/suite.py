@@ -55,6 +55,7 @@ RACES: Final = (
     Race("conv", "3×3 convolutions in WebAssembly, the kernels alone", ("tests/bench/races/wasm_conv.py",), ("--rounds", "3")),
     Race("native", "The native runners", ("tests/bench/races/spine.py", "MODELS"), ("--rounds", "3")),
     Race("chromium", "Bundles in Chromium", ("tests/bench/chromium.py", "MODELS"), ("--rounds", "3")),
+    Race("random", "Models with random weights, in Chromium", ("tests/bench/chromium.py", "--random"), ("--rounds", "3")),
     Race("integers", "Bundles in int8 in Chromium", ("tests/bench/races/integers.py", "MODELS"), ("--rounds", "3")),
     Race("chromium-gemm", "Products in Chromium", ("tests/bench/chromium.py", "--gemm"), ("--rounds", "3")),
     Race("movement", "Ops that move data in Chromium", ("tests/bench/races/movement.py",), ("--rounds", "3")),

@@ -1,15 +1,16 @@
 """Models of other kinds for chromium.py: architectures with random weights.
 
     python tests/bench/inputs/others.py FOLDER [--models squeezenet,…]
-    python tests/bench/chromium.py FOLDER
+    python tests/bench/chromium.py --random [squeezenet,…]
 
 The convolutional ones are the light models of the package onnx, whose weights are constants; `encoder` is a small
-transformer like those that embed sentences. Each comes with a recording of one input by onnxruntime.
+transformer like those that embed sentences; those of namesakes.py have the sizes of known models. Each comes with a recording of one input by onnxruntime.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -18,6 +19,10 @@ import numpy as np
 import onnx
 import onnxruntime
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from inputs.namesakes import minilm_l6, vit_tiny, yolov8n
 
 LIGHT: Final = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES: Final = ("shufflenet", "squeezenet", "inception_v1", "inception_v2", "densenet121", "resnet50")
@@ -101,7 +106,13 @@ def encoder(layers: int = 6, width: int = 384, heads: int = 12, length: int = 12
 MODELS: Final[dict[str, Callable[[], ModelProto]]] = {
     **{name: lambda name=name: convolutional(name) for name in NAMES},
     "encoder": encoder,
+    "minilm_l6": minilm_l6,
+    "vit_tiny": vit_tiny,
+    "yolov8n": yolov8n,
 }
+FOLDER: Final = Path(__file__).resolve().parents[2] / ".cache" / "random"
+LIMITS: Final = {"attention_mask": (1, 2), "token_type_ids": (0, 2)}
+"""Integers that are drawn for an input; for others, words from 0 to 4000."""
 
 
 def record(model: ModelProto) -> dict[str, np.ndarray]:
@@ -109,10 +120,28 @@ def record(model: ModelProto) -> dict[str, np.ndarray]:
     session, rng = onnxruntime.InferenceSession(model.SerializeToString()), np.random.default_rng(1)
     feeds: dict[str, np.ndarray] = {}
     for i in session.get_inputs():
-        values = rng.integers(0, 4000, i.shape) if "int64" in i.type else rng.normal(0, 1, i.shape).astype(np.float32)
-        feeds[i.name] = values
+        whole = "int64" in i.type
+        low, high = LIMITS.get(i.name, (0, 4000))
+        feeds[i.name] = rng.integers(low, high, i.shape) if whole else rng.normal(0, 1, i.shape).astype(np.float32)
     answers = zip(session.get_outputs(), session.run(None, feeds), strict=True)
     return {f"in:{n}": a for n, a in feeds.items()} | {f"out:{o.name}": np.asarray(a) for o, a in answers}
+
+
+def prepare(folder: Path = FOLDER, names: Sequence[str] = tuple(MODELS)) -> None:
+    """Write the models that are not in the folder yet, each with its recording."""
+    unknown = [name for name in names if name not in MODELS]
+    if unknown:
+        raise SystemExit(f"unknown {', '.join(unknown)}, there are {', '.join(MODELS)}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        path = folder / f"{name}.onnx"
+        if path.exists():
+            continue
+        model = MODELS[name]()
+        arrays: dict[str, Any] = record(model)
+        np.savez(path.with_suffix(".npz"), **arrays)
+        onnx.save(model, path)
+        print(f"{name}: {path.stat().st_size / 1e6:.1f} MB", file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -120,17 +149,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--models", default=",".join(MODELS), help="names, with commas between them")
     args = parser.parse_args()
-    names = args.models.split(",")
-    unknown = [name for name in names if name not in MODELS]
-    if unknown:
-        parser.error(f"--models: unknown {', '.join(unknown)}, there are {', '.join(MODELS)}")
-    args.folder.mkdir(parents=True, exist_ok=True)
-    for name in names:
-        model = MODELS[name]()
-        onnx.save(model, args.folder / f"{name}.onnx")
-        arrays: dict[str, Any] = record(model)
-        np.savez(args.folder / f"{name}.npz", **arrays)
-        print(f"{name}: {(args.folder / f'{name}.onnx').stat().st_size / 1e6:.1f} MB", flush=True)
+    prepare(args.folder, args.models.split(","))
 
 
 if __name__ == "__main__":
