@@ -37,8 +37,8 @@ PYTORCH: Final = {
 _HIDDEN: Final = re.compile(rf"(?<![\w.])({'|'.join(BUILTINS)})(?!\w)")
 _OWN: Any = singe
 """With its private names, which no stub has."""
-_LEFT_OUT: Final = ("__getattr__",)
-"""So that a type checker reports what is no method."""
+_LEFT_OUT: Final = ("__array_ufunc__", "__getattr__")
+"""So that a type checker takes `array * tensor` for a Tensor, and reports what is no method."""
 _REDEFINED: Final = ("__eq__", "__ne__", "__dir__")
 """Members that object has with other types."""
 

@@ -44,8 +44,6 @@ class Tensor:
 
     __slots__ = ("__weakref__", "_device", "_value")
 
-    __array_ufunc__ = None  # so that `array * tensor` calls our operator, not NumPy's
-
     def __init__(self, device: Device, value: DeviceValue | None = None) -> None:
         if value is None:
             raise InputError("Tensor: got no value of a device; sg.tensor(data) makes a tensor of data")

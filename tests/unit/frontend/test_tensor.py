@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import operator
 import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -296,6 +297,39 @@ def test_arrays_meet_tensors_on_the_tensors_device(on: sg.Device) -> None:
     for got in (B * x, x * B, np.float64(2) * x, x @ M.astype(np.float64), A.T @ x):
         assert got.device is on
         assert got.dtype is sg.float32
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "lt", "le", "gt", "ge", "eq", "ne"]
+)
+def test_operators_of_arrays_and_numpys_numbers_are_the_tensors(name: str) -> None:
+    function = getattr(operator, name)
+    whole = np.arange(1, 13, dtype=np.int64).reshape(3, 4)
+    for given, x in (
+        (A + 3, A + 2),
+        (whole, whole),
+        (np.float32(2), A + 3),
+        (np.int64(2), whole),
+        (np.array(2.0, np.float32), A + 3),
+    ):
+        found = function(given, sg.tensor(x))
+        assert isinstance(found, sg.Tensor)
+        np.testing.assert_allclose(found.numpy(), function(given, x), rtol=1e-4)
+
+
+def test_numpys_functions_work_or_say_what_to_write() -> None:
+    x, array = sg.tensor(A), np.array(A)
+    assert isinstance(np.sort(x), np.ndarray)
+    assert isinstance(np.sum(x), sg.Tensor)
+    for call, text in {
+        (lambda: np.exp(x), r"np.exp: .*write x.exp\(\), or np.exp of x.numpy\(\)"),
+        (lambda: np.add(x, x), r"write x.add\(y\)"),
+        (lambda: np.add(array, x, out=array), r"write np.add of x.numpy\(\)"),
+        (lambda: np.add.reduce(x), r"write np.add of x.numpy\(\)"),
+        (lambda: np.cbrt(x), r"write np.cbrt of x.numpy\(\)"),
+    }:
+        with pytest.raises(sg.InputError, match=text):
+            call()
 
 
 def test_numbers_take_the_tensors_dtype() -> None:

@@ -13,6 +13,7 @@ from . import (
     special,
     statistics,
     types,
+    ufuncs,
     windows,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "special",
     "statistics",
     "types",
+    "ufuncs",
     "windows",
 ]
 
