@@ -51,7 +51,8 @@ test: check
 quick: setup
 	GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not slow' tests/unit
 
-# The tests that install large packages, such as other people's bundlers, and those in Firefox and WebKit.
+# The tests that install large packages, such as other people's bundlers, those in Firefox and WebKit, and other random models
+# each day.
 nightly: SYSTEM += firefox-esr webkit2gtk-driver xvfb
 nightly: setup
 	$(BIN)/pytest -m nightly

@@ -1,15 +1,17 @@
 """`singe.array_api` passes the consortium's own tests, array-api-tests, on every device; the exceptions are listed here.
 
-No package index has these tests. Clone https://github.com/data-apis/array-api-tests at COMMIT, with its submodule, and name
-the folder in the variable ARRAY_API_TESTS. They need the package hypothesis.
+No package index has these tests: `make nightly` clones them, and installs hypothesis, which they need. The variable
+ARRAY_API_TESTS names a folder that has them already, at COMMIT and with their submodule.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ import pytest
 
 import singe
 
+ADDRESS: Final = "https://github.com/data-apis/array-api-tests"
 COMMIT: Final = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
 EXAMPLES: Final = 3
 """How many examples hypothesis draws for each test; more find more, and take longer."""
@@ -36,21 +39,44 @@ EXCEPTIONS: Final = {
 """Tests that fail ↦ why."""
 
 
+def _tried(what: str, *command: str, cwd: Path) -> None:
+    """Run a command that needs the network; the test is skipped if it fails."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=600, check=False)
+    if done.returncode:
+        pytest.skip(f"{what}: {(done.stderr.strip() or 'no reason was given').splitlines()[-1]}")
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The folder of the tests, and one with hypothesis, if Python has it not."""
+    more = tmp_path_factory.mktemp("array_api")
+    given = os.environ.get("ARRAY_API_TESTS")
+    folder = Path(given) if given else more / "array-api-tests"
+    if not given:
+        if shutil.which("git") is None:
+            pytest.skip("no git here")
+        _tried("array-api-tests cannot be cloned", "git", "clone", "-q", ADDRESS, str(folder), cwd=more)
+        _tried(f"there is no commit {COMMIT}", "git", "checkout", "-q", COMMIT, cwd=folder)
+        _tried("its submodule cannot be cloned", "git", "submodule", "update", "-q", "--init", cwd=folder)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True)
+    assert head.stdout.strip() == COMMIT, f"array-api-tests is at {head.stdout.strip()}, expected {COMMIT}"
+    packages = more / "packages"
+    packages.mkdir()
+    if find_spec("hypothesis") is None:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(packages), "hypothesis"]
+        _tried("hypothesis cannot be installed", *pip, cwd=more)
+    return folder, packages
+
+
 @pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("device", PASSING)
-def test_the_suite_passes(device: str) -> None:
-    folder = os.environ.get("ARRAY_API_TESTS")
-    if not folder:
-        pytest.skip("array-api-tests is not here; see the docstring of this file")
-    pytest.importorskip("hypothesis")
+def test_the_suite_passes(device: str, suite: tuple[Path, Path]) -> None:
+    folder, packages = suite
     if isinstance(singe.devices()[device], singe.DeviceError):
         pytest.skip(f"no device {device}")
-    at = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=folder, capture_output=True, text=True, check=True
-    ).stdout.strip()
-    assert at == COMMIT, f"array-api-tests is at {at}, expected {COMMIT}"
-    paths = [str(Path(__file__).parents[1]), *sys.path]
+    paths = [str(Path(__file__).parents[1]), str(packages), *sys.path]
     environment = os.environ | {
         "ARRAY_API_TESTS_MODULE": "array_api_device",
         "ARRAY_API_TESTS_VERSION": "2024.12",

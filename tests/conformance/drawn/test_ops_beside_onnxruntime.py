@@ -5,16 +5,19 @@ OTHERS). Where it refuses a model, ours may only raise a SingeError. A run of py
 
     nice python tests/conformance/drawn/test_ops_beside_onnxruntime.py numpy 0 20000
 
-runs these seeds, and prints every difference.
+runs these seeds, and prints every difference. `make nightly` runs others every day: those from SINGE_SEED on, or from a number
+that the date gives.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +35,8 @@ from singe.errors import SingeError
 
 SECONDS: Final = 2.0
 """How long a device is tried in each run of the tests."""
+NIGHTLY_SECONDS: Final = 60.0
+"""And by night."""
 TOLERANCE: Final = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 """Bytes of a float ↦ the allowed error, absolute and relative."""
 OTHERS: Final[Mapping[str, str]] = {
@@ -79,13 +84,31 @@ def difference(case: Case, device_name: str) -> str:
     return "; ".join(shown)
 
 
+def run_from(seed: int, seconds: float, device_name: str) -> None:
+    start = time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        case = draw(seed)
+        assert not difference(case, device_name), f"seed {seed}: {case.text}"
+        seed += 1
+
+
 @pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 def test_ops_agree(device_name: str) -> None:
-    start, seed = time.perf_counter(), 0
-    while time.perf_counter() - start < SECONDS:
-        case = draw(seed)
-        assert not difference(case, device_name), case.text
-        seed += 1
+    run_from(0, SECONDS, device_name)
+
+
+def seed_of_today() -> int:
+    """SINGE_SEED, or the date as in 20260131, times a million."""
+    return int(os.environ.get("SINGE_SEED") or f"{datetime.now(UTC):%Y%m%d}000000")
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+@pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+def test_other_ops_agree_each_night(device_name: str) -> None:
+    first = seed_of_today()
+    print(f"the first seed is {first}: SINGE_SEED={first} runs these cases again")
+    run_from(first, NIGHTLY_SECONDS, device_name)
 
 
 def test_every_op_is_drawn() -> None:

@@ -1,7 +1,8 @@
 """Writes docs/ops.md: which ONNX ops Singe has, and where each runs.
 
 `python tests/conformance/nodes/ops_table.py` writes the file; tests/conformance/nodes/test_ops_table.py checks that it is current. Where an op
-runs is what the compiler says of ONNX's own node cases of the op, which are compiled, not run.
+runs is what the compiler says of ONNX's own node cases of the op, or of the cases of ops_cases.py where ONNX has none. They
+are compiled, not run.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
+from ops_cases import models
 from test_onnx_nodes import cases
 
 from singe.compiler.build import Options, compile_graph
@@ -25,6 +27,7 @@ from singe.errors import SingeError
 from singe.graph import Graph
 from singe.model.model import Model
 from singe.onnx.adapters import ADAPTERS
+from singe.onnx.model import OnnxModel, read_model
 from singe.onnx.source import OnnxSource
 from singe.ops import ROWS
 
@@ -38,6 +41,9 @@ The ops of ONNX that Singe reads, and where they run. `tests/conformance/nodes/o
 On the device `numpy`, everything runs on the CPU, by NumPy. On `wasm` and `webgpu`, an op is compiled to kernels of the
 device unless a table says "host", with the reason. `singe inspect` says it for a whole model, before anything runs, and
 `--fail-on-host` refuses a model with such ops. A page runs most host ops in JavaScript; strings need Python.
+
+After "Also" stand ops without cases of one node: those of sequences, optionals and maps become other nodes while a model is
+read.
 
 "\\*": lengths, axes or positions that a run computes are read on the host first; the elements stay on the device.
 """
@@ -60,8 +66,7 @@ def page() -> str:
             parts.append(_table(["op", *TARGETS], [[_last(op), *_cells(found[op])] for op in shown]))
         others = [_last(op) for op in ops if op not in found]
         if others:
-            lead = "Also, without node cases in ONNX's own tests: " if shown else ""
-            parts.append(f"{lead}{', '.join(others)}.\n")
+            parts.append(f"Also: {', '.join(others)}.\n")
     return "\n".join(parts)
 
 
@@ -102,26 +107,33 @@ def _table(columns: list[str], rows: list[list[str]]) -> str:
 
 
 def _found() -> Mapping[str, Where]:
-    """What the compiler says of each op's node cases."""
+    """What the compiler says of each op's cases."""
     found: dict[str, Where] = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
     for name, (_, model, data_sets) in cases().items():
-        (first, *more) = model.graph.nodes
-        if more or name.endswith("_expanded") or not data_sets:
-            continue
-        graph = _graph(model, data_sets[0][0])
-        if graph is None:
-            continue
-        kinds = ", ".join(dict.fromkeys(str(x.dtype) for x in graph.inputs)) or "none"
-        for device, target in TARGETS.items():
-            program = compile_graph(graph, find_target(target), Options())
-            own = found[first.op][device][kinds]
-            own.update(
-                why.replace(target, device) for counts in program.facts.get("host", {}).values() for why in counts
-            )
+        if len(model.graph.nodes) == 1 and not name.endswith("_expanded") and data_sets:
+            _add(found, model, data_sets[0][0])
+    own = set(found)
+    for data, arrays in models():
+        model = read_model(data)
+        if model.graph.nodes[0].op not in own:
+            _add(found, model, arrays)
     return found
 
 
-def _graph(model: Any, arrays: list[Any]) -> Graph | None:
+def _add(found: dict[str, Where], model: OnnxModel, arrays: list[Any]) -> None:
+    """Enter where the node of a case runs."""
+    graph = _graph(model, arrays)
+    if graph is None:
+        return
+    kinds = ", ".join(dict.fromkeys(str(x.dtype) for x in graph.inputs)) or "none"
+    for device, target in TARGETS.items():
+        program = compile_graph(graph, find_target(target), Options())
+        found[model.graph.nodes[0].op][device][kinds].update(
+            why.replace(target, device) for counts in program.facts.get("host", {}).values() for why in counts
+        )
+
+
+def _graph(model: OnnxModel, arrays: list[Any]) -> Graph | None:
     """The Graph of a case, with the values that it needs."""
     opened = Model(OnnxSource(model), "numpy")
     try:
