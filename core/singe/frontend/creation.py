@@ -15,7 +15,7 @@ from ..ops import ROWS
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from ..shapes import Dim, Size, ceildiv, dim_max
+from ..shapes import Dim, Size, ceildiv, dim_max, show
 from .calls import call_row, traced
 from .methods.attach import both_spellings
 from .nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
@@ -178,12 +178,17 @@ def eye(n: Dim, m: Dim | None = None, dtype: Any = float32, device: str | Device
     """n × m ones on the diagonal, zeros elsewhere. While a function is traced, n and m may be sizes."""
     if isinstance(n, Size) or isinstance(m, Size):
         return (arange(n).unsqueeze(1) == arange(n if m is None else m)).cast(dtype)
-    return tensor(np.eye(n, m), dtype, device)
+    rows, columns = made_shape((n, n if m is None else m), "eye")
+    return tensor(np.eye(rows, columns), dtype, device)
 
 
 @both_spellings
 def concat(tensors: Sequence[TensorLike], axis: int = 0) -> Tensor:
     """Tensors joined along an existing axis, in their common dtype."""
+    if isinstance(tensors, (Tensor, np.ndarray)):
+        raise InputError(
+            f"concat: got one tensor, of {show(tensors.shape)}, expected several in a list: sg.cat([x, y])"
+        )
     if not tensors:
         raise InputError("concat: got no tensors, expected at least one")
 
@@ -242,7 +247,7 @@ def linspace(
         first, last, count = (tensor(x, float32) for x in (start, end, steps - 1))
         places = arange(steps)
         return where(places == steps - 1, last, first + (last - first) * (places / count.clip(1))).cast(dtype)
-    return tensor(np.linspace(start, end, steps), dtype, device)
+    return tensor(np.linspace(start, end, *made_shape((steps,), "linspace")), dtype, device)
 
 
 @both_spellings
@@ -252,7 +257,7 @@ def logspace(
     """`steps` powers of a base, whose exponents are at equal distances from start to end."""
     if isinstance(steps, Size):
         return (base ** linspace(start, end, steps)).cast(dtype)
-    return tensor(np.logspace(start, end, steps, base=base), dtype, device)
+    return tensor(np.logspace(start, end, *made_shape((steps,), "logspace"), base=base), dtype, device)
 
 
 @both_spellings

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import DType, dtype, widened
-from ..errors import DeviceError, OutOfRange
+from ..errors import DeviceError, InputError, OutOfRange
 from ..ir.arrays import convert
 from ..runtime.device import Device
-from ..shapes import Dim
+from ..shapes import Dim, show
 from .tensor import Tensor, TensorLike
+
+_ADVICE: Final = {
+    "Singular": "x + 1e-6 * sg.eye(n) may have an inverse, and sg.pinverse(x) is the pseudoinverse",
+    "positive definite": "expected symmetric matrices of positive eigenvalues, which x + 1e-6 * sg.eye(n) may be",
+    "square": "expected square matrices",
+    "converge": "look for NaN and infinity among the elements",
+}
+"""Words of NumPy's errors of linear algebra ↦ what to do."""
 
 
 def elements(x: Tensor, what: str) -> np.ndarray:
@@ -63,8 +71,12 @@ def hosted(what: str, function: Callable[..., Any], *operands: Any, **options: A
     tensors = [x for x in operands if isinstance(x, Tensor)]
     first = tensors[0]
     given = [elements(x, what) if isinstance(x, Tensor) else x for x in operands]
-    with np.errstate(all="ignore"):
-        found = function(*given, **options)
+    try:
+        with np.errstate(all="ignore"):
+            found = function(*given, **options)
+    except np.linalg.LinAlgError as e:
+        advice = next((f"; {text}" for words, text in _ADVICE.items() if words in str(e)), "")
+        raise InputError(f"{what} of {' and '.join(show(x.shape) for x in tensors)}: {e}{advice}") from None
 
     def placed(array: Any) -> Tensor:
         same = first.dtype.compute is not first.dtype and np.asarray(array).dtype == first.dtype.compute.numpy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ..errors import FormatError, InputError
 from ..graph import Graph, specialise
@@ -41,8 +41,14 @@ MODELS: Final = frozenset({".onnx", ".singe"})
 """Suffixes of files that `load` reads."""
 
 
+class Serialized(Protocol):
+    """A model in memory: onnx.ModelProto."""
+
+    def SerializeToString(self) -> bytes: ...
+
+
 def load(
-    path: str | Path | bytes,
+    path: str | Path | bytes | Serialized,
     device: str | Device = "auto",
     input_shapes: Mapping[str, Sequence[int | str]] | None = None,
     name: str | None = None,
@@ -51,7 +57,7 @@ def load(
     fail_on_host: bool = False,
     donate: Sequence[str] = (),
 ) -> Model:
-    """A Model from an ONNX file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, or a URL,
+    """A Model from an ONNX file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, a ModelProto, or a URL,
     such as hf://owner/repo/file, which is kept in a cache folder (singe/runtime/files/download.py). What was compiled before
     (Programs, bundles) runs, and takes no options beside the device. A model with ops that Singe lacks is refused, with a list
     of them, and so is one whose nodes do not fit together, as far as that does not depend on a run. input_shapes gives
@@ -62,6 +68,7 @@ def load(
     run, starting with zeros (see `session`). fail_on_host: refuse a model with an op that would run on the host. donate: inputs
     in whose memory outputs may be computed, as in `Model.of`.
     """
+    path = _readable(path)
     url = path if isinstance(path, str) and is_url(path) else None
     if url is not None:
         path, name = local_file(url), name or stem_of(url)
@@ -93,6 +100,14 @@ def load(
     if fail_on_host and not model.source.objects and not model.needed:
         model.program()
     return model
+
+
+def _readable(given: str | Path | bytes | Serialized) -> str | Path | bytes:
+    if isinstance(given, (str, Path, bytes)):
+        return given
+    if not hasattr(given, "SerializeToString"):
+        raise InputError(f"load: got {given!r:.80}, expected a path, a URL, bytes or a ModelProto")
+    return given.SerializeToString()
 
 
 def _compiled(path: str | Path | bytes, device: str | Device, name: str) -> Model | None:

@@ -269,7 +269,7 @@ def _function(m: Fields, position: Position, _: Files) -> OnnxFunction:
 
 def _model(m: Fields, position: Position, _: Files) -> OnnxModel:
     if "graph" not in m:
-        raise position.fault("there is no graph; is this an ONNX model?")
+        raise position.fault("there is no graph")
     version = m.get("ir_version", 0)
     if version < 1:
         raise position.field("ir_version").fault(f"IR version {version}; expected 1 or more", ImportFailure)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import RUNNERS
-from onnx import TensorProto, helper, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import singe as sg
 
@@ -191,3 +191,9 @@ def test_the_first_program_is_compiled_of_the_graph_that_loading_made(monkeypatc
     model = sg.load(one("Relu", ("N", 3)), "numpy")
     monkeypatch.setattr(model.source, "graph", None)
     np.testing.assert_array_equal(model(np.full((2, 3), -1, np.float32)), np.zeros((2, 3)))
+
+
+def test_a_model_proto_is_read() -> None:
+    proto = ModelProto.FromString(onnx_bytes("Relu"))
+    x = np.linspace(-1, 1, 16, dtype=np.float32).reshape(2, 8)
+    np.testing.assert_array_equal(sg.load(proto, "numpy")(x), sg.load(onnx_bytes("Relu"), "numpy")(x))

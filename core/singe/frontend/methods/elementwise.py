@@ -119,6 +119,30 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 @method
+def __round__(x: Tensor, decimals: int | None = None) -> Tensor:
+    return x.round(decimals=decimals or 0)
+
+
+@method
+def __divmod__(x: Tensor, other: TensorLike) -> tuple[Tensor, Tensor]:
+    return x // other, x % other
+
+
+@method
+def __rdivmod__(x: Tensor, other: TensorLike) -> tuple[Tensor, Tensor]:
+    return other // x, other % x  # pyright: ignore[reportReturnType]
+
+
+@method
+def __contains__(x: Tensor, element: TensorLike) -> bool:
+    """Whether any element is equal."""
+    same = x == element
+    if not isinstance(same, Tensor):
+        raise InputError(f"in: got {element!r:.80}, expected a number, or a tensor that broadcasts")
+    return same.any().item() is True
+
+
+@method
 def __ne__(x: Tensor, other: object) -> Any:
     same = x.__eq__(other)
     return same if same is NotImplemented else ~same

@@ -115,6 +115,10 @@ def index_select(x: Tensor, axis: int, index: Tensor | np.ndarray | Sequence[int
 @method
 def gather(x: Tensor, axis: int, index: TensorLike) -> Tensor:
     """For each index the element at it along an axis; its other coordinates are those of the index."""
+    if not isinstance(index, (Tensor, np.ndarray, list, tuple)):
+        raise InputError(
+            f"gather: got the index {index!r:.80}, expected a tensor of integers; x.select(dim, i) takes one"
+        )
     at = axis_of(axis, x.ndim, "gather")
     _check("gather", x, at, index)
     return apply(lambda b, n, i: indexing.gather_elements(b, n, i, at), x, index)

@@ -1,0 +1,60 @@
+"""What cannot be computed is a SingeError that says what to do, and not an error of NumPy or of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import singe as sg
+
+X = sg.ones(3, 3)
+ANY: Any = X
+LINALG = sg.array_api.linalg
+
+FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
+    "cholesky": (lambda: LINALG.cholesky(-sg.eye(3)), r"cholesky of \(3, 3\): .*; expected symmetric matrices"),
+    "inv": (lambda: LINALG.inv(X), r"inv of \(3, 3\): Singular matrix; .* sg.pinverse\(x\)"),
+    "solve": (lambda: LINALG.solve(X, X), r"solve of \(3, 3\) and \(3, 3\): Singular matrix"),
+    "not square": (lambda: LINALG.inv(sg.ones(2, 3)), "expected square matrices"),
+    "eye": (lambda: sg.eye(-1), r"eye: the shape is \(-1, -1\), expected no negative dimensions"),
+    "linspace": (lambda: sg.linspace(0, 1, -1), "linspace: the shape is"),
+    "logspace": (lambda: sg.logspace(0, 1, -1), "logspace: the shape is"),
+    "clamp": (lambda: ANY.clamp("a"), "an operand is 'a'"),
+    "gather": (lambda: ANY.gather(0, 1), "gather: got the index 1, expected a tensor of integers"),
+    "sum": (lambda: ANY.sum("a"), "the axis is 'a'"),
+    "load": (lambda: sg.load(3), "load: got 3, expected a path, a URL, bytes or a ModelProto"),  # pyright: ignore[reportArgumentType]
+    "cat": (lambda: sg.cat(ANY), r"concat: got one tensor, of \(3, 3\), expected several in a list"),
+    "in": (lambda: "a" in ANY, "'a'"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_errors_are_singes_and_say_what_to_do(fault: str) -> None:
+    call, message = FAULTS[fault]
+    with pytest.raises(sg.SingeError, match=message):
+        call()
+
+
+def test_a_file_without_a_graph_is_asked_about_once() -> None:
+    with pytest.raises(sg.FormatError, match=r"there is no graph; is this an ONNX model\?$"):
+        sg.load(b"")
+
+
+def test_a_tensor_contains_what_any_element_equals(on: sg.Device) -> None:
+    x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device=on)
+    assert 3.0 in x
+    assert 5.0 not in x
+    assert sg.tensor([7.0, 4.0], device=on) in x
+
+
+def test_round_and_divmod_are_those_of_numpy(on: sg.Device) -> None:
+    x = sg.tensor([-2.5, 1.25, 7.0], device=on)
+    np.testing.assert_array_equal(round(x).numpy(), np.round(x.numpy()))
+    np.testing.assert_allclose(round(x, 1).numpy(), np.round(x.numpy(), 1), rtol=1e-6)
+    for got, want in zip(divmod(x, 2), divmod(x.numpy(), 2), strict=True):
+        np.testing.assert_allclose(got.numpy(), want)
+    for got, want in zip(divmod(9.0, x), divmod(9.0, x.numpy()), strict=True):
+        np.testing.assert_allclose(got.numpy(), want)
