@@ -267,7 +267,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LAZY = ("array_api", "cluster", "data", "metrics", "optim", "random", "train")
+_LAZY = ("array_api", "cluster", "data", "fft", "linalg", "metrics", "optim", "random", "train")
 """Submodules that are imported when they are first used."""
 _RANDOM = (
     "manual_seed", "multinomial", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",

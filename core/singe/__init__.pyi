@@ -151,6 +151,8 @@ from .weights import read_weights as read_weights
 from . import array_api as array_api
 from . import cluster as cluster
 from . import data as data
+from . import fft as fft
+from . import linalg as linalg
 from . import metrics as metrics
 from . import optim as optim
 from . import random as random

@@ -36,7 +36,10 @@ _JACOBIAN: Final = (
 _CUSTOM: Final = "stop_gradient: g(x) + (f(x) - g(x)).stop_gradient() has the value of f and the gradient of g"
 _HESSIAN: Final = "gradients of gradients, as in sg.grad(lambda x: sg.grad(f)(x)[x][k])(x)[x] for its row k"
 _SCHEDULES: Final = "a schedule in place of the rate, as in sg.optim.AdamW(sg.optim.StepLR(1e-3, 10))"
-_LINALG: Final = "sg.array_api.linalg"
+_SOLVE: Final = "sg.linalg.solve(a, b)"
+_FACTORS: Final = f"{_SOLVE}, inv(a) or det(a), which factor the matrix themselves"
+_EIG: Final = "sg.linalg.eigh(x) of symmetric matrices; NumPy's np.linalg.eig(x.numpy()) of others"
+_LSTSQ: Final = "sg.linalg.pinv(a) @ b"
 _COMPLEX: Final = "sg.from_numpy of NumPy's complex numbers: they are computed on the host"
 _EACH: Final = "methods of Tensor, which work on all elements at once; or x = sg.tensor(f(x.numpy()))"
 _LOSSES: Final = {
@@ -73,7 +76,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "custom_vjp": _CUSTOM,
         "distributed": "sg.train.DataParallel, or sg.train.Learner(…, workers=sg.cluster.RayWorkers(4))",
         "enable_grad": _NO_GRAD,
-        "fft": "sg.array_api.fft",
         "finfo": "sg.array_api.finfo",
         "from_dlpack": "sg.array_api.from_dlpack(x)",
         "functional": _FUNCTIONAL,
@@ -85,11 +87,10 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "jacfwd": _JACOBIAN,
         "jacobian": _JACOBIAN,
         "jacrev": _JACOBIAN,
-        "istft": "sg.array_api.fft.irfft of each frame; nn.Fold adds frames where they overlap",
+        "istft": "sg.fft.irfft of each frame; nn.Fold adds frames where they overlap",
         "jit": "sg.compile(function, *examples), or sg.Model.of(module, shapes)",
-        "linalg": _LINALG,
-        "lu": f"{_LINALG}.solve(a, b), inv(a) or det(a), which factor the matrix themselves",
-        "lu_solve": f"{_LINALG}.solve(a, b), which factors the matrix itself",
+        "lu": _FACTORS,
+        "lu_solve": f"{_SOLVE}, which factors the matrix itself",
         "no_grad": _NO_GRAD,
         "normal": "sg.randn(2, 3) * std + mean, or sg.random.normal(key, shape)",
         "script": "sg.compile(function, *examples)",
@@ -101,7 +102,7 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "vjp": "sg.grad(lambda x: (f(x) * weights).sum())",
         "vmap": "a leading axis: methods broadcast over it",
         "bernoulli": "(sg.rand_like(p) < p).cast(p.dtype), or sg.random.bernoulli(key, shape, p)",
-        "cholesky_solve": f"{_LINALG}.solve(lower @ lower.mT, b)",
+        "cholesky_solve": "sg.linalg.solve(lower @ lower.mT, b)",
         "complex": _COMPLEX,
         "gumbel_softmax": "(x - (-sg.rand_like(x).log()).log()).softmax(dim)",
         "polar": _COMPLEX,
@@ -119,7 +120,25 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         **{name: f"nn.{layer}(…)(x, target)" for name, layer in _LOSSES.items()},
         **{name: f"nn.{layer}(…)(x)" for name, layer in _LAYERS.items()},
         **{f"{name}{n}d": f"nn.{layer}{n}d(…)(x)" for name, layer in _SPACES.items() for n in (1, 2, 3)},
-        **dict.fromkeys(("eig", "eigh", "lstsq", "solve"), f"the function of this name in {_LINALG}, if it is there"),
+        "eig": _EIG,
+        "eigh": "sg.linalg.eigh(x)",
+        "lstsq": _LSTSQ,
+        "solve": _SOLVE,
+    },
+    "singe.linalg": {
+        "cholesky_ex": "sg.linalg.cholesky(x), which is an error where it fails",
+        "cond": "sg.linalg.svdvals(x): the first of them divided by the last",
+        "eig": _EIG,
+        "eigvals": _EIG,
+        "inv_ex": "sg.linalg.inv(x), which is an error where it fails",
+        "ldl_factor": _FACTORS,
+        "lstsq": _LSTSQ,
+        "lu": _FACTORS,
+        "lu_factor": _FACTORS,
+        "lu_solve": f"{_SOLVE}, which factors the matrix itself",
+        "solve_triangular": _SOLVE,
+        "tensorsolve": f"{_SOLVE} of reshaped tensors",
+        "tensorinv": "sg.linalg.inv of a reshaped tensor",
     },
     "singe.nn": {
         "Buffer": "the tensor itself, in a field that the class names: class Norm(nn.Module, buffers=('mean',))",

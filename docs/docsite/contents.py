@@ -90,7 +90,9 @@ PARTS: Final = (
         "Made from the code.",
         (
             *_modules("singe", "singe.Tensor", "singe.nn", "singe.optim", "singe.data", "singe.metrics", "singe.train"),
-            *_modules("singe.random", "singe.array_api", "singe.cluster", "singe.extension"),
+            *_modules(
+                "singe.random", "singe.linalg", "singe.fft", "singe.array_api", "singe.cluster", "singe.extension"
+            ),
             Page("reference/javascript", "JavaScript", "made:javascript"),
             Page("reference/commands", "Command line", "made:commands"),
             Page("reference/errors", "Errors", "made:errors"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dtypes import bool_
 from ..dtypes import dtype as dtype_of
-from ..errors import DTypeError
+from ..errors import DTypeError, InputError
 from ..frontend import several
 from ..frontend.host import hosted
 from ..frontend.tensor import Tensor
@@ -164,6 +164,8 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    if mode not in ("reduced", "complete"):
+        raise InputError(f"qr: got mode={mode!r}, expected 'reduced' or 'complete'; qr(x).R is R alone")
     return QRResult(*_decomposed("qr", np.linalg.qr, x, mode=mode))
 
 

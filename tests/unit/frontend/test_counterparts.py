@@ -23,7 +23,7 @@ def the(owner: Any, name: str) -> Callable[[], Any]:
 
 
 OWNERS: dict[str, Any] = {
-    "singe": sg, "singe.nn": nn, "singe.optim": sg.optim, "singe.data": sg.data, "Optimizer": SGD, "Module": MODEL, "Tensor": X,
+    "singe": sg, "singe.nn": nn, "singe.linalg": sg.linalg, "singe.optim": sg.optim, "singe.data": sg.data, "Optimizer": SGD, "Module": MODEL, "Tensor": X,
 }  # fmt: skip
 
 
