@@ -327,14 +327,18 @@ def adaptive_avg_pool2d(x: Tensor, output_size: Sizes) -> Tensor:
     """Means over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
 def adaptive_avg_pool3d(x: Tensor, output_size: Sizes) -> Tensor:
     """Means over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
-def adaptive_max_pool(x: Tensor, output_size: Sizes) -> Tensor:
-    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
-def adaptive_max_pool1d(x: Tensor, output_size: Sizes) -> Tensor:
-    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
-def adaptive_max_pool2d(x: Tensor, output_size: Sizes) -> Tensor:
-    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
-def adaptive_max_pool3d(x: Tensor, output_size: Sizes) -> Tensor:
-    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
+def adaptive_max_pool(x: Tensor, output_size: Sizes, return_indices: _bool = False) -> Any:
+    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis.
+    return_indices: also the place of each among the elements of its channel."""
+def adaptive_max_pool1d(x: Tensor, output_size: Sizes, return_indices: _bool = False) -> Any:
+    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis.
+    return_indices: also the place of each among the elements of its channel."""
+def adaptive_max_pool2d(x: Tensor, output_size: Sizes, return_indices: _bool = False) -> Any:
+    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis.
+    return_indices: also the place of each among the elements of its channel."""
+def adaptive_max_pool3d(x: Tensor, output_size: Sizes, return_indices: _bool = False) -> Any:
+    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis.
+    return_indices: also the place of each among the elements of its channel."""
 def add(x: Tensor, other: TensorLike, *, alpha: Number = 1) -> Tensor:
     """x + alpha · other."""
 def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:

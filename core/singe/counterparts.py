@@ -54,7 +54,8 @@ _LOSSES: Final = {
 """Losses of torch.nn.functional ↦ the layers that compute them."""
 _LAYERS: Final = {
     "alpha_dropout": "AlphaDropout", "dropout": "Dropout", "embedding_bag": "EmbeddingBag", "feature_alpha_dropout": "FeatureAlphaDropout",
-    "fold": "Fold", "instance_norm": "InstanceNorm2d", "multi_head_attention_forward": "MultiheadAttention", "rrelu": "RReLU",
+    "fold": "Fold", "fractional_max_pool2d": "FractionalMaxPool2d", "fractional_max_pool3d": "FractionalMaxPool3d",
+    "instance_norm": "InstanceNorm2d", "multi_head_attention_forward": "MultiheadAttention", "rrelu": "RReLU",
 }  # fmt: skip
 _SPACES: Final = {"dropout": "Dropout", "lp_pool": "LPPool", "max_unpool": "MaxUnpool"}
 """Other functions of torch.nn.functional ↦ layers; the second table's have a number of axes behind."""

@@ -119,6 +119,8 @@ from ._space.conv import ConvTranspose1d as ConvTranspose1d
 from ._space.conv import ConvTranspose2d as ConvTranspose2d
 from ._space.conv import ConvTranspose3d as ConvTranspose3d
 from ._space.conv import DeformConv2d as DeformConv2d
+from ._space.fractional import FractionalMaxPool2d as FractionalMaxPool2d
+from ._space.fractional import FractionalMaxPool3d as FractionalMaxPool3d
 from ._space.padding import CircularPad1d as CircularPad1d
 from ._space.padding import CircularPad2d as CircularPad2d
 from ._space.padding import CircularPad3d as CircularPad3d
@@ -169,7 +171,8 @@ __all__ = [
     "BatchNorm2d", "BatchNorm3d", "Bilinear", "CTCLoss", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d",
     "ConstantPad2d", "ConstantPad3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "CosineEmbeddingLoss",
     "CosineSimilarity", "CrossEntropyLoss", "CrossMapLRN2d", "DeformConv2d", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Embedding", "EmbeddingBag",
-    "FeatureAlphaDropout", "Flatten", "Fold", "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink",
+    "FeatureAlphaDropout", "Flatten", "Fold", "FractionalMaxPool2d", "FractionalMaxPool3d",
+    "GRUCell", "GaussianNLLLoss", "GaussianNoise", "GramMatrixLoss", "GroupNorm", "Hardshrink",
     "Hardsigmoid", "Hardswish", "Hardtanh", "HingeEmbeddingLoss", "HuberLoss", "Identity", "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d",
     "KLDivLoss", "L1Loss", "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "LeakyReLU", "Linear", "LoRA", "LocalResponseNorm",
     "LogSigmoid", "LogSoftmax", "LpLoss", "MSELoss", "MarginRankingLoss", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",

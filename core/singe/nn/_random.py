@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, Final, SupportsIndex
+from typing import Any, ClassVar, Final, SupportsIndex
 
 import numpy as np
 
@@ -114,6 +114,9 @@ class Random(Module):
 
     rng: np.random.Generator
     training: bool
+    _draws: ClassVar[str] = "in training it draws"
+    _fixed: ClassVar[str] = "compile module.eval()"
+    """What gives the same numbers in every run."""
 
     def _seed(self, rng: Rng) -> None:
         self.rng = np.random.default_rng(rng)
@@ -127,8 +130,8 @@ class Random(Module):
             return key
         if runs_again(x.device):
             raise InputError(
-                f"{name}: in training it draws random numbers, of which a compiled function would have the same in every run; "
-                f"{_PASS_KEY}, or compile module.eval()"
+                f"{name}: {self._draws} random numbers, of which a compiled function would have the same in every run; "
+                f"{_PASS_KEY}, or {self._fixed}"
             )
         return _placed(tensor(self.rng.integers(1 << 32, size=2, dtype=np.uint32)), x.device)
 

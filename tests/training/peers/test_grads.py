@@ -17,7 +17,7 @@ TOLERANCE = {"numpy": 1e-5, "wasm": 1e-5, "webgpu": 1e-4}
 ELSEWHERE = {
     *(f"{kind}Dropout" for kind in ("", "Alpha", "FeatureAlpha")), *(f"Dropout{rank}d" for rank in (1, 2, 3)), "GaussianNoise",
     "TransformerEncoder", "TransformerDecoder", "Sequential", "Module", "LoRA", "WeightNorm", "SpectralNorm", "RotaryEmbedding", "SinusoidalPositions",
-    "DeformConv2d", "PackedLinear", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "CrossMapLRN2d",
+    "DeformConv2d", "PackedLinear", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d",
 }  # fmt: skip
 """Layers that are others in a row, that PyTorch lacks, that are random, that take places, or whose results module_cases.py
 compares. Losses have their own tests."""

@@ -76,6 +76,13 @@ def embedding_bag(x: np.ndarray, w: np.ndarray, fold: Callable[..., Any], paddin
     return np.stack([fold(np.stack(r), axis=0) if r else np.zeros(w.shape[1]) for r in rows])
 
 
+def shortened(x: np.ndarray, most: float, order: float) -> np.ndarray:
+    norms = (np.abs(x) ** order).sum(-1, keepdims=True) ** (1 / order)
+    assert (norms > most).any()
+    assert (norms < most).any()
+    return x * np.where(norms > most, most / (norms + 1e-7), 1)
+
+
 def rotated(x: np.ndarray, dim: int, interleaved: bool, first: int) -> np.ndarray:
     y = x.copy()
     for t in range(x.shape[-2]):
@@ -186,6 +193,9 @@ CASES: dict[str, Case] = {
         lambda x, y, weights: np.einsum("nti,oij,ntj->nto", x, weights["weight"], y) + weights["bias"],
     ),
     "Embedding": Case(nn.Embedding(10, 4), [TOKENS], lambda x, weights: weights["weight"][x]),
+    "Embedding with max_norm": Case(
+        nn.Embedding(10, 4, max_norm=2.5, norm_type=1.5), [TOKENS], lambda x, weights: shortened(weights["weight"][x], 2.5, 1.5)
+    ),
     "EmbeddingBag of sums": Case(nn.EmbeddingBag(10, 4, "sum"), [TOKENS], lambda x, weights: embedding_bag(x, weights["weight"], np.sum)),
     "EmbeddingBag of means": Case(
         nn.EmbeddingBag(10, 4, padding_idx=int(TOKENS[0, 0])), [TOKENS],
@@ -282,7 +292,7 @@ def test_every_layer_is_tested() -> None:
         "LSTMCell", "GRUCell", "MultiheadAttention", "TransformerEncoderLayer", "TransformerEncoder", "TransformerDecoderLayer",
         "TransformerDecoder", "Transformer",
         "GaussianNoise", "drawing", "init", "next_key", "LoRA", "WeightNorm", "lora", "merged", "weight_norm",
-        "SpectralNorm", "spectral_norm", "DeformConv2d", "PackedLinear", "CrossMapLRN2d",
+        "SpectralNorm", "spectral_norm", "DeformConv2d", "PackedLinear", "CrossMapLRN2d", "FractionalMaxPool2d", "FractionalMaxPool3d",
     }  # fmt: skip
     activations = {c.__name__ for c in nn.ReLU.__base__.__subclasses__()}  # pyright: ignore[reportOptionalMemberAccess]
     losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tests/training/peers/test_losses.py

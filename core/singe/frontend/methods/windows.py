@@ -62,9 +62,13 @@ def adaptive_avg_pool(x: Tensor, output_size: Sizes) -> Tensor:
 
 
 @method
-def adaptive_max_pool(x: Tensor, output_size: Sizes) -> Tensor:
-    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis."""
-    return apply(lambda b, x: spatial.adaptive_max_pool(b, x, output_size), x)
+def adaptive_max_pool(x: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
+    """Maxima over windows, of about equal sizes, that give the requested output size; None keeps the size of an axis.
+    return_indices: also the place of each among the elements of its channel."""
+    found = apply(lambda b, x: spatial.adaptive_max_pool(b, x, output_size), x)
+    if not return_indices:
+        return found
+    return Ordered(found, apply(lambda b, x: spatial.adaptive_max_places(b, x, output_size), x))
 
 
 @method

@@ -168,6 +168,13 @@ def _adaptive_windows(length: int, count: int) -> list[range]:
     return [range(k * length // count, -(-(k + 1) * length // count)) for k in range(count)]
 
 
+def _adaptive_places(length: int, count: int) -> np.ndarray:
+    """(windows, elements); the last element of a shorter window is taken repeatedly."""
+    windows = _adaptive_windows(length, count)
+    longest = max(map(len, windows))
+    return np.array([[part[min(k, len(part) - 1)] for k in range(longest)] for part in windows])
+
+
 def adaptive_avg_pool(b: Any, x: Any, output_size: Sizes) -> Any:
     """Means over windows of about equal sizes."""
     sizes, window = _adaptive_sizes(x, output_size, "adaptive_avg_pool")
@@ -199,13 +206,32 @@ def adaptive_max_pool(b: Any, x: Any, output_size: Sizes) -> Any:
         if n == 1:
             x = b.reduce_max(x, axes=(axis,))
         elif d != n:
-            windows = _adaptive_windows(d, n)
-            longest = max(map(len, windows))  # the last element of a shorter one is taken repeatedly
-            places = np.array([[part[min(k, len(part) - 1)] for k in range(longest)] for part in windows])
-            taken = b.gather(x, b.const(places), axis=axis)
+            taken = b.gather(x, b.const(_adaptive_places(d, n)), axis=axis)
             largest = b.reduce_max(taken, axes=(axis + 1,))
             x = b.reshape(largest, shape=(*x.shape[:axis], n, *x.shape[axis + 1 :]))
     return x
+
+
+def adaptive_max_places(b: Any, x: Any, output_size: Sizes) -> Any:
+    """The place of each window's maximum among the elements of its channel."""
+    sizes, window = _adaptive_sizes(x, output_size, "adaptive_max_pool")
+    if window is not None and all(isinstance(w, int) for w in window):
+        return max_pool_places(b, x, window, None, 0, 1, False)
+    space = x.shape[2:]
+    flat = b.reshape(x, shape=(*x.shape[:2], product(space)))
+    if all(n == 1 for n in sizes):
+        found = b.argmax(flat, axis=2)
+    elif not all(isinstance(d, int) for d in space):
+        raise ShapeError(f"adaptive_max_pool: indices of {show(x.shape)} to {show(sizes)} need known sizes of space")
+    else:
+        places = np.zeros((1, 1), np.int64)
+        for d, n in zip(space, sizes, strict=True):
+            along = _adaptive_places(d, n)
+            places = (places[:, None, :, None] * d + along[:, None, :]).reshape(len(places) * n, -1)
+        best = b.argmax(b.gather(flat, b.const(places), axis=2), axis=3)
+        starts = b.const(np.arange(len(places))[:, None] * places.shape[1])
+        found = b.gather(b.const(places.ravel()), b.add(best, starts), axis=0)
+    return b.reshape(found, shape=(*x.shape[:2], *sizes))
 
 
 def interpolate(

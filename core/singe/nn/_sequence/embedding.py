@@ -14,6 +14,8 @@ from .._module import Module
 from ..init import Rng, check_sizes, normal
 
 MODES: Final = ("sum", "mean", "max")
+_EPSILON: Final = 1e-7
+"""PyTorch adds it to the norms by which it divides."""
 
 
 def _table(count: int, size: int, padding_idx: int | None, rng: Rng) -> Tensor:
@@ -28,23 +30,39 @@ def _table(count: int, size: int, padding_idx: int | None, rng: Rng) -> Tensor:
 
 class Embedding(Module):
     """weight[x]; weight is (num_embeddings, embedding_dim). padding_idx: the row that starts as zeros, and
-    has no gradient in training."""
+    has no gradient in training.
+
+    max_norm: rows whose norm, of the order norm_type, is larger are scaled to it. Where PyTorch changes the weight, this
+    layer scales the rows that it gives, and leaves the weight as it is; gradients are those of the scaled rows, as there.
+    """
 
     weight: Tensor
 
     def __init__(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, *, rng: Rng = None
-    ) -> None:
+        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None = None, max_norm: float | None = None,
+        norm_type: float = 2.0, *, rng: Rng = None,
+    ) -> None:  # fmt: skip
         check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        if max_norm is not None and not max_norm >= 0:
+            raise InputError(f"Embedding: max_norm is {max_norm}, expected a number of 0 or more, or None")
         self.padding_idx, self.training = padding_idx, False
+        self.max_norm, self.norm_type = max_norm, norm_type
         self.weight = _table(num_embeddings, embedding_dim, padding_idx, rng)
 
     def forward(self, x: Tensor) -> Tensor:
         rows = self.weight.take(x, 0)
+        if self.max_norm is not None:
+            rows = rows + (_shortened(rows, self.max_norm, self.norm_type) - rows).detach()
         if self.padding_idx is None or not self.training:
             return rows
         padding = x == self.padding_idx % self.weight.shape[0]
         return where(padding.unsqueeze(-1), rows.detach(), rows)
+
+
+def _shortened(rows: Tensor, most: float, order: float) -> Tensor:
+    """Vectors, of which the longer ones are scaled to the norm `most`."""
+    size = rows.norm(order, -1, keepdims=True)
+    return where(size > most, rows * (most / (size + _EPSILON)), rows)
 
 
 class EmbeddingBag(Module):

@@ -198,10 +198,22 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool, spaces=3):
 
 
 class _AdaptiveMaxPool(_AdaptivePool):
-    """The maximum of each window; output size 1 is the global maximum."""
+    """The maximum of each window; output size 1 is the global maximum. With return_indices also its place among the elements
+    of its channel."""
+
+    def __init__(self, output_size: Sizes, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, x: Tensor) -> Any:
+        values = super().forward(x)
+        return (values, in_batches(x, self._spaces, self, self._places)) if self.return_indices else values
 
     def _pooled(self, x: Tensor) -> Tensor:
         return x.adaptive_max_pool(self.output_size)
+
+    def _places(self, x: Tensor) -> Tensor:
+        return x.adaptive_max_pool(self.output_size, return_indices=True).indices
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool, spaces=1):
