@@ -655,8 +655,8 @@ class Tensor:
     def int(self) -> Tensor:
         """The elements as int32."""
     def interpolate(self, size: Ints | None = None, scale: Any = None, mode: str = 'nearest', align_corners: _bool = False) -> Tensor:
-        """Spatial axes resampled to a size or by a scale. mode:
-        nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
+        """Spatial axes resampled to a size or by a scale. mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, or
+        area, which is adaptive_avg_pool."""
     def inverse(self) -> Any:
         """the inverse of each matrix in the last two axes; that of a singular one is not finite"""
     def is_complex(self) -> _bool:
@@ -938,12 +938,12 @@ class Tensor:
         """The coordinates of all elements that are not zero, one row each. as_tuple: one vector for each axis."""
     @overload
     def norm(self, p: _float | str = 2, axis: Axis = None, keepdims: _bool = False, dtype: Any = None) -> Tensor:
-        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
-        the elements before."""
+        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), "fro" (2), or "nuc", of
+        matrices (two axes): the sum of the singular values. dtype: of the elements before."""
     @overload
     def norm(self, p: _float | str = 2, dim: Axis = None, keepdim: _bool = False, dtype: Any = None) -> Tensor:
-        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
-        the elements before."""
+        """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), "fro" (2), or "nuc", of
+        matrices (two axes): the sum of the singular values. dtype: of the elements before."""
     @overload
     def normalize(self, p: _float = 2.0, axis: Any = 1, eps: _float = 1e-12) -> Tensor:
         """x, divided by its p-norm along an axis, or by eps where that is less."""

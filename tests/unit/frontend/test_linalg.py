@@ -25,9 +25,10 @@ def agree(got: Any, want: Any) -> None:
 
 
 def test_the_functions_of_matrices_are_numpys() -> None:
-    for name in ("det", "inv", "svdvals", "pinv", "eigvalsh", "cholesky", "matrix_rank"):
+    for name in ("det", "inv", "pinv", "eigvalsh", "cholesky", "matrix_rank"):
         of, array = (symmetric, SYMMETRIC) if name in ("eigvalsh", "cholesky") else (a, A)
         agree(getattr(linalg, name)(of), getattr(np.linalg, name)(array))
+    agree(linalg.svdvals(b), np.linalg.svd(B, compute_uv=False))
     agree(linalg.matrix_power(a, 3), A @ A @ A)
     agree(linalg.multi_dot([a[0], b[0], z[0]]), A[0] @ B[0] @ Z[0])
     agree(linalg.cross(a, a.roll(1, 0)), np.cross(A, A[::-1]))
@@ -68,6 +69,7 @@ def test_norms_are_of_vectors_or_of_matrices(keepdim: bool) -> None:
             want = np.linalg.norm(Z, order, dim, keepdim)  # pyright: ignore
             agree(linalg.matrix_norm(z, order, dim, keepdim), want)
             agree(linalg.norm(z, order, dim, keepdim), want)
+    agree(z.norm("nuc", (0, 2), keepdim), np.linalg.norm(Z, "nuc", (0, 2), keepdim))
     agree(linalg.norm(z), np.sqrt((Z * Z).sum()))
     agree(linalg.norm(z[0], 1), np.linalg.norm(Z[0], 1))
     agree(linalg.norm(z, dim=2), np.linalg.norm(Z, axis=2))
@@ -80,6 +82,8 @@ def test_orders_and_axes_that_a_norm_has_not_are_refused() -> None:
         linalg.matrix_norm(z, 3)
     with pytest.raises(sg.InputError, match=r"got dim=\(1,\), expected two axes"):
         linalg.matrix_norm(z, dim=(1,))
+    with pytest.raises(sg.ShapeError, match="got p='nuc' over 3 axes"):
+        z.norm("nuc")
     with pytest.raises(sg.InputError, match="matrix_norm takes"):
         linalg.vector_norm(z, "fro")
 

@@ -137,6 +137,11 @@ METHODS: dict[str, Case] = {
     "at a mask": (lambda a: a.at[a > 0].set(0), lambda a: np.minimum(a, 0), (A,)),
     "at rows of a mask": (lambda a: a.at[np.array([True, False, True])].multiply(2), lambda a: a * [[2], [1], [2]], (A,)),
     "at indices": (lambda a, b: a.at[[0, 2], [1, 3]].set(b[0, :2]), lambda a, b: replaced(a, ([0, 2], [1, 3]), b[0, :2]), (A, B)),
+    "at divided": (lambda a: a.at[1:, ::2].divide(3), lambda a: replaced(a, np.s_[1:, ::2], 3, np.divide), (A,)),
+    "at divided twice": (lambda a, b: a.at[[0, 0, 1], 2].divide(b[:3, 0]), lambda a, b: replaced(a, ([0, 0, 1], 2), b[:3, 0], np.divide), (A, B)),
+    "at a power of a mask": (lambda a: a.at[a > 0].power(0.5), lambda a: np.where(a > 0, np.abs(a) ** 0.5, a), (A,)),
+    "at whole numbers": (lambda i: i.at[0, 1:].divide(1.5), lambda i: replaced(i, np.s_[0, 1:], i[0, 1:] / 1.5), (I,)),
+    "at a power": (lambda a: a.at[[0, 0, 2]].power(2), lambda a: replaced(a, [0, 0, 2], 2, np.power), (A,)),
     "at a place named twice": (lambda a: a.at[[0, 0, 1], 2].add(1.5), lambda a: replaced(a, ([0, 0, 1], 2), 1.5, np.add), (A,)),
     # products of several
     "einsum": (lambda a, m: sg.einsum("ij,jk->ki", a, m), lambda a, m: np.einsum("ij,jk->ki", a, m), (A, M)),

@@ -210,6 +210,8 @@ def test_interpolate(on: sg.Device) -> None:
     x = sg.tensor(X, device=on)
     check(x.interpolate(scale=2), X.repeat(2, 2).repeat(2, 3))
     check(x.interpolate((14, 3)), X.repeat(2, 2)[..., ::3])
+    check(x.interpolate((7, 3), mode="area"), X.reshape(2, 3, 7, 3, 3).mean(-1))
+    check(x.interpolate(scale_factor=(1, 0.4), mode="area"), X.reshape(2, 3, 7, 3, 3).mean(-1))
     row = sg.tensor([[[0.0, 1.0]]], device=on)
     check(row.interpolate(4, mode="linear"), np.array([[[0, 0.25, 0.75, 1]]], np.float32))
     check(row.interpolate(3, mode="linear", align_corners=True), np.array([[[0, 0.5, 1]]], np.float32))
@@ -443,7 +445,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a string as index": (lambda: sg.tensor(A)["x"], sg.InputError, "got 'x', a str"),
     "ragged lists": (lambda: sg.tensor([[1], [2, 3]]), sg.InputError, "lists of equal lengths"),
     "dates": (lambda: sg.tensor(np.zeros(2, "M8[s]")), sg.DTypeError, "M8"),
-    "interpolate": (lambda: sg.tensor(X).interpolate(2, mode="area"), sg.InputError, "expected one of nearest"),
+    "interpolate": (lambda: sg.tensor(X).interpolate(2, mode="lanczos"), sg.InputError, "expected one of nearest"),
     "same padding": (lambda: sg.tensor(X).conv(X, stride=2, padding="same"), sg.InputError, "only stride 1"),
     "pool without batch": (lambda: sg.tensor(A).max_pool(2), sg.ShapeError, "unsqueeze"),
 }  # fmt: skip

@@ -203,15 +203,15 @@ def std(x: Tensor, axis: Axis = None, correction: float = 1, keepdims: bool = Fa
 
 @method
 def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), or "fro" (2). dtype: of
-    the elements before."""
+    """The p-norm over axes (all, if none is given). p: a number, ±inf, 0 (how many are not zero), "fro" (2), or "nuc", of
+    matrices (two axes): the sum of the singular values. dtype: of the elements before."""
     x = x if dtype is None else x.cast(dtype)
     if p == "fro":
         p = 2
+    if p == "nuc":
+        return _nuclear(x, axis, keepdims)
     if isinstance(p, str):
-        raise InputError(
-            f"norm: got {p!r}, expected a number or 'fro'; for the nuclear norm use linalg.svdvals and sum"
-        )
+        raise InputError(f"norm: got {p!r}, expected a number, 'fro' or 'nuc'")
     size = x.abs() if x.dtype.is_float or x.dtype in COMPLEX else x.cast(float32).abs()
     if math.isinf(p):
         return size.amax(axis, keepdims) if p > 0 else size.amin(axis, keepdims)
@@ -222,6 +222,16 @@ def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = Fals
     if p == 2:
         return (size * size).sum(axis, keepdims).sqrt()
     return size.pow(p).sum(axis, keepdims).pow(1 / p)
+
+
+def _nuclear(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:
+    axes = shaping.chosen_axes(axis, x.ndim, "norm")
+    if len(axes) != 2:
+        raise ShapeError(
+            f"norm: got p='nuc' over {len(axes)} axes of {show(x.shape)}, expected the two axes of matrices"
+        )
+    x = x if x.dtype.is_float or x.dtype in COMPLEX else x.cast(float32)
+    return hosted("norm", np.linalg.norm, x, ord="nuc", axis=axes, keepdims=keepdims)
 
 
 @method

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -251,6 +251,21 @@ class At:
 
     def multiply(self, value: TensorLike) -> Tensor:
         return self._updated(value, "mul")
+
+    def divide(self, value: TensorLike) -> Tensor:
+        """x with elements divided by a value; where a key names a place twice, by both."""
+        return self._by_product(lambda x, y: x / y, value)
+
+    def power(self, value: TensorLike) -> Tensor:
+        """x with elements raised to a power; where a key names a place twice, to the product of both."""
+        return self._by_product(lambda x, y: x**y, value)
+
+    def _by_product(self, function: Callable[[Tensor, Tensor], Tensor], value: TensorLike) -> Tensor:
+        """x with f(element, the product of the values for its place)."""
+        x, key = self._tensor, self._key
+        factors = x.new_ones(x.shape, dtype=(x.new_ones(()) * value).dtype).at[key].multiply(value)
+        named = x.new_zeros(x.shape, dtype=bool_).at[key].set(True)
+        return function(x, factors).cast(x.dtype).where(named, x)
 
     def min(self, value: TensorLike) -> Tensor:
         return self._updated(value, "min")

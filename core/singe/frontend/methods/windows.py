@@ -75,8 +75,8 @@ def adaptive_max_pool(x: Tensor, output_size: Sizes, return_indices: bool = Fals
 def interpolate(
     x, size: Ints | None = None, scale: Any = None, mode: str = "nearest", align_corners: bool = False
 ) -> Tensor:  # fmt: skip
-    """Spatial axes resampled to a size or by a scale. mode:
-    nearest, nearest-exact, linear, bilinear, trilinear, bicubic."""
+    """Spatial axes resampled to a size or by a scale. mode: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, or
+    area, which is adaptive_avg_pool."""
     return apply(lambda b, x: spatial.interpolate(b, x, size, scale, mode, align_corners), x)
 
 

@@ -240,21 +240,22 @@ def interpolate(
     spaces = _spaces(x, "interpolate")
     if (size is None) == (scale is None):
         raise InputError("interpolate: give either size or scale")
-    if mode not in RESAMPLING:
-        raise InputError(f"interpolate: mode {mode!r}, expected one of {', '.join(RESAMPLING)}")
-    attrs = dict(RESAMPLING[mode])
-    if align_corners:
-        if mode.startswith("nearest"):
-            raise InputError(f"interpolate: mode {mode!r} takes no align_corners")
-        attrs["coordinates"] = "align_corners"
+    if mode not in (*RESAMPLING, "area"):
+        raise InputError(f"interpolate: mode {mode!r}, expected one of {', '.join((*RESAMPLING, 'area'))}")
+    if align_corners and (mode == "area" or mode.startswith("nearest")):
+        raise InputError(f"interpolate: mode {mode!r} takes no align_corners")
     if x.dtype not in FLOATS:
         raise DTypeError(f"interpolate: got {x.dtype}, expected a float type; cast it first")
     space = x.shape[2:]
+    attrs = {**RESAMPLING.get(mode, {}), **({"coordinates": "align_corners"} if align_corners else {})}
     if size is not None:
-        return b.resize(x, sizes=(*x.shape[:2], *per_axis(size, spaces, "size")), **attrs)
+        sizes = per_axis(size, spaces, "size")
+        return adaptive_avg_pool(b, x, sizes) if mode == "area" else b.resize(x, sizes=(*x.shape[:2], *sizes), **attrs)
     assert scale is not None
     scales = (float(scale),) * spaces if isinstance(scale, (int, float)) else tuple(map(float, scale))
     if len(scales) != spaces:
         raise ShapeError(f"interpolate: {len(scales)} scales, expected one number or {spaces}")
-    sizes = tuple(scaled(d, s) for d, s in zip(space, scales, strict=True))
+    sizes: Any = tuple(scaled(d, s) for d, s in zip(space, scales, strict=True))
+    if mode == "area":
+        return adaptive_avg_pool(b, x, sizes)
     return b.resize(x, sizes=(*x.shape[:2], *sizes), scales=(1.0, 1.0, *scales), **attrs)
