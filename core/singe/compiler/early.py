@@ -1,17 +1,20 @@
 """The order of items for which fewer values are held at once: the last reader of a value runs as soon as it can.
 
 Gradients of weights are results, so they would come last; until then, all that they are computed from would be held. An
-item is moved ahead if it is the last one to read values that take more memory than those it makes; one that frees as much
-as it makes, such as a transpose, with its only reader if both together free memory.
+item is moved ahead if it is the last one to read values that take more memory than those it makes; so is one that makes
+as much or more, such as a transpose or a product of which parts are then summed, if it does so with the items that alone
+read what it makes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
 Value = TypeVar("Value", bound=Hashable)
+LONGEST: Final = 4
+"""The most items that are moved ahead together."""
 
 
 def early(
@@ -32,17 +35,23 @@ def early(
     absent = set(inside)
     done: dict[Item, None] = {}
 
-    def frees(item: Item, before: Item | None = None) -> bool:
-        """Whether the item can run, once the item `before` has, and frees memory then."""
-        ahead = () if before is None else made[before]
-        if any(value in absent and value not in ahead for value in taken[item]):
-            return False
-        spent = sum(room(value) for value in taken[item] if len(waiting[value]) == 1)
-        gain = spent - sum(room(value) for value in made[item])
-        if gain == 0 and before is None:
-            readers = {x for value in made[item] for x in waiting.get(value, ())}
-            return len(readers) == 1 and frees(readers.pop(), item)
-        return gain > 0
+    def frees(item: Item) -> bool:
+        """Whether the item can run, and frees memory: by itself, or with the next ones, if each alone reads what is made."""
+        chain, ahead, read = {item: None}, set[Value](), set[Value]()
+        while len(chain) <= LONGEST:
+            last = next(reversed(chain))
+            if any(value in absent and value not in ahead for value in taken[last]):
+                return False
+            ahead.update(made[last])
+            read |= taken[last]
+            held = {value for value in read | ahead if not waiting.get(value) or waiting[value].keys() - chain.keys()}
+            if sum(map(room, read - ahead - held)) > sum(map(room, ahead & held)):
+                return True
+            readers = {x for value in ahead for x in waiting.get(value, ())} - chain.keys()
+            if len(readers) != 1:
+                return False
+            chain[readers.pop()] = None
+        return False
 
     for first in items:
         ready = [] if first in done else [first]
