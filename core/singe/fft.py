@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .array_api import fft as _standard
+from .array_api._elementwise import named as _named
 from .array_api.fft import fftfreq as _fftfreq
 from .array_api.fft import rfftfreq as _rfftfreq
 from .dtypes import COMPLEX, float32
@@ -28,7 +29,7 @@ def _along_axis(name: str) -> Callable[..., Tensor]:
     def transform(x: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
         return function(_floats(x), n=n, axis=dim, norm=norm)
 
-    return _standard.named(name, transform, "The transform {} along an axis.")
+    return _named(name, transform, "The transform {} along an axis.")
 
 
 def _along_axes(name: str, dim: Sequence[int] | None = None) -> Callable[..., Tensor]:
@@ -39,7 +40,7 @@ def _along_axes(name: str, dim: Sequence[int] | None = None) -> Callable[..., Te
     ) -> Tensor:
         return function(_floats(x), s=s, axes=dim, norm=norm)
 
-    return _standard.named(name, transform, "The transform {} along several axes.")
+    return _named(name, transform, "The transform {} along several axes.")
 
 
 fft, ifft, rfft, irfft = (_along_axis(name) for name in ("fft", "ifft", "rfft", "irfft"))
