@@ -70,7 +70,7 @@ def norm(
     axes and order, the root of the sum of all squares."""
     if ord is None:
         return x.norm(2, dim, keepdim, dtype)
-    axes = tuple(range(x.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    axes = tuple(range(x.ndim)) if dim is None else tuple(dim) if isinstance(dim, Sequence) else (dim,)
     if len(axes) == 1:
         return vector_norm(x, ord, axes, keepdim, dtype=dtype)
     if len(axes) == 2:

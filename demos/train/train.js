@@ -79,7 +79,7 @@ async function open() {
   old?.dispose();
   enable(false);
   const [network, device] = choices.map((choice) => choice.value);
-  const python = device === "numpy" || wish;
+  const python = device === "numpy" || (wish && !withoutPython);
   byId("python").checked = python;
   byId("python").disabled = device === "numpy" || Boolean(withoutPython);
   say("loading", `Loading the network for ${where()} …`);
@@ -371,7 +371,7 @@ function disable(reasons) {
   withoutPython = reasons.python;
   byId("python").disabled ||= Boolean(withoutPython);
   byId("python").closest("label").title = withoutPython;
-  if (!backend.selectedOptions[0].disabled) return;
+  if (!backend.selectedOptions[0].disabled) return wish && withoutPython ? open() : undefined;
   const usable = [...backend.options].findLast((option) => !option.disabled);
   if (usable) {
     backend.value = usable.value;

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from singe import data, metrics, nn, optim
 from singe.cluster import RayWorkers
 from singe.errors import InputError, SingeError
 from singe.train import BatchEnded, Checkpoints, DataParallel, EarlyStopping, Event, Learner, RunBegan, TrainStep
+from singe.train.interrupts import interruptible
 from singe.train.reports import read_run
 
 X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
@@ -204,6 +207,25 @@ def test_a_generator_gives_one_epoch() -> None:
     assert learner().fit((batch for batch in loader()), epochs=1).reason == "finished"
 
 
+class Rewinding:
+    """Batches that are their own iterator, which begins again."""
+
+    def __iter__(self) -> Rewinding:
+        self.left = iter(loader())
+        return self
+
+    def __next__(self) -> Any:
+        return next(self.left)
+
+
+def test_an_iterator_that_begins_again_gives_every_epoch() -> None:
+    assert learner().fit(Rewinding(), epochs=2).step == 6
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert learner(clip=np.float32(1), accumulate=np.int64(3)).fit(loader()).reason == "finished"
+
+
 # --- SIGTERM ----------------------------------------------------------------------------------------------------------
 
 
@@ -220,6 +242,24 @@ def test_sigterm_ends_a_run_in_order(tmp_path: Path) -> None:
     assert read_run(tmp_path / "r").reason == "terminated"
     assert signal.getsignal(signal.SIGTERM) is before
     assert learner(run=tmp_path / "r").fit(loader(), epochs=3, resume=True).step == 9
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SIGTERM ends a process at once elsewhere")
+def test_a_forked_process_ends_by_sigterm() -> None:
+    context = multiprocessing.get_context("fork")
+    ready = context.Event()
+
+    def wait() -> None:
+        ready.set()  # Python forgets signals that come before it runs again
+        time.sleep(60)
+
+    with interruptible(lambda _: None):
+        child = context.Process(target=wait)
+        child.start()
+        assert ready.wait(30)
+        child.terminate()
+        child.join(30)
+    assert child.exitcode == -signal.SIGTERM
 
 
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM ends a process at once elsewhere")

@@ -63,7 +63,8 @@ def early(
             absent.difference_update(made[item])
             for value in taken[item]:
                 del waiting[value][item]
-            touched = [*(taken[item] & inside), *made[item]]
+            # A value that more items wait for than can move together is not freed yet.
+            touched = [*(v for v in taken[item] & inside if len(waiting[v]) <= LONGEST), *made[item]]
             near = dict.fromkeys(x for value in touched for x in waiting.get(value, ()))
             near.update(dict.fromkeys(maker[value] for x in list(near) for value in taken[x] & absent))
             ready += [x for x in near if x not in done and frees(x)]

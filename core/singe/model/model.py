@@ -304,7 +304,9 @@ class Model:
         found: dict[str, int] = {}
         for p in self.inputs:
             given = shapes[p.name]
-            if not isinstance(given, Sequence) or not all(isinstance(n, (int, np.integer)) for n in given):
+            if not isinstance(given, (Sequence, np.ndarray)) or not all(
+                isinstance(n, (int, np.integer)) for n in given
+            ):
                 raise InputError(
                     f"input {p.name!r}: got a {type(given).__name__}, expected its shape, a tuple of numbers"
                 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from types import GeneratorType
 from typing import Any, Final
 
 import numpy as np
@@ -12,15 +13,18 @@ from ..errors import InputError
 from ..frontend.tensor import Tensor
 
 ARRAYS: Final = (np.ndarray, Tensor)
+ONCE: Final = (GeneratorType, map, filter, zip, enumerate, reversed, type(iter([])), type(iter(())))
+"""Iterators that cannot begin again; others may."""
 
 
-def check_asked(train: Any, valid: Any, epochs: Any, done: int) -> None:
-    """Refuse what `fit` cannot do, before anything is begun. done: how many epochs are."""
+def check_asked(train: Any, valid: Any, epochs: Any, done: int | None) -> None:
+    """Refuse what `fit` cannot do, before anything is begun. done: how many epochs are; None: only a checkpoint says that."""
     if not isinstance(epochs, (int, np.integer)) or epochs < 1:
         raise InputError(f"fit: got epochs={epochs!r}, expected up to which epoch to train, at least 1")
-    check_data("fit", "training data", train, epochs - done)
+    left = 1 if done is None else epochs - done
+    check_data("fit", "training data", train, left)
     if valid is not None:
-        check_data("fit", "validation data", valid, epochs - done)
+        check_data("fit", "validation data", valid, left)
 
 
 def check_data(where: str, what: str, data: Any, epochs: int = 1) -> None:
@@ -36,7 +40,7 @@ def check_data(where: str, what: str, data: Any, epochs: int = 1) -> None:
             f"{where}: got a tuple of arrays as {what}, expected what gives batches: {loader} makes them of (x, y); batches "
             "of one array each are given in a list"
         )
-    if isinstance(data, Iterator) and epochs > 1:
+    if isinstance(data, ONCE) and epochs > 1:
         raise InputError(
             f"{where}: got {type(data).__name__} as {what}, which gives its batches once, for {epochs} epochs; expected what "
             f"gives them in each, such as {loader}, or a list of batches"

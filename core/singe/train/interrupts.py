@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -19,18 +20,24 @@ DEFAULTS: Final = (signal.default_int_handler, signal.SIG_DFL)
 
 @contextmanager
 def interruptible(ask: Callable[[Reason], None]) -> Iterator[None]:
-    """In this block, the first of these signals calls `ask`. Only the main thread gets signals."""
+    """In this block, the first of these signals calls `ask`. Only the main thread gets signals; a process that is forked in
+    the block has the handlers of before."""
     if IN_PAGE or threading.current_thread() is not threading.main_thread():
         yield
         return
     asked = False
+    home = os.getpid()
 
     def handle(number: int, _: Any) -> None:
         nonlocal asked
-        if asked:
+        if os.getpid() != home:
+            signal.signal(number, before[number])
+            signal.raise_signal(number)
+        elif asked:
             raise KeyboardInterrupt
-        asked = True
-        ask(REASONS[number])
+        else:
+            asked = True
+            ask(REASONS[number])
 
     found = {number: signal.getsignal(number) for number in REASONS}
     before = {number: handler for number, handler in found.items() if handler in DEFAULTS}

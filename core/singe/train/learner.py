@@ -186,7 +186,7 @@ class Learner:
         Ctrl-C and SIGTERM end training after the present batch, with a checkpoint, and `fit` returns as usual; a second one ends
         it at once, and the last checkpoint is what stays.
         """
-        check_asked(train, valid, epochs, self.epoch)
+        check_asked(train, valid, epochs, None if resume else self.epoch)
         self._asked = None
         if valid is None and self._stopping and self._stopping.value.startswith("valid."):
             raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")

@@ -25,6 +25,7 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -419,11 +420,11 @@ def check_optimizer(given: Any, clip: float | None = None, accumulate: int = 1) 
             "it; expected another one. LBFGS has a loop of its own: evaluate = sg.value_and_grad(lambda model: loss(model(x), y)); "
             "state = opt.init(model); for _ in range(20): model, state = opt.step(model, evaluate, state)"
         )
-    if clip is not None and not (isinstance(clip, (int, float)) and clip > 0 and math.isfinite(clip)):
+    if clip is not None and not (isinstance(clip, Real) and clip > 0 and math.isfinite(clip)):
         raise InputError(
             f"TrainStep: got clip={clip!r}, expected the largest norm of all gradients, a positive number, or None"
         )
-    if not isinstance(accumulate, int) or accumulate < 1:
+    if not isinstance(accumulate, (int, np.integer)) or accumulate < 1:
         raise InputError(
             f"TrainStep: got accumulate={accumulate!r}, expected how many batches make one update, at least 1"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 
 from singe.compiler.early import early
@@ -43,3 +44,12 @@ def test_what_frees_as_much_as_it_makes_runs_ahead_with_a_reader_that_frees_memo
     assert found[found.index("loss") + 1 :][:2] == ["turned", "weight 2"]
     found = order({**items, "turned": (["a"], "t"), "weight 2": (["gb", "t"], "w2")}, {"x": 0, "w1": 0, "w2": 100})
     assert found[-2:] == ["turned", "weight 2"]
+
+
+def test_many_readers_of_one_value_take_little_time() -> None:
+    """In 2,000 items that all read one value, each reader is not looked at again after each other one."""
+    items: dict[str, tuple[Sequence[str], str]] = {"first": ([], "x"), "0": (["x"], "v0")}
+    items |= {str(k): (["x", f"v{k - 1}"], f"v{k}") for k in range(1, 2000)}
+    start = time.process_time()
+    assert order(items, {}) == list(items)
+    assert time.process_time() - start < 1

@@ -58,3 +58,23 @@ def test_round_and_divmod_are_those_of_numpy(on: sg.Device) -> None:
         np.testing.assert_allclose(got.numpy(), want)
     for got, want in zip(divmod(9.0, x), divmod(9.0, x.numpy()), strict=True):
         np.testing.assert_allclose(got.numpy(), want)
+
+
+def test_an_array_is_the_left_of_a_tensor() -> None:
+    x = sg.tensor(np.full((2, 3), 3, np.float32))
+    quotient, rest = divmod(np.full((2, 3), 7, np.float32), x)
+    np.testing.assert_array_equal(quotient.numpy(), np.full((2, 3), 2))
+    np.testing.assert_array_equal(rest.numpy(), np.ones((2, 3)))
+    total = np.ones((2, 3), np.float32)
+    total += x  # pyright: ignore[reportOperatorIssue]
+    np.testing.assert_array_equal(np.asarray(total), np.full((2, 3), 4))
+
+
+def test_numbers_of_numpy_are_sizes_axes_and_shapes() -> None:
+    x = sg.tensor(np.ones((2, 3), np.float32))
+    pieces = x.split(np.int64(2), 1)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    assert [part.shape for part in pieces] == [(2, 2), (2, 1)]
+    assert sg.linalg.norm(x, 2, np.int64(0)).shape == (3,)
+    assert sg.nn.FractionalMaxPool2d(1, output_ratio=np.float32(0.5)).output_ratio == (0.5, 0.5)  # pyright: ignore[reportArgumentType]
+    model = sg.Model.of(lambda x: x + 1, {"x": ("N", 3)}, "numpy")
+    assert model.program({"x": np.array([2, 3])}) is model.program({"x": (2, 3)})  # pyright: ignore[reportArgumentType]

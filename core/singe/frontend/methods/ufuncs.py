@@ -16,7 +16,7 @@ OPERATORS: Final = {
     np.floor_divide: "__rfloordiv__", np.remainder: "__rmod__", np.power: "__rpow__", np.matmul: "__rmatmul__", np.less: "__gt__",
     np.less_equal: "__ge__", np.greater: "__lt__", np.greater_equal: "__le__", np.equal: "__eq__", np.not_equal: "__ne__",
     np.bitwise_and: "__rand__", np.bitwise_or: "__ror__", np.bitwise_xor: "__rxor__", np.left_shift: "__rlshift__",
-    np.right_shift: "__rrshift__",
+    np.right_shift: "__rrshift__", np.divmod: "__rdivmod__",
 }  # fmt: skip
 """NumPy's functions of operators ↦ the Tensor's method for `array + tensor` and others."""
 METHODS: Final = {f.numpy: name for name, f in FUNCTIONS.items()}
@@ -25,7 +25,8 @@ METHODS: Final = {f.numpy: name for name, f in FUNCTIONS.items()}
 
 def array_ufunc(x: Tensor, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
     """The protocol by which NumPy asks what its function gives."""
-    plain = method == "__call__" and not options
+    assigned = options.keys() == {"out"} and options["out"][0] is inputs[0]  # as in `array += tensor`
+    plain = method == "__call__" and (not options or assigned)
     if plain and ufunc in OPERATORS and not isinstance(inputs[0], Tensor):
         return getattr(x, OPERATORS[ufunc])(inputs[0])
     name = METHODS.get(ufunc, "") if plain else ""

@@ -136,6 +136,8 @@ def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], 
 def split_slices(sizes: Dim | Sequence[Dim], shape: Shape, axis: int) -> list[slice]:
     """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
     length = shape[axis]
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        sizes = whole(sizes, "split", "the size of the pieces")
     if isinstance(sizes, (int, Size)):
         if not isinstance(length, int):
             raise SizeNeeded(
@@ -147,8 +149,6 @@ def split_slices(sizes: Dim | Sequence[Dim], shape: Shape, axis: int) -> list[sl
         if size < 1:
             raise ShapeError(f"split: pieces of size {size}, expected at least 1")
         sizes = [min(size, length - start) for start in range(0, length, size)]
-    elif isinstance(sizes, str) or not isinstance(sizes, Iterable):
-        whole(sizes, "split", "the size of the pieces")
     ends = list(accumulate(sizes, initial=0))
     text = f"split: the sizes {show(sizes)} add up to {ends[-1]}, axis {axis} of {show(shape)} has {length}"
     if not same(ends[-1], length, text):

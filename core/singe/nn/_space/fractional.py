@@ -44,7 +44,11 @@ class _FractionalMaxPool(Random, buffers=("_random_samples",)):
             raise InputError(f"{name}: give either output_size or output_ratio")
         self.kernel_size = per_axis(kernel_size, self._spaces, "kernel_size")
         self.output_size = None if output_size is None else per_axis(output_size, self._spaces, "output_size")
-        given = (output_ratio,) * self._spaces if isinstance(output_ratio, (int, float)) else tuple(output_ratio or ())
+        given = (
+            tuple(output_ratio or ())
+            if output_ratio is None or isinstance(output_ratio, Sequence)
+            else (float(output_ratio),) * self._spaces
+        )
         if output_ratio is not None and (len(given) != self._spaces or not all(0 < r < 1 for r in given)):
             raise InputError(f"{name}: output_ratio is {output_ratio}, expected numbers between 0 and 1")
         self.output_ratio, self.return_indices = given or None, return_indices
