@@ -86,7 +86,7 @@ def test_trusted_types_that_leave_us_out(page: Any, site: Path, expected: np.nda
         page.goto(f"{address}app.html")
         until(page, "Boolean(globalThis.answers)")
         check(page.evaluate("answers('/model/', 600)"), expected, [(False, 1)] * 4)
-        until(page, "performance.getEntriesByType('resource').some(({ name }) => name.includes('refused'))")
+        until(page, "performance.getEntriesByType('resource').some(({ name }) => name.includes('unstarted'))")
     ours = [text for text in console.complaints if text.startswith("singe: ")]
     assert len(ours) == 2
     assert "The model runs in the page." in ours[0]
