@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,9 @@ def test_data_is_loaded_without_threads(host: Host) -> None:
 
 @pytest.fixture(scope="module")
 def native() -> dict[str, list[float]]:
-    """The losses of each way of training, natively on numpy."""
-    return {way: asyncio.run(getattr(training, way)("numpy")) for way in WAYS}
+    """The losses of each way of training, natively on numpy; in a thread, since Playwright's runs an event loop."""
+    with ThreadPoolExecutor(1) as pool:
+        return {way: pool.submit(asyncio.run, getattr(training, way)("numpy")).result() for way in WAYS}
 
 
 @pytest.mark.slow

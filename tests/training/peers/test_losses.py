@@ -15,7 +15,7 @@ from recorded import recorded
 import singe as sg
 from singe import nn
 from singe.dtypes import dtype
-from singe.errors import DTypeError, InputError, ShapeError
+from singe.errors import DTypeError, InputError, OutOfRange, ShapeError
 from singe.frontend.tracing import trace
 from singe.graph import Builder, Graph, gradient, inline
 
@@ -225,14 +225,19 @@ def test_what_does_not_fit_is_refused(call: Any, kind: type[Exception], text: st
 
 @RUNNERS
 def test_a_target_that_is_no_class_is_seen(device_name: str) -> None:
+    """It is refused where the host has the numbers, and not a number where only a run does."""
     x = sg.zeros((3, 4), device=device_name)
     for loss in (
         nn.CrossEntropyLoss(),
         nn.CrossEntropyLoss(label_smoothing=0.1),
         nn.CrossEntropyLoss([1, 1, 1, 1]).to(device_name),
     ):
-        assert math.isnan(loss(x, np.array([0, 1, 4])).item())
-        assert math.isnan(loss(x, np.array([0, -1, 3])).item())
+        program = sg.compile(lambda x, y, loss=loss: loss(x, y), x.numpy(), np.zeros(3, np.int64), device=device_name)
+        for no_class in (4, -1):
+            y = np.array([0, 1, no_class])
+            with pytest.raises(OutOfRange, match=f"the class {no_class}"):
+                loss(x, y)
+            assert math.isnan(program(x.numpy(), y))
         assert not math.isnan(loss(x, np.array([0, -100, 3])).item())
 
 
