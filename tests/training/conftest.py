@@ -14,10 +14,13 @@ from idx_files import idx_bytes
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """Ctrl-C is Python's, also where the tests run in the background of a shell, which lets its jobs ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Ctrl-C and SIGTERM are Python's, also where the tests run in the background of a shell, which lets its jobs ignore
+    Ctrl-C, and after tests of Ray, which leaves a handler of SIGTERM."""
+    plain = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in plain.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture
