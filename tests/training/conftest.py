@@ -20,7 +20,8 @@ def interruptible() -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number, handler in plain.items()}
     yield
     for number, handler in before.items():
-        signal.signal(number, handler)
+        if handler is not None:  # one that was not set by Python cannot be given back
+            signal.signal(number, handler)
 
 
 @pytest.fixture
