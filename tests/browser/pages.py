@@ -57,7 +57,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
     def translate_path(self, path: str) -> str:
         for prefix in ("/bundles/", "/slow/"):
             if path.startswith(prefix):
-                return str(self.served.root / path.removeprefix(prefix))
+                return str(self.served.root / path.partition("?")[0].removeprefix(prefix))
         return super().translate_path(path)
 
     def do_GET(self) -> None:
