@@ -22,6 +22,14 @@ MODEL_NAMES: Final = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn"
 BOUND: Final = 1e-4
 BOUNDS: Final = {"basic_pitch": 5e-3}
 """Models whose recording differs from a float64 run by more than BOUND; see tests/conformance/models/test_real_models.py."""
+RUN: Final = """
+    const model = await load(given.url, { device: given.device, threads: 1 });
+    const outputs = [];
+    for (const inputs of given.cases) outputs.push(pack(await model.run(unpack(inputs))));
+    await model.dispose();
+    return outputs;
+"""
+"""The body of a test: the outputs of a bundle for each of its cases."""
 
 
 def write_bundle(graph: Graph, folder: Path, name: str) -> Path:

@@ -50,6 +50,11 @@ def setting(default: Any, text: str, least: float | None = None, most: float | N
     return dataclasses.field(default=default, metadata={"text": text, "least": least, "most": most})
 
 
+def precision_setting() -> Any:
+    """The field of a TrainStep's precision, which the examples share."""
+    return setting("float32", "the type in which a step computes; weights are float32")
+
+
 def field_types(kind: type[Any]) -> dict[str, Any]:
     """The type of each field of a dataclass."""
     hints = typing.get_type_hints(kind)

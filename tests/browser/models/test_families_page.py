@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from bundles import packed, unpacked
+from bundles import RUN, packed, unpacked
 from pages import Page, open_page
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -26,13 +26,6 @@ pytestmark = pytest.mark.slow
 
 ON_GPU: Final = ("roberta", "series", "mobilenet_v2", "mobilenet_v3", "convnext_v2", "lstm_tagger", "vision_language")
 """Families that run on WebGPU too: in software it takes seconds to compile their shaders."""
-RUN: Final = """
-    const model = await load(given.url, { device: given.device, threads: 1 });
-    const outputs = [];
-    for (const inputs of given.cases) outputs.push(pack(await model.run(unpack(inputs))));
-    await model.dispose();
-    return outputs;
-"""
 
 
 @pytest.fixture(scope="module")

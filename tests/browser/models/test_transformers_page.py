@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from bundles import packed, unpacked
+from bundles import RUN, packed, unpacked
 from pages import Page, open_page
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "conformance"))
@@ -29,13 +29,6 @@ pytestmark = pytest.mark.slow
 
 ON_GPU: Final = {("vit",), ("gpt2",), ("cnn", "operators"), ("transformer", "dynamic")}
 """What runs on WebGPU too: in software it takes seconds to compile the shaders of each."""
-RUN: Final = """
-    const model = await load(given.url, { device: given.device, threads: 1 });
-    const outputs = [];
-    for (const inputs of given.cases) outputs.push(pack(await model.run(unpack(inputs))));
-    await model.dispose();
-    return outputs;
-"""
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from ...frontend.tensor import Tensor
 from ...model.files import save
 from ...model.model import Model
 from ...runtime.device import Device
-from ..config import setting
+from ..config import precision_setting, setting
 from ..learner import Learner
 from ..saving.checkpoints import Checkpoints
 from ..summary import Summary
@@ -38,9 +38,7 @@ class Config:
     seed: int = setting(0, "of the first weights and the order of the pieces", 0)
     batch_size: int = setting(24, "pieces in a step", 1)
     lr: float = setting(4e-3, "the largest learning rate", 0)
-    precision: Literal["float32", "float16"] = setting(
-        "float32", "the type in which a step computes; weights are float32"
-    )
+    precision: Literal["float32", "float16"] = precision_setting()
     length: int = setting(64, "characters in a piece", 1)
     width: int = setting(64, "numbers for each character", 1)
     layers: int = setting(2, "layers of attention", 1)

@@ -19,7 +19,7 @@ import numpy as np
 from ... import data, metrics, nn, optim
 from ...frontend.tensor import Tensor
 from ...model.files import save
-from ..config import setting
+from ..config import precision_setting, setting
 from ..learner import Learner
 from ..saving.checkpoints import Checkpoints
 from ..summary import Summary
@@ -51,9 +51,7 @@ class Config:
     seed: int = setting(0, "of the sentences, the first weights and the order", 0)
     batch_size: int = setting(32, "sentences in a step", 1)
     lr: float = setting(1e-3, "the learning rate", 0)
-    precision: Literal["float32", "float16"] = setting(
-        "float32", "the type in which a step computes; weights are float32"
-    )
+    precision: Literal["float32", "float16"] = precision_setting()
     items: int = setting(2000, "how many sentences", 1)
     width: int = setting(48, "numbers for each word", 1)
     layers: int = setting(2, "layers of attention", 1)
