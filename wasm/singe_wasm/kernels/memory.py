@@ -135,9 +135,8 @@ def is_near(stored: DType, step: int) -> bool:
 
 def gather(stored: DType, offset: int, step: int) -> Spelling:
     """Four elements, each `step` elements after the one before it."""
-    if is_near(
-        stored, step
-    ):  # two of them are in the four neighbours from the first on, the others in those to the last
+    if is_near(stored, step):
+        # Two of them are in the four neighbours from the first on, the others in those to the last.
         last = 3 * (step - 1)
 
         def spell_near(body: Body) -> None:
