@@ -115,8 +115,8 @@ def fits(shown: str, printed: str) -> bool:
 
 
 def plain(line: str) -> str:
-    """A line without what differs from run to run: numbers, and how far columns are apart."""
-    return re.sub(r"[\s─]+", " ", re.sub(r"\d+([.,]\d+)*", "0", line)).strip()
+    """A line without what differs from run to run: numbers, units of time, and how far columns are apart."""
+    return re.sub(r"[\s─]+", " ", re.sub(r"\d+([.,]\d+)*( *(µs|ms|s|min)\b)?", "0", line)).strip()
 
 
 def run_module(block: Block, folder: Path, where: str) -> None:

@@ -83,6 +83,6 @@ def test_every_page_has_blocks_of_known_words() -> None:
 
 
 def test_numbers_and_left_out_lines_fit_what_is_printed() -> None:
-    assert fits("a  1.5 ms\n...\nend", "a 20.25  ms\nb\nc\nend\n")
+    assert fits("a  1.5 ms\n...\nend", "a 20.25  s\nb\nc\nend\n")
     assert not fits("a  1 ms", "a 1 ms\nmore")
     assert not fits("b 1 ms", "a 1 ms")
