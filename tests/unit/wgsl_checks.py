@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
@@ -37,6 +38,17 @@ def this_gpu() -> WebGpuBackend:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+@contextmanager
+def own_gpu() -> Iterator[WebGpuBackend]:
+    """A backend of the test's own, for what changes it; without an adapter, the test is skipped."""
+    try:
+        backend = WebGpuBackend()
+    except DeviceError as e:
+        pytest.skip(str(e))
+    yield backend
+    backend.dispose()
 
 
 def program_of(

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import singe as sg
 from singe.compiler.build import compile_graph
 
 pytest.importorskip("wgpu")
 from blocks_cases import CASES, N, made
+from wgsl_checks import this_gpu
 
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile
@@ -20,12 +20,9 @@ from singe_webgpu.target import WgslTarget
 CUTS = (None, Tile(16, 32, 16, slices=4), Tile(64, 64, 16, 8, unroll=16), Thin(1, 16, 64), Thin(4, 16, 32))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def gpu() -> WebGpuBackend:
-    try:
-        return WebGpuBackend()
-    except sg.DeviceError as e:
-        pytest.skip(f"no WebGPU here: {e}")
+    return this_gpu()
 
 
 def assert_product(gpu: WebGpuBackend, case: Any, target: WgslTarget, opened: bool) -> None:

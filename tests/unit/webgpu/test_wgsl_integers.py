@@ -16,6 +16,8 @@ from singe.program.program import ProgramData
 from singe.shapes import size
 
 pytest.importorskip("wgpu")
+from wgsl_checks import this_gpu
+
 from singe_webgpu.code.shader import PACKED_DOTS
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile
@@ -24,12 +26,9 @@ from singe_webgpu.target import WgslTarget
 M = size("M")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def gpu() -> WebGpuBackend:
-    try:
-        return WebGpuBackend()
-    except sg.DeviceError as e:
-        pytest.skip(f"no WebGPU here: {e}")
+    return this_gpu()
 
 
 CUTS = {Tile(16, 32, 16): True, Thin(1, 8, 128): False, None: False}

@@ -29,8 +29,8 @@ from singe_webgpu.kernels.matrix import MEMORY, MatrixCut
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")
+from wgsl_checks import this_gpu
 
-from singe.errors import DeviceError
 from singe_webgpu.device.native import WebGpuBackend
 
 WORDS: Final = """
@@ -78,12 +78,9 @@ AROUND: Final = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "afte
 CUTS: Final = [MatrixCut(32, 32, 32, 16, 16), MatrixCut(32, 64, 32, 16, 32), MatrixCut(64, 64, 16, 32, 32, 4)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def gpu() -> WebGpuBackend:
-    try:
-        found = WebGpuBackend()
-    except DeviceError as e:
-        pytest.skip(str(e))
+    found = this_gpu()
     if SHADER_F16 not in found.gpu.features:
         pytest.skip("this device has no shader-f16")
     return found

@@ -17,6 +17,8 @@ from singe.runtime.backend import Backend
 from singe.shapes import size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
+from wgsl_checks import own_gpu
+
 from singe_webgpu.device.memory import Binding, Launch, Pool, SlotBuffers, size_class
 from singe_webgpu.device.native import _LATELY, NativeGpu, WebGpuBackend
 from singe_webgpu.device.recording import spread
@@ -40,12 +42,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
 
 @pytest.fixture
 def gpu() -> Iterator[WebGpuBackend]:
-    try:
-        backend = WebGpuBackend()
-    except DeviceError as e:
-        pytest.skip(str(e))
-    yield backend
-    backend.dispose()
+    with own_gpu() as backend:
+        yield backend
 
 
 def adding(code: str = ADD) -> ProgramData:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from wgsl_checks import check, norm, reduction, softmax
+from wgsl_checks import check, norm, own_gpu, reduction, softmax
 
 from singe.dtypes import DType, float32, int32, int64
-from singe.errors import DeviceError
 from singe.program.program import Code, choose_variant
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
@@ -21,16 +20,12 @@ from singe_webgpu.target import WgslTarget
 
 @pytest.fixture(params=["subgroups", "tree"])
 def gpu(request: pytest.FixtureRequest) -> Iterator[WebGpuBackend]:
-    try:
-        backend = WebGpuBackend()
-    except DeviceError as e:
-        pytest.skip(str(e))
-    if request.param == "tree":
-        backend.gpu.features -= {SUBGROUPS}
-    elif SUBGROUPS not in backend.gpu.features:
-        pytest.skip("the adapter has no subgroups")
-    yield backend
-    backend.dispose()
+    with own_gpu() as backend:
+        if request.param == "tree":
+            backend.gpu.features -= {SUBGROUPS}
+        elif SUBGROUPS not in backend.gpu.features:
+            pytest.skip("the adapter has no subgroups")
+        yield backend
 
 
 def test_answers(gpu: WebGpuBackend) -> None:

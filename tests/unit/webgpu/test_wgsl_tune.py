@@ -24,6 +24,8 @@ from singe.shapes import size
 from singe.tools.measuring.bench import gemm, random_arrays
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
+from wgsl_checks import own_gpu
+
 from singe.ir.contraction import Contraction, contraction
 from singe_webgpu.code.variants import variants
 from singe_webgpu.device import tune
@@ -41,12 +43,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WebGpuBacke
     monkeypatch.setenv(tune.VARIABLE, "1")
     monkeypatch.setattr(tune, "HANDFUL", 2)
     monkeypatch.setattr(tune, "NEAR", 100.0)
-    try:
-        backend = WebGpuBackend()
-    except DeviceError as e:
-        pytest.skip(str(e))
-    yield backend
-    backend.dispose()
+    with own_gpu() as backend:
+        yield backend
 
 
 def answer(backend: WebGpuBackend, graph: Graph) -> np.ndarray:

@@ -10,15 +10,15 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import DType, bool_
-from ...errors import InputError, ShapeError, SizeNeeded
+from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import Size, axis_of, show, symbols, whole
+from ...shapes import Size, axis_of, show, whole
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import elements
 from ..nodes import indexing, shaping
-from ..nodes.shaping import Axis, unpacked
+from ..nodes.shaping import Axis, known_length, unpacked
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
 
@@ -133,13 +133,9 @@ def _cropped(x: Tensor, before: Sequence[Any], after: Sequence[Any]) -> tuple[Te
 @method
 def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
     """Up to `chunks` pieces of equal size along an axis; the last may be smaller."""
-    d = x.shape[axis_of(axis, x.ndim, "chunk")]
-    if not isinstance(d, int):
-        raise SizeNeeded(
-            f"chunk: axis {axis} of {show(x.shape)} has no number until a run, so that the number of pieces is open; "
-            f"use tensor_split({chunks}, {axis}), or split with the lengths",
-            symbols(d),
-        )
+    axis = axis_of(axis, x.ndim, "chunk")
+    instead = f"; use tensor_split({chunks}, {axis}), or split with the lengths"
+    d = known_length(x.shape, axis, "chunk", f", so that the number of pieces is open{instead}")
     chunks = whole(chunks, "chunk", "the number of pieces")
     if chunks < 1:
         raise ShapeError(f"chunk: got {chunks} chunks, expected at least 1")
@@ -150,13 +146,8 @@ def chunk(x: Tensor, chunks: int, axis: int = 0) -> tuple[Tensor, ...]:
 def unbind(x: Tensor, axis: int = 0) -> tuple[Tensor, ...]:
     """The slices along an axis, without it."""
     at = axis_of(axis, x.ndim, "unbind")
-    d = x.shape[at]
-    if not isinstance(d, int):
-        raise SizeNeeded(
-            f"unbind: axis {axis} of {show(x.shape)} has no number until a run, so that Python cannot take one slice after "
-            "another; use methods that work along the axis",
-            symbols(d),
-        )
+    instead = "; use methods that work along the axis"
+    d = known_length(x.shape, at, "unbind", f", so that Python cannot take one slice after another{instead}")
     return tuple(x.select(at, i) for i in range(d))
 
 
@@ -443,10 +434,7 @@ def tensor_split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> tup
         if sections < 1:
             raise ShapeError(f"tensor_split: got {sections} pieces, expected at least 1")
         return x.split([(d + i) // sections for i in range(sections)][::-1], at)
-    if not isinstance(d, int):
-        raise SizeNeeded(
-            f"tensor_split: axis {axis} of {show(x.shape)} has no number until a run; use slices", symbols(d)
-        )
+    d = known_length(x.shape, at, "tensor_split", "; use slices")
     ends = [0, *(min(max(p + d if p < 0 else p, 0), d) for p in sections), d]
     return tuple(x.narrow(at, a, max(0, b - a)) for a, b in pairwise(ends))
 

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ...dtypes import COMPLEX, bool_, float32, float64, int32, int64, uint8
-from ...errors import InputError, ShapeError, SizeNeeded
+from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
-from ...shapes import Dim, axis_of, show, symbols, whole
+from ...shapes import Dim, axis_of, show, whole
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import check_classes, hosted, on_device
 from ..nodes.meet import plain_array
+from ..nodes.shaping import known_length
 from ..tensor import Tensor, TensorLike, apply
 from .attach import alias, method
 
@@ -139,13 +140,8 @@ def kthvalue(x: Tensor, k: int, axis: int = -1, keepdims: bool = False) -> Order
 
 def counted(x: Tensor, axis: int, what: str) -> int:
     """The length of an axis, among whose elements one is chosen by their number."""
-    length = x.shape[axis]
-    if not isinstance(length, int):
-        raise SizeNeeded(
-            f"{what}: axis {axis} of {show(x.shape)} has no number until a run; use nan{what}, which takes open axes and leaves NaN "
-            "out, or give the dimension a number",
-            symbols(length),
-        )
+    instead = f"; use nan{what}, which takes open axes and leaves NaN out, or give the dimension a number"
+    length = known_length(x.shape, axis, what, instead)
     if not length:
         raise ShapeError(f"{what}: axis {axis} of {show(x.shape)} has no elements, expected some")
     return length

@@ -11,7 +11,7 @@ from ...dtypes import int64
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...shapes import axis_of, show
-from ..nodes.shaping import given_sizes
+from ..nodes.shaping import given_sizes, known_length
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
 from .gamma import floating
@@ -22,9 +22,7 @@ from .order import Ordered
 def logcumsumexp(x: Tensor, axis: int) -> Tensor:
     """The logarithm of the sum of the exponentials of all elements up to each one along an axis."""
     at = axis_of(axis, x.ndim, "logcumsumexp")
-    y, count, step = floating(x), x.shape[at], 1
-    if not isinstance(count, int):
-        raise ShapeError(f"logcumsumexp: axis {at} of {show(x.shape)} has no number until a run; give it one")
+    y, count, step = floating(x), known_length(x.shape, at, "logcumsumexp", "; give it one"), 1
     while step < count:
         head, tail = y.narrow(at, 0, step), y.narrow(at, step, count - step)
         y = _joined([head, tail.logaddexp(y.narrow(at, 0, count - step))], at)

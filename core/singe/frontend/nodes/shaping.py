@@ -133,18 +133,24 @@ def pad_widths(width: int | Sequence[Any], rank: int) -> tuple[tuple[int, ...], 
     return tuple(p[0] for p in pairs), tuple(p[1] for p in pairs)
 
 
+def known_length(shape: Shape, axis: int, what: str, instead: str) -> int:
+    """The length of an axis of which `what` needs the number; instead: the end of the error if it is open."""
+    length = shape[axis]
+    if isinstance(length, int):
+        return length
+    raise SizeNeeded(f"{what}: axis {axis} of {show(shape)} has no number until a run{instead}", symbols(length))
+
+
 def split_slices(sizes: Dim | Sequence[Dim], shape: Shape, axis: int) -> list[slice]:
     """The pieces of an axis: of the given sizes, or all of one size, where the last may be smaller."""
     length = shape[axis]
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
         sizes = whole(sizes, "split", "the size of the pieces")
     if isinstance(sizes, (int, Size)):
-        if not isinstance(length, int):
-            raise SizeNeeded(
-                f"split: axis {axis} of {show(shape)} has no number until a run, so that the number of pieces is open; use "
-                f"tensor_split(n, {axis}), which makes n pieces, or split with the lengths, of which the last may be {length} - {sizes}",
-                symbols(length),
-            )
+        length = known_length(
+            shape, axis, "split", f", so that the number of pieces is open; use tensor_split(n, {axis}), which makes n pieces, or "
+            f"split with the lengths, of which the last may be {length} - {sizes}",
+        )  # fmt: skip
         size = operator.index(sizes)
         if size < 1:
             raise ShapeError(f"split: pieces of size {size}, expected at least 1")
