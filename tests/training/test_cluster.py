@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from told import Told
 
 import singe as sg
 from singe import data, metrics, nn, optim
@@ -48,18 +49,6 @@ def network() -> nn.Module:
 
 def loader(train: bool = True) -> data.Loader:
     return data.Loader((X, Y), 13, shuffle=train, seed=3)
-
-
-class Told(list[Event]):
-    """A hook that keeps the events."""
-
-    __call__ = list.append
-
-    def of(self, kind: type[Any]) -> list[Any]:
-        return [event for event in self if isinstance(event, kind)]
-
-    def losses(self) -> dict[int, float]:
-        return {e.step: e.values["loss"] for e in self.of(BatchEnded) if e.phase == "train"}
 
 
 def learner(*hooks: Any, **given: Any) -> Learner:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from told import Told
 
 from singe import data, metrics, nn, optim
 from singe.cluster import RayWorkers
@@ -47,10 +48,9 @@ def told(model: Any, row: Any) -> Any:
 
 def test_a_learner_computes_in_the_precision_it_is_given() -> None:
     step = TrainStep(network(), optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy", precision="float16")
-    losses: list[float] = []
-    keep = lambda e: losses.append(e.values["loss"]) if isinstance(e, BatchEnded) else None
-    learner(precision="float16", hooks=[keep]).fit(loader())
-    assert losses == [step(x, y) for x, y in loader()]
+    told = Told()
+    learner(precision="float16", hooks=[told]).fit(loader())
+    assert list(told.losses().values()) == [step(x, y) for x, y in loader()]
     with pytest.raises(InputError, match="expected 'float32' or 'float16'"):
         learner(precision="half")
 
@@ -59,15 +59,15 @@ def test_a_learner_computes_in_the_precision_it_is_given() -> None:
 
 
 def test_metrics_of_the_run_are_fed_by_the_learner() -> None:
-    events: list[Event] = []
+    told = Told()
     own = [metrics.LearningRate(), metrics.IterationSpeed(), metrics.Mean(), metrics.Accuracy()]
     rate = optim.StepLR(0.4, 2)
-    summary = learner(own, optimizer=optim.SGD(rate), hooks=[events.append]).fit(loader(), loader())
+    summary = learner(own, optimizer=optim.SGD(rate), hooks=[told]).fit(loader(), loader())
     assert summary.last["train.learning rate"] == pytest.approx(rate(2))
     assert summary.last["train.iterations per second"] > 0
     assert summary.last["valid.iterations per second"] > 0
     assert "valid.learning rate" not in summary.last
-    assert [e.values["lr"] for e in events if isinstance(e, BatchEnded) and e.phase == "train"] == pytest.approx(
+    assert [e.values["lr"] for e in told.of(BatchEnded) if e.phase == "train"] == pytest.approx(
         [rate(n) for n in range(3)]
     )
 
@@ -83,21 +83,21 @@ def test_numbers_that_a_loss_function_tells_may_be_the_latest() -> None:
 
 
 def test_a_constant_rate_is_recorded_too() -> None:
-    events: list[Event] = []
-    learner(optimizer=optim.Accumulated(optim.SGD(0.25), 2), hooks=[events.append]).fit(loader())
-    assert {e.values["lr"] for e in events if isinstance(e, BatchEnded)} == {0.25}
+    told = Told()
+    learner(optimizer=optim.Accumulated(optim.SGD(0.25), 2), hooks=[told]).fit(loader())
+    assert {e.values["lr"] for e in told.of(BatchEnded)} == {0.25}
 
 
 def test_a_confusion_matrix_has_no_best(tmp_path: Path) -> None:
-    events: list[Event] = []
+    told = Told()
     own = [metrics.ConfusionMatrix(), metrics.Recall(average=None), metrics.Accuracy()]
-    summary = learner(own, run=tmp_path / "r", hooks=[events.append]).fit(loader(), loader())
+    summary = learner(own, run=tmp_path / "r", hooks=[told]).fit(loader(), loader())
     assert np.isnan(summary.best("valid.confusion matrix.3")[0])
     assert summary.best("valid.recall.1")[1] == 1
     run = read_run(tmp_path / "r")
     assert run.best("confusion matrix.0") is None
     assert run.best("accuracy") is not None
-    assert [e.modes["confusion matrix"] for e in events if isinstance(e, RunBegan)] == [None]
+    assert [e.modes["confusion matrix"] for e in told.of(RunBegan)] == [None]
 
 
 @pytest.mark.parametrize(
@@ -197,10 +197,10 @@ def test_what_cannot_work_is_refused_before_it_begins(make: Callable[[], Any], s
     "given", [{"early_stopping": EarlyStopping("valid.zzz")}, {"early_stopping": EarlyStopping("train.zzz")}]
 )
 def test_a_value_that_there_is_not_is_refused_after_the_first_batch(given: Any) -> None:
-    events: list[Event] = []
+    told = Told()
     with pytest.raises(InputError, match=r"there is no value '(valid|train)\.zzz' to watch; there are loss, accuracy"):
-        learner([metrics.Accuracy()], hooks=[events.append], **given).fit(loader(), loader())
-    assert not [e for e in events if isinstance(e, BatchEnded)]
+        learner([metrics.Accuracy()], hooks=[told], **given).fit(loader(), loader())
+    assert not told.of(BatchEnded)
 
 
 def test_a_generator_gives_one_epoch() -> None:

@@ -58,6 +58,10 @@ Y: Final = (scale(0.05), zero(33))
 SX: Final = (scale(0.02), zero(-7, np.int8))
 SY: Final = (scale(0.05), zero(9, np.int8))
 CHANNELS: Final = RNG.uniform(0.01, 0.02, 5).astype(np.float32)
+GROUPED: Final = (
+    *X, s8(6, 2, 3, 3), RNG.uniform(0.01, 0.02, 6).astype(np.float32), zero([0] * 6, np.int8), *Y, RNG.integers(-999, 999, 6, np.int32),
+)  # fmt: skip
+"""What QLinearConv takes after its x of four channels in two groups."""
 
 
 def n_bits(bits: int, columns: int, depth: int, block: int, zeros: str = "", **more: Any) -> Case:
@@ -271,43 +275,19 @@ CASES: Final[Mapping[str, Case]] = {
     ),
     "quantised conv": Case(
         "QLinearConv",
-        (
-            u8(2, 4, 8, 9),
-            *X,
-            s8(6, 2, 3, 3),
-            RNG.uniform(0.01, 0.02, 6).astype(np.float32),
-            zero([0] * 6, np.int8),
-            *Y,
-            RNG.integers(-999, 999, 6, np.int32),
-        ),
+        (u8(2, 4, 8, 9), *GROUPED),
         {"group": 2, "pads": [1, 1, 1, 1]},
         constant=(3, 4, 5, 6, 7, 8),
     ),
     "quantised conv of com.microsoft": Case(
         "com.microsoft.QLinearConv",
-        (
-            u8(2, 4, 8, 9),
-            *X,
-            s8(6, 2, 3, 3),
-            RNG.uniform(0.01, 0.02, 6).astype(np.float32),
-            zero([0] * 6, np.int8),
-            *Y,
-            RNG.integers(-999, 999, 6, np.int32),
-        ),
+        (u8(2, 4, 8, 9), *GROUPED),
         {"group": 2, "pads": [1, 1, 1, 1]},
         constant=(3, 4, 5, 6, 7, 8),
     ),
     "quantised conv, channels last": Case(
         "com.microsoft.QLinearConv",
-        (
-            u8(2, 8, 9, 4),
-            *X,
-            s8(6, 2, 3, 3),
-            RNG.uniform(0.01, 0.02, 6).astype(np.float32),
-            zero([0] * 6, np.int8),
-            *Y,
-            RNG.integers(-999, 999, 6, np.int32),
-        ),
+        (u8(2, 8, 9, 4), *GROUPED),
         {"group": 2, "channels_last": 1, "pads": [1, 1, 1, 1]},
         constant=(3, 4, 5, 6, 7, 8),
     ),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from beside_numpy import Operation, check_operation
 from devices import ONCE_EACH, RUNNERS
 
 import singe as sg
@@ -41,8 +42,7 @@ def scattered(x: np.ndarray, index: np.ndarray, part: np.ndarray, how: Any = Non
     return replaced(x, places, part, how)
 
 
-Case = tuple[Callable[..., Any], Callable[..., Any], tuple[np.ndarray, ...]]
-METHODS: dict[str, Case] = {
+METHODS: dict[str, Operation] = {
     # both spellings
     "dim and keepdim": (lambda a: a.sum(dim=1, keepdim=True), lambda a: a.sum(1, keepdims=True), (A,)),
     "axis and keepdims": (lambda a: a.amax(axis=0, keepdims=True), lambda a: a.max(0, keepdims=True), (A,)),
@@ -155,13 +155,7 @@ METHODS: dict[str, Case] = {
 @ONCE_EACH
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str, on: sg.Device) -> None:
-    method, reference, arrays = METHODS[name]
-    with np.errstate(all="ignore"):
-        want = np.asarray(reference(*arrays))
-    got = method(*(sg.tensor(a, device=on) for a in arrays))
-    assert got.shape == want.shape
-    assert got.dtype.numpy.kind == want.dtype.kind
-    np.testing.assert_allclose(got.numpy(), want, rtol=3e-5, atol=3e-5)
+    check_operation(METHODS[name], on)
 
 
 def test_numpys_integers_are_axes() -> None:

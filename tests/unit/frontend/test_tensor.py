@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from beside_numpy import Operation, check, check_operation
 from devices import ONCE_EACH
 
 import singe as sg
@@ -28,18 +29,7 @@ BOOLS = RNG.random((3, 4)) > 0.5
 CUBE = np.arange(60).reshape(3, 4, 5)
 
 
-def check(got: sg.Tensor, want: Any) -> None:
-    """Check that a tensor equals NumPy's result in shape and values;
-    NumPy's float64 and int32 count as float32 and int64."""
-    want = np.asarray(want)
-    assert got.shape == want.shape
-    assert got.dtype.numpy.kind == want.dtype.kind
-    np.testing.assert_allclose(got.numpy(), want, rtol=2e-5, atol=2e-5)
-
-
-# (a name, the operation on tensors, on arrays, operands): the arrays' function is the tensors' unless given.
-Case = tuple[Callable[..., Any], Callable[..., Any] | None, tuple[np.ndarray, ...]]
-OPERATIONS: dict[str, Case] = {
+OPERATIONS: dict[str, Operation] = {
     "add": (lambda a, b: a + b, None, (A, B)),
     "add a number": (lambda a: 1.5 + a + 2, None, (A,)),
     "sub": (lambda a, b: a - b, None, (A, B)),
@@ -116,10 +106,7 @@ OPERATIONS: dict[str, Case] = {
 @ONCE_EACH
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operation(name: str, on: sg.Device) -> None:
-    operation, reference, arrays = OPERATIONS[name]
-    with np.errstate(all="ignore"):
-        want = (reference or operation)(*arrays)
-    check(operation(*(sg.tensor(a, device=on) for a in arrays)), want)
+    check_operation(OPERATIONS[name], on)
 
 
 KEYS: dict[str, Any] = {
