@@ -10,7 +10,7 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe.train.step import TrainStep
+from singe.train.steps.step import TrainStep
 
 on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 

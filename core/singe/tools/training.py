@@ -18,7 +18,7 @@ from ..errors import FormatError, InputError
 from ..train.config import field_types, read_config
 from ..train.events import Reason
 from ..train.examples import EXAMPLES, Run, example
-from ..train.learner import CHECKPOINTS, CONFIG
+from ..train.folder import CHECKPOINTS, CONFIG
 from .report import LEFT, table
 
 RUNS: Final = "runs"

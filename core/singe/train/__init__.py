@@ -12,10 +12,10 @@ from .events import Note as Note
 from .events import RunBegan as RunBegan
 from .events import Stopped as Stopped
 from .learner import Learner as Learner
-from .parallel import DataParallel as DataParallel
 from .saving.checkpoints import Checkpoint as Checkpoint
 from .saving.checkpoints import CheckpointFolder as CheckpointFolder
 from .saving.checkpoints import Checkpoints as Checkpoints
-from .step import TrainStep as TrainStep
+from .steps.parallel import DataParallel as DataParallel
+from .steps.step import TrainStep as TrainStep
 from .summary import Summary as Summary
 from .watching import EarlyStopping as EarlyStopping

@@ -28,7 +28,6 @@ from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.files import reason as why
 from .asked import check_asked, check_data
-from .batches import fields_of, items_of
 from .config import plain, write_config
 from .dashboard import Kind, dashboard
 from .events import (
@@ -44,20 +43,20 @@ from .events import (
     RunBegan,
     Stopped,
 )
+from .folder import BEST, CHECKPOINTS, CONFIG
 from .interrupts import interruptible
 from .logs import Log, logs_of
-from .objective import Evaluation, Loss, checked_model, objective
-from .parallel import DataParallel, RemoteStep, Step, Workers
-from .saving.checkpoints import BEST, Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
+from .saving.checkpoints import Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
 from .saving.lock import locked
 from .saving.progress import Progress
-from .step import Precision, TrainStep
+from .steps.batches import fields_of, items_of
+from .steps.objective import Evaluation, Loss, checked_model, objective
+from .steps.parallel import DataParallel, RemoteStep, Step, Workers
+from .steps.step import Precision, TrainStep
 from .summary import Row, Summary, flat
 from .tallies import LOSS, Tallies, checked_metrics, of_predictions
 from .watching import EarlyStopping, Mode, Watch, best_mode
 
-CONFIG: Final = "config.json"
-CHECKPOINTS: Final = "checkpoints"
 STEP: Final = "step/"
 TALLIES: Final = "epoch/"
 """How the names of arrays in a checkpoint begin: those of TrainStep, and what the present epoch has counted."""

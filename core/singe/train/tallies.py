@@ -9,10 +9,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..metrics import IterationSpeed, Latest, LearningRate, Mean, Metric, Tally
+from .steps.objective import PREDICTION, TARGET
 
 LOSS: Final = "loss"
-PREDICTION: Final = "prediction"
-TARGET: Final = "target"
 NUMBERS: Final = (Mean, Latest)
 """Metrics of a number that the loss function tells, by its name; that of a LearningRate is the optimiser's."""
 OF_RUN: Final = (*NUMBERS, IterationSpeed)

@@ -17,7 +17,7 @@ from ...nn import Module
 from ...onnx.module import OnnxModule
 from ...optim import AdamW
 from ...shapes import Size
-from ...train.step import TrainStep
+from ...train.steps.step import TrainStep
 from .bundle import Bundle, export
 
 CLASSES: Final = "cross-entropy"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..events import Event, Listener
-from .facts import FACTS
+from ..folder import BATCHES, EPOCHS, FACTS, REPORT, TENSORBOARD
 from .facts import FactsLog as FactsLog
 from .page import ReportLog as ReportLog
 from .tables import CsvLog as CsvLog
@@ -33,7 +33,6 @@ class Log:
 def logs_of(folder: Path, tell: Callable[[str], object]) -> list[Log]:
     """The logs of a run's folder. tell: is called with a text when one cannot be written."""
     kinds: dict[str, Callable[[Path], Listener]] = {
-        FACTS: FactsLog, "epochs.csv": CsvLog, "batches.sqlite": SqliteLog, "tensorboard": TensorBoardLog,
-        "report.html": ReportLog,
+        FACTS: FactsLog, EPOCHS: CsvLog, BATCHES: SqliteLog, TENSORBOARD: TensorBoardLog, REPORT: ReportLog,
     }  # fmt: skip
     return [Log(kind(folder / name), folder / name, tell) for name, kind in kinds.items()]

@@ -10,13 +10,11 @@ import json
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from ...runtime.files import write
 from ..events import EpochEnded, Event, RunBegan, Stopped
-
-FORMAT: Final = "singe-run/1"
-FACTS: Final = "run.json"
+from ..folder import FORMAT
 
 
 class FactsLog:

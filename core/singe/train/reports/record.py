@@ -17,11 +17,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 from ...errors import FormatError, InputError
 from ...runtime.files import reason
 from ..events import Phase
-from ..logs.facts import FACTS, FORMAT
+from ..folder import BATCHES, EPOCHS, FACTS, FORMAT
 from ..watching import Mode, best_mode
 
-EPOCHS: Final = "epochs.csv"
-BATCHES: Final = "batches.sqlite"
 DEEP: Final = 3
 """How many folders below the one that is named runs are looked for."""
 LARGEST: Final = 64 * 2**20

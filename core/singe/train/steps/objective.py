@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from ..errors import InputError
-from ..frontend.creation import tensor
-from ..frontend.tensor import Tensor
-from ..nn import Module
-from ..runtime.decorators import Fusion
-from ..runtime.device import Device
+from ...errors import InputError
+from ...frontend.creation import tensor
+from ...frontend.tensor import Tensor
+from ...nn import Module
+from ...runtime.decorators import Fusion
+from ...runtime.device import Device
 from .batches import mapped
-from .tallies import PREDICTION
 
 Loss: TypeAlias = "Module | Callable[..., Any]"
 """A Module that takes predictions and targets, or a function loss(model, *batch) of a number, or (a number, dict)."""
 Objective: TypeAlias = Callable[..., tuple[Tensor, dict[str, Any]]]
+PREDICTION: Final = "prediction"
+TARGET: Final = "target"
+"""What metrics compare, among that which a loss tells."""
 
 
 def checked_model(what: str, model: Any) -> Module:

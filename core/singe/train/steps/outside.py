@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import InputError
-from ..frontend.tensor import Tensor
-from ..nn import Module
-from ..nn._module import CONTAINERS, everything_in
+from ...errors import InputError
+from ...frontend.tensor import Tensor
+from ...nn import Module
+from ...nn._module import CONTAINERS, everything_in
 
 NUMBERS: Final = (bool, int, float, complex, np.generic)
 CONSTANTS: Final = (*NUMBERS, Tensor, Module, np.ndarray)

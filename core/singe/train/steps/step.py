@@ -30,23 +30,23 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from ..dtypes import float16, float32, uint32
-from ..errors import DTypeError, InputError, ShapeError
-from ..frontend.creation import concat, stack, tensor, where
-from ..frontend.nodes.meet import plain_array
-from ..frontend.tensor import Tensor
-from ..gradients import differentiable, value_and_grad
-from ..model.model import Model
-from ..model.program import Program
-from ..model.session import Session
-from ..nn import Module, drawing, observing
-from ..nn._module import with_parts
-from ..optim import LBFGS, Accumulated, clip_norm
-from ..runtime.decorators import Fusion
-from ..runtime.device import Device
-from ..runtime.devices import device as open_device
-from ..runtime.waiting import Later, now, soon, then
-from ..shapes import show
+from ...dtypes import float16, float32, uint32
+from ...errors import DTypeError, InputError, ShapeError
+from ...frontend.creation import concat, stack, tensor, where
+from ...frontend.nodes.meet import plain_array
+from ...frontend.tensor import Tensor
+from ...gradients import differentiable, value_and_grad
+from ...model.model import Model
+from ...model.program import Program
+from ...model.session import Session
+from ...nn import Module, drawing, observing
+from ...nn._module import with_parts
+from ...optim import LBFGS, Accumulated, clip_norm
+from ...runtime.decorators import Fusion
+from ...runtime.device import Device
+from ...runtime.devices import device as open_device
+from ...runtime.waiting import Later, now, soon, then
+from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of
 from .objective import checked_loss, checked_model, objective
 from .outside import Outside

@@ -18,14 +18,14 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from ..errors import DeviceError, InputError, ShapeError
-from ..frontend.tensor import Tensor
-from ..nn import Module
-from ..runtime.decorators import Fusion
-from ..runtime.device import Device
-from ..runtime.devices import separate
-from ..runtime.waiting import IN_PAGE
-from ..shapes import show
+from ...errors import DeviceError, InputError, ShapeError
+from ...frontend.tensor import Tensor
+from ...nn import Module
+from ...runtime.decorators import Fusion
+from ...runtime.device import Device
+from ...runtime.devices import separate
+from ...runtime.waiting import IN_PAGE
+from ...shapes import show
 from .batches import mapped, rows_in
 from .step import Loss, Precision, Share, TrainStep, told
 
