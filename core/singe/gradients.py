@@ -20,7 +20,7 @@ import numpy as np
 from .counterparts import answering
 from .dtypes import FLOATS
 from .errors import InputError, ShapeError
-from .frontend.creation import tensor
+from .frontend.functions.creation import tensor
 from .frontend.gradients import Gradients
 from .frontend.tensor import Tensor, home_of, value_on
 from .frontend.tracing import Lifting, tracing

@@ -12,7 +12,7 @@ from .array_api import linalg as _standard
 from .array_api.linalg import cholesky, det, eigh, eigvalsh, inv, matmul, matrix_rank, pinv, qr, slogdet, svd, svdvals
 from .counterparts import no_attribute as _no_attribute
 from .errors import InputError, ShapeError
-from .frontend.several import chain_matmul
+from .frontend.functions.several import chain_matmul
 from .frontend.tensor import Tensor
 from .shapes import show
 

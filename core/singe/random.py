@@ -20,7 +20,7 @@ from .dtypes import DType, float32, int64, uint32
 from .dtypes import dtype as dtype_of
 from .errors import InputError
 from .frontend.calls import call_row
-from .frontend.creation import tensor
+from .frontend.functions.creation import tensor
 from .frontend.host import hosted
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes, made_shape

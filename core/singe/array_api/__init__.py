@@ -14,7 +14,7 @@ from math import pi as pi
 from typing import Any, Final
 
 from ..dtypes import DTYPES
-from ..frontend.several import broadcast_shapes as broadcast_shapes
+from ..frontend.functions.several import broadcast_shapes as broadcast_shapes
 from . import _elementwise
 from . import fft as fft
 from . import linalg as linalg

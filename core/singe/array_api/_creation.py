@@ -9,7 +9,7 @@ import numpy as np
 from ..dtypes import DType, float32
 from ..dtypes import dtype as dtype_of
 from ..errors import InputError
-from ..frontend import creation
+from ..frontend.functions import creation
 from ..frontend.host import on_device
 from ..frontend.nodes.meet import plain_array
 from ..frontend.tensor import Tensor

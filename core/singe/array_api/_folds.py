@@ -9,7 +9,7 @@ import numpy as np
 
 from ..dtypes import DType, dtype, int64, uint64
 from ..errors import InputError
-from ..frontend import creation
+from ..frontend.functions import creation
 from ..frontend.host import hosted, on_device
 from ..frontend.tensor import Tensor
 from ._types import result_type

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InputError, ShapeError
-from ..frontend import creation
+from ..frontend.functions import creation
+from ..frontend.functions.several import broadcast_tensors
 from ..frontend.nodes.shaping import squeezed
-from ..frontend.several import broadcast_tensors
 from ..frontend.tensor import Tensor
 from ..shapes import axis_of, broadcast, show
 from ._types import result_type

@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import bool_
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
-from ..frontend import several
+from ..frontend.functions import several
 from ..frontend.host import hosted
 from ..frontend.tensor import Tensor
 from ._folds import _sum_type

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..data import Dataset
 from ..errors import InputError
-from ..frontend.creation import tensor
+from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor
 from ..model.files import load
 from ..model.model import Model

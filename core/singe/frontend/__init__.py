@@ -1,3 +1,3 @@
-"""The interface for users' code: Tensor, creation, indexing, tracing."""
+"""The interface for users' code: Tensor, its methods, functions, tracing."""
 
 from . import methods as methods

@@ -11,7 +11,7 @@ from inspect import Parameter
 from typing import Any, ClassVar
 
 from ..errors import InputError
-from ..frontend.creation import full
+from ..frontend.functions.creation import full
 from ..frontend.tensor import Tensor
 from ._module import Module
 

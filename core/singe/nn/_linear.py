@@ -7,7 +7,7 @@ import numpy as np
 from ..dtypes import float32
 from ..errors import InputError
 from ..frontend.calls import call_row
-from ..frontend.creation import tensor
+from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..ops.products.blocks import BITS, WORD

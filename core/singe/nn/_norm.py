@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.creation import full, ones, tensor, zeros
+from ..frontend.functions.creation import full, ones, tensor, zeros
 from ..frontend.methods.neural import normalised
 from ..frontend.tensor import Tensor
 from ..shapes import Dim, Size, show

@@ -25,7 +25,7 @@ import numpy as np
 from ..dtypes import uint32
 from ..errors import InputError
 from ..frontend.calls import call_row
-from ..frontend.creation import tensor
+from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor, home_of, value_on
 from ..frontend.tracing import Lifting, Tracer, runs_again
 from ..ops import ROWS

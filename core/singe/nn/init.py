@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.creation import tensor
+from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor
 from ..shapes import show, whole
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import DTypeError, InputError, ShapeError
-from ..frontend.creation import tensor
+from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor, home_of, value_on
 from ..graph import Graph, Node, specialise
 from ..nn import Module

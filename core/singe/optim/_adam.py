@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import float32
-from ..frontend.creation import where
+from ..frontend.functions.creation import where
 from ..frontend.tensor import Tensor
 from ._optimizer import Optimizer
 from ._schedule import Rate

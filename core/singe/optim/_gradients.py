@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from ..dtypes import float32
 from ..errors import InputError
-from ..frontend.creation import where
+from ..frontend.functions.creation import where
 from ..frontend.tensor import Tensor
 
 G = TypeVar("G")

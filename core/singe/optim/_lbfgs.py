@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
-from ..frontend.creation import cat, tensor, zeros
+from ..frontend.functions.creation import cat, tensor, zeros
 from ..frontend.tensor import Tensor
 from ._gradients import gradient_of
 from ._optimizer import COUNT, Held, State, elements, held, not_alone, successor

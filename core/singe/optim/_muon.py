@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..errors import InputError
-from ..frontend.creation import where
+from ..frontend.functions.creation import where
 from ..frontend.tensor import Tensor
 from ._adam import AdamW
 from ._optimizer import Optimizer

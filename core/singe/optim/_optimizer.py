@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from ..counterparts import check_arguments, instead
 from ..dtypes import DType, float32, float64
 from ..errors import InputError, ShapeError
-from ..frontend.creation import full, zeros
+from ..frontend.functions.creation import full, zeros
 from ..frontend.tensor import Tensor
 from ..nn import Module
 from ..nn._module import matches

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from ..dtypes import float32
 from ..errors import InputError
-from ..frontend.creation import where
+from ..frontend.functions.creation import where
 from ..frontend.tensor import Tensor
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..frontend.creation import where
+from ..frontend.functions.creation import where
 from ..frontend.tensor import Tensor
 from ._optimizer import Optimizer
 from ._schedule import Rate

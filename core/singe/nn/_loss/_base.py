@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.creation import tensor
+from ...frontend.functions.creation import tensor
 from ...frontend.tensor import Tensor
 from ...shapes import Dim, same, show
 from .._module import Module

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.creation import concat
+from ...frontend.functions.creation import concat
 from ...frontend.tensor import Tensor
 from ...shapes import show
 from .._container import Sequential

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.creation import arange, full_like, where
+from ...frontend.functions.creation import arange, full_like, where
 from ...frontend.host import check_classes
 from ...frontend.tensor import Tensor
 from ...shapes import show

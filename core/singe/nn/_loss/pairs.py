@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError, ShapeError
-from ...frontend.creation import where
+from ...frontend.functions.creation import where
 from ...frontend.tensor import Tensor
 from ...shapes import show
 from .._distance import PairwiseDistance

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
-from ...frontend.creation import where
+from ...frontend.functions.creation import where
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show

@@ -11,7 +11,7 @@ import numpy as np
 from ...dtypes import float32, float64
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.calls import call_row
-from ...frontend.creation import arange, concat, full, stack, where
+from ...frontend.functions.creation import arange, concat, full, stack, where
 from ...frontend.tensor import Tensor, apply
 from ...ops import ROWS
 from ...ops.folds.paths import IMPOSSIBLE

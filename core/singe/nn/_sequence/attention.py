@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
-from ...frontend.creation import arange, concat, where, zeros, zeros_like
+from ...frontend.functions.creation import arange, concat, where, zeros, zeros_like
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show

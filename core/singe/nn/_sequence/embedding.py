@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ...errors import InputError, ShapeError
-from ...frontend.creation import arange, tensor, where
+from ...frontend.functions.creation import arange, tensor, where
 from ...frontend.tensor import Tensor
 from ...shapes import show
 from .._module import Module

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
-from ...frontend.creation import arange, tensor
+from ...frontend.functions.creation import arange, tensor
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show

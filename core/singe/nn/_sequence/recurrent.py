@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
-from ...frontend.creation import concat, stack, zeros
+from ...frontend.functions.creation import concat, stack, zeros
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show

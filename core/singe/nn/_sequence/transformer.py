@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...errors import InputError
-from ...frontend.creation import zeros
+from ...frontend.functions.creation import zeros
 from ...frontend.tensor import Tensor
 from .._activation import Activation
 from .._dropout import Dropout

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from ...dtypes import float32
 from ...errors import InputError, ShapeError
-from ...frontend.creation import arange, as_tensor, where
+from ...frontend.functions.creation import arange, as_tensor, where
 from ...frontend.nodes.spatial import Ints, per_axis
 from ...frontend.tensor import Tensor
 from ...shapes import Shape, show

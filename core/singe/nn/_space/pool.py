@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ...frontend.calls import call_row
-from ...frontend.creation import zeros_like
+from ...frontend.functions.creation import zeros_like
 from ...frontend.nodes import spatial
 from ...frontend.nodes.spatial import Ints, Sizes, per_axis
 from ...frontend.tensor import Tensor, apply

@@ -18,7 +18,7 @@ import numpy as np
 
 from ... import data, nn, optim
 from ...errors import InputError
-from ...frontend.creation import arange
+from ...frontend.functions.creation import arange
 from ...frontend.tensor import Tensor
 from ...model.files import save
 from ...model.model import Model

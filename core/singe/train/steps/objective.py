@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import InputError
-from ...frontend.creation import tensor
+from ...frontend.functions.creation import tensor
 from ...frontend.tensor import Tensor
 from ...nn import Module
 from ...runtime.decorators import Fusion

@@ -32,7 +32,7 @@ import numpy as np
 
 from ...dtypes import float16, float32, uint32
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.creation import concat, stack, tensor, where
+from ...frontend.functions.creation import concat, stack, tensor, where
 from ...frontend.nodes.meet import plain_array
 from ...frontend.tensor import Tensor
 from ...gradients import differentiable, value_and_grad

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..dtypes import float32
-from ..errors import InputError
-from ..runtime.device import Device
+from ...dtypes import float32
+from ...errors import InputError
+from ...runtime.device import Device
+from ..tensor import Tensor
 from .creation import tensor
-from .tensor import Tensor
 
 On: TypeAlias = "str | Device | None"
 

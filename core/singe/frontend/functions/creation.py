@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, dtype, float32, int64
-from ..errors import InputError
-from ..ir.scalar import Number
-from ..ops import ROWS
-from ..runtime.device import Device
-from ..runtime.devices import DEFAULT
-from ..runtime.devices import device as find_device
-from ..shapes import Dim, Size, ceildiv, dim_max, show
-from .calls import call_row, traced
-from .methods.attach import both_spellings
-from .nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
-from .nodes.shaping import made_shape, unpacked
-from .tensor import Tensor, TensorLike, apply
+from ...dtypes import DType, dtype, float32, int64
+from ...errors import InputError
+from ...ir.scalar import Number
+from ...ops import ROWS
+from ...runtime.device import Device
+from ...runtime.devices import DEFAULT
+from ...runtime.devices import device as find_device
+from ...shapes import Dim, Size, ceildiv, dim_max, show
+from ..calls import call_row, traced
+from ..methods.attach import both_spellings
+from ..nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
+from ..nodes.shaping import made_shape, unpacked
+from ..tensor import Tensor, TensorLike, apply
 
 
 def tensor(data: Any, dtype: Any = None, device: str | Device | None = None, *, requires_grad: bool = False) -> Tensor:
@@ -64,7 +64,7 @@ def full(
 
 def _traced(build: Callable[[Any], Any]) -> Tensor:
     """A tensor in whose shape or elements there are sizes: of the function that is being traced."""
-    from .tracing import tracer  # noqa: PLC0415 (it is there where sizes are)
+    from ..tracing import tracer  # noqa: PLC0415 (it is there where sizes are)
 
     on = tracer()
     return Tensor(on, on.apply(build, ())[0])

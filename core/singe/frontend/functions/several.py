@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType, dtype, int64, promote
-from ..errors import InputError, ShapeError
-from ..runtime.device import Device
-from ..shapes import Dim, axis_of, broadcast, product, show
+from ...dtypes import DType, dtype, int64, promote
+from ...errors import InputError, ShapeError
+from ...runtime.device import Device
+from ...shapes import Dim, axis_of, broadcast, product, show
+from ..methods.attach import both_spellings
+from ..nodes.meet import KINDS, as_type, common_type
+from ..nodes.shaping import unpacked
+from ..tensor import Tensor, TensorLike, apply
 from .creation import concat, meshgrid, tensor
-from .methods.attach import both_spellings
-from .nodes.meet import KINDS, common_type
-from .nodes.shaping import unpacked
-from .tensor import Tensor, TensorLike
 
 
 def atleast_1d(*tensors: Any) -> Any:
@@ -191,3 +191,13 @@ def can_cast(from_: Any, to: Any) -> bool:
 def is_tensor(x: Any) -> bool:
     """Whether x is a Tensor."""
     return isinstance(x, Tensor)
+
+
+def einsum(equation: str, *operands: TensorLike) -> Tensor:
+    """Sums of products of elements in the notation of NumPy, in the operands' common dtype: `einsum("ij,jk->ik", a, b)`."""
+
+    def build(b: Any, *nodes: Any) -> Any:
+        kind = common_type(nodes)
+        return b.einsum(*(as_type(b, n, kind) for n in nodes), equation=equation)
+
+    return apply(build, *operands)

@@ -1,0 +1,1 @@
+"""Functions beside the methods of Tensor: those that make Tensors, or take several."""
