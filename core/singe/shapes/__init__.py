@@ -3,6 +3,7 @@
 Whether two dimensions are `same` may depend on the sizes: then a run checks it, or SizeNeeded says which sizes must be numbers.
 """
 
+from .asking import asking as asking
 from .checks import Checks as Checks
 from .checks import deferring as deferring
 from .checks import repeating as repeating
@@ -23,7 +24,6 @@ from .shape import strides as strides
 from .shape import whole as whole
 from .sizes import Dim as Dim
 from .sizes import Size as Size
-from .sizes import asking as asking
 from .sizes import at_least as at_least
 from .sizes import ceildiv as ceildiv
 from .sizes import dim_max as dim_max

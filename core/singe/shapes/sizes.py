@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
 from numbers import Integral, Number
-from types import FrameType
 from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 from ..errors import ShapeError, SizeNeeded
+from .asking import INSTEAD, asked_by
 
 Dim: TypeAlias = Union[int, "Size"]
 Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
@@ -74,7 +72,7 @@ class Size:
         """Whether the canonical forms are equal; see `asking` for who asks something else by `==`."""
         if isinstance(other, Size) and self.terms == other.terms:
             return True
-        if not _ASKING.get() or not isinstance(other, (int, Size)) or _is_ours(sys._getframe(1)):
+        if not isinstance(other, (int, Size)) or not asked_by(sys._getframe(1)):
             return False
         return equal(self, other, "comparison of sizes", INSTEAD)
 
@@ -85,7 +83,7 @@ class Size:
 
     def __bool__(self) -> bool:
         """True; in code that is traced, whether the dimension is not 0."""
-        return not _ASKING.get() or _is_ours(sys._getframe(1)) or not equal(self, 0, "truth of a size", INSTEAD)
+        return not asked_by(sys._getframe(1)) or not equal(self, 0, "truth of a size", INSTEAD)
 
     @_with_whole
     def __add__(self, other: Any) -> Dim:
@@ -188,31 +186,6 @@ class Size:
     """What NumPy calls of an object: np.sqrt(size)."""
 
 
-_ASKING: Final[ContextVar[bool]] = ContextVar("asking", default=False)
-
-
-@contextmanager
-def asking() -> Iterator[None]:
-    """A context in which Python code other than Singe's asks by `==` whether dimensions are equal in all runs, and gets an
-    error if that depends on the run: `x.shape[0] == 3` in a function that is traced must not be silently False.
-
-    Singe itself asks whether two forms are the same. Both questions may come in one call (the function calls a layer, which
-    compares shapes), and by way of tuples, `in` and NumPy, so it is the module of the comparing Python code that tells them
-    apart. Dicts and sets compare the forms, because unequal ones have other hashes.
-    """
-    token = _ASKING.set(True)
-    try:
-        yield
-    finally:
-        _ASKING.reset(token)
-
-
-INSTEAD: Final = (
-    ", so that Python cannot choose by it: let sg.where(sg.tensor(size) > 3, x, y) choose between tensors, or give the dimension "
-    "a number"
-)
-
-
 def _compared(gap: Dim, a: Size, sign: str, b: Dim) -> bool:
     """Whether a gap is at least 0 in all runs; what is asked is how a compares with b."""
     if at_least(gap, 0):
@@ -220,13 +193,6 @@ def _compared(gap: Dim, a: Size, sign: str, b: Dim) -> bool:
     if at_least(-gap, 1):
         return False
     raise SizeNeeded(f"whether {a} {sign} {b} depends on the run{INSTEAD}", symbols(gap))
-
-
-def _is_ours(frame: FrameType) -> bool:
-    return frame.f_globals.get("__name__", "").partition(".")[0] in _OURS
-
-
-_OURS: Final = frozenset({"singe", "singe_webgpu", "singe_wasm"})
 
 
 def size(name: str) -> Size:

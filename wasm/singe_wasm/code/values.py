@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar, Final, Self, TypeAlias
+from typing import ClassVar, Final, Self, TypeAlias, TypeVar
 
 from . import encode
 from .encode import OPS, Body, Spelling, Type
 
 Int: TypeAlias = "I32 | int"
+V = TypeVar("V", "I32", "I64")
+F = TypeVar("F", bound="FloatLike")
 
 
 class Value:
@@ -46,6 +48,11 @@ _FOLD: Final[Mapping[str, Callable[[int, int], int]]] = {
 }  # fmt: skip
 _NEUTRAL: Final = {"add": 0, "sub": 0, "mul": 1, "div_u": 1, "shl": 0}
 """operation ↦ the second operand with which it returns the first one."""
+
+
+def _integer(op: str) -> Callable[[V, V | int], V]:
+    """An operator: the instruction of this name, of the type of self."""
+    return lambda self, other: self._with(op, other)
 
 
 class I32(Value):
@@ -82,9 +89,6 @@ class I32(Value):
 
     __radd__ = __add__
 
-    def __sub__(self, other: Int) -> I32:
-        return self._with("sub", other)
-
     def __rsub__(self, other: Int) -> I32:
         return I32.of(other)._with("sub", self)
 
@@ -95,52 +99,26 @@ class I32(Value):
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, other: Int) -> I32:
-        return self._with("div_u", other)
-
     def __mod__(self, other: Int) -> I32:
         return I32.of(0) if I32.of(other).known == 1 else self._with("rem_u", other)
 
-    def __and__(self, other: Int) -> I32:
-        return self._with("and", other)
-
-    def __or__(self, other: Int) -> I32:
-        return self._with("or", other)
-
-    def __lshift__(self, other: Int) -> I32:
-        return self._with("shl", other)
-
-    def __rshift__(self, other: Int) -> I32:
-        return self._with("shr_u", other)
-
-    def __lt__(self, other: Int) -> I32:
-        return self._with("lt_s", other)
-
-    def __le__(self, other: Int) -> I32:
-        return self._with("le_s", other)
-
-    def __gt__(self, other: Int) -> I32:
-        return self._with("gt_s", other)
-
-    def __ge__(self, other: Int) -> I32:
-        return self._with("ge_s", other)
-
-    def equals(self, other: Int) -> I32:
-        return self._with("eq", other)
-
-    def differs(self, other: Int) -> I32:
-        return self._with("ne", other)
-
-    def below(self, other: Int) -> I32:
-        """Whether 0 ≤ self < other: one unsigned comparison."""
-        return self._with("lt_u", other)
-
-    def above(self, other: Int) -> I32:
-        """self > other, both taken as unsigned."""
-        return self._with("gt_u", other)
-
-    def __xor__(self, other: Int) -> I32:
-        return self._with("xor", other)
+    __sub__ = _integer("sub")
+    __floordiv__ = _integer("div_u")
+    __and__ = _integer("and")
+    __or__ = _integer("or")
+    __xor__ = _integer("xor")
+    __lshift__ = _integer("shl")
+    __rshift__ = _integer("shr_u")
+    __lt__ = _integer("lt_s")
+    __le__ = _integer("le_s")
+    __gt__ = _integer("gt_s")
+    __ge__ = _integer("ge_s")
+    equals = _integer("eq")
+    differs = _integer("ne")
+    below = _integer("lt_u")
+    """Whether 0 ≤ self < other: one unsigned comparison."""
+    above = _integer("gt_u")
+    """self > other, both taken as unsigned."""
 
     @property
     def zero(self) -> I32:
@@ -210,20 +188,11 @@ class I64(Value):
     def _with(self, op: str, other: I64 | int) -> I64:
         return I64(*_joined(f"i64.{op}", self, I64.of(other)))
 
-    def __add__(self, other: I64 | int) -> I64:
-        return self._with("add", other)
-
-    def __sub__(self, other: I64 | int) -> I64:
-        return self._with("sub", other)
-
-    def __and__(self, other: I64 | int) -> I64:
-        return self._with("and", other)
-
-    def __or__(self, other: I64 | int) -> I64:
-        return self._with("or", other)
-
-    def __xor__(self, other: I64 | int) -> I64:
-        return self._with("xor", other)
+    __add__ = _integer("add")
+    __sub__ = _integer("sub")
+    __and__ = _integer("and")
+    __or__ = _integer("or")
+    __xor__ = _integer("xor")
 
     def __lt__(self, other: I64 | int) -> I32:
         return I32(*_joined("i64.lt_s", self, I64.of(other)))
@@ -252,6 +221,11 @@ class I64(Value):
         return F64(*_joined("f64.convert_i64_s", self))
 
 
+def _float(op: str) -> Callable[[F, F | float], F]:
+    """As `_integer`."""
+    return lambda self, other: self._with(op, other)
+
+
 class FloatLike(Value):
     """A float of either type, or a vector of them; `prefix` begins the names of their instructions."""
 
@@ -268,20 +242,13 @@ class FloatLike(Value):
     def _with(self, op: str, other: Self | float) -> Self:
         return type(self)(*_joined(f"{self.prefix}.{op}", self, self.of(other)))
 
-    def __add__(self, other: Self | float) -> Self:
-        return self._with("add", other)
-
-    def __sub__(self, other: Self | float) -> Self:
-        return self._with("sub", other)
+    __add__ = _float("add")
+    __sub__ = _float("sub")
+    __mul__ = _float("mul")
+    __truediv__ = _float("div")
 
     def __rsub__(self, other: float) -> Self:
         return self.of(other)._with("sub", self)
-
-    def __mul__(self, other: Self | float) -> Self:
-        return self._with("mul", other)
-
-    def __truediv__(self, other: Self | float) -> Self:
-        return self._with("div", other)
 
     def __rtruediv__(self, other: float) -> Self:
         return self.of(other)._with("div", self)
@@ -304,6 +271,10 @@ class FloatLike(Value):
         return value
 
 
+def _comparison(op: str) -> Callable[[Float, Float | float], I32]:
+    return lambda self, other: self._compared(op, other)
+
+
 class Float(FloatLike):
     """One float."""
 
@@ -312,23 +283,12 @@ class Float(FloatLike):
     def _compared(self, op: str, other: Self | float) -> I32:
         return I32(*_joined(f"{self.prefix}.{op}", self, self.of(other)))
 
-    def __lt__(self, other: Self | float) -> I32:
-        return self._compared("lt", other)
-
-    def __le__(self, other: Self | float) -> I32:
-        return self._compared("le", other)
-
-    def __gt__(self, other: Self | float) -> I32:
-        return self._compared("gt", other)
-
-    def __ge__(self, other: Self | float) -> I32:
-        return self._compared("ge", other)
-
-    def equals(self, other: Self | float) -> I32:
-        return self._compared("eq", other)
-
-    def differs(self, other: Self | float) -> I32:
-        return self._compared("ne", other)
+    __lt__ = _comparison("lt")
+    __le__ = _comparison("le")
+    __gt__ = _comparison("gt")
+    __ge__ = _comparison("ge")
+    equals = _comparison("eq")
+    differs = _comparison("ne")
 
     def within(self, low: float, high: float) -> Self:
         """Held between two numbers; NaN stays."""
