@@ -202,7 +202,7 @@ def main() -> None:
                     browser.close()
         columns = [(latency, again) for again in (False, True) for latency in given.latency]
         told = [f"{'again' if again else 'first'} at {latency} ms" for latency, again in columns]
-        print(f"{given.model.stem}, ms to the first answer, one thread; onnxruntime-web {VERSION}\n")
+        print(f"{model.stem}, ms to the first answer, one thread; onnxruntime-web {VERSION}\n")
         print(f"| | {' | '.join(told)} | trips first, again | files | kB gzip | without weights or model |")
         print("|---" * (len(columns) + 5) + "|")
         for name in names:

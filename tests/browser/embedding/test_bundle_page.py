@@ -31,6 +31,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     root = tmp_path_factory.mktemp("site")
     export(Model(small_graph(), "numpy", "small"), root / "small")
     export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
+    export(Model.of(lambda a, b: a @ b, {"a": (2, 3), "b": (3, 2)}, "numpy"), root / "product")
     if MODELS.exists() and PHOTOS.exists():
         from singe.tools.inputs.files import read_labels  # noqa: PLC0415
 
@@ -101,6 +102,12 @@ def test_numbers_as_json(site: Server, page: Any, device: str) -> None:
     assert found["negated"] == ("(2, 1)", "0, 1")
     assert found["twice"] == ("(2, 1)", "10, 14")
     assert float(page.get_by_test_id("time").get_attribute("data-value")) >= 0
+
+
+def test_a_model_without_weights(site: Server, page: Any) -> None:
+    page.goto(f"{site.address}product/")
+    wait(page, "ready")
+    assert page.locator("#facts").inner_text().endswith("(2, 2). It has no weights.")
 
 
 @pytest.mark.parametrize("kind", ["random", "zeros"])
