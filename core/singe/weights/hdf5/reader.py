@@ -38,12 +38,12 @@ def read_hdf5(data: memoryview, name: str) -> Weights:
     """The datasets of all groups."""
     file = File(data, name)
     root = root_of(file)
-    links = links_of(file, messages_of(file, root), root)
+    links = links_of(messages_of(file, root))
     if links is None:
         raise file.fault(root, "no group, expected the root of the file")
     if MODEL in links:
         model = links[MODEL]
-        links = links_of(file, messages_of(file, model), model)
+        links = links_of(messages_of(file, model))
         if links is None:
             raise file.fault(model, f"{MODEL!r} is no group")
     found: dict[str, StoredArray] = {}
@@ -53,7 +53,7 @@ def read_hdf5(data: memoryview, name: str) -> Weights:
         if len(what) > _LONGEST:
             raise file.fault(at, f"the name {what!r:.80} has {len(what)} characters, at most {_LONGEST} are read")
         messages = messages_of(file, at)
-        inner = links_of(file, messages, at)
+        inner = links_of(messages)
         if inner is None:
             found[what] = dataset(file, messages, at, f"the dataset {what!r:.80}")
         else:
