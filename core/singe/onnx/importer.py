@@ -278,9 +278,10 @@ class _Importer:
             scope.reset(*before)
             self.count = count
             try:
-                with self.place(index, node):
+                with self.place(index, node), deferring():
                     self.enter(node, scope.within(None).outputs(graph, ()), scope)
-                self.run(rest, scope, end)
+                with deferring():
+                    self.run(rest, scope, end)
                 ended[holds] = dict(scope.nodes), dict(scope.checks)
             except (SizeNeeded, ValueNeeded) as e:
                 ended[holds] = e

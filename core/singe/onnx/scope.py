@@ -8,6 +8,7 @@ captured, nor are shapes that are computed from constants and sizes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
@@ -17,7 +18,7 @@ from ..dtypes import uint32
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, Value, postorder
 from ..graph.objects import mapped
-from ..shapes import Dim, product
+from ..shapes import Dim, deferring, product
 from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
 
@@ -139,7 +140,9 @@ class Scope:
         self.nodes.update((v.name, x) for v, x in zip(graph.inputs, inputs, strict=True))
         self.tensors = {**graph.initializers, **graph.sparse_initializers}
         try:
-            self.reader.subgraph(graph, self, lambda: fits([self.find(v.name) for v in graph.outputs]))
+            # What a region requires holds within it alone: it may not run.
+            with deferring() if self.captures is not None else nullcontext():
+                self.reader.subgraph(graph, self, lambda: fits([self.find(v.name) for v in graph.outputs]))
             return [self.find(v.name) for v in graph.outputs]
         except ValueNeeded as e:
             raise self._needed_outside(e) from e

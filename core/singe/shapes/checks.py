@@ -63,6 +63,12 @@ def same(a: Dim, b: Dim, what: str) -> bool:
     return True
 
 
+def differ(a: Dim, b: Dim) -> bool:
+    """Whether two dimensions differ in every run that passes the checks collected so far: where a length must be at least
+    0, it is not -1."""
+    return any(at_least(gap - dim, 1) for gap in (a - b, b - a) for dim in _CHECKS.get() or ())
+
+
 def require(dim: Dim, text: str) -> None:
     """Require a dimension of at least 0: ShapeError(text) if it never is;
     if that depends on sizes, the run checks it. In a loop's body it is required only if the loop makes a turn."""

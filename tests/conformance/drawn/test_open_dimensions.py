@@ -70,6 +70,51 @@ def test_shape_arithmetic_leaves_no_nodes() -> None:
     assert made.outputs[0].shape == (N, 3 * H)
 
 
+def test_lengths_of_what_exists_are_not_minus_one() -> None:
+    """PyTorch's expand keeps an axis where the target is -1: it compares lengths with that, also those of windows."""
+    made = graph(
+        node("MaxPool", "x", outputs=("pooled",), kernel_shape=(5,), strides=(2,)),
+        node("Shape", "pooled", outputs=("shape",)),
+        node("Concat", "shape", "keep", outputs=("target",), axis=0),
+        node("Equal", "target", "minus", outputs=("kept",)),
+        node("Where", "kept", "ones", "target", outputs=("lengths",)),
+        node("Expand", "x1", "lengths"),
+        inputs={"x": ("N", 3, "H"), "x1": (1, 3, 1, 4)},
+        constants={"keep": ints(-1), "minus": ints(-1, -1, -1, -1), "ones": ints(1, 1, 1, 1)},
+    )
+    assert made.ops() == {"expand": 1}
+    assert made.outputs[0].shape == (N, 3, (H - 5) // 2 + 1, 4)
+
+
+def test_what_a_branch_requires_holds_within_it() -> None:
+    """The branch needs a length of at least 5; a comparison after the If is still that of any length."""
+
+    def branch(*nodes: OnnxNode) -> OnnxGraph:
+        return OnnxGraph("b", nodes, {}, (), (OnnxValue(nodes[-1].outputs[0], None),), ())
+
+    pooled = node("MaxPool", "x", outputs=("pooled",), kernel_shape=(5,))
+    then = branch(pooled, node("Shape", "pooled", outputs=("then",)))
+    made = graph(
+        node("Cast", "c", outputs=("holds",), to=9),
+        node(
+            "If", "holds", outputs=("a",), then_branch=then, else_branch=branch(node("Shape", "x", outputs=("else",)))
+        ),
+        node("Shape", "x", outputs=("shape",)),
+        node("Gather", "shape", "two", outputs=("length",)),
+        node("Sub", "length", "four", outputs=("rest",)),
+        node("Equal", "rest", "minus", outputs=("short",)),
+        node(
+            "If",
+            "short",
+            then_branch=branch(node("Neg", "a", outputs=("u",))),
+            else_branch=branch(node("Abs", "a", outputs=("v",))),
+        ),
+        inputs={"x": (1, 3, "H"), "c": ()},
+        constants={"two": np.array(2), "four": np.array(4), "minus": np.array(-1)},
+    )
+    assert "equal" in made.ops()
+
+
 def test_a_quotient_as_pytorch_rounds_it_down_leaves_no_nodes() -> None:
     """The quotient toward zero, less one where the signs differ and something is left."""
     made = graph(

@@ -6,7 +6,7 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from ...ir import scalar
 from ...ir.arrays import convert
 from ...ir.derivative import derivative
 from ...ir.scalar import COMPUTE, Expr, const
-from ...shapes import Dim, Shape, Size, at_least, broadcast, dim_max, dim_min, divides, equal, floordiv, symbols
+from ...shapes import Dim, Shape, Size, at_least, broadcast, differ, dim_max, dim_min, divides, equal, floordiv, symbols
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 
 
@@ -191,6 +191,11 @@ def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, 
     return _Calls(takes, plain, gives.numpy, values, steps, number[e], e.dtype is gives)
 
 
+def _equal(a: Any, b: Any) -> bool:
+    """Lengths are compared with negative numbers, which stand for something else: those of tensors that exist are none."""
+    return not (any(isinstance(d, int) and d < 0 for d in (a, b)) and differ(a, b)) and equal(a, b, "equal")
+
+
 def _less(a: Any, b: Any) -> bool:
     if at_least(a - b, 0):
         return False
@@ -216,7 +221,7 @@ def _size(a: Any) -> Any:
 
 _SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": _quotient, "neg": operator.neg, "abs": _size,
-    "min": dim_min, "max": dim_max, "eq": partial(equal, what="equal"), "lt": _less, "le": lambda a, b: not _less(b, a),
+    "min": dim_min, "max": dim_max, "eq": _equal, "lt": _less, "le": lambda a, b: not _less(b, a),
     "and": lambda a, b: a and b, "or": lambda a, b: a or b, "not": operator.not_, "select": lambda c, a, b: a if c else b,
 }  # fmt: skip
 _LOGIC: Final = ("and", "or", "not")

@@ -29,6 +29,7 @@ from ....shapes import (
     floordiv,
     known,
     product,
+    require,
     same,
     show,
 )
@@ -42,6 +43,8 @@ from ..elementwise.basic import cast, tensor_node
 def _shape(call: Call) -> Node:
     dims = call.x().shape
     start, end = call.attr("start", 0), call.attr("end", len(dims))
+    for d in dims:  # so that comparisons of what is given here know it, too
+        require(d, f"the dimension {d} must be at least 0")
     return _vector(call, dims[slice(*slice(start, end).indices(len(dims)))])
 
 
