@@ -16,7 +16,7 @@ import singe
 from singe import errors
 from singe.frontend import tensor
 from singe.ops import ROWS, Elementwise
-from singe.tools.cli import parser
+from singe.tools.options import parser
 
 ROOT: Final = Path(__file__).parents[2]
 TYPES: Final = ROOT / "static" / "singe.d.ts"

@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 from snippets import ROOT
 
-from singe.tools.cli import parser
+from singe.tools.options import parser
 
 PAGES: Final = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/bench/NOTES.md", "demos/README.md")),

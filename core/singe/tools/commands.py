@@ -1,4 +1,4 @@
-"""The commands of cli.py: each takes the parsed arguments, prints a report, and raises errors that the caller can fix."""
+"""The commands: each takes the parsed arguments, prints a report, and raises errors that the caller can fix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_names
 from ..shapes import bytes_text, show
-from .cli import parser
 from .completion import script
 from .export.bundle import describe_bundle
 from .export.bundle import export as export_bundle
@@ -59,6 +58,7 @@ from .measuring.diff import describe as describe_comparison
 from .measuring.peer import peer_values
 from .measuring.profiling import profile, trace_data
 from .opening import compiled, doing, model_on_device, model_on_numpy, single_model
+from .options import parser
 from .report import LEFT, RIGHT, fields, seconds, table
 from .serve import serve_folder
 

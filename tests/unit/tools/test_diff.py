@@ -15,6 +15,7 @@ from singe.runtime.devices import device
 from singe.tools import cli
 from singe.tools.measuring.diff import compare, describe, relative_error
 from singe.tools.measuring.peer import peer_values
+from singe.tools.options import REFERENCES
 
 X = np.array([[1, -2, 3]], np.float32)
 
@@ -68,7 +69,7 @@ def test_the_layers_of_a_record_are_its_nodes(tmp_path: Path) -> None:
     assert {"exp", "top_k"} <= {x.op for x in found.layers}
 
 
-@pytest.mark.parametrize("against", cli.REFERENCES)
+@pytest.mark.parametrize("against", REFERENCES)
 def test_the_command(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path, against: str) -> None:
     np.save(tmp_path / "x.npy", X)
     args = ["diff", str(model), "--input", str(tmp_path / "x.npy"), "--devices", "numpy,wasm", "--against", against]

@@ -1,0 +1,436 @@
+"""The commands and their options: what `singe --help` tells, and how values are read.
+
+Options that take NAME=VALUE are given once per name and are split at the last "=".
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NoReturn
+
+from .. import __version__
+from ..counterparts import instead
+from ..runtime.registry import backend_names
+from .completion import SHELLS
+
+LAYOUTS: Final = ("nchw", "nhwc")
+DTYPES: Final = ("float32", "float16", "int8")
+ACTIVATIONS: Final = ("float32", "int8")
+WEIGHTS: Final = ("inside", "separate")
+REFERENCES: Final = ("numpy", "onnxruntime")
+_DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*(<=[0-9]+)?")
+_OF_INPUTS: Final = (
+    "an .npy file, a picture or a .wav file for an input; a model of one input needs no NAME=; an .npz file without "
+    "NAME= gives all inputs that it has arrays for"
+)
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse with errors in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """The error for a device that there is not says what to write in place of names of PyTorch."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as e:
+            hint = instead("backend", str(value)) if action.dest == "device" else ""
+            raise argparse.ArgumentError(action, f"{e.message}{hint}") from None
+
+    def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, args: Any = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """An option that there is not is an error of the command to which it is given."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
+
+def parser(examples: bool) -> argparse.ArgumentParser:
+    """All commands with their options. examples: `train` has its examples, too, which must be imported for that."""
+    root = _Parser(
+        prog="singe",
+        description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.",
+        allow_abbrev=False,
+    )
+    root.add_argument("--version", action="version", version=f"singe {__version__}")
+    commands = root.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=_Parser)
+    for name, (text, add_options) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text, allow_abbrev=False)
+        command.add_argument("--verbose", action="store_true", help="show the traceback of an error")
+        add_options(command)
+        if name == "train" and examples:
+            from .training import add_examples  # noqa: PLC0415
+
+            add_examples(command, _devices())
+    return root
+
+
+def _devices() -> tuple[str, ...]:
+    return "auto", *backend_names()
+
+
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+def _run(command: argparse.ArgumentParser) -> None:
+    _model(command, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
+    _repeated(command, "--input", "NAME=FILE", _pair, _OF_INPUTS)
+    _repeated(command, "--output", "NAME=FILE", _pair, "write an output to an .npy file")
+    command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
+    _fail_on_host(command)
+    command.add_argument(
+        "--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times"
+    )
+    command.add_argument("--top", metavar="K", type=_positive, help="show the K most probable classes")
+    _media(command)
+    _texts(command)
+
+
+def _inspect(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    _shapes(command)
+    _specialise(command)
+    command.add_argument(
+        "--device", choices=_devices()[1:], help="compile for this device only, available or not (default: for each)"
+    )
+    _fail_on_host(command)
+    command.add_argument("--kernels", action="store_true", help="list every kernel")
+    command.add_argument("--shapes", action="store_true", help="list every layer with its op, dtype and shape")
+
+
+def _compile(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    _shapes(command)
+    _specialise(command)
+    command.add_argument("-o", "--out", metavar="FILE.singe", required=True, help="the file to write")
+    command.add_argument(
+        "--device",
+        choices=_devices(),
+        default="auto",
+        help="the device to compile for, available or not (default: auto, the best one available)",
+    )
+    _fail_on_host(command)
+    _activations(command, "")
+
+
+def _export(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    _shapes(command)
+    _specialise(command)
+    command.add_argument(
+        "-o", "--out", metavar="DIR", required=True, help="the folder to write; with --freestanding, a file FILE.wasm"
+    )
+    command.add_argument(
+        "--targets",
+        metavar="wasm,webgpu",
+        type=_names,
+        help="the devices on which pages may run it, available here or not (default: all)",
+    )
+    command.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float32",
+        help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
+    )
+    _activations(command, "with --dtype int8 or --freestanding: ")
+    text = (
+        "an .npy file, a picture or a .wav file on which the error of smaller weights is measured (default: random inputs); a model of one "
+        "input needs no NAME= and takes several"
+    )
+    _repeated(command, "--input", "NAME=FILE", _pair, text)
+    command.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
+    command.add_argument(
+        "--freestanding",
+        action="store_true",
+        help="write one WebAssembly module without imports, for inputs of fixed shapes, instead of a folder for pages",
+    )
+    command.add_argument(
+        "--weights",
+        choices=WEIGHTS,
+        help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
+    )
+    _learning(command)
+    command.add_argument(
+        "--snippet",
+        action="store_true",
+        help="also print the lines with which a page beside the folder loads the model in the fewest trips to the server",
+    )
+    command.add_argument(
+        "--readable",
+        action="store_true",
+        help="keep the page's scripts as the modules that they were written as, instead of one file of few bytes",
+    )
+    _media(command)
+
+
+def _diff(command: argparse.ArgumentParser) -> None:
+    _model(command)
+    _shapes(command)
+    _specialise(command)
+    _repeated(command, "--input", "NAME=FILE", _pair, f"{_OF_INPUTS} (default: random numbers)")
+    command.add_argument(
+        "--devices", metavar="wasm,webgpu", type=_names, help="the devices to compare (default: all that are available)"
+    )
+    command.add_argument(
+        "--against", choices=REFERENCES, default=REFERENCES[0], help=f"what to compare with (default: {REFERENCES[0]})"
+    )
+    command.add_argument(
+        "--tolerance", metavar="1e-4", type=float, default=1e-4,
+        help="the largest error that is allowed, relative to a layer's largest element (default: 1e-4)",
+    )  # fmt: skip
+    _media(command)
+    _texts(command)
+
+
+def _bench(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "model", metavar="MODEL", nargs="?",
+        help="an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote",
+    )  # fmt: skip
+    command.add_argument(
+        "--device", choices=_devices(), help="the device to run on (default: auto; without MODEL, all)"
+    )
+    _shapes(command)
+    command.add_argument(
+        "--batch", metavar="N", type=_positive, help="the size of an open first dimension (default: 1)"
+    )
+    command.add_argument(
+        "--repeat", metavar="N", type=_positive, help="how many runs to time (default: as many as take two seconds)"
+    )
+    command.add_argument("--profile", action="store_true", help="show where the time goes, kernel by kernel")
+    command.add_argument(
+        "--trace", metavar="FILE.json", help="write a run as a trace for chrome://tracing or ui.perfetto.dev"
+    )
+    command.add_argument("--most", metavar="N", type=_positive, help="show only the N slowest kernels")
+    command.add_argument("--json", action="store_true", help="print JSON, with every run's time in seconds")
+
+
+def _serve(command: argparse.ArgumentParser) -> None:
+    command.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: the current one)")
+    command.add_argument("--port", metavar="N", type=_count, default=8000, help="default: 8000; 0 takes any free port")
+    command.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="the address to listen on (default: 127.0.0.1, for this machine only)",
+    )
+
+
+def _runs(command: argparse.ArgumentParser) -> None:
+    text = "the folder in which runs are, or that of a run (default: runs)"
+    command.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help=text)
+    text = "the runs of a report, by name or folder: one, or several whose curves are to be compared"
+    command.add_argument("--report", metavar="RUN", nargs="+", help=text)
+    command.add_argument(
+        "-o", "--out", metavar="FILE.html", help="with --report: the file to write (default: report.html)"
+    )
+
+
+def _completion(command: argparse.ArgumentParser) -> None:
+    command.add_argument("shell", metavar="SHELL", choices=tuple(SHELLS), help=f"the shell: {' or '.join(SHELLS)}")
+
+
+def _nothing(command: argparse.ArgumentParser) -> None:
+    """No options of its own."""
+
+
+COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
+    "run": ("Run a model on arrays (.npy, .npz), pictures, sounds (.wav) and texts.", _run),
+    "inspect": ("Show a model's inputs, outputs, ops and memory, without running it.", _inspect),
+    "compile": ("Compile a model to a program: one file that `singe run` runs without compiling.", _compile),
+    "export": (
+        "Write a folder of static files with which a web page runs a model, or one WebAssembly module that any engine runs.",
+        _export,
+    ),
+    "diff": ("Compare a model's values on devices, layer by layer: which differs first, and by how much.", _diff),
+    "bench": ("Time a model and its kernels; without MODEL, measure the devices of this machine.", _bench),
+    "serve": ("Serve a folder to a browser, with the headers that threads in WebAssembly need.", _serve),
+    "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
+    "devices": ("Show which devices are available, and why others are not.", _nothing),
+    "runs": ("List and compare training runs, or write a report of some as a page.", _runs),
+    "completion": ('Print what makes a shell complete commands: eval "$(singe completion bash)".', _completion),
+}
+"""Each command ↦ what it does, and what gives it its options; `train` gets them with its examples."""
+
+
+# --- options of several commands --------------------------------------------------------------------------------------
+
+
+def _model(command: argparse.ArgumentParser, text: str = "an ONNX model, or a record that singe.save wrote") -> None:
+    command.add_argument("model", metavar="MODEL", help=text)
+
+
+def _repeated(command: argparse.ArgumentParser, option: str, shown: str, read: Callable[[str], Any], text: str) -> None:
+    """An option that may be given several times."""
+    command.add_argument(option, metavar=shown, action="append", default=[], type=read, help=text)
+
+
+def _activations(command: argparse.ArgumentParser, condition: str) -> None:
+    command.add_argument(
+        "--activations",
+        choices=ACTIVATIONS,
+        default="float32",
+        help=f"{condition}the type in which wasm computes products and convolutions with weights; int8 is faster and less accurate "
+        "(default: float32)",
+    )
+
+
+def _fail_on_host(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--fail-on-host", action="store_true", help="refuse a model with an op that would run on the host"
+    )
+
+
+def _shapes(command: argparse.ArgumentParser) -> None:
+    text = (
+        "the shape of an input; a name (N) in place of a number keeps a dimension open, N<=64 also limits it; `scalar` means "
+        "rank 0"
+    )
+    _repeated(command, "--input-shape", "NAME=1x3x224x224", _shape, text)
+    text = "an input and the output that is its next value: the model keeps it from run to run, starting with zeros"
+    _repeated(command, "--state", "PAST=PRESENT", _state, text)
+    text = "an input whose memory a run may reuse for an output"
+    _repeated(command, "--donate", "NAME", str, text)
+
+
+def _specialise(command: argparse.ArgumentParser) -> None:
+    text = "add steps compiled for these open sizes: often faster, with the same weights"
+    _repeated(command, "--specialise", "N=1,L=128", _fixed, text)
+
+
+def _learning(command: argparse.ArgumentParser) -> None:
+    """Options of a step of training, which `export` writes with them."""
+    made = command.add_argument_group("a model that learns in the page (ONNX)")
+    made.add_argument(
+        "--train",
+        metavar="LOSS",
+        help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
+        "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`",
+    )
+    made.add_argument("--batch", metavar="N", type=_positive, default=16, help="items in a step (default: 16)")
+    made.add_argument("--lr", metavar="X", type=float, default=1e-3, help="the learning rate (default: 0.001)")
+    text = "learn only the weights whose names in the file match, as in 'classifier.*'; may be given several times (default: all)"
+    made.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
+
+
+def _texts(command: argparse.ArgumentParser) -> None:
+    text = "a text for the model's input of strings; given several times, a batch"
+    command.add_argument("--text", metavar="TEXT", action="append", default=[], help=text)
+    text = (
+        "the vocabulary of word pieces, one a line, by which texts become input_ids, attention_mask and token_type_ids"
+    )
+    command.add_argument("--vocab", metavar="FILE", help=text)
+
+
+def _media(command: argparse.ArgumentParser) -> None:
+    """Options for pictures and sounds in the inputs and classes in the outputs; None if not given."""
+    command.add_argument(
+        "--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one per line"
+    )
+    pictures = command.add_argument_group("pictures")
+    pictures.add_argument(
+        "--size",
+        metavar="224",
+        type=_sides,
+        help="height and width, as one number or 240x320 (default: from the model's input)",
+    )
+    pictures.add_argument(
+        "--crop",
+        metavar="0.875",
+        type=float,
+        help="the fraction of the shorter side to keep, around the centre (default: 1)",
+    )
+    pictures.add_argument(
+        "--mean",
+        metavar="127",
+        type=_numbers,
+        help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
+    )
+    pictures.add_argument(
+        "--std",
+        metavar="128",
+        type=_numbers,
+        help="then divides them (default: 255, or 1 if the input takes integers)",
+    )
+    pictures.add_argument(
+        "--layout", choices=LAYOUTS, help="order of the tensor's axes (default: from the model's input)"
+    )
+    command.add_argument(
+        "--rate",
+        metavar="16000",
+        type=_positive,
+        help="the samples a second that the model takes (default: the file's)",
+    )
+
+
+# --- values -----------------------------------------------------------------------------------------------------------
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, _, value = text.rpartition("=")
+    if not value:
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE, got {text!r}")
+    return name, value
+
+
+def _state(text: str) -> tuple[str, str]:
+    past, _, present = text.rpartition("=")
+    if not past or not present:
+        raise argparse.ArgumentTypeError(
+            f"expected PAST=PRESENT, an input and the output that is its next value, got {text!r}"
+        )
+    return past, present
+
+
+def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
+    # The last "=" that is not part of "<=".
+    name, sign, value = text.replace("<=", "≤").rpartition("=")
+    parts = [] if value == "scalar" else value.replace("≤", "<=").split("x")
+    if not sign or not all(_DIMENSION.fullmatch(p) for p in parts):
+        raise argparse.ArgumentTypeError(f"expected NAME=1x3x224x224, NAME=Nx10 or NAME=scalar, got {text!r}")
+    return name, tuple(int(p) if p.isdigit() else p for p in parts)
+
+
+def _fixed(text: str) -> dict[str, int]:
+    found = [part.partition("=") for part in text.split(",")]
+    if not all(name and number.isdigit() for name, _, number in found):
+        raise argparse.ArgumentTypeError(f"expected sizes such as N=1,L=128, got {text!r}")
+    return {name: int(number) for name, _, number in found}
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(text.split(",")))
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    return tuple(_read(float, part, text, "numbers with commas between them") for part in text.split(","))
+
+
+def _sides(text: str) -> tuple[int, int]:
+    height, _, width = text.partition("x")
+    first, second = (_read(int, part, text, "224 or 240x320") for part in (height, width or height))
+    return first, second
+
+
+def _count(text: str) -> int:
+    return _read(int, text, text, "a number")
+
+
+def _positive(text: str) -> int:
+    value = _read(int, text, text, "a number above 0")
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
+    return value
+
+
+def _read(kind: type, part: str, text: str, wanted: str) -> Any:
+    try:
+        return kind(part)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None
