@@ -12,6 +12,10 @@ JOBS ?= 2
 PORT ?= 8000
 MODELS ?=
 
+# Python keeps what it compiled, even where the environment says otherwise: each worker, and each command that a test starts,
+# else compiles the same files again.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup system check test quick nightly bench demo docs release
 
 setup: system $(STAMP)

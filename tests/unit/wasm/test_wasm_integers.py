@@ -51,13 +51,6 @@ def random_weights(rng: np.random.Generator, shape: Sequence[int]) -> list[np.nd
     return list(found)
 
 
-def levels(graph: Graph, inputs: Sequence[np.ndarray]) -> Mapping[str, np.ndarray]:
-    """The output of the graph at each level; all of its kernels but one compute in integers."""
-    program = compile_graph(graph, WasmTarget())
-    assert all(len(p) == len(set(p)) for p in (program.modules,))
-    return {level: run(at_level(program, level), inputs) for level in LEVELS}
-
-
 def at_level(program: ProgramData, level: str) -> ProgramData:
     kernels = tuple(
         replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:"))) for k in program.kernels
@@ -65,11 +58,12 @@ def at_level(program: ProgramData, level: str) -> ProgramData:
     return replace(program, kernels=kernels)
 
 
-def run(program: ProgramData, inputs: Sequence[np.ndarray]) -> np.ndarray:
+def run(program: ProgramData, *given: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """The output for each list of inputs."""
     backend = WasmBackend()
     executable = backend.prepare(program)
-    (out,) = executable.run([backend.upload(a) for a in inputs])
-    return backend.download(out)
+    outputs = [executable.run([backend.upload(a) for a in inputs]) for inputs in given]
+    return [backend.download(out) for (out,) in outputs]
 
 
 def made(op: str, x_shape: Sequence[Any], weights: Sequence[np.ndarray], then: Any = None, **facts: Any) -> Graph:
@@ -93,14 +87,16 @@ def conv_facts(spaces: int, facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check(graph: Graph, x: np.ndarray) -> None:
-    wanted = run_numpy(graph, x)
+def check(graph: Graph, *given: np.ndarray) -> None:
+    """One Program answers all that is given as NumPy does, at each level."""
     program = compile_graph(graph, WasmTarget())
     taken = [k for k in program.kernels if k.label.startswith(("dot_int", "conv_int"))]
     assert all(k.workspace for k in taken), "printed as the plain nest"
     assert taken
-    for level, found in levels(graph, [x]).items():
-        np.testing.assert_array_equal(found, wanted, level)
+    wanted = [run_numpy(graph, x) for x in given]
+    for level in LEVELS:
+        for found, want in zip(run(at_level(program, level), *([x] for x in given)), wanted, strict=True):
+            np.testing.assert_array_equal(found, want, level)
 
 
 def run_numpy(graph: Graph, x: np.ndarray) -> np.ndarray:
@@ -119,16 +115,16 @@ def run_numpy(graph: Graph, x: np.ndarray) -> np.ndarray:
 def test_products_are_those_of_numpy(x_shape: Sequence[Any], outputs: int) -> None:
     rng = np.random.default_rng(1)
     graph = made("dot_int8", x_shape, random_weights(rng, (x_shape[-1], outputs)))
-    for n in (0, 1, 2, 3, 4, 5, 17) if N in x_shape else (1,):
-        check(graph, rng.normal(size=fixed(x_shape, n)).astype(np.float32))
+    rows = (0, 1, 2, 3, 4, 5, 17) if N in x_shape else (1,)
+    check(graph, *(rng.normal(size=fixed(x_shape, n)).astype(np.float32) for n in rows))
 
 
 @pytest.mark.parametrize(("x_shape", "w_shape", "facts"), CONVS)
 def test_convolutions_are_those_of_numpy(x_shape: Sequence[Any], w_shape: Sequence[int], facts: dict[str, Any]) -> None:
     rng = np.random.default_rng(2)
     graph = made("conv_int8", x_shape, random_weights(rng, w_shape), **conv_facts(len(w_shape) - 2, facts))
-    for n in (0, 1, 3) if N in x_shape else (1,):
-        check(graph, rng.normal(size=fixed(x_shape, n)).astype(np.float32))
+    batches = (0, 1, 3) if N in x_shape else (1,)
+    check(graph, *(rng.normal(size=fixed(x_shape, n)).astype(np.float32) for n in batches))
 
 
 @pytest.mark.parametrize("outputs", [16, 18, 19])
@@ -158,8 +154,8 @@ def test_products_of_whole_numbers_are_exact(x_shape: Sequence[Any], outputs: in
     weights = [eight_bits(rng, (x_shape[-1], outputs))]
     scaled = made("dot_integers", x_shape, weights, lambda b, y: b.mul(b.cast(y, to=float32), b.const(0.01)))
     for graph in (made("dot_integers", x_shape, weights), scaled):
-        for n in (0, 1, 2, 3, 4, 5, 17) if N in x_shape else (1,):
-            check(graph, whole_numbers(rng, fixed(x_shape, n)))
+        rows = (0, 1, 2, 3, 4, 5, 17) if N in x_shape else (1,)
+        check(graph, *(whole_numbers(rng, fixed(x_shape, n)) for n in rows))
 
 
 @pytest.mark.parametrize(("x_shape", "w_shape", "facts"), CONVS)
@@ -169,8 +165,8 @@ def test_convolutions_of_whole_numbers_are_exact(
     rng = np.random.default_rng(12)
     spaces = len(w_shape) - 2
     graph = made("conv_integers", x_shape, [eight_bits(rng, w_shape)], **conv_facts(spaces, facts))
-    for n in (0, 1, 3) if N in x_shape else (1,):
-        check(graph, whole_numbers(rng, fixed(x_shape, n)))
+    batches = (0, 1, 3) if N in x_shape else (1,)
+    check(graph, *(whole_numbers(rng, fixed(x_shape, n)) for n in batches))
 
 
 def test_sums_of_whole_numbers_may_be_larger_than_float32_holds() -> None:
@@ -189,7 +185,7 @@ def test_the_depth_is_a_number_where_that_of_the_weights_is() -> None:
         program = compile_graph(graph, WasmTarget(), Options(activations))
         panels = {b.shape for b in program.buffers if b.place[0] == "weights" and len(b.shape) > 1}
         assert panels == {(3, 40, 8) if activations == "float32" else (3, 40 * 8 + 4 * 8)}
-        np.testing.assert_allclose(run(program, [given]), given @ w, atol=close)
+        np.testing.assert_allclose(run(program, [given])[0], given @ w, atol=close)
         with pytest.raises(ShapeError):
             run(program, [given[:, :39]])
 
@@ -346,4 +342,4 @@ def test_integers_that_would_wrap_stay_floats(depth: int, kind: DType) -> None:
     graph = scaled_product(depth, kind, 5 if depth == 16 else 0)
     x = np.full((1, depth), 3 if depth == 16 else 255, np.uint8)
     program = compile_graph(graph, WasmTarget(), Options())
-    np.testing.assert_allclose(run(program, [x]), run_numpy(graph, x), rtol=1e-3)
+    np.testing.assert_allclose(run(program, [x])[0], run_numpy(graph, x), rtol=1e-3)
