@@ -16,7 +16,7 @@ import numpy as np
 
 from ..compiler.build import Options, compile_graph
 from ..dtypes import dtype
-from ..errors import ImportFailure, InputError, ShapeError, SingeError, ValueNeeded
+from ..errors import ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
 from ..graph import Graph, Needed, contents
 from ..program.block import SharedBlocks
 from ..runtime.device import Device
@@ -258,7 +258,13 @@ class Model:
                 self._imported = None
                 if not isinstance(graph, Needed):
                     self._needed = needed
-                    found = self._programs.at(key, partial(self._compiled, graph, fixed, known))
+                    try:
+                        found = self._programs.at(key, partial(self._compiled, graph, fixed, known))
+                    except SizeNeeded as e:  # the steps cannot be made for all sizes
+                        if not e.sizes & sizes.keys() - fixed.keys():
+                            raise
+                        self._needed = needed | Needed.by(e)
+                        continue
                 elif (
                     graph.sizes.keys() & sizes.keys() - fixed.keys()
                     or graph.inputs.keys() & values.keys() - known.keys()

@@ -12,8 +12,9 @@ import pytest
 from devices import RUNNERS
 
 import singe as sg
+from singe.compiler.build import compile_graph
 from singe.dtypes import float32, int64
-from singe.errors import InputError, ShapeError, ValueNeeded
+from singe.errors import InputError, ShapeError, SizeNeeded, ValueNeeded
 from singe.graph import Builder, Graph
 from singe.model.model import PROGRAMS, Model
 from singe.model.program import Program as RunnableProgram
@@ -22,7 +23,7 @@ from singe.onnx.source import OnnxSource
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
 from singe.runtime.devices import EagerDevice
-from singe.shapes import deferring, size
+from singe.shapes import deferring, size, symbols
 
 
 def classifier() -> Graph:
@@ -93,6 +94,21 @@ def test_sizes_that_must_be_numbers_get_programs_of_their_own() -> None:
     assert model.needed.sizes.keys() == {"N", "L"}
     assert "Squeeze" in model.needed.sizes["N"]
     assert not model.needed.inputs
+
+
+def test_steps_that_cannot_be_made_for_all_sizes_are_made_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(graph: Graph, *args: Any) -> Any:
+        if "N" in symbols(graph.inputs[0].shape):
+            raise SizeNeeded("a dimension is too long an expression of N", frozenset({"N"}))
+        return compile_graph(graph, *args)
+
+    monkeypatch.setattr("singe.model.model.compile_graph", limited)
+    model = Model(blur(), "numpy")
+    for batch in (2, 3):
+        assert model(np.ones((batch, 5), np.float32)).shape == (batch, 5)
+    assert model.needed.sizes.keys() == {"N"}
+    with pytest.raises(SizeNeeded, match="too long"):
+        Model(blur(), "numpy").program()
 
 
 def counted() -> OnnxSource:
