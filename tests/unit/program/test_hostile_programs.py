@@ -1,6 +1,6 @@
 """Programs that were changed after they were compiled: refused when they are read, or stopped with an error of Singe's.
 
-`python tests/hostile_programs.py numpy 0 3000` tries more.
+`python tests/random_graphs/hostile_programs.py numpy 0 3000` tries more.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import hostile_programs
 import numpy as np
 import pytest
 from containers import joined, split
+from random_graphs import hostile_programs
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32

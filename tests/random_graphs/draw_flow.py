@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from draws import STEPS
-from sketch import Sketch, Step, drawn_input, elements, filled, is_number, open_sizes, values_for
 
+from random_graphs.draws import STEPS
+from random_graphs.sketch import Sketch, Step, drawn_input, elements, filled, is_number, open_sizes, values_for
 from singe.dtypes import NUMBERS, DType, bool_, float32, int32, int64
 from singe.graph import Graph, GraphState, Node, postorder
 from singe.ops import ROWS
