@@ -23,8 +23,10 @@ import numpy as np
 from ..errors import DeviceError, DeviceLost, InputError
 from ..nn import Module
 from ..runtime.decorators import Fusion
+from ..train.steps.objective import Loss
+from ..train.steps.optimizers import check_optimizer
 from ..train.steps.parallel import average_buffers, mean, split, told_by, weights
-from ..train.steps.step import Loss, Share, TrainStep, check_optimizer, told
+from ..train.steps.step import Share, TrainStep, told
 from .engine import engine, is_lost
 
 ATTEMPTS: Final = 3

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from ...counterparts import instead
+from ...counterparts import check_arguments
 from ...errors import InputError, SingeError
 from ...ops import ROWS
 from ..tensor import Tensor
@@ -107,9 +107,7 @@ def both_spellings(function: C) -> C:
                 args = (*args, named.pop(rest))
             unset = [name for name in PASSED_BY_NUMPY if name not in taken and named.get(name, name) is None]
             given = {name: value for name, value in named.items() if name not in unset}
-            for name in given.keys() - set(taken):
-                if hint := instead("argument", name):
-                    raise InputError(f"{function.__name__}: there is no argument {name}={hint}")
+            check_arguments("argument", function.__name__, given.keys() - set(taken))
             return function(*args, **given)
         except SingeError as e:
             _say(e, function.__name__)

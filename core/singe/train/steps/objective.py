@@ -16,7 +16,8 @@ from ...runtime.device import Device
 from .batches import mapped
 
 Loss: TypeAlias = "Module | Callable[..., Any]"
-"""A Module that takes predictions and targets, or a function loss(model, *batch) of a number, or (a number, dict)."""
+"""A Module that takes predictions and targets, or a function loss(model, *batch) of a tensor of one number, or of a pair of it
+and a dict of tensors that a step gives, too."""
 Objective: TypeAlias = Callable[..., tuple[Tensor, dict[str, Any]]]
 PREDICTION: Final = "prediction"
 TARGET: Final = "target"

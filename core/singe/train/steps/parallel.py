@@ -27,7 +27,8 @@ from ...runtime.devices import separate
 from ...runtime.waiting import IN_PAGE
 from ...shapes import show
 from .batches import mapped, rows_in
-from .step import Loss, Precision, Share, TrainStep, told
+from .objective import Loss
+from .step import Precision, Share, TrainStep, told
 
 
 class Step(Protocol):

@@ -21,11 +21,9 @@ from __future__ import annotations
 
 import functools
 import inspect
-import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -41,18 +39,16 @@ from ...model.program import Program
 from ...model.session import Session
 from ...nn import Module, drawing, observing
 from ...nn._module import with_parts
-from ...optim import LBFGS, Accumulated, clip_norm
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of
-from .objective import checked_loss, checked_model, objective
+from .objective import Loss, checked_loss, checked_model, objective
+from .optimizers import optimizer_of
 from .outside import Outside
 
-Loss = Callable[..., Any]
-"""loss(model, *batch) ↦ a tensor of one number, or a pair of it and a dict of tensors that a step gives, too."""
 Precision = Literal["float32", "float16"]
 Traced = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
 """What a step gives, and the states after it."""
@@ -106,7 +102,7 @@ class TrainStep:
         self,
         model: Module,
         optimizer: Any,
-        loss: Loss | Module,
+        loss: Loss,
         *,
         device: str | Device = "auto",
         clip: float | None = None,
@@ -120,7 +116,7 @@ class TrainStep:
         self.device: Final = open_device(device)
         self._template: Final = checked_model("TrainStep", model)
         self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else checked_loss(loss)
-        self._optimizer: Final = _optimizer(optimizer, clip, accumulate)
+        self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
         self._replica: Final = replica
         self._names: Final = _names(model)
@@ -367,7 +363,7 @@ def _with_buffers(model: Module, other: Module) -> Module:
     return model.with_state(new, strict=False) if new else model
 
 
-def _parameters(loss: Loss, count: int) -> list[str]:
+def _parameters(loss: Callable[..., Any], count: int) -> list[str]:
     """Names for the parts of a batch: those of the loss function's parameters behind the model, if it names them."""
     try:
         named = [
@@ -389,51 +385,6 @@ def told(found: Mapping[str, np.ndarray]) -> Any:
 
 def _some(names: Sequence[str] | set[str]) -> str:
     return ", ".join(map(repr, sorted(names)[:5])) or "nothing"
-
-
-# --- the optimiser with its extras ---
-
-
-@dataclass(frozen=True)
-class _Clipped:
-    """An optimiser that gets gradients of a limited norm."""
-
-    optimizer: Any
-    most: float
-
-    def init(self, model: Any) -> Any:
-        return self.optimizer.init(model)
-
-    def step(self, model: Any, grads: Any, state: Any) -> Any:
-        return self.optimizer.step(model, clip_norm(grads, self.most), state)
-
-
-def check_optimizer(given: Any, clip: float | None = None, accumulate: int = 1) -> None:
-    """Refuse what no step can be made of."""
-    if not (hasattr(given, "init") and hasattr(given, "step")):
-        raise InputError(
-            f"TrainStep: got the optimizer {given!r:.80}, expected one as of sg.optim; the order is (model, optimizer, loss)"
-        )
-    if isinstance(getattr(given, "optimizer", given), LBFGS):
-        raise InputError(
-            "TrainStep: got the optimizer LBFGS, which evaluates the loss several times in a step, and so cannot be compiled with "
-            "it; expected another one. LBFGS has a loop of its own: evaluate = sg.value_and_grad(lambda model: loss(model(x), y)); "
-            "state = opt.init(model); for _ in range(20): model, state = opt.step(model, evaluate, state)"
-        )
-    if clip is not None and not (isinstance(clip, Real) and clip > 0 and math.isfinite(clip)):
-        raise InputError(
-            f"TrainStep: got clip={clip!r}, expected the largest norm of all gradients, a positive number, or None"
-        )
-    if not isinstance(accumulate, (int, np.integer)) or accumulate < 1:
-        raise InputError(
-            f"TrainStep: got accumulate={accumulate!r}, expected how many batches make one update, at least 1"
-        )
-
-
-def _optimizer(given: Any, clip: float | None, accumulate: int) -> Any:
-    check_optimizer(given, clip, accumulate)
-    clipped = given if clip is None else _Clipped(given, clip)
-    return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
 
 
 # --- scaling of the loss ---
