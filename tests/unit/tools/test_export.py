@@ -341,6 +341,10 @@ def test_the_report_has_every_file() -> None:
     for name in bundle.files:
         assert re.search(rf"^{re.escape(name)} +[\d.]+ k?M?B +[\d.]+ k?M?B$", text, re.M)
     assert re.search(r"^wasm +weights 512 B \(.* gzip\); kernels .* \(relaxed\), or .* \(simd\)$", text, re.M)
+    (main,) = re.findall(
+        r"^scripts +[\d.]+ kB \(([\d.]+ kB) gzip\); rare ones [\d.]+ kB \([\d.]+ kB gzip\)$", text, re.M
+    )
+    assert re.search(rf"^singe\.js +[\d.]+ kB +{re.escape(main)}$", text, re.M), "a page starts with this file alone"
 
 
 @pytest.mark.skipif(not (MODELS / "mnist_cnn.onnx").exists(), reason="needs ../shared/models")

@@ -44,7 +44,7 @@ from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
-from .scripts import joined_scripts, readable_scripts
+from .scripts import EAGER, joined_scripts, readable_scripts
 from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels, pieces
 
@@ -421,7 +421,9 @@ def describe_bundle(bundle: Bundle) -> str:
         raw, small = sum(len(bundle.files[n]) for n in names), sum(packed[n] for n in names)
         return f"{bytes_text(raw)} ({bytes_text(small)} gzip)" if names else "none"
 
-    facts = [("scripts", size([n for n in bundle.files if n.endswith(".js")])), ("manifest", size([MANIFEST]))]
+    scripts = [n for n in bundle.files if n.endswith(".js")]
+    eager, rare = ([n for n in scripts if (n in EAGER) is at_once] for at_once in (True, False))
+    facts = [("scripts", f"{size(eager)}; rare ones {size(rare)}"), ("manifest", size([MANIFEST]))]
     for name, target in bundle.manifest["targets"].items():
         kernels = ", or ".join(f"{size([m['file']])}{label}" for label, m in _choices(target["modules"]))
         facts.append((name, f"weights {size([w['file'] for w in target['weights']])}; kernels {kernels}"))
