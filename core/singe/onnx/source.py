@@ -61,7 +61,10 @@ class OnnxSource:
         except SizeNeeded as e:
             given = symbols([x.shape for x in self.inputs])
             # Sizes found in mid-run may become known where all sizes of the inputs are numbers.
-            return Needed.by(e) if e.sizes <= given else Needed.by(SizeNeeded(str(e), (e.sizes | given) - sizes.keys()))
+            more = e.sizes if e.sizes <= given else (e.sizes | given) - sizes.keys()
+            if not more:
+                raise
+            return Needed.by(SizeNeeded(str(e), more))
         except ValueNeeded as e:
             return Needed.by(e)
 

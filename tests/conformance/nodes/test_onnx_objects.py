@@ -121,14 +121,14 @@ def test_a_position_is_found_in_a_run_where_shapes_are_equal(device: str) -> Non
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_branches_that_give_lists(device: str) -> None:
-    """One Program if they are equally long; else one for each value of the condition."""
+    """One Program if they are equally long, or their elements are alike; else one for each value of the condition."""
     need(device)
-    for then, needed in (("a b", set()), ("a a b", {"flag"})):
+    for then, size, needed in (("a b", "n", set()), ("a a b", "n", set()), ("a a b", "m", {"flag"})):
         branches = {
             name: graph([node("SequenceConstruct", given, "s")], {}, {"s": LIST})
             for name, given in (("then_branch", then), ("else_branch", "b b"))
         }
-        inputs = {"flag": FLAG, "a": vector("n"), "b": vector("n")}
+        inputs = {"flag": FLAG, "a": vector("n"), "b": vector(size)}
         model = loaded([node("If", "flag", "y", **branches)], inputs, {"y": LIST}, device)
         a, b = floats(3, 3)
         values = {"a": a, "b": b}
@@ -253,6 +253,35 @@ def test_a_list_grows_until_a_condition_fails(device: str) -> None:
         found = model(np.bool_(True), a, np.float32(limit))
         wanted = [a * np.float32(2**k) for k in range(turns + 1)]
         check([found["y"], found["last"]], [wanted, wanted[-1]], 0, 0)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_list_grows_in_some_turns_only(device: str) -> None:
+    """As where a decoder keeps the words that are no blanks: the branches of an If give lists of different length."""
+    need(device)
+    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, ())
+    listed = helper.make_sequence_type_proto(scalar)
+    body = graph(
+        [
+            node("Identity", "again", "on"), node("Gather", "a turn", "found"), node("Less", "zero found", "positive"),
+            node(
+                "If", "positive", "longer",
+                then_branch=graph([node("SequenceInsert", "s found", "more")], {}, {"more": listed}),
+                else_branch=graph([node("Identity", "s", "same")], {}, {"same": listed}),
+            ),
+        ],
+        {"turn": NUMBER, "again": FLAG, "s": listed}, {"on": FLAG, "longer": listed},
+    )  # fmt: skip
+    nodes = [
+        node("Constant", "", "zero", value_float=0.0), node("Size", "a", "n"), node("SequenceEmpty", "", "none"),
+        node("Loop", "n flag none", "kept", body=body),
+        node("ConcatFromSequence", "kept", "y", axis=0, new_axis=1),
+    ]  # fmt: skip
+    model = loaded(nodes, {"flag": FLAG, "a": vector("m")}, {"y": FLOATS}, device)
+    for values in ([1, -1, 2], [3, 4], [-1, -2, -3, 5, 6]):
+        a = np.array(values, np.float32)
+        check([model(np.bool_(True), a)], [a[a > 0]], 0, 0)
+    assert not model.needed
 
 
 @pytest.mark.parametrize("device", DEVICES)

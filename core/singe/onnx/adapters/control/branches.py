@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import partial
 
 from ....errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
-from ....graph import Node, Value
+from ....graph import Builder, Node, Stack, Value
 from ....graph.objects import described, leaves, mapped
 from ....ops import ROWS
 from ....shapes import symbols
 from ...choice import Ambiguous, NeitherFits, Undecided, at_least_zero, known_flag, requirement
 from ...model import OnnxGraph
 from .._call import Call, adapter, inputs_below
-from ._values import blank, kind_of, scalar, symbols_below
+from ._values import blank, kind_of, scalar, stack, symbols_below
 
 
 @adapter("If")
@@ -74,19 +74,19 @@ def _either(
     scopes = [call.scope.within(captures) for _ in branches]
     outputs: list[list[Node]] = [[], []]
     results = tuple(scopes[first].outputs(branches[first], ()))
-    outputs[first] = list(leaves(results))
+
+    def agreed(made: Sequence[Value]) -> list[tuple[Value, Value]]:
+        return [_agreed(call.b, k, x, y) for k, (x, y) in enumerate(zip(results, made, strict=False))]
 
     def fits(made: Sequence[Value]) -> None:
-        for k, (x, y) in enumerate(zip(results, made, strict=False)):
-            if mapped(bool, x) != mapped(bool, y):
-                raise ShapeError(f"result {k} is {described(x)} in one branch, {described(y)} in the other")
-        for k, (x, y) in enumerate(zip(outputs[first], leaves(tuple(made)), strict=False)):
-            if x.dtype is not y.dtype or len(x.shape) != len(y.shape):
-                raise ShapeError(f"result {k} is {kind_of(x)} in one branch, {kind_of(y)} in the other")
+        agreed(made)
 
     if unfit is None:
-        outputs[1 - first] = list(leaves(tuple(scopes[1 - first].outputs(branches[1 - first], (), fits))))
-    else:
+        pairs = agreed(scopes[1 - first].outputs(branches[1 - first], (), fits))
+        results = tuple(x for x, _ in pairs)
+        outputs[1 - first] = list(leaves(tuple(y for _, y in pairs)))
+    outputs[first] = list(leaves(results))
+    if unfit is not None:
         outputs[1 - first] = [
             # A length that only the branch itself would find is 0.
             blank(call.b, x.dtype, tuple(0 if symbols(d) & call.b.bound.keys() else d for d in x.shape))
@@ -105,3 +105,24 @@ def _either(
     )
     chosen = iter(made)
     return list(mapped(lambda _: next(chosen), results))
+
+
+def _agreed(b: Builder, k: int, x: Value, y: Value) -> tuple[Value, Value]:
+    """Result k of both branches, as trees of the same form."""
+    if isinstance(x, (tuple, Stack)) and isinstance(y, (tuple, Stack)) and mapped(bool, x) != mapped(bool, y):
+        own = [_as_stack(b, value) for value in (x, y)]
+        like = own[0] or own[1]
+        # What one branch finds in a run is not known in the other.
+        if like is not None and not symbols(like.rows.shape[1:]) & b.bound.keys():
+            empty = Stack(blank(b, like.rows.dtype, (0, *like.rows.shape[1:])))
+            x, y = (made or (empty if value == () else value) for made, value in zip(own, (x, y), strict=True))
+    if mapped(bool, x) != mapped(bool, y):
+        raise ShapeError(f"result {k} is {described(x)} in one branch, {described(y)} in the other")
+    for a, c in zip(leaves(x), leaves(y), strict=True):
+        if a.dtype is not c.dtype or len(a.shape) != len(c.shape):
+            raise ShapeError(f"result {k} is {kind_of(a)} in one branch, {kind_of(c)} in the other")
+    return x, y
+
+
+def _as_stack(b: Builder, x: Value) -> Stack | None:
+    return stack(b, x) if isinstance(x, tuple) else x if isinstance(x, Stack) else None
