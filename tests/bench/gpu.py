@@ -3,14 +3,16 @@
     python tests/bench/gpu.py prepare DIR [--models FOLDER] [--python 3.12] [--platform manylinux_2_28_x86_64]
     python DIR/gpu.py run [--out results.json] [--quick] [--profile]
     python DIR/gpu.py page [--browser PATH] [--flags "…"] [--out results.json] [--quick]
+    python DIR/gpu.py start [--browser PATH] [--flags "…"] [--out results.json] [--turns 5]
     python DIR/gpu.py tune [--out times.json] [--times times.json]
     python DIR/gpu.py matrices [--browser PATH] [--flags "…"] [--out times.json] [--times times.json]
 
 `prepare` fills DIR with this file, the scripts of gpu/, the models, and the wheels that Singe needs besides NumPy. `run` compares
-natively (gpu_race.py), `page` in a browser (gpu_page.py). `tune` times products in all cuts, and prints the table by which
-Singe chooses one (gpu_tune.py); `matrices` does that for subgroup matrices in a browser (gpu_matrices.py). They need
-Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux), but no network. They print Markdown, and write all
-figures as JSON. In a checkout they use the installed Singe. PyTorch and timm are compared if they are installed.
+natively (gpu_race.py), `page` in a browser (gpu_page.py), and `start` times the first answer of a page (gpu_start.py).
+`tune` times products in all cuts, and prints the table by which Singe chooses one (gpu_tune.py); `matrices` does that for
+subgroup matrices in a browser (gpu_matrices.py). They need Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on
+Linux), but no network. They print Markdown, and write all figures as JSON. In a checkout they use the installed Singe.
+PyTorch and timm are compared if they are installed.
 """
 
 from __future__ import annotations
@@ -27,7 +29,13 @@ from typing import Final
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
-SCRIPTS: Final = {"run": "gpu_race", "page": "gpu_page", "tune": "gpu_tune", "matrices": "gpu_matrices"}
+SCRIPTS: Final = {
+    "run": "gpu_race",
+    "page": "gpu_page",
+    "start": "gpu_start",
+    "tune": "gpu_tune",
+    "matrices": "gpu_matrices",
+}
 NEEDED: Final = ("wgpu>=0.32,<0.33", "cffi", "pycparser", "rendercanvas")
 """The packages that Singe needs for WebGPU besides NumPy: wgpu and its dependencies."""
 
