@@ -311,6 +311,9 @@ def test_looks(browser: Any, address: str, look: str) -> None:
         assert found.fits()
         assert found.small_targets() == []
         assert hues(found, "losses") > 0.001
+        drawing, digits = (found.item(name).bounding_box() for name in ("canvas", "prediction"))
+        beside = digits["x"] > drawing["x"] + drawing["width"]
+        assert beside == (look != "phone"), "what is read stands beside the drawing, where there is room"
         found.page.evaluate("scrollTo(0, 0)")
         found.screenshot(f"train-{look}")
         assert [text for text in found.console.complaints if "Service Worker" not in text] == []
