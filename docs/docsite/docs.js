@@ -29,10 +29,14 @@ function fit([page, heading, , text, all], words) {
   return sum + 1 / (1 + text.length);
 }
 
-/** The text around the first word. */
+/** Whole words of the text, around the first of these words that it has. */
 function excerpt(text, words) {
-  const at = Math.max(0, text.toLowerCase().indexOf(words[0]) - 50);
-  return (at ? "… " : "") + text.slice(at, at + 170);
+  const all = text.toLowerCase();
+  const place = words.map((word) => all.indexOf(word)).find((at) => at >= 0) ?? 0;
+  const start = place > 50 ? Math.min(place, text.indexOf(" ", place - 50) + 1) : 0;
+  const last = text.lastIndexOf(" ", start + 170);
+  const end = text.length <= start + 170 ? text.length : last > place ? last : start + 170;
+  return `${start ? "… " : ""}${text.slice(start, end)}${end < text.length ? " …" : ""}`;
 }
 
 async function search() {
@@ -49,7 +53,7 @@ async function search() {
   }
   const best = entries.map((e) => [fit(e, words), e]).filter(([sum]) => sum).sort(([a], [b]) => b - a);
   const count = document.createElement("p");
-  count.textContent = best.length ? `${best.length} places${best.length > SHOWN ? `, the best ${SHOWN}` : ""}` : "Nothing found. Fewer or shorter words find more.";
+  count.textContent = best.length ? `${best.length} ${best.length > 1 ? "places" : "place"}${best.length > SHOWN ? `, the best ${SHOWN}` : ""}` : "Nothing found. Fewer or shorter words find more.";
   const list = document.createElement("ol");
   for (const [, [page, heading, address, text]] of best.slice(0, SHOWN)) {
     const link = document.createElement("a");

@@ -87,3 +87,20 @@ def test_the_front_page_is_soon_there(browser: Any, address: str) -> None:
     page.keyboard.type("conv2d")
     until(page, "document.querySelectorAll('#found li').length > 3", 10)
     page.close()
+
+
+@pytest.mark.slow
+def test_the_search_shows_whole_words_around_a_word(browser: Any, address: str) -> None:
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(f"{address}index.html")
+    for words in ("dispose", "model dispose"):
+        page.fill("#query", words)
+        page.wait_for_selector("#found li small")
+        shown = [text.removeprefix("… ").removesuffix(" …") for text in page.locator("#found small").all_inner_texts()]
+        whole = page.evaluate(
+            "(shown) => shown.every((text) => SINGE_INDEX.some((entry) => ` ${entry[3]} `.includes(` ${text} `)))",
+            shown,
+        )
+        assert whole, shown
+        assert any("dispose" in text.lower() for text in shown)
+    page.close()
