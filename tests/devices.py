@@ -153,7 +153,3 @@ def runners(*names: Any) -> pytest.MarkDecorator:
 
 RUNNERS = runners("numpy", "wasm", *slow("webgpu"))
 """The devices that compile in one way; a driver without a GPU takes long to compile each shader."""
-ONCE_EACH = pytest.mark.parametrize(
-    "on", ["numpy", "fusion-wasm", *slow("fusion-numpy", "wasm", "webgpu", "fusion-webgpu")], indirect=True
-)
-"""For Tensors in many ways: `make quick` takes one device eagerly, and one under Fusion."""

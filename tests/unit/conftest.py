@@ -1,10 +1,12 @@
-"""The devices on which Tensors are tested, eager and under Fusion. A missing device is a visible skip."""
+"""The devices on which Tensors are tested, eager and under Fusion. A missing device is a visible skip; `make quick` takes
+one device eagerly, and one under Fusion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 import pytest
+from devices import slow
 
 import singe as sg
 
@@ -18,7 +20,7 @@ DEVICES: dict[str, Callable[[], sg.Device]] = {
 }
 
 
-@pytest.fixture(params=DEVICES)
+@pytest.fixture(params=["numpy", "fusion-wasm", *slow("fusion-numpy", "wasm", "webgpu", "fusion-webgpu")])
 def on(request: pytest.FixtureRequest) -> sg.Device:
     """Each device in turn."""
     try:

@@ -61,6 +61,7 @@ def random_kernel(rng: random.Random) -> tuple[Kernel, list[tuple[int, ...]]]:
     return Kernel((*ports, Port(float32, written=True)), tuple(grid), inner, tuple(stages)), shapes
 
 
+@pytest.mark.slow
 def test_collapse_keeps_the_meaning() -> None:
     for seed in range(200):
         rng = random.Random(seed)

@@ -101,7 +101,7 @@ def dims(*sizes: int) -> bytes:
         (dims(0, 1 << 62), "more than memory can address"),
         (dims(-1), "negative dimension"),
         (dims(*[1] * 33), "33 dimensions"),
-        (dims(*[1 << 62] * 20000), "20000 dimensions"),
+        pytest.param(dims(*[1 << 62] * 20000), "20000 dimensions", marks=pytest.mark.slow),
         (dims(4) + tag_len(9, bytes(15)), "raw_data: 15 bytes of data, where float32.* takes 16"),
         (dims(4) + tag_len(9, bytes(17)), "17 bytes of data"),
         (dims(4) + tag_len(4, bytes(15)), "float_data.*not a whole number of 4-byte values"),

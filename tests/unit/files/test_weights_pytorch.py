@@ -88,8 +88,8 @@ def test_a_list_makes_one_ordered_dict() -> None:
     again = b"ccollections\nOrderedDict\n(h\xfftR0"
     start = time.process_time()
     with pytest.raises(sg.FormatError, match="holds a list, expected a state dict"):
-        read_pytorch(archive(pairs + again * 30_000, {}))
-    assert time.process_time() - start < 20
+        read_pytorch(archive(pairs + again * 6_000, {}))
+    assert time.process_time() - start < 4
 
 
 def checkpoint(entries: Mapping[str, bytes]) -> bytes:

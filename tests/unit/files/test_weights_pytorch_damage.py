@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from damage import assert_read_or_refused, scrambled
+from devices import slow
 from pytorch_files import DATA, LAYOUTS, archive, call, exported, file_of, plain, script, state, storage, stream, tensor
 
 import singe as sg
@@ -160,7 +161,10 @@ REFUSED: dict[str, tuple[Callable[[], bytes], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", REFUSED)
+DEEP = ("tuples within tuples within …", "lists within lists as sizes")
+
+
+@pytest.mark.parametrize("name", [*(x for x in REFUSED if x not in DEEP), *slow(*DEEP)])
 def test_hostile_files_are_refused(name: str) -> None:
     make, words = REFUSED[name]
     data = make()
@@ -172,6 +176,7 @@ def test_hostile_files_are_refused(name: str) -> None:
     assert time.process_time() - start < 5
 
 
+@pytest.mark.slow
 @LAYOUTS
 def test_truncation_and_mutations(layout: str) -> None:
     """Whatever is damaged, the answer is a state dict or an error that says so."""

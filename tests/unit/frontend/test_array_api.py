@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import slow
 
 import singe as sg
 from singe import array_api as xp
@@ -80,9 +79,6 @@ CALLS: dict[str, tuple[Call, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "on", ["numpy", "fusion-wasm", *slow("fusion-numpy", "wasm", "webgpu", "fusion-webgpu")], indirect=True
-)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_function_gives_what_the_reference_gives(name: str, on: sg.Device) -> None:
     call, kinds = CALLS[name]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from beside_numpy import Operation, check_operation
-from devices import ONCE_EACH, RUNNERS
+from devices import RUNNERS
 
 import singe as sg
 from singe.errors import OutOfRange
@@ -152,7 +152,6 @@ METHODS: dict[str, Operation] = {
 }  # fmt: skip
 
 
-@ONCE_EACH
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str, on: sg.Device) -> None:
     check_operation(METHODS[name], on)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from beside_numpy import Operation, check, check_operation
-from devices import ONCE_EACH
 
 import singe as sg
 from singe.dtypes import DTYPES
@@ -103,7 +102,6 @@ OPERATIONS: dict[str, Operation] = {
 }  # fmt: skip
 
 
-@ONCE_EACH
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_operation(name: str, on: sg.Device) -> None:
     check_operation(OPERATIONS[name], on)
@@ -137,7 +135,6 @@ KEYS: dict[str, Any] = {
 }
 
 
-@ONCE_EACH
 @pytest.mark.parametrize("name", KEYS)
 def test_index(name: str, on: sg.Device) -> None:
     check(sg.tensor(CUBE, device=on)[KEYS[name]], CUBE[KEYS[name]])
@@ -250,7 +247,6 @@ def test_as_python_values(on: sg.Device) -> None:
     assert (x.ndim, x.size, x.shape) == (2, 2, (1, 2))
 
 
-@ONCE_EACH
 @pytest.mark.parametrize("kind", [d for d in DTYPES.values() if d.held and d.kind != "string"], ids=str)
 def test_elements_that_numpy_lacks_are_read_as_numbers(kind: sg.DType, on: sg.Device) -> None:
     x = sg.tensor([[1, 0]] if kind.kind != "int" else [[-1, 0]], kind, on)

@@ -149,6 +149,7 @@ def test_checkpoints_change_no_gradient(device_name: str) -> None:
         np.testing.assert_allclose(again[name].numpy(), g.numpy(), rtol=1e-5, atol=1e-7)
 
 
+@pytest.mark.slow
 @on_devices
 def test_checkpoints_hold_less_memory(device_name: str) -> None:
     """Of a deep network what is held for the way back are the inputs of its layers, not the values within."""

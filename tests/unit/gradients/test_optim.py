@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import ONCE_EACH, slow
+from devices import slow
 from recorded import recorded_cases
 
 import singe as sg
@@ -70,7 +70,6 @@ def test_each_step_is_that_of_pytorch(label: str) -> None:
     check_recorded_cases(label, sg.Numpy())
 
 
-@ONCE_EACH
 @pytest.mark.parametrize("label", [*QUICK, *slow(*[x for x in ONE_OF_EACH if x not in QUICK])])
 def test_each_device_makes_the_same_steps(label: str, on: sg.Device) -> None:
     check_recorded_cases(label, on)
@@ -107,7 +106,6 @@ def adan_in_numpy(
         ),
     ],
 )
-@ONCE_EACH
 def test_adan_makes_the_steps_of_its_paper(options: dict[str, Any], on: sg.Device) -> None:
     opt = optim.Adan(**options)
     model = tensors(part("weights"), on)
@@ -312,7 +310,6 @@ def batch(on: Any) -> tuple[sg.Tensor, sg.Tensor]:
 
 
 @pytest.mark.slow
-@ONCE_EACH
 @pytest.mark.parametrize("name", ["AdamW", *slow(*[name for name in OPTIMISERS if name != "AdamW"])])
 def test_both_ways_to_gradients_train_alike(name: str, on: sg.Device) -> None:
     """`value_and_grad`, and `backward` on a device with Autodiff, on which parameters keep asking for their gradients."""

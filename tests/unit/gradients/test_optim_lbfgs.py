@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, slow
+from devices import RUNNERS
 from recorded import recorded_cases
 
 import singe as sg
@@ -36,7 +36,8 @@ def quartic(model: Mapping[str, sg.Tensor]) -> tuple[sg.Tensor, dict[str, sg.Ten
 FUNCTIONS: dict[str, Evaluate] = {"rosenbrock": rosenbrock, "quartic": quartic}
 
 
-@pytest.mark.parametrize("label", [LABELS[0], *slow(*LABELS[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("label", LABELS)
 def test_each_step_is_that_of_pytorch(label: str) -> None:
     case, evaluate = CASES[label], FUNCTIONS[CASES[label]["name"]]
     opt, calls = optim.LBFGS(**case["options"]), 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import ONCE_EACH, RUNNERS, slow
+from devices import RUNNERS, slow
 from recorded import recorded_cases
 
 import singe as sg
@@ -100,6 +100,7 @@ def test_a_parameter_and_its_moments_are_updated_by_one_kernel_in_place(name: st
     assert not [buffers[b] for b in copied if buffers[b].startswith(("weight", "moment", "square"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clip", [None, 1.0])
 @pytest.mark.parametrize("device_name", ["wasm", *slow("webgpu")], indirect=True)
 def test_layers_are_updated_by_one_kernel_for_each_parameter(clip: float | None, device_name: str) -> None:
@@ -137,7 +138,6 @@ def test_layers_are_updated_by_one_kernel_for_each_parameter(clip: float | None,
 # --- clipping, averages -----------------------------------------------------------------------------------------------
 
 
-@ONCE_EACH
 def test_clipping_is_that_of_pytorch(on: sg.Device) -> None:
     grads = tensors({name: x[0] for name, x in GRADIENTS.items()}, on)
     ways: dict[str, Callable[[], dict[str, sg.Tensor]]] = {"value 0.3": lambda: optim.clip_value(grads, 0.3)}
@@ -156,7 +156,6 @@ def test_the_norm_is_of_all_gradients() -> None:
 
 
 @pytest.mark.slow
-@ONCE_EACH
 def test_accumulated_steps_are_one_step_with_the_average(on: sg.Device) -> None:
     every, inner = 4, optim.AdamW(optim.StepLR(0.1, 2))
     opt = optim.Accumulated(inner, every)

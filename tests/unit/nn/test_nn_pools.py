@@ -57,6 +57,7 @@ def test_adaptive_pools_give_the_places_of_maxima(rank: int, size: Any, device_n
     np.testing.assert_array_equal(layer(given[0])[1].numpy(), places.reshape(2, 3, *sizes)[0])
 
 
+@pytest.mark.slow
 def test_places_in_an_open_space_are_those_of_one_window() -> None:
     x = draw(2, 3, 4, 5)
     of = sg.Model.of(nn.AdaptiveMaxPool2d(1, return_indices=True), {"x": (2, 3, "H", 5)})
@@ -102,6 +103,7 @@ def test_fractional_pools_are_pytorchs_of_given_numbers(rank: int, kernel: Any, 
     np.testing.assert_allclose(gradient.numpy().reshape(6, -1), wanted, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_fractional_pools_draw_their_numbers() -> None:
     x = sg.tensor(draw(2, 3, 20, 30))
     layer = nn.FractionalMaxPool2d(2, output_ratio=(0.5, 0.4), rng=0)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import ONCE_EACH
 
 import singe as sg
 from singe import nn
@@ -34,7 +33,6 @@ def same(got: sg.Tensor, want: sg.Tensor) -> None:
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
 
 
-@ONCE_EACH
 def test_lora_learns_differences_of_low_rank_only(on: sg.Device) -> None:
     model, x = encoder(), sg.tensor(X, device=on)
     tuned = nn.lora(model, rank=2, alpha=4, rng=0).to(on)
@@ -130,6 +128,7 @@ def test_weight_norm_learns_directions_and_lengths_apart(dim: int | None) -> Non
         nn.weight_norm(layer, "wieght")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layer", "dim"),
     [(nn.Linear(4, 3, rng=0), 0), (nn.Conv2d(2, 3, 3, rng=0), 0), (nn.ConvTranspose1d(2, 3, 4, rng=0), 1)],

@@ -157,6 +157,7 @@ def test_attention_with_keys_of_other_sizes_and_added_ones() -> None:
 # --- transformers -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [False, True])
 def test_transformers(first: bool) -> None:
     net, state = randomised(nn.Transformer(8, 2, 2, 2, 12, norm_first=first, batch_first=True))

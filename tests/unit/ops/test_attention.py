@@ -89,7 +89,7 @@ def graph_of(case: Case, arrays: list[np.ndarray], kind: DType) -> Graph:
     return Graph(tuple(inputs), (b.attention(*inputs, **case.attrs),), ("y",))
 
 
-@runners("array", "interpret", "numpy", "wasm", *slow("webgpu"))
+@runners("interpret", *slow("array", "numpy", "wasm", "webgpu"))
 @pytest.mark.parametrize("kind", [float32, float16], ids=str)
 @pytest.mark.parametrize("masked", ["added", "bools"])
 def test_attention_is_its_formula(masked: str, kind: DType, run_graph: Any, device_name: str) -> None:

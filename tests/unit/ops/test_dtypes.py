@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, runners, slow
 from row_samples import random_values
 
 import singe as sg
@@ -267,7 +267,7 @@ def test_arithmetic_comparison_and_reductions(device_name: str, kinds: tuple[DTy
             same(found, convert(wanted, kind.numpy), kind, f"{kind}: {function.__name__}", rtol=tolerance)
 
 
-@RUNNERS
+@runners("numpy", *slow("wasm", "webgpu"))
 def test_order_selection_and_scattered_sums(device_name: str) -> None:
     """Every ordered type is sorted by the values of its elements, not by their bits."""
     at = np.array([0, 3, 3, -1], np.int64)

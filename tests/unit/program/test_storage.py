@@ -168,6 +168,7 @@ def test_the_stored_order_is_the_same_on_every_target() -> None:
     assert np.array_equal(np.union1d(found[0], [0]), np.union1d(found[1], [0])), "packing adds zeros, and nothing else"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_one_model_is_one_bundle(dtype: str) -> None:
     first, second = (make_bundle(Model(network(), "numpy"), dtype=dtype).files for _ in range(2))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, runners
+from devices import runners, slow
 from onnx import helper
 
 import singe as sg
@@ -158,7 +158,7 @@ def test_short_sorts_run_on_the_device(device_name: str) -> None:
                     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
-@RUNNERS
+@runners("numpy", *slow("wasm", "webgpu"))
 def test_sorts_along_long_and_open_axes(device_name: str) -> None:
     """They stay on the device, for every type that it computes and within regions too; on webgpu one kernel is a turn of
     all stages, whatever the length, and wasm has a function."""

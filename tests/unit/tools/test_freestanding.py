@@ -334,6 +334,7 @@ def test_what_a_module_cannot_hold_is_refused(graph: Callable[[], Graph], why: s
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_integers_answer_as_on_the_device(plain: sg.Wasm, tmp_path: Path) -> None:
     model = mnist(plain)
     sizes = [
