@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -17,6 +16,7 @@ from onnxruntime.quantization import (
     quantize_dynamic,
     quantize_static,
 )
+from peer import session
 
 WIDTH: Final = 32
 HEADS: Final = 2
@@ -157,11 +157,8 @@ MOST, MEAN = 2e-2, 1e-3
 
 def expected_quantised(plain: onnx.ModelProto, model: bytes) -> list[tuple[np.ndarray, np.ndarray]]:
     """Inputs of several batch sizes, and what onnxruntime computes of them node by node."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    return [(x, session.run(None, {"x": x})[0]) for x in (inputs_of(plain, count) for count in (1, 3))]
+    theirs = session(model, as_written=True)
+    return [(x, theirs.run(None, {"x": x})[0]) for x in (inputs_of(plain, count) for count in (1, 3))]
 
 
 def check_quantised(found: np.ndarray, wanted: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx_transformers as made
-import onnxruntime
+import peer
 
 BOUND = 2e-5
 """On the differences, relative to the largest value of an output."""
@@ -77,14 +77,11 @@ def file_of(name: str) -> bytes:
 
 @cache
 def session(name: str) -> Any:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(file_of(name), options)
+    return peer.session(file_of(name))
 
 
 def expected(name: str, feeds: Feeds) -> Feeds:
-    outputs = session(name).get_outputs()
-    return dict(zip((o.name for o in outputs), session(name).run(None, feeds), strict=True))
+    return peer.answers(session(name), feeds)
 
 
 def step_feeds(name: str) -> Iterator[Feeds]:

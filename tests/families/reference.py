@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-import onnxruntime
+from peer import answers, session
 
 from .family import Feeds
 from .table import FAMILIES
@@ -17,13 +17,8 @@ def file_of(name: str) -> bytes:
 
 def expected(name: str) -> list[tuple[Feeds, Feeds]]:
     """A family's cases, and their outputs."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(file_of(name), options)
-    names = [o.name for o in session.get_outputs()]
-    cases = FAMILIES[name].cases(np.random.default_rng(0))
-    return [(feeds, dict(zip(names, session.run(names, feeds), strict=True))) for feeds in cases]
+    theirs = session(file_of(name))
+    return [(feeds, answers(theirs, feeds)) for feeds in FAMILIES[name].cases(np.random.default_rng(0))]
 
 
 def check_family(name: str, got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> None:

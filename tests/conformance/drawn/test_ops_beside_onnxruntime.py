@@ -27,8 +27,8 @@ if __name__ == "__main__":
 import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
-from onnx_draws import session
 from op_draws import DRAWS, Case, draw
+from peer import session
 
 import singe as sg
 from singe.errors import SingeError
@@ -64,7 +64,7 @@ def results(case: Case, device_name: str) -> Sequence[np.ndarray]:
 def difference(case: Case, device_name: str) -> str:
     """What is wrong with a case; "" if nothing is."""
     try:
-        wanted = session(case.model).run(None, dict(case.feed))
+        wanted = session(case.model, as_written=True).run(None, dict(case.feed))
     except Exception:  # onnxruntime's errors have no common class
         wanted = None
     try:

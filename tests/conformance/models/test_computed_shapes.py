@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from computed_shapes import ASKED, IMPOSSIBLE, MODELS, F, asking, best_of, model, node, onnx
 from onnx_devices import DEVICES, need
+from peer import session
 
 from singe.errors import SingeError
 from singe.model.files import load
-
-ort = pytest.importorskip("onnxruntime")
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -18,11 +17,11 @@ ort = pytest.importorskip("onnxruntime")
 def test_one_program_serves_all_data(name: str, device: str) -> None:
     need(device)
     made, data = MODELS[name]()
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = session(made)
     mine = load(made.SerializeToString(), DEVICES[device])
     program = mine.program()
     for given in [*data, data[0]]:
-        wanted = dict(zip(mine.source.output_names, session.run(None, given), strict=True))
+        wanted = dict(zip(mine.source.output_names, theirs.run(None, given), strict=True))
         assert mine.program({k: v.shape for k, v in given.items()}) is program
         found = mine(given)
         for key, expected in wanted.items():
@@ -52,7 +51,7 @@ def test_open_lengths_are_resized(what: str, device: str) -> None:
     else:
         nodes = [node("Resize", ["x", "", "", "s"], ["y"], axes=[2, 3], **attributes)]
         made = model(nodes, image, ["y"], {"s": np.array([5, 6])})
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = session(made)
     mine = load(made.SerializeToString(), DEVICES[device])
     program = mine.program()
     for height, width in ((6, 8), (9, 4)):
@@ -60,7 +59,7 @@ def test_open_lengths_are_resized(what: str, device: str) -> None:
         if opset == 10:
             given["s"] = np.array([1, 1, 1.5, height / 8], np.float32)
         assert mine.program({k: v.shape for k, v in given.items()}) is program
-        np.testing.assert_allclose(mine(given), session.run(None, given)[0], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(mine(given), theirs.run(None, given)[0], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("device", DEVICES)

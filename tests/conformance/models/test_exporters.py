@@ -9,6 +9,7 @@ import onnx
 import pytest
 from computed_shapes import F, model, node
 from onnx_devices import DEVICES, need
+from peer import session
 
 import singe as sg
 from singe.errors import SizeNeeded
@@ -17,8 +18,6 @@ from singe.model.model import Model
 from singe.onnx import source
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
-
-ort = pytest.importorskip("onnxruntime")
 
 
 def unshuffled() -> onnx.ModelProto:
@@ -90,11 +89,11 @@ CASES = {
 
 
 def check(made: onnx.ModelProto, mine: Model, shapes: Sequence[tuple[int, ...]]) -> None:
-    session = ort.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = session(made)
     rng = np.random.default_rng(0)
     for shape in shapes:
         x = rng.standard_normal(shape).astype(np.float32)
-        (wanted,) = session.run(None, {"x": x})
+        (wanted,) = theirs.run(None, {"x": x})
         found = np.asarray(mine(x))
         assert found.shape == wanted.shape
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, MODELS, check_relative, need
+from peer import answers, session
 from third_party import install
 
 from singe import load, plugins
@@ -29,7 +30,6 @@ NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls"
 
 onnx = pytest.importorskip("onnx")
 reference = pytest.importorskip("onnx.reference")
-runtime = pytest.importorskip("onnxruntime")
 
 
 def _path(name: str) -> Path:
@@ -58,13 +58,8 @@ def expected(name: str, count: int) -> dict[str, np.ndarray]:
 
 @cache
 def by_onnxruntime(name: str, count: int) -> dict[str, np.ndarray]:
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = runtime.InferenceSession(_path(name), options, providers=["CPUExecutionProvider"])
     given, x, _ = recorded(name)
-    names = [o.name for o in session.get_outputs()]
-    return dict(zip(names, session.run(names, {given: batch(x, count)}), strict=True))
+    return answers(session(_path(name)), {given: batch(x, count)})
 
 
 @cache
@@ -135,7 +130,7 @@ def test_model(name: str, device: str) -> None:
 
 @cache
 def _encoder() -> Any:
-    return runtime.InferenceSession(_path("minilm_l6_v2_int8"), providers=["CPUExecutionProvider"])
+    return session(_path("minilm_l6_v2_int8"))
 
 
 @pytest.mark.slow

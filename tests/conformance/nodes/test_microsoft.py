@@ -12,12 +12,11 @@ import onnx
 import pytest
 from onnx import helper
 from onnx_devices import DEVICES, check, need
+from peer import session
 
 from singe.errors import ImportFailure
 from singe.onnx.backend import prepare
 from singe.onnx.model import read_model
-
-onnxruntime = pytest.importorskip("onnxruntime")
 
 RNG = np.random.default_rng(7)
 TOLERANCE = 2e-5
@@ -278,9 +277,7 @@ FORMS: dict[str, tuple[Case, Case]] = {
 @cache
 def expected(name: str) -> list[np.ndarray]:
     case = CASES[name]
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    return onnxruntime.InferenceSession(case.model().SerializeToString(), options).run(None, case.given())
+    return session(case.model()).run(None, case.given())
 
 
 @pytest.mark.parametrize("name", CASES)

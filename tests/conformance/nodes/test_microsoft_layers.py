@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, check, need
+from peer import session
 from test_microsoft import TOLERANCE, Case, f, run
 
 from singe.errors import ImportFailure
-
-onnxruntime = pytest.importorskip("onnxruntime")
 
 TOKENS, EXPERTS, WIDTH, INNER = 5, 4, 32, 16
 RNG = np.random.default_rng(11)
@@ -77,10 +76,7 @@ CASES: dict[str, Case] = {
 def test_it_agrees_with_onnxruntime(device: str, name: str) -> None:
     need(device)
     case = CASES[name]
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(case.model().SerializeToString(), options)
-    wanted = session.run(None, case.given())
+    wanted = session(case.model()).run(None, case.given())
     bound = 2e-3 if "gelu" in case.attributes.values() else TOLERANCE  # onnxruntime's tanh is rough
     check(run(case, device), wanted, bound, bound)
 

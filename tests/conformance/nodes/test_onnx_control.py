@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, MODELS, check, check_relative, need
+from peer import session
 
 from singe import load
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
 helper = onnx.helper
 FLOAT, INT64, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.BOOL
 RNG = np.random.default_rng(5)
@@ -48,7 +48,7 @@ def floats(*shape: int) -> np.ndarray:
 
 def agree(device: str, made: Any, *cases: dict[str, np.ndarray]) -> None:
     need(device)
-    theirs = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = session(made)
     ours = load(made.SerializeToString(), device=DEVICES[device])
     names = [o.name for o in made.graph.output]
     for given in cases:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, check, need
+from peer import session
 
 import singe as sg
 from singe.errors import ImportFailure
@@ -47,8 +48,7 @@ def model(op: str, xs: list[np.ndarray], outputs: int = 1, domain: str = "ai.onn
 
 def compare(data: bytes, xs: list[np.ndarray], device: str, rtol: float = 1e-5, atol: float = 1e-6) -> None:
     need(device)
-    session = pytest.importorskip("onnxruntime").InferenceSession(data)
-    wanted = session.run(None, {f"x{k}": x for k, x in enumerate(xs)})
+    wanted = session(data).run(None, {f"x{k}": x for k, x in enumerate(xs)})
     found = sg.load(data, DEVICES[device])(*xs)
     check(list(found.values()) if isinstance(found, dict) else [found], wanted, rtol, atol)
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, MODELS, check, check_relative, need
-from test_onnx_control import BOOL, INT64, constant, floats, graph, model, node, on_devices, runtime, value
+from peer import answers, session
+from test_onnx_control import BOOL, INT64, constant, floats, graph, model, node, on_devices, value
 
 from singe import Model, ShapeError, UnsupportedOp, load, save
 from singe.errors import SizeNeeded
@@ -45,7 +46,7 @@ def whole(nodes: list[Any], *more: Any, result: Any = None) -> Any:
 def agree_on(device: str, made: Any, *cases: dict[str, np.ndarray]) -> Model:
     """One Program for all cases, which agrees with onnxruntime."""
     need(device)
-    theirs = runtime.InferenceSession(made.SerializeToString(), providers=["CPUExecutionProvider"])
+    theirs = session(made)
     ours = load(made.SerializeToString(), device=DEVICES[device])
     assert not ours.needed
     for given in cases:
@@ -285,13 +286,13 @@ def test_a_voice_detector_is_one_program(device: str) -> None:
     need(device)
     if not VOICE.exists():
         pytest.skip(f"{VOICE.name} is absent: it belongs in {MODELS}")
-    theirs, ours = runtime.InferenceSession(VOICE), load(VOICE, device=DEVICES[device])
+    theirs, ours = session(VOICE), load(VOICE, device=DEVICES[device])
     assert not ours.needed
     programs = set()
     for rate, length in ((16000, 512), (8000, 256), (16000, 576), (8000, 288)):
         for n in (2, 3, 8):
             given = {"input": 0.3 * floats(n, length), "state": floats(2, n, 128), "sr": np.array(rate)}
-            check_relative(ours(given), dict(zip(("output", "stateN"), theirs.run(None, given), strict=True)), 1e-4)
+            check_relative(ours(given), answers(theirs, given), 1e-4)
             programs.add(ours.program({k: a.shape for k, a in given.items()}, given))
     assert len(programs) == 1
     for rate, length in ((16000, 1024), (8000, 512)):
@@ -306,10 +307,10 @@ def test_a_voice_detector_of_fixed_shapes_runs_at_its_rate(device: str, rate: in
     if not VOICE.exists():
         pytest.skip(f"{VOICE.name} is absent: it belongs in {MODELS}")
     shapes = {"input": (1, length), "state": (2, 1, 128)}
-    theirs, ours = runtime.InferenceSession(VOICE), load(VOICE, DEVICES[device], shapes)
+    theirs, ours = session(VOICE), load(VOICE, DEVICES[device], shapes)
     assert not ours.needed
     given = {"input": 0.3 * floats(1, length), "state": floats(2, 1, 128), "sr": np.array(rate)}
-    wanted = dict(zip(("output", "stateN"), theirs.run(None, given), strict=True))
+    wanted = answers(theirs, given)
     check_relative(ours.program()(given), wanted, 1e-4)
     if length == 512:
         with pytest.raises(ShapeError, match=r"^If 'If_0_outputs_0': its condition is false, .*\(LSTM\)"):

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, check, need
+from peer import session
 
 from singe.onnx.backend import prepare
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
-
 RTOL, ATOL = 1e-4, 1e-5
 MICROSOFT = "com.microsoft"
 
@@ -85,8 +84,5 @@ CASES = [
 def test_op(case: Case, device: str) -> None:
     need(device)
     model = case.model()
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    wanted = session.run(None, {f"x{k}": a for k, a in enumerate(case.inputs)})
+    wanted = session(model).run(None, {f"x{k}": a for k, a in enumerate(case.inputs)})
     check(prepare(model, device).run(list(case.inputs)), wanted, RTOL, ATOL)

@@ -12,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, check, need
+from peer import session
 
 from singe.onnx.backend import prepare
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
-
 RTOL, ATOL = 1e-4, 1e-5
 IMAGE = (2, 4, 7, 6)
 
@@ -172,7 +171,4 @@ def results(case: Case, device: str) -> tuple[list[np.ndarray], list[np.ndarray]
     """(ours, onnxruntime's)"""
     x = np.random.default_rng(0).standard_normal(case.shape).astype(np.float32)
     model = case.model(x)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    session = runtime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return list(prepare(model, device).run([x])), list(session.run(None, {"x": x}))
+    return list(prepare(model, device).run([x])), list(session(model).run(None, {"x": x}))

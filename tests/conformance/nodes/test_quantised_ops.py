@@ -11,13 +11,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 from onnx_devices import DEVICES, need
+from peer import session
 
 from singe import load
 from singe.errors import ImportFailure
 
 onnx = pytest.importorskip("onnx")
-runtime = pytest.importorskip("onnxruntime")
-
 RNG: Final = np.random.default_rng(7)
 
 
@@ -335,12 +334,9 @@ def test_op(name: str, device: str) -> None:
 
 
 def expected(case: Case, model: bytes) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    options.intra_op_num_threads = 1
-    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    free = {v.name: np.asarray(case.inputs[int(v.name[1:])]) for v in session.get_inputs()}
-    return session.run(None, free), free
+    theirs = session(model)
+    free = {v.name: np.asarray(case.inputs[int(v.name[1:])]) for v in theirs.get_inputs()}
+    return theirs.run(None, free), free
 
 
 def near(mine: np.ndarray, theirs: np.ndarray, bound: float) -> None:
