@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import argparse
 import copy
-import os
 import random
 import signal
 import sys
 import traceback
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ if __name__ == "__main__":
 
 import numpy as np
 from containers import HOSTILE, joined, places, split
+from forked import forked
 
 from random_graphs.draw_flow import Drawn, draw
 from random_graphs.drawn import kinds_on
@@ -107,31 +107,25 @@ def attempt(device_name: str, seed: int) -> bool:
     return True
 
 
+def fault(device_name: str, seed: int) -> str:
+    """The end of the traceback of an error that is not Singe's."""
+    try:
+        attempt(device_name, seed)
+    except BaseException:
+        return traceback.format_exc(limit=-3)[-3000:]
+    return ""
+
+
 def failures(device_name: str, seeds: range) -> Iterator[str]:
     """What went wrong, case by case. Each case has a process of its own."""
     for number in range(BASES):
         base(device_name, number)
     for seed in seeds:
-        sys.stdout.flush()
-        here, there = os.pipe()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(SECONDS)
-            text = ""
-            try:
-                attempt(device_name, seed)
-            except BaseException:
-                text = traceback.format_exc(limit=-3)
-            os.write(there, text.encode()[-3000:])
-            os._exit(0)
-        os.close(there)
-        with os.fdopen(here, "rb") as pipe:
-            text = pipe.read().decode()
-        _, status, use = os.wait4(child, 0)
-        if os.WIFSIGNALED(status) and os.WTERMSIG(status) != signal.SIGALRM:
-            text = f"ended by signal {os.WTERMSIG(status)}"
-        if use.ru_maxrss * 1024 > MOST_BYTES:
-            text += f"took {use.ru_maxrss / 1e6:.1f} GB"
+        text, ended, taken = forked(partial(fault, device_name, seed), SECONDS)
+        if ended not in (0, signal.SIGALRM):
+            text = f"ended by signal {ended}"
+        if taken > MOST_BYTES:
+            text += f"took {taken / 1e9:.1f} GB"
         if text:
             yield f"seed {seed} on {device_name}: {text}"
 

@@ -11,7 +11,6 @@ tries these seeds, and prints each kind of failure once, with the seeds; `--besi
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import resource
 import signal
@@ -22,7 +21,7 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -34,6 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "nodes"))  # their cases are cha
 import numpy as np
 import op_draws
 import pytest
+from forked import forked
 from onnx import ModelProto, helper, parser
 from onnx_changes import change
 from onnx_devices import array_of, every_case
@@ -286,30 +286,24 @@ def differs(subject: Subject, results: list[Any]) -> str:
     return ""
 
 
+def outcome_text(device_name: str, seed: int, beside: bool) -> str:
+    """What `failure` finds, as one text."""
+    try:
+        return "\0".join(failure(device_name, seed, beside))
+    except BaseException as e:
+        return "failed\0" + place_of(e)
+
+
 def outcomes(device_name: str, seeds: range, beside: bool = False) -> Iterator[tuple[int, str, str]]:
     """Each seed, what its case came to, and what is wrong with it. Each case has a process of its own."""
     open_device(device_name)
     corpus()
     for seed in seeds:
-        sys.stdout.flush()
-        here, there = os.pipe()
-        child = os.fork()
-        if child == 0:
-            signal.alarm(60)
-            try:
-                text = "\0".join(failure(device_name, seed, beside))
-            except BaseException as e:
-                text = "failed\0" + place_of(e)
-            os.write(there, text.encode(errors="replace")[:4000])
-            os._exit(0)
-        os.close(there)
-        with os.fdopen(here, "rb") as pipe:
-            outcome, _, text = pipe.read().decode(errors="replace").partition("\0")
-        _, status = os.waitpid(child, 0)
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            endless = number in (signal.SIGKILL, signal.SIGXCPU) and has_loops(case(seed)[0])
-            outcome, text = ("endless", "") if endless else ("failed", f"ended by signal {number}")
+        found, ended, _ = forked(partial(outcome_text, device_name, seed, beside), 60)
+        outcome, _, text = found.partition("\0")
+        if ended:
+            endless = ended in (signal.SIGKILL, signal.SIGXCPU) and has_loops(case(seed)[0])
+            outcome, text = ("endless", "") if endless else ("failed", f"ended by signal {ended}")
         yield seed, outcome, text
 
 
