@@ -10,6 +10,7 @@ from ..frontend.calls import call_row
 from ..frontend.methods.neural import SELU_ALPHA, SELU_SCALE
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
+from ..shapes import number
 from ._random import Random
 from ._space.conv import check_axes
 from .init import Rng
@@ -26,7 +27,7 @@ class _Dropout(Random):
         cls._spaces = cls._spaces if spaces is None else spaces
 
     def __init__(self, p: float = 0.5, inplace: bool = False, *, rng: Rng = None) -> None:
-        if not 0 <= p <= 1:
+        if not 0 <= number(p, type(self).__name__, "p") <= 1:
             raise InputError(f"{type(self).__name__}: p is {p}, expected a probability")
         self.p = p
         self._seed(rng)

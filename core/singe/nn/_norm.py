@@ -24,7 +24,7 @@ from ..errors import InputError, ShapeError
 from ..frontend.functions.creation import full, ones, tensor, zeros
 from ..frontend.methods.neural import normalised
 from ..frontend.tensor import Tensor
-from ..shapes import Dim, Size, show
+from ..shapes import Dim, Size, show, whole
 from ._module import Module
 from .init import check_sizes
 
@@ -242,7 +242,7 @@ class GroupNorm(Module):
     bias: Tensor | None
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
-        if num_channels % num_groups:
+        if whole(num_channels, "GroupNorm", "num_channels") % whole(num_groups, "GroupNorm", "num_groups"):
             raise InputError(f"GroupNorm: {num_channels} channels cannot be divided into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps = num_groups, num_channels, eps
         self.weight = ones(num_channels) if affine else None

@@ -19,6 +19,7 @@ from .shape import axes_of as axes_of
 from .shape import axis_of as axis_of
 from .shape import broadcast as broadcast
 from .shape import bytes_text as bytes_text
+from .shape import number as number
 from .shape import product as product
 from .shape import show as show
 from .shape import strides as strides

@@ -72,6 +72,14 @@ def whole(given: Any, what: str, name: str) -> Any:
         raise InputError(f"{what}: {name} is {given!r:.80}, expected an integer") from None
 
 
+def number(given: Any, what: str, name: str) -> float:
+    """An argument of this name that is a real number; what: the function that takes it."""
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: {name} is {given!r:.80}, expected a number") from None
+
+
 def axis_of(axis: int, rank: int, what: str) -> int:
     """A possibly negative axis as an index below rank."""
     if axis.__class__ is not int:

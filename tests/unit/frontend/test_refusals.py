@@ -13,6 +13,7 @@ import singe as sg
 X = sg.ones(3, 3)
 ANY: Any = X
 LINALG = sg.array_api.linalg
+NN: Any = sg.nn
 
 FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "cholesky": (lambda: LINALG.cholesky(-sg.eye(3)), r"cholesky of \(3, 3\): .*; expected symmetric matrices"),
@@ -28,6 +29,26 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "load": (lambda: sg.load(3), "load: got 3, expected a path, a URL, bytes or a ModelProto"),  # pyright: ignore[reportArgumentType]
     "cat": (lambda: sg.cat(ANY), r"concat: got one tensor, of \(3, 3\), expected several in a list"),
     "in": (lambda: "a" in ANY, "'a'"),
+    "repeat_interleave": (
+        lambda: ANY.repeat_interleave("a"),
+        "got the repeats 'a', expected an integer, or one for each",
+    ),
+    "quantile": (lambda: ANY.quantile("a"), "q is 'a', expected a number from 0 to 1"),
+    "nanquantile": (lambda: ANY.nanquantile("a"), "nanquantile: q is 'a', expected a number"),
+    "one_hot": (lambda: sg.arange(3).one_hot("a"), "num_classes is 'a', expected an integer"),  # pyright: ignore[reportArgumentType]
+    "histc": (lambda: ANY.histc("a"), "the number of bins is 'a', expected an integer"),
+    "max_pool1d": (lambda: ANY.reshape(1, 3, 3).max_pool1d("a"), "kernel_size: got 'a', expected one number or 1"),
+    "tril_indices": (lambda: sg.tril_indices("a", 2), "row is 'a', expected an integer"),  # pyright: ignore[reportArgumentType]
+    "text in linspace": (lambda: sg.linspace("a", 1, 2), "start is 'a', expected a number"),  # pyright: ignore[reportArgumentType]
+    "hann_window": (lambda: sg.hann_window("a"), "window_length is 'a', expected an integer"),  # pyright: ignore[reportArgumentType]
+    "MaxPool2d": (lambda: NN.MaxPool2d("a"), "kernel_size: got 'a', expected one number or 2"),
+    "MaxPool1d": (lambda: NN.MaxPool1d([1, 2]), r"kernel_size: got \[1, 2\], expected one number or 1"),
+    "AvgPool2d": (lambda: NN.AvgPool2d(2, (1, "a")), "stride: an element is 'a', expected an integer"),
+    "LPPool2d": (lambda: NN.LPPool2d(2, "a"), "kernel_size: got 'a'"),
+    "AdaptiveAvgPool2d": (lambda: NN.AdaptiveAvgPool2d("a"), "output_size: got 'a', expected one number or 2"),
+    "Dropout": (lambda: NN.Dropout("a"), "Dropout: p is 'a', expected a number"),
+    "GroupNorm": (lambda: NN.GroupNorm("a", 2), "num_groups is 'a', expected an integer"),
+    "MultiheadAttention": (lambda: NN.MultiheadAttention("a", 2), "embed_dim is 'a', expected an integer"),
 }
 
 

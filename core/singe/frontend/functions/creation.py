@@ -15,7 +15,7 @@ from ...ops import ROWS
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as find_device
-from ...shapes import Dim, Size, ceildiv, dim_max, show
+from ...shapes import Dim, Size, ceildiv, dim_max, number, show
 from ..calls import call_row, traced
 from ..methods.attach import both_spellings
 from ..nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
@@ -247,7 +247,8 @@ def linspace(
         first, last, count = (tensor(x, float32) for x in (start, end, steps - 1))
         places = arange(steps)
         return where(places == steps - 1, last, first + (last - first) * (places / count.clip(1))).cast(dtype)
-    return tensor(np.linspace(start, end, *made_shape((steps,), "linspace")), dtype, device)
+    ends = number(start, "linspace", "start"), number(end, "linspace", "end")
+    return tensor(np.linspace(*ends, *made_shape((steps,), "linspace")), dtype, device)
 
 
 @both_spellings
@@ -257,7 +258,8 @@ def logspace(
     """`steps` powers of a base, whose exponents are at equal distances from start to end."""
     if isinstance(steps, Size):
         return (base ** linspace(start, end, steps)).cast(dtype)
-    return tensor(np.logspace(start, end, *made_shape((steps,), "logspace"), base=base), dtype, device)
+    ends = number(start, "logspace", "start"), number(end, "logspace", "end")
+    return tensor(np.logspace(*ends, *made_shape((steps,), "logspace"), base=base), dtype, device)
 
 
 @both_spellings

@@ -13,7 +13,7 @@ import numpy as np
 from ...dtypes import DType, dtype, int64, promote
 from ...errors import InputError, ShapeError
 from ...runtime.device import Device
-from ...shapes import Dim, axis_of, broadcast, product, show
+from ...shapes import Dim, axis_of, broadcast, product, show, whole
 from ..methods.attach import both_spellings
 from ..nodes.meet import KINDS, as_type, common_type
 from ..nodes.shaping import unpacked
@@ -154,12 +154,16 @@ def var_mean(x: Tensor, axis: Any = None, correction: int = 1, keepdims: bool = 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
     """The rows and columns of the elements on and below a diagonal of a row × col matrix."""
-    return tensor(np.stack(np.tril_indices(row, offset, col)), int64, device)
+    return tensor(np.stack(np.tril_indices(*_corners(row, col, offset, "tril_indices"))), int64, device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, device: str | Device | None = None) -> Tensor:
     """The rows and columns of the elements on and above a diagonal of a row × col matrix."""
-    return tensor(np.stack(np.triu_indices(row, offset, col)), int64, device)
+    return tensor(np.stack(np.triu_indices(*_corners(row, col, offset, "triu_indices"))), int64, device)
+
+
+def _corners(row: int, col: int, offset: int, what: str) -> tuple[int, int, int]:
+    return whole(row, what, "row"), whole(offset, what, "offset"), whole(col, what, "col")
 
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:

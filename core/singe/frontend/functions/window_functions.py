@@ -6,7 +6,6 @@ A periodic window is one of one element more without the last one: it is what a 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -15,6 +14,7 @@ import numpy as np
 from ...dtypes import float32
 from ...errors import InputError
 from ...runtime.device import Device
+from ...shapes import whole
 from ..tensor import Tensor
 from .creation import tensor
 
@@ -66,7 +66,7 @@ def _window(
     function: Callable[[np.ndarray], np.ndarray], length: Any, periodic: bool, dtype: Any, device: On
 ) -> Tensor:
     """The function of places from 0 to 1."""
-    count = operator.index(length)
+    count = whole(length, "window", "window_length")
     if count < 0:
         raise InputError(f"window: got the length {count}, expected 0 or more")
     last = count if periodic else count - 1

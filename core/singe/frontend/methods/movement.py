@@ -280,6 +280,10 @@ def repeat_interleave(
         wide = x.unsqueeze(at + 1).broadcast_to(*x.shape[: at + 1], repeats, *x.shape[at + 1 :])
         return wide.reshape(*x.shape[:at], d * repeats, *x.shape[at + 1 :])
     counts = elements(repeats, "repeat_interleave") if isinstance(repeats, Tensor) else np.asarray(repeats)
+    if counts.dtype.kind not in "iu":
+        raise InputError(
+            f"repeat_interleave: got the repeats {repeats!r:.80}, expected an integer, or one for each element"
+        )
     return x.take(np.repeat(np.arange(len(x) if at == 0 else operator.index(x.shape[at])), counts), at)  # pyright: ignore
 
 

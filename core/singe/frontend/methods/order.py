@@ -117,7 +117,8 @@ def one_hot(x: Tensor, num_classes: int = -1) -> Tensor:
     default the largest element and one."""
     if not x.dtype.is_int:
         raise InputError(f"one_hot: got {x.dtype}, expected integers")
-    count = num_classes if num_classes >= 0 else int(x.max()) + 1
+    given = whole(num_classes, "one_hot", "num_classes")
+    count = given if given >= 0 else int(x.max()) + 1
     check_classes(x, count, "one_hot")
 
     def build(b: Any, n: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 from ...dtypes import int64
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
-from ...shapes import axis_of, show
+from ...shapes import axis_of, number, show
 from ..nodes.shaping import given_sizes, known_length
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
@@ -69,7 +69,7 @@ def nanquantile(x: Tensor, q: float | Sequence[float], axis: int | None = None, 
             lambda b, *nodes: b.concat(*nodes, axis=0),
             *(x.nanquantile(float(share), axis, keepdims).unsqueeze(0) for share in np.asarray(q)),
         )
-    if not 0 <= float(q) <= 1:  # pyright: ignore[reportArgumentType]
+    if not 0 <= number(q, "nanquantile", "q") <= 1:
         raise InputError(f"nanquantile: q is {q!r}, expected a number from 0 to 1, or some")
     if axis is None:
         found = x.flatten().nanquantile(q, 0)

@@ -11,7 +11,7 @@ from ...dtypes import bool_, float32, int64, uint8
 from ...errors import DTypeError, InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered_along
-from ...shapes import axis_of, show
+from ...shapes import axis_of, show, whole
 from ..calls import call_row
 from ..nodes.shaping import Axis
 from ..tensor import Tensor, apply
@@ -44,8 +44,8 @@ def quantile(
 ) -> Tensor:  # fmt: skip
     """The numbers below which the shares q of the elements lie, along an axis or of all. Several q are a new first axis.
     interpolation: what to take between two elements. NaN beside NaN."""
-    shares = np.atleast_1d(np.asarray(q, np.float64))
-    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
+    shares = np.atleast_1d(np.asarray(q))
+    if shares.dtype.kind not in "iuf" or shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
         raise InputError(f"quantile: q is {q!r}, expected a number from 0 to 1, or some")
     if interpolation not in INTERPOLATIONS:
         raise InputError(
@@ -118,7 +118,7 @@ def _so_far(x: Tensor, axis: int, name: str, reflect: bool) -> Ordered:
 def histc(x: Tensor, bins: int = 100, low: float = 0, high: float = 0) -> Tensor:
     """How many elements lie in each of `bins` equal intervals from low to high; from the least element to the largest, if
     low and high are equal. Elements beyond are not counted."""
-    if bins < 1:
+    if whole(bins, "histc", "the number of bins") < 1:
         raise InputError(f"histc: got {bins} bins, expected at least one")
     if not x.dtype.is_float:
         raise DTypeError(f"histc: got {x.dtype}, expected floats; cast it first")

@@ -16,7 +16,7 @@ from ...errors import DTypeError, InputError, ShapeError
 from ...ops.folds.window import ceiling
 from ...ops.movement.move import amount
 from ...ops.movement.resize import scaled
-from ...shapes import dim_max, product, show
+from ...shapes import dim_max, product, show, whole
 
 Ints: TypeAlias = int | Sequence[int]
 Sizes: TypeAlias = int | Sequence[int | None] | None
@@ -34,11 +34,10 @@ RESAMPLING["bilinear"] = RESAMPLING["trilinear"] = RESAMPLING["linear"]
 
 def per_axis(given: Ints, count: int, what: str) -> tuple[int, ...]:
     """One number for each of `count` spatial axes."""
-    if isinstance(given, int):
-        return (given,) * count
-    if len(given) != count:
-        raise ShapeError(f"{what}: got {tuple(given)}, expected one number or {count}")
-    return tuple(int(n) for n in given)
+    many: Sequence[int] = given if hasattr(given, "__len__") else (given,) * count  # pyright: ignore[reportAssignmentType]
+    if isinstance(given, str) or len(many) != count:
+        raise ShapeError(f"{what}: got {given!r:.80}, expected one number or {count}")
+    return tuple(whole(n, what, "an element") for n in many)
 
 
 def _spaces(x: Any, what: str) -> int:

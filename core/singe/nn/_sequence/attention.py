@@ -12,7 +12,7 @@ from ...frontend.calls import call_row
 from ...frontend.functions.creation import arange, concat, where, zeros, zeros_like
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
-from ...shapes import show
+from ...shapes import show, whole
 from .._dropout import Dropout
 from .._linear import Linear
 from .._module import Module
@@ -61,7 +61,8 @@ class MultiheadAttention(Module):
         self, embed_dim: int, num_heads: int, dropout: float = 0.0, bias: bool = True, add_bias_kv: bool = False,
         add_zero_attn: bool = False, kdim: int | None = None, vdim: int | None = None, batch_first: bool = False, *, rng: Rng = None,
     ) -> None:  # fmt: skip
-        if embed_dim % num_heads:
+        what = type(self).__name__
+        if whole(embed_dim, what, "embed_dim") % whole(num_heads, what, "num_heads"):
             raise InputError(f"MultiheadAttention: embed_dim {embed_dim} cannot be divided into {num_heads} heads")
         rng = np.random.default_rng(rng)
         self.embed_dim, self.num_heads, self.batch_first, self.add_zero_attn = (

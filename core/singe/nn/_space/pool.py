@@ -26,6 +26,12 @@ class _Pool(Module):
         if spaces is not None:
             cls._spaces = spaces
 
+    def _check(self, **facts: Sizes) -> None:
+        """Refuse what is neither a number nor one for each axis of space."""
+        for name, given in facts.items():
+            if given is not None:
+                per_axis(given, self._spaces, name)  # pyright: ignore[reportArgumentType]
+
     def forward(self, x: Tensor) -> Any:
         return in_batches(x, self._spaces, self, self._pooled)
 
@@ -42,6 +48,7 @@ class _MaxPool(_Pool):
     ) -> None:  # fmt: skip
         self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
+        self._check(kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
     def forward(self, x: Tensor) -> Any:
         values = super().forward(x)
@@ -120,6 +127,7 @@ class _AvgPool(_Pool):
     ) -> None:  # fmt: skip
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
+        self._check(kernel_size=kernel_size, stride=stride, padding=padding)
 
     def _pooled(self, x: Tensor) -> Tensor:
         if self.divisor_override is None:
@@ -152,6 +160,7 @@ class _LPPool(_Pool):
         self, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
     ) -> None:
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+        self._check(kernel_size=kernel_size, stride=stride)
 
     def _pooled(self, x: Tensor) -> Tensor:
         power = ROWS["pow"]
@@ -176,6 +185,8 @@ class _AdaptivePool(_Pool):
 
     def __init__(self, output_size: Sizes) -> None:
         self.output_size = output_size
+        several = isinstance(output_size, (tuple, list))
+        self._check(output_size=[1 if n is None else n for n in output_size] if several else output_size)
 
 
 class _AdaptiveAvgPool(_AdaptivePool):
