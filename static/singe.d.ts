@@ -1,50 +1,10 @@
 /** Singe's runner: a bundle that `singe export` wrote, run in a page, a worker or node. */
 
-export const VERSION: string;
-
-export type DType =
-  | "bool" | "int2" | "uint2" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
-  | "float4_e2m1fn" | "float6_e2m3fn" | "float6_e3m2fn"
-  | "float8_e4m3fn" | "float8_e4m3fnuz" | "float8_e5m2" | "float8_e5m2fnuz" | "float8_e8m0fnu"
-  | "float16" | "bfloat16" | "float32" | "float64";
-
-/** What README.md's table of element types says: bits where JavaScript has no such numbers. float16 may come as Float16Array. */
-export type TypedArray =
-  | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array
-  | Float32Array | Float64Array;
-
 /**
- * - `input`: an argument does not fit the model; the message says what the model expects
- * - `network`: a file could not be fetched
- * - `format`: this is no bundle, or it is damaged
- * - `device`: this browser or device cannot run it
- * - `lost`: the GPU device was lost, and again after it was reopened; or the worker ended
- * - `aborted`: the caller's signal was aborted
- * - `disposed`: the model has been disposed
+ * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
+ * to each file; with a version in it, `?v=…`, the manifest may come from the browser's cache.
  */
-export type Code = "input" | "network" | "format" | "device" | "lost" | "aborted" | "disposed";
-
-export class SingeError extends Error {
-  readonly code: Code;
-}
-
-export interface Progress {
-  /** Bytes of kernels and weights: arrived so far, and in total. */
-  loaded: number;
-  total: number;
-  /**
-   * Kernels: compiled so far, and how many there are to compile, 0 until that is known. On WebGPU they are compiled one by
-   * one, while weights arrive, and those that only other sizes need by the first run that needs them; on WebAssembly all at
-   * once.
-   */
-  compiled: number;
-  kernels: number;
-  /**
-   * "download" until all bytes have arrived, "compile" until all kernels are compiled, then "ready". The first run is told,
-   * too: "run" when it begins, and "ready" when it is done.
-   */
-  phase: "download" | "compile" | "run" | "ready";
-}
+export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
 
 export interface LoadOptions {
   /**
@@ -73,125 +33,22 @@ export interface LoadOptions {
   gpuDevice?: GPUDevice;
 }
 
-/**
- * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
- * to each file; with a version in it, `?v=…`, the manifest may come from the browser's cache.
- */
-export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
-
-/** A tensor's description. An open dimension is a name; "?" is a dimension computed from open ones. */
-export interface Port {
-  name: string;
-  dtype: DType;
-  shape: (number | string)[];
-}
-
-/**
- * A GPUBuffer holds elements as the device stores them (static/README.md) and needs the usage COPY_SRC; with STORAGE too,
- * kernels read it without a copy.
- */
-export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
-/** Numbers, nested as the shape is; or flat, as a typed array. */
-export type List = readonly (number | bigint | boolean | List)[];
-/** A picture is taken by the input that `model.image` names. A worker takes no elements of a page: make an ImageBitmap. */
-export type Picture = Blob | ImageData | CanvasImageSource;
-/** An output of a model is an input, too. */
-export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[]; dtype?: DType };
-
-export interface Output<D = TypedArray> {
-  data: D;
-  shape: number[];
-  dtype: DType;
-}
-
-/** How a picture becomes the input `input`: static/README.md, "The bundle". */
-export interface ImageFacts {
-  input: string;
-  size: [height: number, width: number];
-  channels: 1 | 3;
-  crop: number;
-  mean: number[];
-  std: number[];
-  layout: "nchw" | "nhwc";
-}
-
-/** All steps of a run with the same code and shapes: seconds, operations and bytes are totals of its calls. */
-export interface Kernel {
-  /** Its ops, its kind ("elementwise", "reduce", "matmul", "conv", "copy"), its output. */
-  label: string;
-  kind: string;
-  output: number[];
-  calls: number;
-  seconds: number;
-  /** Floating-point operations, and the least bytes of traffic; null if the bundle does not say. */
-  flops: number | null;
-  bytes: number | null;
-}
-
-/** A run in seconds, as `singe bench --profile --json` reports it. */
-export interface Profile {
-  device: "wasm" | "webgpu";
-  /** The clock that timed the kernels. */
-  clock: string;
-  runs: number;
-  /** A whole run; and the sum of kernels and rest, which is more if kernels timed separately take longer. */
-  run: number;
-  seconds: number;
-  /** Sorted by time, the slowest first. */
-  kernels: Kernel[];
-  /** Copying inputs to the device; waiting for it and reading outputs. */
-  rest: { upload: number; readback: number };
-  /** The same, step by step, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
-  trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
-}
-
-/** A tensor that lives from run to run. */
-export interface State {
-  name: string;
-  dtype: DType;
-  shape: number[];
-}
-
-export interface Runs {
+export interface Progress {
+  /** Bytes of kernels and weights: arrived so far, and in total. */
+  loaded: number;
+  total: number;
   /**
-   * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
-   * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
-   * as the model's device; a donated input's buffer comes back as its output. { outputs: { name: buffer } } writes those outputs into the caller's buffers, which need the
-   * usage STORAGE (with states COPY_DST too), may be reused by many runs, and must not be inputs of the run. { outputs: { name: array } } writes
-   * into the caller's typed arrays, on any device: faster for frequent runs, since large new arrays take time to allocate.
-   * With an aborted `signal` the call fails at once with the code "aborted". A run that waits for its turn is then left
-   * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
-   * run is done. In a worker, runs that wait are made too.
+   * Kernels: compiled so far, and how many there are to compile, 0 until that is known. On WebGPU they are compiled one by
+   * one, while weights arrive, and those that only other sizes need by the first run that needs them; on WebAssembly all at
+   * once.
    */
-  run(
-    inputs: Record<string, Input>,
-    options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal },
-  ): Promise<Record<string, Output>>;
-  run(
-    inputs: Record<string, Input>,
-    options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal },
-  ): Promise<Record<string, Output<GPUBuffer>>>;
-}
-
-/**
- * One set of a model's states. Calls are queued in order. The states are in the device's memory: if the GPU device is
- * lost they are lost too, and every call then fails with the code "lost" until `reset()`; the model's own session fails
- * once and then starts again from the initial values. A model with states stays on the device that it was loaded on:
- * "auto" chooses only when it loads.
- */
-export interface Session extends Runs {
-  readonly states: State[];
-  /** A step of training with a bundle that has one: the same as `run`. */
-  step: Runs["run"];
-  /** Start again from the initial values. */
-  reset(): Promise<void>;
-  /** A copy of a state's elements. */
-  read(name: string): Promise<TypedArray>;
-  write(name: string, data: TypedArray): Promise<void>;
-  /** A new session with the states that this one has after the calls made so far. */
-  copy(): Session;
-  /** Free its memory, after the calls made so far. */
-  dispose(): Promise<void>;
+  compiled: number;
+  kernels: number;
+  /**
+   * "download" until all bytes have arrived, "compile" until all kernels are compiled, then "ready". The first run is told,
+   * too: "run" when it begins, and "ready" when it is done.
+   */
+  phase: "download" | "compile" | "run" | "ready";
 }
 
 export interface Model extends Runs {
@@ -230,3 +87,148 @@ export interface Model extends Runs {
   /** Free all memory, after pending runs. */
   dispose(): Promise<void>;
 }
+
+export interface Runs {
+  /**
+   * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
+   * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
+   * as the model's device; a donated input's buffer comes back as its output. { outputs: { name: buffer } } writes those
+   * outputs into the caller's buffers, which need the usage STORAGE (with states COPY_DST too), may be reused by many runs,
+   * and must not be inputs of the run. { outputs: { name: array } } writes into the caller's typed arrays, on any device:
+   * faster for frequent runs, since large new arrays take time to allocate.
+   * With an aborted `signal` the call fails at once with the code "aborted". A run that waits for its turn is then left
+   * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
+   * run is done. In a worker, runs that wait are made too.
+   */
+  run(
+    inputs: Record<string, Input>,
+    options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal },
+  ): Promise<Record<string, Output>>;
+  run(
+    inputs: Record<string, Input>,
+    options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal },
+  ): Promise<Record<string, Output<GPUBuffer>>>;
+}
+
+/**
+ * One set of a model's states. Calls are queued in order. The states are in the device's memory: if the GPU device is
+ * lost they are lost too, and every call then fails with the code "lost" until `reset()`; the model's own session fails
+ * once and then starts again from the initial values. A model with states stays on the device that it was loaded on:
+ * "auto" chooses only when it loads.
+ */
+export interface Session extends Runs {
+  readonly states: State[];
+  /** A step of training with a bundle that has one: the same as `run`. */
+  step: Runs["run"];
+  /** Start again from the initial values. */
+  reset(): Promise<void>;
+  /** A copy of a state's elements. */
+  read(name: string): Promise<TypedArray>;
+  write(name: string, data: TypedArray): Promise<void>;
+  /** A new session with the states that this one has after the calls made so far. */
+  copy(): Session;
+  /** Free its memory, after the calls made so far. */
+  dispose(): Promise<void>;
+}
+
+/** A tensor's description. An open dimension is a name; "?" is a dimension computed from open ones. */
+export interface Port {
+  name: string;
+  dtype: DType;
+  shape: (number | string)[];
+}
+
+/** An output of a model is an input, too. */
+export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[]; dtype?: DType };
+
+/**
+ * A GPUBuffer holds elements as the device stores them (static/README.md) and needs the usage COPY_SRC; with STORAGE too,
+ * kernels read it without a copy.
+ */
+export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
+/** Numbers, nested as the shape is; or flat, as a typed array. */
+export type List = readonly (number | bigint | boolean | List)[];
+/** A picture is taken by the input that `model.image` names. A worker takes no elements of a page: make an ImageBitmap. */
+export type Picture = Blob | ImageData | CanvasImageSource;
+
+export interface Output<D = TypedArray> {
+  data: D;
+  shape: number[];
+  dtype: DType;
+}
+
+export type DType =
+  | "bool" | "int2" | "uint2" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
+  | "float4_e2m1fn" | "float6_e2m3fn" | "float6_e3m2fn"
+  | "float8_e4m3fn" | "float8_e4m3fnuz" | "float8_e5m2" | "float8_e5m2fnuz" | "float8_e8m0fnu"
+  | "float16" | "bfloat16" | "float32" | "float64";
+
+/** What README.md's table of element types says: bits where JavaScript has no such numbers. float16 may come as Float16Array. */
+export type TypedArray =
+  | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array
+  | Float32Array | Float64Array;
+
+/** A tensor that lives from run to run. */
+export interface State {
+  name: string;
+  dtype: DType;
+  shape: number[];
+}
+
+/** How a picture becomes the input `input`: static/README.md, "The bundle". */
+export interface ImageFacts {
+  input: string;
+  size: [height: number, width: number];
+  channels: 1 | 3;
+  crop: number;
+  mean: number[];
+  std: number[];
+  layout: "nchw" | "nhwc";
+}
+
+/** A run in seconds, as `singe bench --profile --json` reports it. */
+export interface Profile {
+  device: "wasm" | "webgpu";
+  /** The clock that timed the kernels. */
+  clock: string;
+  runs: number;
+  /** A whole run; and the sum of kernels and rest, which is more if kernels timed separately take longer. */
+  run: number;
+  seconds: number;
+  /** Sorted by time, the slowest first. */
+  kernels: Kernel[];
+  /** Copying inputs to the device; waiting for it and reading outputs. */
+  rest: { upload: number; readback: number };
+  /** The same, step by step, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
+  trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
+}
+
+/** All steps of a run with the same code and shapes: seconds, operations and bytes are totals of its calls. */
+export interface Kernel {
+  /** Its ops, its kind ("elementwise", "reduce", "matmul", "conv", "copy"), its output. */
+  label: string;
+  kind: string;
+  output: number[];
+  calls: number;
+  seconds: number;
+  /** Floating-point operations, and the least bytes of traffic; null if the bundle does not say. */
+  flops: number | null;
+  bytes: number | null;
+}
+
+export class SingeError extends Error {
+  readonly code: Code;
+}
+
+/**
+ * - `input`: an argument does not fit the model; the message says what the model expects
+ * - `network`: a file could not be fetched
+ * - `format`: this is no bundle, or it is damaged
+ * - `device`: this browser or device cannot run it
+ * - `lost`: the GPU device was lost, and again after it was reopened; or the worker ended
+ * - `aborted`: the caller's signal was aborted
+ * - `disposed`: the model has been disposed
+ */
+export type Code = "input" | "network" | "format" | "device" | "lost" | "aborted" | "disposed";
+
+export const VERSION: string;

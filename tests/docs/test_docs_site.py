@@ -139,6 +139,7 @@ def test_every_command_and_error_is_listed() -> None:
     assert {"run", "inspect", "export", "serve", "train", "bench"} <= set(commands)
     assert {"ShapeError", "DeviceLost", "UnsupportedOp"} <= set(re.findall(r"`(\w+)`", text_of("errors")))
     text = text_of("javascript")
+    assert re.findall(r"^### (\w+)$", text, re.M)[0] == "load", "where a reader begins"
     exports = json.loads((ROOT / "static" / "package.json").read_text())["exports"]
     modules = [f"singe{name.removeprefix('.')}" for name, given in exports.items() if "types" in given]
     assert re.findall(r"^## (.*)$", text, re.M) == sorted(modules)
