@@ -25,7 +25,8 @@ ILL_CONDITIONED = ("basic_pitch",)
 """Models that take logarithms of cancelling sums, so rounding matters:
 onnxruntime's recording itself differs from float64 by 2.3e-3."""
 FLOAT64_BOUND = 5e-3
-BATCHES = (1, 2, 3, 7)
+BATCHES = (2, 3)
+"""Beside the recorded batch; of an ill-conditioned model only the last, since float64 takes long."""
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 
 onnx = pytest.importorskip("onnx")
@@ -115,7 +116,7 @@ def test_model(name: str, device: str) -> None:
     need(device)
     ill = name in ILL_CONDITIONED
     references = [] if ill else [(x, outputs)]
-    references += [(batch(x, n), expected(name, n)) for n in BATCHES]
+    references += [(batch(x, n), expected(name, n)) for n in (BATCHES[-1:] if ill else BATCHES)]
     backend = open_device(DEVICES[device]).backend
     graph = import_model(read_model(_path(name)), input_shapes={given: ("N", *x.shape[1:])})
     executable = backend.prepare(compile_graph(graph, backend.target))
