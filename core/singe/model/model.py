@@ -324,6 +324,10 @@ class Model:
                 raise ShapeError(f"input {p.name!r}: got shape {shape}, expected {show(p.shape)}")
             for d, n in zip(p.shape, shape, strict=True):
                 if isinstance(d, Size) and found.setdefault(str(d), n) != n:
-                    raise ShapeError(f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere")
+                    apart = tuple(f"{d}_{p.name}" if e == d else e if isinstance(e, int) else str(e) for e in p.shape)
+                    raise ShapeError(
+                        f"input {p.name!r}: got shape {shape}, but {d} is {found[str(d)]} elsewhere; if the model calls two "
+                        f"sizes {d}, load it with another name for one: input_shapes={{{p.name!r}: {apart}}}"
+                    )
         self.sizes.check(found)
         return found

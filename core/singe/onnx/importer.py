@@ -39,6 +39,13 @@ MAX_DEPTH: Final = 64
 """The greatest nesting depth of functions and graphs."""
 Nodes: TypeAlias = Sequence[tuple[int, OnnxNode]]
 """Nodes of a graph in the file, with their indices there."""
+_OWN_OPS: Final = "register them with sg.op (docs/own-kernels.md), or export the model without them"
+_ADVICE: Final = {
+    "com.microsoft.nchwc": "onnxruntime optimised this file for one machine: take the file from before, or save it with "
+    "ORT_ENABLE_EXTENDED",
+    "ai.onnx.contrib": "these prepare texts and pictures before the model or read its results: leave them out when you export",
+}
+"""The domain of ops that Singe lacks ↦ what to do; `_OWN_OPS` for any other."""
 UNNAMED: Final = frozenset((None, "", "?", "*", "-1", "None"))
 """What files write for an unknown dimension. Two dimensions with such a name need not be equal."""
 
@@ -111,7 +118,9 @@ def check_ops(model: OnnxModel) -> None:
     lacking = unsupported_ops(model)
     if lacking:
         listed = ", ".join(f"{op} ({count})" for op, count in lacking.items())
-        raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}", tuple(lacking))
+        domains = {name.rpartition(".")[0] for name in lacking}
+        advice = "; ".join(dict.fromkeys(_ADVICE.get(domain, _OWN_OPS) for domain in sorted(domains)))
+        raise UnsupportedOp(f"{model.path}: ops that Singe lacks: {listed}; {advice}", tuple(lacking))
 
 
 def unsupported_ops(model: OnnxModel) -> dict[str, int]:
@@ -445,7 +454,10 @@ def _kind(value: OnnxValue) -> Kind:
 def _input_shape(value: OnnxValue, given: Sequence[int | str] | None) -> Sequence[int | str | None]:
     if given is None:
         if value.shape is None:
-            raise ImportFailure(f"the input {value.name!r} has no known rank; give its shape")
+            raise ImportFailure(
+                f"the input {value.name!r} has no known rank; give its shape, with names for open sizes, as in "
+                f"input_shapes={{{value.name!r}: ('N', 3)}}"
+            )
         return value.shape
     declared = given if value.shape is None else value.shape
     both_numbers = ((a, b) for a, b in zip(given, declared, strict=False) if isinstance(a, int) and isinstance(b, int))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,40 @@ def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
 
 
 def test_unsupported_models_are_refused_when_they_are_loaded() -> None:
-    with pytest.raises(sg.UnsupportedOp, match=r"Bar \(1\), Foo \(1\)"):
+    with pytest.raises(sg.UnsupportedOp, match=r"Bar \(1\), Foo \(1\); register them with sg\.op"):
         sg.load(onnx_bytes("Foo", "Relu", "Bar"))
+
+
+@pytest.mark.parametrize(
+    ("domain", "advice"),
+    [("com.microsoft.nchwc", "ORT_ENABLE_EXTENDED"), ("ai.onnx.contrib", "leave them out when you")],
+)
+def test_ops_of_other_tools_say_where_they_come_from(domain: str, advice: str) -> None:
+    made = ModelProto.FromString(onnx_bytes("Foo"))
+    made.graph.node[0].domain = domain
+    made.opset_import.add(domain=domain, version=1)
+    with pytest.raises(sg.UnsupportedOp, match=rf"{re.escape(domain)}\.Foo \(1\); .*{advice}"):
+        sg.load(made.SerializeToString())
+
+
+def joined(shape: Sequence[str] | None) -> bytes:
+    """x (n) and z of this shape, one behind the other."""
+    x, z = (helper.make_tensor_value_info(k, TensorProto.FLOAT, d) for k, d in (("x", ["n"]), ("z", shape)))
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([helper.make_node("Concat", ["x", "z"], ["y"], axis=0)], "g", [x, z], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8).SerializeToString()
+
+
+def test_shapes_that_a_file_gives_wrongly_are_asked_for() -> None:
+    """One name for two sizes, and an input without a rank; input_shapes mends both."""
+    x, z = np.ones(2, np.float32), np.ones(3, np.float32)
+    with pytest.raises(sg.ShapeError, match=r"with another name for one: input_shapes=\{'z': \('n_z',\)\}"):
+        sg.load(joined(["n"]), "numpy")(x, z)
+    with pytest.raises(sg.ImportFailure, match=r"'z' has no known rank; give its shape, .* input_shapes=\{'z': "):
+        sg.load(joined(None), "numpy")
+    for shape in (["n"], None):
+        found: Any = sg.load(joined(shape), "numpy", input_shapes={"z": ("n_z",)})(x, z)
+        assert found.shape == (5,)
 
 
 def test_ops_of_the_host_are_refused_when_the_model_is_loaded() -> None:
