@@ -55,11 +55,12 @@ test: check
 quick: setup
 	GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not slow' tests/unit
 
-# The tests that install large packages, such as other people's bundlers, those in Firefox and WebKit, and other random models
-# each day.
+# The tests that install large packages, such as other people's bundlers, those in Firefox and WebKit, other random models each
+# day, and more of those that `make test` draws.
 nightly: SYSTEM += firefox-esr webkit2gtk-driver xvfb
 nightly: setup
 	$(BIN)/pytest -m nightly
+	$(BIN)/pytest tests/conformance/drawn --drawn 400 --graphs 150
 
 # The models come from packages (tests/bench/inputs/packaged.py); MODELS=FOLDER takes others: ONNX models, each with an .npz of inputs
 # and expected outputs beside it. For a machine with a GPU:

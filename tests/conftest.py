@@ -19,8 +19,8 @@ NEED_NOTHING = ("array", "interpret")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--drawn", type=int, default=400, help="how many random models run beside onnxruntime")
-    parser.addoption("--graphs", type=int, default=150, help="how many random graphs run on each device")
+    parser.addoption("--drawn", type=int, default=200, help="how many random models run beside onnxruntime")
+    parser.addoption("--graphs", type=int, default=75, help="how many random graphs run on each device")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
