@@ -11,7 +11,7 @@ from prompts import Prompt
 from sites import front_page
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def python_site(site: Path) -> Path:
     """The site, if it has Python's files."""
     if not (site / "python/start.js").exists():
@@ -19,8 +19,23 @@ def python_site(site: Path) -> Path:
     return site
 
 
+@pytest.fixture(scope="module")
+def started(browser: Any, python_site: Path, address: str) -> Iterator[Prompt]:
+    """The Python prompt of the front page, started once: that takes longer than most tests of it. The page's console must have
+    no errors at the end."""
+    with front_page(browser, address) as page:
+        yield Prompt(page)
+
+
 @pytest.fixture
-def prompt(browser: Any, python_site: Path, address: str) -> Iterator[Prompt]:
-    """The Python prompt of the front page, started; the page's console must have no errors at the end."""
+def prompt(started: Prompt) -> Prompt:
+    """The prompt that tests share, at rest and with nothing on it; names that others defined stay."""
+    started.empty()
+    return started
+
+
+@pytest.fixture
+def own_prompt(browser: Any, python_site: Path, address: str) -> Iterator[Prompt]:
+    """A prompt for a test that starts Python again or fills the log; its page's console must have no errors at the end."""
     with front_page(browser, address) as page:
         yield Prompt(page)

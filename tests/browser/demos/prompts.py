@@ -16,12 +16,20 @@ class Prompt:
         self.page = page
         page.click("#python-start")
         self.rest(120)
+        self.greeting = self.log()
 
     def rest(self, seconds: float = 60) -> None:
         until(self.page, f"['ready', 'error', 'unsupported'].includes({STATE})", seconds)
         assert self.page.get_attribute("#python-status", "data-state") == "ready", self.page.inner_text(
             "#python-status"
         )
+
+    def empty(self) -> None:
+        """Take away what was said and typed, in a page as it was at first."""
+        self.rest()
+        self.page.set_viewport_size({"width": 1280, "height": 720})
+        self.page.fill("#python-input", "")
+        self.page.evaluate("document.querySelector('#python-log').replaceChildren()")
 
     def log(self) -> str:
         return self.page.evaluate("document.querySelector('#python-log').textContent")

@@ -77,21 +77,23 @@ def test_pictures_and_curves_are_drawn(prompt: Prompt) -> None:
 
 
 @pytest.mark.slow
-def test_the_log_is_limited_drawings_and_folds_included(prompt: Prompt) -> None:
-    page = prompt.page
+def test_the_log_is_limited_drawings_and_folds_included(own_prompt: Prompt) -> None:
+    page = own_prompt.page
     image, texts = page.locator("#python-log img"), "[...document.querySelectorAll('#python-log pre')]"
-    prompt.ask("class Drawing:\n    def _repr_html_(self): return picture * 10\n    def __repr__(self): return 'drawn'")
-    prompt.ask("picture = sg.tensor(np.eye(16))._repr_html_()")
+    own_prompt.ask(
+        "class Drawing:\n    def _repr_html_(self): return picture * 10\n    def __repr__(self): return 'drawn'"
+    )
+    own_prompt.ask("picture = sg.tensor(np.eye(16))._repr_html_()")
 
     def run(source: str) -> None:
         page.fill("#python-input", source)
         page.click("#python-run")
-        prompt.rest()
+        own_prompt.rest()
 
     for _ in range(15):
         run("Drawing()")
     assert 80 <= image.count() <= 100
-    assert "class Drawing" not in prompt.log()
+    assert "class Drawing" not in own_prompt.log()
     for _ in range(12):
         run("for k in range(1200): print('a line', k)")
     assert image.count() == 0
@@ -188,6 +190,9 @@ def test_axe_finds_nothing_in_a_prompt_that_was_used(prompt: Prompt) -> None:
     page.click("#python-run")
     until(page, "document.querySelector('#python-run').textContent === 'Answer'", 10)
     assert findings(page, script) == []
+    page.emulate_media(color_scheme="light")
+    page.click("#python-run")
+    prompt.rest()
 
 
 def write_wheel(folder: Path, name: str) -> Path:
