@@ -1,6 +1,6 @@
 """`singe.array_api` passes the consortium's own tests, array-api-tests, on every device; the exceptions are listed here.
 
-No package index has these tests: `make nightly` clones them, and installs hypothesis, which they need. The variable
+No package index has these tests: `make nightly` clones them, and installs what they need. The variable
 ARRAY_API_TESTS names a folder that has them already, at COMMIT and with their submodule.
 """
 
@@ -21,6 +21,8 @@ import singe
 
 ADDRESS: Final = "https://github.com/data-apis/array-api-tests"
 COMMIT: Final = "55fcc60179efa2680ddd6cd926ddf17b83530e2b"
+NEEDED: Final = {"hypothesis": "hypothesis", "ndindex": "ndindex", "pytest_jsonreport": "pytest-json-report"}
+"""What the tests import ↦ the package that has it."""
 EXAMPLES: Final = 3
 """How many examples hypothesis draws for each test; more find more, and take longer."""
 PASSING: Final = {"numpy": 0.95, "wasm": 0.90, "webgpu": 0.90}
@@ -62,9 +64,10 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     assert head.stdout.strip() == COMMIT, f"array-api-tests is at {head.stdout.strip()}, expected {COMMIT}"
     packages = more / "packages"
     packages.mkdir()
-    if find_spec("hypothesis") is None:
-        pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(packages), "hypothesis"]
-        _tried("hypothesis cannot be installed", *pip, cwd=more)
+    lacking = [package for module, package in NEEDED.items() if find_spec(module) is None]
+    if lacking:
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--target", str(packages), *lacking]
+        _tried(f"{' and '.join(lacking)} cannot be installed", *pip, cwd=more)
     return folder, packages
 
 
