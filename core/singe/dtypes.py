@@ -251,7 +251,7 @@ def _found(given: Any) -> DType | None:
         return DTYPES[given]
     try:
         return _of_numpy(np.dtype(given))
-    except TypeError:
+    except (TypeError, ValueError):
         return None
 
 

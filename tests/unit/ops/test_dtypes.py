@@ -403,3 +403,11 @@ def test_a_dtype_equals_what_stands_for_it() -> None:
     for wide, of in ((sg.int64, int), (sg.bool_, bool), (sg.string, str)):
         assert wide == of
     assert {sg.float32: 1}[kind] == 1
+
+
+def test_a_text_that_names_no_dtype_equals_none() -> None:
+    """NumPy reads a text with commas as a list of fields, and raises a ValueError."""
+    text = "If x, the result is y"
+    assert all(d != text for d in DTYPES.values())
+    with pytest.raises(DTypeError, match="is not supported"):
+        dtype(text)
