@@ -24,7 +24,7 @@ from singe.tools import cli
 from singe.tools.measuring import bench
 
 DEVICES: Final = ("wasm", "webgpu")
-SIDE: Final = 128
+SIDE: Final = 256
 PROFILE: Final = """
 const model = await load(given.url, { device: given.device, worker: given.worker ?? false });
 const found = await model.profile(unpack(given.tensors), given.options);
@@ -144,7 +144,7 @@ NAMES: Final = {
 
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_every_clock_sees_what_takes_long(chromium: Page, clock: str) -> None:
-    """A product of 128³ beside 16 numbers; and times in seconds, by a clock of the test's own."""
+    """A product of 256³ beside 16 numbers; and times in seconds, by a clock of the test's own."""
     device, prelude = CLOCKS[clock]
     body = f"""
     const options = {{ device: given.device }};
