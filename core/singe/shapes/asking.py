@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FrameType
 from typing import Final
 
 _ASKING: Final[ContextVar[bool]] = ContextVar("asking", default=False)
@@ -33,6 +33,6 @@ def asking() -> Iterator[None]:
         _ASKING.reset(token)
 
 
-def asked_by(frame: FrameType) -> bool:
-    """Whether the code of this frame asks about all runs."""
-    return _ASKING.get() and frame.f_globals.get("__name__", "").partition(".")[0] not in _OURS
+def asked() -> bool:
+    """Whether the code that called the caller of this function asks about all runs."""
+    return _ASKING.get() and sys._getframe(2).f_globals.get("__name__", "").partition(".")[0] not in _OURS

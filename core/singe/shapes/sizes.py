@@ -8,14 +8,13 @@ time, but may be 0: simplification relies on this. `least` proves lower bounds.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
 from numbers import Integral, Number
 from typing import Any, Final, NamedTuple, TypeAlias, Union
 
 from ..errors import ShapeError, SizeNeeded
-from .asking import INSTEAD, asked_by
+from .asking import INSTEAD, asked
 
 Dim: TypeAlias = Union[int, "Size"]
 Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
@@ -72,7 +71,7 @@ class Size:
         """Whether the canonical forms are equal; see `asking` for who asks something else by `==`."""
         if isinstance(other, Size) and self.terms == other.terms:
             return True
-        if not isinstance(other, (int, Size)) or not asked_by(sys._getframe(1)):
+        if not isinstance(other, (int, Size)) or not asked():
             return False
         return equal(self, other, "comparison of sizes", INSTEAD)
 
@@ -83,7 +82,7 @@ class Size:
 
     def __bool__(self) -> bool:
         """True; in code that is traced, whether the dimension is not 0."""
-        return not asked_by(sys._getframe(1)) or not equal(self, 0, "truth of a size", INSTEAD)
+        return not asked() or not equal(self, 0, "truth of a size", INSTEAD)
 
     @_with_whole
     def __add__(self, other: Any) -> Dim:
