@@ -281,6 +281,23 @@ def test_softmax(rows: int, columns: int, last: bool, symbolic: bool) -> None:
     check(kernel, [_random(rows * columns), np.zeros(rows * columns, np.float32)], {"M": rows, "N": columns})
 
 
+@pytest.mark.parametrize("columns", [3, 4, 5, 20, 33, 36, 70, 130, 419])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_long_folds_of_neighbours(columns: int, symbolic: bool) -> None:
+    """Variances over 66 rows: many columns are folded at once, and parts may be cut anywhere among them."""
+    rows = 66
+    m, n = (size("M"), size("N")) if symbolic else (rows, columns)
+    i, k = g(0, n), r(0, m)
+    x = s.load(0, k * s.size(n) + i, float32)
+    total = Reduce("a0", "add", x)
+    apart = x - total.accumulator * (1 / rows)
+    squares = Reduce("a1", "add", apart * apart)
+    stores = (Store(1, i, squares.accumulator), Store(2, k * s.size(n) + i, apart, True))
+    kernel = Kernel((Port(float32), Port(float32, True), Port(float32, True)), (n,), (m,), (total, squares, *stores))
+    values = [_random(rows * columns), np.zeros(columns, np.float32), np.zeros(rows * columns, np.float32)]
+    check(kernel, values, {"M": rows, "N": columns}, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("word", ["max", "min"])
 @pytest.mark.parametrize("last", [True, False])
 def test_the_largest_and_least_of_what_holds_nan(last: bool, word: str) -> None:

@@ -45,11 +45,20 @@ def _conv(*given: object, **options: object) -> Routine:
     return convolution(*given, **options)[0]  # pyright: ignore[reportArgumentType]
 
 
+def _column_sums(rows: int, columns: int) -> Kernel:
+    fold = Reduce("a0", "add", s.load(0, r(0, rows) * columns + g(0, columns), float32))
+    return Kernel(
+        (Port(float32), Port(float32, True)), (columns,), (rows,), (fold, Store(1, g(0, columns), fold.accumulator))
+    )
+
+
 KERNELS: dict[str, Callable[[], Kernel | Routine]] = {
     "a long map": lambda: _map(5000),
     "a map of rows": lambda: _map(40, 9),
     "a map whose outer loop is short": lambda: _map(2, 3000),
     "sums of rows": lambda: _row_sums(100, 33),
+    "sums of columns": lambda: _column_sums(80, 600),
+    "sums of few columns": lambda: _column_sums(80, 88),
     "a product of many rows": lambda: matrices(200, 24, 16)[0],
     "a product of many columns": lambda: matrices(1, 640, 16)[0],
     "a product of few rows": lambda: matrices(20, 640, 16)[0],

@@ -8,6 +8,7 @@ it can occur.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -23,10 +24,16 @@ from ..code.writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, SizeParameters, lane_step
 from .memory import VECTOR_STORAGE, is_near
 from .ranges import Ranges, take_ranges
-from .share import begin, choose_loop, divide, first_alone
+from .share import ENOUGH, begin, choose_loop, divide, first_alone, guess
 
 UNROLLED: Final = 8
 """The most turns of an inner loop that is written out."""
+LINES: Final = (8, 4)
+"""Vectors that a long fold along other axes takes at once: whole cache lines, which it else loads again for each vector."""
+LONG: Final = 64
+"""The fewest turns of a long fold."""
+HEAVY: Final = 96
+"""The expressions of a kernel that is not written out for so many vectors."""
 
 
 def print_nests(kernels: Sequence[Kernel], sizes: SizeParameters) -> Function:
@@ -149,7 +156,9 @@ class _NestWriter:
         self.nans: dict[Value, I32x4] = {}  # of an accumulator whose fold may lose a NaN: the lanes that have seen one
         weight = len(scalar.postorder(self.kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
+        self.by_lines = self._folds_along_others() and weight <= HEAVY
         self.shared: _KernelLoop | None = None
+        self.cut = 1  # the elements of the vectorised loop that parts are made of
         self.range: tuple[Int, I32] = (0, I32.of(0))  # the part's first turn of the shared loop, and its end
 
     def _loops(self, variables: Sequence[Expr], extents: Sequence[Dim], level: int) -> list[_KernelLoop]:
@@ -160,14 +169,21 @@ class _NestWriter:
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
+    def _folds_along_others(self) -> bool:
+        """Whether there is a long fold for each lane, so that the next turn's elements are in other cache lines."""
+        if self.lane is None or self.lane_is_inner or guess(self.kernel.grid[-1]) < 4 * LINES[-1]:
+            return False
+        turns = math.prod(guess(d) for d in self.kernel.inner)
+        return turns >= LONG and any(isinstance(s, Reduce) for s in self.kernel.stages)
+
     def write(self) -> None:
         wide = self.lane is not None and not self.lane_is_inner
         outer = self.grid[:-1] if wide else self.grid
+        self._share(outer, wide)
         versions = [(s.shifts, s.vector) for s in self._strips(self.grid[-1])] if wide else [(((),), False)]
         roots = [
             r for shifts, vector in versions for stage in self.kernel.stages for r in self._roots(stage, shifts, vector)
         ]
-        self._share(outer, wide)
         self.w.hoist(roots, 0)
         with (
             first_alone(self.w, self.low, self.shared is None),
@@ -179,13 +195,17 @@ class _NestWriter:
                 self._point(((),), False)
 
     def _share(self, outer: Sequence[_KernelLoop], wide: bool) -> None:
-        """Divide one grid loop among the parts; a vectorised loop is cut at whole turns of its longest strip."""
-        step = max(s.step for s in self._strips(self.grid[-1])) if wide else 1
+        """Divide one grid loop among the parts; a vectorised loop is cut at whole turns of its longest strip, or at vectors
+        where such strips are few."""
+        if wide:
+            self.cut = max(s.step for s in self._strips(self.grid[-1]))
+            if self.by_lines and guess(self.grid[-1].extent) < ENOUGH * self.cut:
+                self.cut = 4
         turns = [loop.extent for loop in outer]
-        chosen = choose_loop([*turns, ceildiv(self.grid[-1].extent, step)] if wide else turns)
+        chosen = choose_loop([*turns, ceildiv(self.grid[-1].extent, self.cut)] if wide else turns)
         if chosen is not None:
             self.shared = self.grid[chosen]
-            step = step if chosen == len(outer) else 1
+            step = self.cut if chosen == len(outer) else 1
             self.range = divide(self.w, self.low, self.low.size(self.shared.extent), step)
 
     @contextmanager
@@ -210,13 +230,17 @@ class _NestWriter:
         assert self.lane is not None
         extent = loop.extent
         shared = loop is self.shared
-        unroll = max(1, min(self.unroll, extent // 4)) if isinstance(extent, int) else self.unroll
+        counts = LINES if self.by_lines else (self.unroll,)
+        if isinstance(extent, int):
+            fitting = tuple(count for count in counts if 4 * count <= extent)
+            counts = fitting or (max(1, extent // 4),)
+        within = shared and self.cut < 4 * counts[0]  # a part may end within a turn of the longest strip
         strips: list[_Strip] = []
         done = 0
-        for count in dict.fromkeys((unroll, 1, 0)):
+        for count in dict.fromkeys((*counts, 1, 0)):
             step = 4 * count or 1
             shifts = ((), *(((self.lane, 4 * u),) for u in range(1, count)))
-            if isinstance(extent, int):
+            if isinstance(extent, int) and not (within and count):
                 end = extent - extent % step
                 if end > done:
                     limit = minimum(self.range[1], end) if shared else end
@@ -224,7 +248,10 @@ class _NestWriter:
                 done = end
             else:
                 limit = self.range[1] if shared else self.low.size(extent)
-                strips.append(_Strip(shifts, count > 0, step, limit & -step if count else limit, False))
+                if count:
+                    limit = loop.local + ((limit - loop.local) & -step) if within else limit & -step
+                done = extent - extent % 4 if isinstance(extent, int) else 0
+                strips.append(_Strip(shifts, count > 0, step, limit, False))
         return strips
 
     def _run(self, loop: _KernelLoop, turn: Callable[[Sequence[Shift], bool], None]) -> None:
