@@ -326,6 +326,25 @@ def test_transpose(kind: object) -> None:
     check(kernel, [_random(a * b * c, kind), np.zeros(a * b * c, kind.numpy)])  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.parametrize("kind", [float32, uint8, bool_], ids=str)
+@pytest.mark.parametrize("wide", [3, 9, 32])
+@pytest.mark.parametrize("other", [4, 7, 18, 32])
+def test_transpose_in_blocks(other: int, wide: int, kind: DType) -> None:
+    """Two inputs are read along the first loop, one of them only where it has elements; a third is read along the last."""
+    rows = 2
+    i, j, k = g(0, other), g(1, rows), g(2, wide)
+    shape = (other, rows, wide)
+    across = affine.flatten((k, j, i), (wide, rows, other))
+    inside = s.and_(s.lt(k, wide - 1), s.lt(i, other - 1))
+    padded = s.select(inside, s.load(1, across, kind), s.const(0, kind.compute))
+    along = s.load(2, affine.flatten((i, j, k), shape), kind)
+    results = [s.load(0, across, kind), padded, along]
+    stores = (Store(3 + number, affine.flatten((i, j, k), shape), e) for number, e in enumerate(results))
+    kernel = Kernel((*[Port(kind)] * 3, *[Port(kind, True)] * 3), shape, (), tuple(stores))
+    count = other * rows * wide
+    check(kernel, [*(_random(count, kind) for _ in range(3)), *(np.zeros(count, kind.numpy) for _ in range(3))])
+
+
 def test_gather_by_an_index_tensor() -> None:
     rows, width, picked = 7, 5, 6
     i, j = g(0, picked), g(1, width)

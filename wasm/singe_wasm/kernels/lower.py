@@ -3,7 +3,8 @@
 `lane` is the loop variable that runs in steps of four. Expressions that depend on it (or on an accumulator declared as a
 vector) become a v128; all others stay scalar and are splat where vectors need them. A shift moves loop variables by
 constants, ((var, amount), …): rows of a tile and unrolled vectors are one expression under different shifts, and a shift
-in a linear index is a constant offset of the memory instruction.
+in a linear index is a constant offset of the memory instruction. `other` is a loop variable that runs in blocks: what the
+lanes would gather is loaded along it instead, and transposed (transposed.py).
 """
 
 from __future__ import annotations
@@ -66,10 +67,12 @@ class Lowering:
     """Lowers Exprs to Trees for one function, whose parameters share.py lists."""
 
     def __init__(
-        self, ports: Sequence[Port], sizes: SizeParameters, scratch: bool = False, lane: Expr | None = None
-    ) -> None:
+        self, ports: Sequence[Port], sizes: SizeParameters, scratch: bool = False, lane: Expr | None = None,
+        other: Expr | None = None,
+    ) -> None:  # fmt: skip
         self.ports: Final = tuple(ports)
         self.lane = lane
+        self.other: Final = other
         self._first_size: Final = len(ports) + scratch
         self._sizes: Final = {d: self._first_size + i for i, d in enumerate(sizes)}
         self._lacking: Final = sizes.lacking
@@ -80,6 +83,7 @@ class Lowering:
         self._leaves: dict[Expr, frozenset[Expr]] = {}
         self._done: dict[tuple[Expr, bool, Shift], Tree] = {}
         self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
+        self._blocks: dict[tuple[Expr, Shift], Sequence[Tree]] = {}
         self._shared: dict[tuple[object, ...], Tree] = {}
 
     # --- declarations by templates
@@ -175,6 +179,7 @@ class Lowering:
         """Drop all lowered expressions, before variables are declared again."""
         self._done.clear()
         self._addresses.clear()
+        self._blocks.clear()
 
     def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Tree, int]:
         size = float32.size if port == len(self.ports) else self.ports[port].dtype.size
@@ -283,12 +288,35 @@ class Lowering:
 
     def _vector_load(self, e: Expr, shift: Shift) -> Tree:
         assert self.lane is not None
-        address, offset = self.address(e.value, e.args[0], shift)
         stored = self.ports[e.value].dtype
         step = lane_step(e.args[0], self.lane, self.varies)
         assert isinstance(step, int)
+        if self.other is not None and step and not memory.is_near(stored, step):
+            along = dict(shift).get(self.other, 0)
+            return self._transposed(e, tuple(p for p in shift if p[0] is not self.other), along - along % 4)[along % 4]
+        address, offset = self.address(e.value, e.args[0], shift)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step)
         return Tree(code, (address,), "v128", address.level)
+
+    def _transposed(self, e: Expr, shift: Shift, along: int) -> Sequence[Tree]:
+        """What four turns of the other loop, from `along` on, load in their lanes."""
+        assert self.lane is not None
+        assert self.other is not None
+        shift = (*shift, (self.other, along))
+        if (e, shift) not in self._blocks:
+            first, stored = dict(shift).get(self.lane, 0), self.ports[e.value].dtype
+            rest = tuple(p for p in shift if p[0] is not self.lane)
+            lines = []
+            for number in range(4):
+                address, offset = self.address(e.value, e.args[0], (*rest, (self.lane, first + number)))
+                lines.append(Tree(memory.load_lanes(stored, offset), (address,), "v128", address.level))
+            low, high = (
+                [_shuffled(a, b, *lanes) for a, b in (lines[:2], lines[2:])] for lanes in ((0, 4, 1, 5), (2, 6, 3, 7))
+            )
+            self._blocks[e, shift] = [
+                _shuffled(a, b, *lanes) for a, b in (low, high) for lanes in ((0, 1, 4, 5), (2, 3, 6, 7))
+            ]
+        return self._blocks[e, shift]
 
     # --- stores
 
@@ -303,6 +331,10 @@ class Lowering:
         assert isinstance(step, int)
         code = memory.store_lanes(stored, offset) if step == 1 else memory.scatter(stored, offset, step * stored.size)
         return Tree(code, (address, self.vector(value, shift)), "i32", EFFECT)
+
+
+def _shuffled(a: Tree, b: Tree, *lanes: int) -> Tree:
+    return Tree(encode.shuffle(*lanes), (a, b), "v128", max(a.level, b.level))
 
 
 def _of_local(local: Value, level: int) -> Tree:

@@ -25,6 +25,7 @@ from .lower import Lowering, Shift, SizeParameters, lane_step
 from .memory import VECTOR_STORAGE, is_near
 from .ranges import Ranges, take_ranges
 from .share import ENOUGH, begin, choose_loop, divide, first_alone, guess
+from .transposed import blocks
 
 UNROLLED: Final = 8
 """The most turns of an inner loop that is written out."""
@@ -129,6 +130,7 @@ class _KernelLoop:
     local: I32
     extent: Dim
     level: int
+    step: int
 
 
 @dataclass
@@ -147,15 +149,16 @@ class _NestWriter:
         self.w = w
         self.lane, self.lane_is_inner = choose_lane(kernel)
         self.kernel, self.ranges = take_ranges(kernel, self.lane)
-        self.low = Lowering(kernel.ports, sizes, lane=self.lane)
+        weight = len(scalar.postorder(self.kernel.roots))
+        self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
+        self.other, self.block = blocks(kernel, self.lane, 4 * self.unroll)
+        self.low = Lowering(kernel.ports, sizes, lane=self.lane, other=self.other)
         self.depth = len(kernel.grid)
         self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start
         self.grid = self._loops(kernel.grid_vars, kernel.grid, 1)
         self.inner = self._loops(kernel.inner_vars, kernel.inner, self.depth + 2)
         self.accumulators: dict[tuple[str, Shift, bool], Value] = {}
         self.nans: dict[Value, I32x4] = {}  # of an accumulator whose fold may lose a NaN: the lanes that have seen one
-        weight = len(scalar.postorder(self.kernel.roots))
-        self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.by_lines = self._folds_along_others() and weight <= HEAVY
         self.shared: _KernelLoop | None = None
         self.cut = 1  # the elements of the vectorised loop that parts are made of
@@ -165,7 +168,7 @@ class _NestWriter:
         loops = []
         for i, (v, d) in enumerate(zip(variables, extents, strict=True)):
             if v.word == "var":
-                loops.append(_KernelLoop(v, self.w.i32(), d, level + i))
+                loops.append(_KernelLoop(v, self.w.i32(), d, level + i, self.block if v is self.other else 1))
                 self.low.variable(v, loops[-1].local, level + i)
         return loops
 
@@ -201,11 +204,11 @@ class _NestWriter:
             self.cut = max(s.step for s in self._strips(self.grid[-1]))
             if self.by_lines and guess(self.grid[-1].extent) < ENOUGH * self.cut:
                 self.cut = 4
-        turns = [loop.extent for loop in outer]
+        turns = [ceildiv(loop.extent, loop.step) for loop in outer]
         chosen = choose_loop([*turns, ceildiv(self.grid[-1].extent, self.cut)] if wide else turns)
         if chosen is not None:
             self.shared = self.grid[chosen]
-            step = self.cut if chosen == len(outer) else 1
+            step = self.cut if wide and chosen == len(outer) else self.shared.step
             self.range = divide(self.w, self.low, self.low.size(self.shared.extent), step)
 
     @contextmanager
@@ -219,7 +222,7 @@ class _NestWriter:
                 if loop.variable in ranges:
                     found = ranges[loop.variable]
                     first, limit = self._int(found.start), self._int(found.stop)
-                stack.enter_context(self.w.loop(loop.local, limit, start=first, hoist=needed, level=loop.level))
+                stack.enter_context(self.w.loop(loop.local, limit, loop.step, first, hoist=needed, level=loop.level))
             yield
 
     def _int(self, e: Expr) -> Int:
@@ -230,7 +233,7 @@ class _NestWriter:
         assert self.lane is not None
         extent = loop.extent
         shared = loop is self.shared
-        counts = LINES if self.by_lines else (self.unroll,)
+        counts = LINES if self.by_lines else (self.unroll,) if self.other is None else (1,)
         if isinstance(extent, int):
             fitting = tuple(count for count in counts if 4 * count <= extent)
             counts = fitting or (max(1, extent // 4),)
@@ -239,7 +242,7 @@ class _NestWriter:
         done = 0
         for count in dict.fromkeys((*counts, 1, 0)):
             step = 4 * count or 1
-            shifts = ((), *(((self.lane, 4 * u),) for u in range(1, count)))
+            shifts = _shifts(self.lane, 4, count) if self.other is None else _shifts(self.other, 1, self.block)
             if isinstance(extent, int) and not (within and count):
                 end = extent - extent % step
                 if end > done:
@@ -444,6 +447,11 @@ class _NestWriter:
         for number in range(4):
             lane = V128(vectors[0].push, simd.extract(dtype, number))
             self.w.fold(total, lane, simd.SCALAR[stage.word][dtype])
+
+
+def _shifts(variable: Expr, step: int, count: int) -> tuple[Shift, ...]:
+    """The present turn of a loop, and those after it."""
+    return ((), *(((variable, step * number),) for number in range(1, count)))
 
 
 def _multiplies(stage: Reduce | Scan) -> bool:

@@ -1,7 +1,8 @@
-"""Splits a kernel whose last loop selects between sources (concatenation, padding) into one kernel for each range of it.
+"""Splits a kernel whose loops are not the same all along into kernels of which each is.
 
-The loop is cut where conditions that compare its variable with constants (and inner loops of a few turns) change. Within
-a piece the conditions are known, so the remaining loads are contiguous and can take four lanes.
+A last loop that selects between sources (concatenation, padding) is cut where conditions that compare its variable with
+constants (and inner loops of a few turns) change. Within a piece the conditions are known, so the remaining loads are
+contiguous and can take four lanes. A loop that transposed.py takes in blocks is cut after the last whole one.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 from singe.extension import Dim, Expr, Kernel, affine, int32, scalar
 
 from .nest import choose_lane
+from .transposed import BLOCKS, other_loop
 
 MOST: Final = 8
 """The most pieces of a kernel; each one is separate code."""
@@ -22,6 +24,23 @@ _FOLDING: Final[Mapping[str, Callable[..., Expr]]] = {
 
 
 def kernel_pieces(kernel: Kernel) -> list[Kernel]:
+    """The kernels that together compute the kernel."""
+    return [part for piece in _by_conditions(kernel) for part in _in_blocks(piece)]
+
+
+def _in_blocks(kernel: Kernel) -> list[Kernel]:
+    """The kernel cut where the whole blocks of its other loop end, if there are any."""
+    variable = other_loop(kernel, choose_lane(kernel)[0])
+    if variable is None:
+        return [kernel]
+    loop = kernel.grid_vars.index(variable)
+    extent = kernel.grid[loop]
+    assert isinstance(extent, int)
+    whole = extent - extent % BLOCKS[-1]
+    return [_piece(kernel, a, b, loop) for a, b in pairwise((0, whole, extent))] if whole < extent else [kernel]
+
+
+def _by_conditions(kernel: Kernel) -> list[Kernel]:
     """The kernel cut along its last loop, if that makes most of the loop four lanes wide; otherwise the kernel itself."""
     extent = kernel.grid[-1] if kernel.grid else 1
     if not isinstance(extent, int) or extent < 8 or choose_lane(kernel)[0] is not None:
@@ -53,12 +72,13 @@ def _cuts(kernel: Kernel) -> set[int]:
     return found
 
 
-def _piece(kernel: Kernel, start: int, stop: int) -> Kernel:
-    """The elements from start to stop of the last loop."""
-    lane = kernel.grid_vars[-1]
-    new = scalar.var(f"g{len(kernel.grid) - 1}", int32, stop - start) + start
-    roots = scalar.fold(kernel.roots, lambda e, args: _known(new if e is lane else e, args))
-    return kernel.with_roots(roots, (*kernel.grid[:-1], stop - start))
+def _piece(kernel: Kernel, start: int, stop: int, loop: int = -1) -> Kernel:
+    """The elements from start to stop of a loop."""
+    variable, grid = kernel.grid_vars[loop], list(kernel.grid)
+    grid[loop] = stop - start
+    new = scalar.var(f"g{loop % len(grid)}", int32, stop - start) + start
+    roots = scalar.fold(kernel.roots, lambda e, args: _known(new if e is variable else e, args))
+    return kernel.with_roots(roots, tuple(grid))
 
 
 def _known(e: Expr, args: tuple[Expr, ...]) -> Expr:
