@@ -31,6 +31,8 @@ from .rewrite.integers import in_integers
 from .target import Target
 
 ACTIVATIONS: Final = ("float32", "int8")
+UNCOUNTED: Final = ("load", "select")
+"""Words that compute nothing."""
 
 
 @dataclass(frozen=True)
@@ -235,12 +237,11 @@ def _code(w: Work, choices: Sequence[Any]) -> Code:
 
 
 def flops(kernel: Kernel) -> Dim:
-    """Scalar float operations of a kernel, one for each word."""
+    """Scalar float operations of a kernel, one for each word that computes, whether or not a select takes its result."""
     total: Dim = 0
     for s in kernel.stages:
-        work = sum(e.dtype.is_float and bool(e.args) and e.word != "load" for e in scalar.postorder([s.value])) + (
-            not isinstance(s, Store)
-        )
+        computed = [e for e in scalar.postorder([s.value]) if e.dtype.is_float and e.args and e.word not in UNCOUNTED]
+        work = len(computed) + (not isinstance(s, Store))
         inner = not isinstance(s, Store) or s.inner
         total = total + product(kernel.grid) * (product(kernel.inner) if inner else 1) * work
     return total

@@ -10,6 +10,7 @@ import pytest
 from graphs import two_layers
 from traces import check_trace
 
+import singe as sg
 from singe.dtypes import bool_, float16, float32, int64
 from singe.errors import DeviceError, InputError
 from singe.graph import Builder, Graph
@@ -194,6 +195,13 @@ def test_equal_steps_are_one_row_with_the_work_of_all(runnable: Program, given: 
         uses = [s.kernel for s in steps if isinstance(s, Dispatch)]
         assert sum(k.flops or 0 for k in found.kernels) == sum(known(code[u].flops, {"N": ROWS}) for u in uses)
         assert len([k for k in found.kernels if k.kind != "copy"]) == len(set(uses))
+
+
+def test_zeros_around_an_input_are_no_operations() -> None:
+    x, w = np.ones((1, 4, 6, 6), np.float32), np.ones((4, 4, 3, 3), np.float32)
+    program = sg.compile(lambda x, w: sg.conv2d(x, w, padding=1), x, w, device="wasm")
+    (conv,) = (k for k in profile(program, [x, w], 1).kernels if k.kind == "conv")
+    assert conv.flops == 2 * 4 * 6 * 6 * 4 * 9
 
 
 def test_a_profile_is_the_mean_of_the_faster_half(given: list[np.ndarray]) -> None:
