@@ -5,6 +5,7 @@ A missing device is a skip with its reason. Use -k to run one device, as in `pyt
 
 from __future__ import annotations
 
+import gc
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -28,6 +29,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("nightly"):
                 item.add_marker(pytest.mark.skip(reason="it installs large packages: `make nightly` runs it"))
+
+
+def pytest_collection_finish() -> None:
+    """All that was collected stays until the end, so collections of garbage, of which some tests ask for many, need not look
+    at it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=DEVICES)

@@ -1,12 +1,12 @@
 """Ways to run a Graph in tests: node by node on whole arrays, as Kernels under the slow interpreter, and compiled.
 
 All take the graph before rewriting, with its symbolic sizes, and NumPy arrays for its inputs in order. Below them: marks
-for tests that run on some devices only, or on some of them only in `make test`.
+for tests that run on some devices only, or on some of them, or with some of their parameters, only in `make test`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -138,7 +138,7 @@ DEVICES: dict[str, Run] = {
 }
 
 
-# --- which devices a test runs on -------------------------------------------------------------------------------------
+# --- what a test loops over, and what of it `make quick` takes --------------------------------------------------------
 
 
 def slow(*values: Any) -> list[Any]:
@@ -150,6 +150,32 @@ def runners(*names: Any) -> pytest.MarkDecorator:
     """A test's loop over these devices, instead of all: some may be `slow`."""
     return pytest.mark.parametrize("device_name", names, indirect=True)
 
+
+def few(count: int, names: str | Sequence[str], cases: Iterable[Any], **more: Any) -> pytest.MarkDecorator:
+    """`pytest.mark.parametrize`, of whose cases, which repeat a property, `make quick` takes this many, evenly spread."""
+    cases = list(cases)
+    quick = {k * len(cases) // count for k in range(count)}
+    params = [
+        pytest.param(*((case,) if isinstance(names, str) else case), marks=[] if k in quick else [pytest.mark.slow])
+        for k, case in enumerate(cases)
+    ]
+    return pytest.mark.parametrize(names, params, **more)
+
+
+EAGER = pytest.mark.parametrize(
+    "on", ["numpy", *slow("fusion-numpy", "wasm", "fusion-wasm", "webgpu", "fusion-webgpu")], indirect=True
+)
+"""The loop of tests of functions of Tensors over the fixture `on`, of which `make quick` takes NumPy only: other tests take
+the devices there."""
+
+NUMPY = runners("numpy", *slow("wasm", "webgpu"))
+"""The devices that compile, for tests of what is the same for all of them: `make quick` takes NumPy."""
+
+ALL_BUT_SHADERS = runners("array", "interpret", "numpy", "wasm", *slow("webgpu"))
+"""All devices, of which `make quick` leaves out the one whose driver takes long to compile each shader."""
+
+COMPILED = runners("wasm", *slow("numpy", "webgpu"))
+"""The devices that compile, for tests of kernels: NumPy has none."""
 
 RUNNERS = runners("numpy", "wasm", *slow("webgpu"))
 """The devices that compile in one way; a driver without a GPU takes long to compile each shader."""

@@ -26,10 +26,12 @@ ELSEWHERE = ("lstm", "gru", "rnn", "path_sums", "bit_cast")
 SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED) and row.name not in ELSEWHERE]
 
 DEAR = {
-    "attention", "conv", "conv_last", "conv_transpose", "deform_conv", "det", "dft", "dot_blocks", "dot_int8", "einsum",
-    "grid_sample", "inverse", "max_roi_pool", "resize", "roi_align", "rotary_embedding", "unpool_pick", "unpool_sum",
+    "attention", "conv", "conv_int8", "conv_integers", "conv_last", "conv_transpose", "deform_conv", "det", "dft",
+    "dot_blocks", "dot_int8", "einsum", "gcd", "grid_sample", "inverse", "lcm", "max_roi_pool", "resize", "roi_align",
+    "rotary_embedding", "unpool_pick", "unpool_sum",
 }  # fmt: skip
-"""Rows with a slow reference, or with many kernels, each of which takes long to compile: `make quick` tests them on numpy only."""
+"""Rows with a slow reference, or with many kernels, each of which takes long to compile: `make quick` tests them on numpy only,
+with two samples."""
 
 SHAPES: dict[int, list[tuple[Any, ...]]] = {
     1: [((2, 3, 5),), ((),), ((0,),), ((300,),), ((N, 4),)],

@@ -63,6 +63,8 @@ def known(dim: Dim, sizes: Mapping[str, int]) -> int:
 def guessed(dim: Dim, sizes: int | Mapping[str, int]) -> int:
     """A dimension as a number of which only the magnitude matters, with these sizes, or one number for all, in place of
     open ones. They are taken larger where short ones leave nothing that the dimension could be divided by."""
+    if isinstance(dim, int):
+        return dim
     sizes = dict.fromkeys(symbols(dim), sizes) if isinstance(sizes, int) else sizes
     for more in (0, 7, 17):
         with suppress(ShapeError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, slow
+from devices import COMPILED, RUNNERS, slow
 from random_graphs.drawn import compare
 
 from singe.compiler.build import compile_graph
@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
 SHAPES: dict[str, Shape] = {"open": (N, 5), "one": (1, 1), "odd": (3, 7), "empty": (0, 4), "fours": (520, 256), "large": (523, 257)}  # fmt: skip
 
 
-@RUNNERS
+@COMPILED
 @pytest.mark.parametrize("shape", ["open", "odd", "empty", "fours", *slow("one", "large")])
 @pytest.mark.parametrize("name", [name for name in CASES if name != "flipped"])
 def test_one_kernel_stores_all_with_the_right_answers(name: str, shape: str, device_name: str) -> None:
@@ -131,7 +131,7 @@ def test_one_kernel_stores_all_with_the_right_answers(name: str, shape: str, dev
         assert (kernels(program), copies(program)) == (1, 0)
 
 
-@RUNNERS
+@COMPILED
 @pytest.mark.parametrize(
     ("name", "kind"),
     [*((name, kind) for name in ("siblings", "swapped") for kind in (float16, int32, int64)), ("flipped", bool_)],

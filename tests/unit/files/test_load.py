@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, slow
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import singe as sg
@@ -59,7 +59,7 @@ def test_programs_and_records_load_as_models(device_name: str, tmp_path: Path) -
             again()
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+@pytest.mark.parametrize("dtype", ["float32", *slow("float16", "int8")])
 @pytest.mark.parametrize("device", ["wasm", "auto"])
 def test_bundles_load_as_models(device: str, dtype: str, tmp_path: Path) -> None:
     sg.export(net(), tmp_path / "net", targets=["wasm"], dtype=dtype)

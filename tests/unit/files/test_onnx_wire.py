@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import few
 from onnx_bytes import TensorProto, helper, number_bytes, numpy_helper, onnx, rich, tag_len
 
 from singe.dtypes import own
@@ -128,7 +129,7 @@ def same_model(source: Any, proto: Any, folder: str = "") -> None:
         same_nodes(mine.nodes, theirs.node, folder)
 
 
-@pytest.mark.parametrize("path", LIGHT + REAL, ids=lambda p: p.stem)
+@few(6, "path", LIGHT + REAL, ids=lambda p: p.stem)
 def test_whole_models_agree(path: Path) -> None:
     same_model(path, onnx.load(path))
 

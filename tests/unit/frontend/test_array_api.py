@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import EAGER
 
 import singe as sg
 from singe import array_api as xp
@@ -79,6 +80,7 @@ CALLS: dict[str, tuple[Call, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
+@EAGER
 @pytest.mark.parametrize("name", CALLS)
 def test_a_function_gives_what_the_reference_gives(name: str, on: sg.Device) -> None:
     call, kinds = CALLS[name]

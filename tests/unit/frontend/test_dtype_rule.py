@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import few
 
 import singe as sg
 from singe.dtypes import dtype, promote
@@ -40,7 +41,7 @@ def kind_of(function: Callable[[], Any]) -> str:
         return "refused"
 
 
-@pytest.mark.parametrize("name", [*KEPT, *FLOATS])
+@few(6, "name", [*KEPT, *FLOATS])
 def test_results_have_the_common_dtype_wherever_they_are_computed(name: str) -> None:
     function = (KEPT | FLOATS)[name]
     for first, second in product(KINDS, KINDS):

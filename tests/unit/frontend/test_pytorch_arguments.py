@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import EAGER
 
 import singe as sg
 
@@ -49,6 +50,7 @@ CASES: dict[str, tuple[Callable[[Any], sg.Tensor], Any, str]] = {
 }
 
 
+@EAGER
 @pytest.mark.parametrize("name", CASES)
 def test_arguments(name: str, on: sg.Device) -> None:
     function, want, kind = CASES[name]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from beside_numpy import Operation, check_operation
+from devices import EAGER
 
 import singe as sg
 from singe.errors import InputError, ShapeError
@@ -92,6 +93,7 @@ METHODS: dict[str, Operation] = {
 }  # fmt: skip
 
 
+@EAGER
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str, on: sg.Device) -> None:
     check_operation(METHODS[name], on)

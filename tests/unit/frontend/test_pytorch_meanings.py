@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from beside_numpy import Operation, check_operation
+from devices import EAGER
 
 import singe as sg
 
@@ -70,6 +71,7 @@ METHODS: dict[str, Operation] = {
 }  # fmt: skip
 
 
+@EAGER
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str, on: sg.Device) -> None:
     check_operation(METHODS[name], on)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import NUMPY, RUNNERS
 
 import singe as sg
 from singe.errors import ImportFailure, ShapeError
@@ -189,7 +189,7 @@ def test_calls_of_a_function_draw_different_numbers() -> None:
     assert len(set(np.asarray(drawn).tolist())) == 12
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("kind", [sg.float16, sg.bfloat16, sg.float32, sg.float64])
 def test_uniform_numbers_stay_below_high(kind: Any, device_name: str) -> None:
     for low, high in ((0.0, 1.0), (1, 2), (-2, -1), (-1, 0), (0.0, 0.3), (1000, 1001)):

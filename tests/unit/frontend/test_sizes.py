@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import NUMPY
 
 import singe as sg
 from singe.errors import SizeNeeded
@@ -94,7 +94,7 @@ def of_length(function: Callable[[Any, Any], Any], device: str = "numpy") -> sg.
     return sg.Model.of(lambda x: function(x, x.shape[0]), {"x": ("T", 4)}, device)
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("name", WORKS)
 def test_an_open_dimension_gives_what_its_number_gives(name: str, device_name: str) -> None:
     function = WORKS[name]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import RUNNERS
 
 import singe as sg
 from singe import nn
@@ -15,7 +16,6 @@ from singe.optim import SGD
 from singe.runtime.decorators.decorator import Decorator
 from singe.train import TrainStep
 
-on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
 X = np.array([[0.5, -1.0], [2.0, 0.25]], np.float32)
 
 
@@ -53,7 +53,7 @@ def differences(function: Any, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
     return found
 
 
-@on_devices
+@RUNNERS
 @pytest.mark.parametrize("lazy", [False, True])
 def test_backward_gives_the_gradient(device_name: str, lazy: bool) -> None:
     inner = sg.device(device_name)
@@ -67,7 +67,7 @@ def test_backward_gives_the_gradient(device_name: str, lazy: bool) -> None:
     assert len(found) == 1
 
 
-@on_devices
+@RUNNERS
 def test_both_ways_give_the_same_gradients(device_name: str) -> None:
     x, y = batch()
     model = network().to(device_name)
@@ -93,7 +93,7 @@ def test_forward_and_backward_are_one_run() -> None:
     assert counting.runs == 1
 
 
-@on_devices
+@RUNNERS
 def test_second_derivatives(device_name: str) -> None:
     def cubes(x: Tensor) -> Tensor:
         return (x**3).sum()
@@ -106,7 +106,7 @@ def test_second_derivatives(device_name: str) -> None:
     np.testing.assert_allclose(again[y].numpy(), 6 * X, rtol=1e-5)
 
 
-@on_devices
+@RUNNERS
 def test_a_gradient_is_part_of_a_compiled_function(device_name: str) -> None:
     program = sg.compile(lambda x: sg.grad(lambda x: (x * x).sum())(x)[x], X, device=device_name)
     np.testing.assert_allclose(program(X), 2 * X, rtol=1e-6)
@@ -125,7 +125,7 @@ def test_a_gradient_within_a_trace_takes_tensors_of_that_trace() -> None:
     np.testing.assert_allclose(twice, 2 * X * 6 * (2 * X) * X, rtol=1e-5)
 
 
-@on_devices
+@RUNNERS
 def test_a_frozen_value_has_no_gradient(device_name: str) -> None:
     x = sg.tensor(X, device=device_name)
     found = sg.grad(lambda x: (x * x.detach()).sum())(x)
@@ -136,7 +136,7 @@ def test_a_frozen_value_has_no_gradient(device_name: str) -> None:
     assert (y * 2).requires_grad
 
 
-@on_devices
+@RUNNERS
 def test_checkpoints_change_no_gradient(device_name: str) -> None:
     x, y = batch()
     model = network().to(device_name)
@@ -150,7 +150,7 @@ def test_checkpoints_change_no_gradient(device_name: str) -> None:
 
 
 @pytest.mark.slow
-@on_devices
+@RUNNERS
 def test_checkpoints_hold_less_memory(device_name: str) -> None:
     """Of a deep network what is held for the way back are the inputs of its layers, not the values within."""
     if device_name == "numpy":

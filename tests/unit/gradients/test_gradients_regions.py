@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import runners, slow
+from devices import few, runners, slow
 from differences import differences
 from recurrent_cases import CASES, built
 
@@ -153,7 +153,7 @@ def test_gradients_of_regions(name: str) -> None:
             np.testing.assert_allclose(part, want, atol=1e-6 * max(1, np.abs(want).max()), err_msg=f"by input {k}")
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@few(4, "name", FUNCTIONS)
 @runners("wasm", *slow("webgpu"))
 def test_gradients_of_regions_on_devices(name: str, device_name: str) -> None:
     make, arrays = FUNCTIONS[name]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import slow
+from devices import EAGER, slow
 from recorded import recorded_cases
 
 import singe as sg
@@ -70,6 +70,7 @@ def test_each_step_is_that_of_pytorch(label: str) -> None:
     check_recorded_cases(label, sg.Numpy())
 
 
+@EAGER
 @pytest.mark.parametrize("label", [*QUICK, *slow(*[x for x in ONE_OF_EACH if x not in QUICK])])
 def test_each_device_makes_the_same_steps(label: str, on: sg.Device) -> None:
     check_recorded_cases(label, on)

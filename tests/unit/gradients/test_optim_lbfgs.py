@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, slow
 from recorded import recorded_cases
 
 import singe as sg
@@ -72,6 +72,7 @@ def test_the_minimum_is_found_on_every_device(name: str, device_name: str) -> No
         assert loss.item() == pytest.approx(3.7014, abs=1e-3)  # its other minimum, beside that at 1, 1, 1, 1
 
 
+@pytest.mark.slow
 def test_a_module_of_several_parameters_is_fitted() -> None:
     rng = np.random.default_rng(0)
     x = sg.tensor(rng.normal(size=(30, 3)), dtype="float32")
@@ -88,7 +89,7 @@ def test_a_module_of_several_parameters_is_fitted() -> None:
     assert state["loss"].item() < 1e-8
 
 
-@pytest.mark.parametrize("recorded_by", [False, True])
+@pytest.mark.parametrize("recorded_by", [True, *slow(False)])
 def test_gradients_may_come_from_either_way(recorded_by: bool) -> None:
     on = sg.Autodiff(sg.Numpy()) if recorded_by else sg.Numpy()
     x = sg.tensor(np.random.default_rng(0).normal(size=(30, 3)), dtype="float32", device=on)

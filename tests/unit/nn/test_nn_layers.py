@@ -10,7 +10,7 @@ from typing import Any
 import nn_references as ref
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import NUMPY
 
 import singe as sg
 from singe import nn
@@ -272,7 +272,7 @@ def test_layers_compute_what_pytorch_documents(name: str) -> None:
     close(found.numpy(), case.wanted(*case.inputs, weights=case.state))
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("name", CASES)
 def test_layers_are_compiled_with_an_open_batch(name: str, device_name: str) -> None:
     case = CASES[name]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, runners, slow
+from devices import NUMPY, runners, slow
 
 import singe as sg
 from singe import nn
@@ -37,7 +37,7 @@ def maxima(x: np.ndarray, windows: list[list[list[range]]]) -> tuple[np.ndarray,
     return values, places
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize(("rank", "size"), [(1, 4), (1, 1), (2, (3, 5)), (2, (7, 2)), (3, (5, 2, 3)), (3, 1)])
 def test_adaptive_pools_give_the_places_of_maxima(rank: int, size: Any, device_name: str) -> None:
     on = sg.device(device_name)

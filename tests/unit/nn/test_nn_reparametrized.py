@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import EAGER, slow
 
 import singe as sg
 from singe import nn
@@ -33,6 +34,7 @@ def same(got: sg.Tensor, want: sg.Tensor) -> None:
     np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-4, atol=1e-5)
 
 
+@EAGER
 def test_lora_learns_differences_of_low_rank_only(on: sg.Device) -> None:
     model, x = encoder(), sg.tensor(X, device=on)
     tuned = nn.lora(model, rank=2, alpha=4, rng=0).to(on)
@@ -60,8 +62,13 @@ def test_lora_learns_differences_of_low_rank_only(on: sg.Device) -> None:
         (nn.Conv2d(4, 6, 3, padding=1, rng=0), (2, 4, 5, 5), "weight"),
         (nn.Conv1d(4, 6, 3, groups=2, rng=0), (2, 4, 5), "*"),
         (nn.ConvTranspose2d(4, 6, 2, rng=0), (2, 4, 3, 3), "weight"),
-        (nn.Sequential(nn.Linear(4, 3, rng=0), nn.LSTM(3, 5, bidirectional=True, rng=0)), (6, 2, 4), "1.weight_*"),
-        (encoder(), (2, 3, 8), "*.self_attn"),
+        pytest.param(
+            nn.Sequential(nn.Linear(4, 3, rng=0), nn.LSTM(3, 5, bidirectional=True, rng=0)),
+            (6, 2, 4),
+            "1.weight_*",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(encoder(), (2, 3, 8), "*.self_attn", marks=pytest.mark.slow),
         (nn.Linear(4, 3, rng=0), (2, 4), "weight"),
     ],
 )
@@ -171,7 +178,7 @@ def test_the_gradient_of_a_spectral_norm_is_by_the_weight_alone() -> None:
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["frozen", "lora", "spectral_norm"])
+@pytest.mark.parametrize("kind", ["frozen", *slow("lora", "spectral_norm")])
 def test_a_step_of_training_moves_what_is_learned(kind: str) -> None:
     first, last = nn.Linear(6, 8, rng=0), nn.Linear(8, 3, rng=1)
     plain = nn.Sequential(first, nn.BatchNorm1d(8), nn.Dropout(0.2), nn.ReLU(), last)
@@ -197,6 +204,7 @@ def test_a_step_of_training_moves_what_is_learned(kind: str) -> None:
     assert learned(step.model) == learned(model)
 
 
+@EAGER
 @pytest.mark.parametrize("groups", [1, 2])
 def test_deformable_convolution_without_offsets_is_convolution(on: sg.Device, groups: int) -> None:
     layer = nn.DeformConv2d(4, 6, 3, stride=2, padding=1, groups=groups, rng=0).to(on)

@@ -36,7 +36,7 @@ CELLS = {"tanh": nn.RNNCell, "relu": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.L
 
 
 @pytest.mark.parametrize("both", [False, True])
-@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("layers", [2, *slow(1)])
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_recurrent_layers(kind: str, layers: int, both: bool) -> None:
     more = {"nonlinearity": kind} if RECURRENT[kind] is nn.RNN else {}

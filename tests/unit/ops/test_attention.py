@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from devices import runners, slow
+from devices import ALL_BUT_SHADERS, runners, slow
 from wasm_checks import TARGET, execute_printed
 
 from singe.compiler.build import Options, compile_graph
@@ -245,6 +245,7 @@ def test_attention_that_a_model_spells_out_is_one_kernel(form: str, run_graph: A
     np.testing.assert_allclose(got, want, 0, 1e-5)
 
 
+@ALL_BUT_SHADERS
 @pytest.mark.parametrize("heads", [(1, 4, 4), (4, 1, 1), (N, 2, 2), (4, 1, 4)])
 def test_products_that_repeat_heads_keep_their_meaning(heads: tuple[Dim, Dim, Dim], run_graph: Any) -> None:
     """The row `attention` groups heads, and products repeat one; an open number may turn out to be equal."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, run_model
+from devices import RUNNERS, few, run_model
 
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, gradient
@@ -27,7 +27,7 @@ def matrices() -> np.ndarray:
 
 
 @RUNNERS
-@pytest.mark.parametrize("shape", [(2, 3, 9, 9), (2, N, 9, 9), (2, 3, N, N)], ids=str)
+@few(2, "shape", [(2, 3, 9, 9), (2, N, 9, 9), (2, 3, N, N)], ids=str)
 def test_large_matrices_need_a_loop(shape: Any, matrices: np.ndarray, device_name: str) -> None:
     wide = matrices.astype(np.float64)
     np.testing.assert_allclose(_run(device_name, "det", matrices, shape), np.linalg.det(wide), rtol=1e-3)

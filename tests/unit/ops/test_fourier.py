@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import NUMPY
 
 from singe.dtypes import float32
 from singe.errors import ShapeError
@@ -31,7 +31,7 @@ def _run(device: str, x: np.ndarray, **attrs: Any) -> np.ndarray:
     return Model(Graph((node,), (b.dft(node, **attrs),), ("y",)), device)(x)
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("inverse", [False, True])
 @pytest.mark.parametrize("parts", [1, 2])
 @pytest.mark.parametrize("kind", LENGTHS)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, slow
+from devices import NUMPY, few, slow
 from recurrent_cases import BATCH, CASES, FEATURES, GATES, HIDDEN, PLAIN, built
 
 from singe.dtypes import DTYPES, float32
@@ -18,7 +18,7 @@ from singe.shapes import size
 from singe.weights.records import model_record, read_graph
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("kind", ["float32", *slow("float16")])
 @pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
 def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind: str, device_name: str) -> None:
@@ -36,7 +36,7 @@ def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind:
         np.testing.assert_allclose(mine, wanted, rtol=bound, atol=bound)
 
 
-@pytest.mark.parametrize(("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
+@few(3, ("op", "given", "attrs"), CASES, ids=lambda v: v if isinstance(v, str) else None)
 def test_records_keep_recurrent_rows(op: str, given: tuple[str, ...], attrs: dict[str, Any]) -> None:
     graph, arrays = built(op, given, attrs, "float32")
     record = model_record(graph)
@@ -47,7 +47,7 @@ def test_records_keep_recurrent_rows(op: str, given: tuple[str, ...], attrs: dic
         np.testing.assert_array_equal(found[name], expected[name])
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("length", [size("T"), 0], ids=["open", "known"])
 @pytest.mark.parametrize("op", GATES)
 def test_of_no_steps_the_initial_state_is_left(op: str, length: Any, device_name: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import DEVICES
+from devices import ALL_BUT_SHADERS, DEVICES
 from row_samples import DEAR, KINDS, SAMPLED, SAMPLES, arrays_of, graph_of, numbers, sampled, samples_of
 from samples import Sample
 
@@ -25,7 +25,8 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0
 
 def row_cases() -> list[Any]:
     """Each row in each dtype on each device; `make quick` runs it in its last dtype, float32 for most; on devices other than
-    numpy only the cheap rows that are not composed of others, nor computed there on special values."""
+    numpy only the cheap rows that are not composed of others, nor computed there on special values. Of a row that is not cheap
+    it takes two samples."""
     cases = []
     for device, row in product(DEVICES, SAMPLED):
         kinds = [kind for kind in KINDS if kind in row.dtypes]
@@ -35,7 +36,13 @@ def row_cases() -> list[Any]:
             )
             quick = kind is kinds[-1] and (device == "numpy" or not repeated)
             marks = [] if quick else [pytest.mark.slow]
-            cases.append(pytest.param(row, kind, device, marks=marks, id=f"{device}-{row.name}-{kind}"))
+            name, samples = f"{device}-{row.name}-{kind}", samples_of(row)
+            first = 2 if quick and row.name in DEAR else len(samples)
+            cases.append(pytest.param(row, kind, samples[:first], device, marks=marks, id=name))
+            if samples[first:]:
+                cases.append(
+                    pytest.param(row, kind, samples[first:], device, marks=pytest.mark.slow, id=f"{name}-others")
+                )
     return cases
 
 
@@ -85,10 +92,10 @@ def seed_of(row: Row, kind: DType) -> np.random.Generator:
     return np.random.default_rng(zlib.crc32(f"{row.name} {kind}".encode()))
 
 
-@pytest.mark.parametrize(("row", "kind", "device_name"), row_cases(), indirect=["device_name"])
-def test_row(row: Row, kind: DType, run_graph: Any) -> None:
+@pytest.mark.parametrize(("row", "kind", "samples", "device_name"), row_cases(), indirect=["device_name"])
+def test_row(row: Row, kind: DType, samples: Sequence[Sample], run_graph: Any) -> None:
     rng = seed_of(row, kind)
-    for sample in samples_of(row):
+    for sample in samples:
         if sample.floats_only and not kind.is_float:
             continue
         arrays = sampled(row, sample, rng, kind)
@@ -152,6 +159,7 @@ def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_na
         assert_close(got, want, row, f"{row.name} {sample.attrs}")
 
 
+@ALL_BUT_SHADERS
 @pytest.mark.parametrize(
     "name",
     [

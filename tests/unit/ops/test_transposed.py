@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import Run
+from devices import ALL_BUT_SHADERS, Run
 
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
@@ -43,6 +43,7 @@ def expected(x: np.ndarray, w: np.ndarray, case: Sequence[Any]) -> np.ndarray:
     return y[(slice(None), *(slice(lo, lo + n) for lo, n in zip(before, sizes, strict=True)))]
 
 
+@ALL_BUT_SHADERS
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}{case[1]}{case[2]}")
 def test_inputs_are_added_where_their_windows_reach(case: Sequence[Any], run_graph: Run) -> None:
     strides, window, dilations, length, before, sizes, group = case

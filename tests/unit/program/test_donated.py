@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, few
 
 import singe as sg
 from singe.compiler.build import Options, compile_graph
@@ -191,7 +191,7 @@ def graph_of(case: Callable[..., list[Any]], rows: Any = 4) -> Graph:
 
 
 @RUNNERS
-@pytest.mark.parametrize("donate", [("x",), ("y",), ("x", "y"), ("x", "y", "part")])
+@few(2, "donate", [("x",), ("y",), ("x", "y"), ("x", "y", "part")])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_donated_or_not_the_result_is_the_same(device_name: str, case: Any, donate: tuple[str, ...]) -> None:
     graph = graph_of(case)

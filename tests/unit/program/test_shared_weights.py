@@ -58,7 +58,7 @@ def test_steps_for_any_sizes_read_the_weights_of_the_open_ones(target: str, acti
 
 @TARGETS
 @ACTIVATIONS
-@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 3, *slow(2)])
 def test_a_program_for_few_rows_alone_packs_its_weights_for_them(target: str, activations: str, rows: int) -> None:
     """As if it had been written for these: sharing is for Programs that have open steps too."""
     graph = perceptron()

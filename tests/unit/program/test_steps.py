@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import slow
 from steps import Assembler
 
 from singe.dtypes import bool_, float32, int32
@@ -267,6 +268,7 @@ def test_sessions_are_independent_and_start_as_told(on: Runner) -> None:
         run(ones)
 
 
+@pytest.mark.parametrize("on", ["wasm", *slow("webgpu")], indirect=True)
 def test_a_thousand_runs_keep_one_state(on: Runner) -> None:
     """No memory is taken, and no step copies the state but into the output."""
     p = on.assembler()
@@ -320,6 +322,7 @@ def test_a_ring_buffer_is_written_in_place(on: Runner) -> None:
         np.testing.assert_array_equal(run(row, states=states)[0], expected)
 
 
+@pytest.mark.parametrize("on", ["wasm", *slow("webgpu")], indirect=True)
 def test_a_training_step_learns(on: Runner) -> None:
     """w −= 0.1 · xᵀ(x·w − y) / 8, with w a state: what NumPy computes, run after run."""
     rng = np.random.default_rng(0)

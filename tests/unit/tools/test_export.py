@@ -264,6 +264,7 @@ def test_readable_scripts_are_those_of_static() -> None:
             assert files[path.name].decode() == flat
 
 
+@pytest.mark.slow
 def test_other_scripts_replace_those_of_an_earlier_export(tmp_path: Path) -> None:
     for readable in (True, False):
         bundle = export(model(dense()), tmp_path, readable=readable)

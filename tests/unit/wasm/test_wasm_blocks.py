@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from devices import few
 
 from singe.compiler.build import compile_graph, compile_with_uses
 from singe.dtypes import float32
@@ -34,7 +35,7 @@ def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
     return backend.download(out)
 
 
-@pytest.mark.parametrize(("rows", "depth", "columns", "bits", "block", "one"), CASES)
+@few(5, ("rows", "depth", "columns", "bits", "block", "one"), CASES)
 @pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
 def test_products_are_those_of_the_unpacked_matrix(
     rows: int, depth: int, columns: int, bits: int, block: int, one: bool, opened: bool

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import few
 
 from singe.compiler.build import Options, compile_graph
 from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
@@ -111,7 +112,7 @@ def run_numpy(graph: Graph, x: np.ndarray) -> np.ndarray:
     return values[n]
 
 
-@pytest.mark.parametrize(("x_shape", "outputs"), DOTS)
+@few(6, ("x_shape", "outputs"), DOTS)
 def test_products_are_those_of_numpy(x_shape: Sequence[Any], outputs: int) -> None:
     rng = np.random.default_rng(1)
     graph = made("dot_int8", x_shape, random_weights(rng, (x_shape[-1], outputs)))
@@ -119,7 +120,7 @@ def test_products_are_those_of_numpy(x_shape: Sequence[Any], outputs: int) -> No
     check(graph, *(rng.normal(size=fixed(x_shape, n)).astype(np.float32) for n in rows))
 
 
-@pytest.mark.parametrize(("x_shape", "w_shape", "facts"), CONVS)
+@few(4, ("x_shape", "w_shape", "facts"), CONVS)
 def test_convolutions_are_those_of_numpy(x_shape: Sequence[Any], w_shape: Sequence[int], facts: dict[str, Any]) -> None:
     rng = np.random.default_rng(2)
     graph = made("conv_int8", x_shape, random_weights(rng, w_shape), **conv_facts(len(w_shape) - 2, facts))
@@ -148,7 +149,7 @@ def eight_bits(rng: np.random.Generator, shape: Sequence[int]) -> np.ndarray:
     return rng.integers(-128, 128, shape, np.int8)
 
 
-@pytest.mark.parametrize(("x_shape", "outputs"), DOTS)
+@few(6, ("x_shape", "outputs"), DOTS)
 def test_products_of_whole_numbers_are_exact(x_shape: Sequence[Any], outputs: int) -> None:
     rng = np.random.default_rng(11)
     weights = [eight_bits(rng, (x_shape[-1], outputs))]
@@ -158,7 +159,7 @@ def test_products_of_whole_numbers_are_exact(x_shape: Sequence[Any], outputs: in
         check(graph, *(whole_numbers(rng, fixed(x_shape, n)) for n in rows))
 
 
-@pytest.mark.parametrize(("x_shape", "w_shape", "facts"), CONVS)
+@few(4, ("x_shape", "w_shape", "facts"), CONVS)
 def test_convolutions_of_whole_numbers_are_exact(
     x_shape: Sequence[Any], w_shape: Sequence[int], facts: dict[str, Any]
 ) -> None:

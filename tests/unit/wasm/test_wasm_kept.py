@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from devices import slow
 from wasm_checks import check, execute, g
 
 from singe.dtypes import DType, float16, float32, int32
@@ -47,7 +48,7 @@ CASES: dict[str, tuple[Kernel, bool]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*(case for case in CASES if case != "tangents of them"), *slow("tangents of them")])
 def test_what_is_kept(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, wanted = CASES[case]
     kept = keep(kernel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from devices import few
 from wasm_checks import TARGET, check, execute, g, r
 
 from singe.dtypes import (
@@ -162,7 +163,7 @@ def extremes(kind: DType, count: int) -> np.ndarray:
     return s.convert(np.resize(numbers, count), kind.numpy)
 
 
-@pytest.mark.parametrize("source", COMPUTED, ids=str)
+@few(8, "source", COMPUTED, ids=str)
 def test_casts_and_storage(source: DType) -> None:
     """To every type, a few at a time: what each kernel's ports may be is a matter of the target's limit alone. All codes of a
     byte fill whole vectors, and three more elements do not."""
@@ -225,7 +226,7 @@ def test_symbolic_elementwise(count: int) -> None:
 
 @pytest.mark.parametrize("word", ["add", "mul", "max", "min"])
 @pytest.mark.parametrize("kind", [float32, int32, int64], ids=str)
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 3), (5, 7), (4, 16), (9, 37), (70, 5)])
+@few(3, ("rows", "columns"), [(1, 1), (2, 3), (5, 7), (4, 16), (9, 37), (70, 5)])
 def test_reductions_over_either_axis(word: str, kind: object, rows: int, columns: int) -> None:
     for axis in (0, 1):
         kept, folded = (columns, rows) if axis == 0 else (rows, columns)
@@ -262,7 +263,7 @@ def test_reductions_over_two_axes(middle: tuple[int, int], axes: str) -> None:
 
 
 @pytest.mark.parametrize("last", [True, False])
-@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (3, 5), (4, 33), (9, 8), (0, 7), (7, 64)])
+@few(3, ("rows", "columns"), [(1, 1), (3, 5), (4, 33), (9, 8), (0, 7), (7, 64)])
 @pytest.mark.parametrize("symbolic", [False, True])
 def test_softmax(rows: int, columns: int, last: bool, symbolic: bool) -> None:
     m, n = (size("M"), size("N")) if symbolic else (rows, columns)

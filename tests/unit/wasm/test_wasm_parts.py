@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wasmtime
+from devices import few
 from wasm_checks import ENGINE, SAME, TARGET, convolution, g, matrices, r
 
 from singe.dtypes import float32
@@ -75,7 +76,7 @@ KERNELS: dict[str, Callable[[], Kernel | Routine]] = {
 }
 
 
-@pytest.mark.parametrize("level", LEVELS)
+@few(1, "level", LEVELS)
 @pytest.mark.parametrize("name", KERNELS)
 def test_parts_write_ranges_of_their_own(name: str, level: str) -> None:
     kernel = KERNELS[name]()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from devices import few
 from wasm_checks import check, g
 
 from singe.dtypes import float32, int32
@@ -59,7 +60,7 @@ WINDOWS: dict[str, tuple[int, int, int, int, list[int]]] = {
 """The channels, the window over them, the distance of windows, the padding before, and the expected pieces."""
 
 
-@pytest.mark.parametrize("name", WINDOWS)
+@few(4, "name", WINDOWS)
 def test_windows_over_the_last_axis(name: str) -> None:
     channels, window, apart, before, expected = WINDOWS[name]
     width = sum(expected)

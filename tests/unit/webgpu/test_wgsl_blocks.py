@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import few
 
 from singe.compiler.build import compile_graph
 
@@ -35,7 +36,7 @@ def assert_product(gpu: WebGpuBackend, case: Any, target: WgslTarget, opened: bo
     assert error < 3e-6 * np.abs(wanted).max() * max(depth, 16) ** 0.5
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@few(5, "case", CASES, ids=str)
 @pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
 def test_products_are_those_of_the_unpacked_matrix(gpu: WebGpuBackend, case: Any, opened: bool) -> None:
     assert_product(gpu, case, WgslTarget(), opened)

@@ -9,6 +9,7 @@ from itertools import product as cartesian
 
 import numpy as np
 import pytest
+from devices import few, slow
 from open_networks import convolutional, encoder
 
 from singe.compiler.build import compile_graph
@@ -69,7 +70,7 @@ def running(printed: Printed, sizes: Mapping[str, int]) -> list[Printed]:
     return [p for p in (printed, *printed.others) if known(p.variants[-1].groups[0], sizes) > 0]
 
 
-@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("name", ["encoder", "product", "scores", *slow("convolutional")])
 def test_one_text_runs_at_each_size(name: str) -> None:
     for kernel, printed in printed_for(GRAPHS[name]):
         for sizes in SIZES:
@@ -107,7 +108,7 @@ def test_the_cut_that_runs_is_near_the_best_at_small_and_at_large_sizes() -> Non
         assert times[cut] <= 1.6 * min(times[other] for other in possible(routine, c)), (sizes, cut)
 
 
-@pytest.mark.parametrize(("width", "heads"), [(64, 2), (64, 4), (384, 12)])
+@few(1, ("width", "heads"), [(64, 2), (64, 4), (384, 12)])
 def test_cuts_are_near_the_best_for_one_text_of_any_length(width: int, heads: int) -> None:
     found: list[tuple[Routine, Contraction, Cuts]] = []
 
@@ -126,6 +127,7 @@ def test_cuts_are_near_the_best_for_one_text_of_any_length(width: int, heads: in
         assert taken <= 1.15 * least, length
 
 
+@pytest.mark.slow
 def test_no_other_spans_lose_less() -> None:
     cuts, counts = list(RATES)[:4], [1 << k for k in range(7)]
     times = 1 + np.random.default_rng(0).random((7, 4))

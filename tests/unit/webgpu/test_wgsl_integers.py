@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import few
 
 import singe as sg
 from singe.compiler.build import compile_graph
@@ -36,7 +37,7 @@ CUTS = {Tile(16, 32, 16): True, Thin(1, 8, 128): False, None: False}
 
 
 @pytest.mark.parametrize("cut", CUTS, ids=str)
-@pytest.mark.parametrize("least", [-255, -128, -3, 0], ids=str)
+@few(2, "least", [-255, -128, -3, 0], ids=str)
 @pytest.mark.parametrize(
     ("rows", "depth", "columns", "batch", "opened"),
     [(3, 4, 5, (), False), (32, 32, 32, (), False), (33, 70, 41, (), True), (1, 300, 40, (), False), (5, 9, 8, (2, 3), True)],
@@ -67,7 +68,7 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("space", "channels", "outputs", "window", "facts"), CONVOLUTIONS)
+@few(2, ("space", "channels", "outputs", "window", "facts"), CONVOLUTIONS)
 @pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
 def test_convolutions_are_exact(
     gpu: WebGpuBackend, space: tuple[int, int], channels: int, outputs: int, window: tuple[int, int], facts: Any, opened: bool

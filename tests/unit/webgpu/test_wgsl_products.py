@@ -32,6 +32,7 @@ def _bias_relu(y: Expr, bias: Expr) -> Expr:
     return S.maximum(y + bias, 0.0)
 
 
+@pytest.mark.slow
 def test_matmuls(gpu: WebGpuBackend) -> None:
     rng = np.random.default_rng(9)
 
