@@ -72,6 +72,17 @@ CASES = {
     "the mean of nothing": Case(
         [node("ReduceMean", "x", "axes", keepdims=1)],
         {"x": ((2, "N"), np.zeros((2, 0), np.float32))}, np.full((2, 1), np.nan, np.float32), {"axes": np.array([1])}),
+    "the largest of nothing": Case(
+        [node("ArgMax", "x", axis=1)], {"x": (("N", "M"), np.zeros((2, 0), np.float32))}, None),
+    "the largest of each of no rows of nothing": Case(
+        [node("ArgMax", "x", axis=1)], {"x": (("N", "M"), np.zeros((0, 0), np.float32))}, np.zeros((0, 1), np.int64)),
+    "marks at the largest of nothing": Case(
+        [node("Hardmax", "x", axis=1)], {"x": (("N", "M"), np.zeros((2, 0), np.float32))}, np.zeros((2, 0), np.float32)),
+    "elements at an open depth": Case(
+        [node("GatherND", "x", "i")],
+        {"x": (("N", 3), COUNT), "i": (("K", "D"), np.array([[3, -1], [0, 1]]))}, np.array([11, 1], np.float32)),
+    "an element of a vector": Case(
+        [node("GatherND", "x", "i")], {"x": (("N",), COUNT[:, 0])}, np.array(9, np.float32), {"i": np.array([3])}),
     "the first row of an open axis, for each of another": Case(
         [node("Slice", "x", "zero", "one", to="first"), node("Shape", "first", to="shape"),
          node("Expand", "e", "shape", to="wide"), node("Add", "first", "wide")],

@@ -41,6 +41,8 @@ TOLERANCE: Final = {2: 2e-2, 4: 1e-3, 8: 1e-6}
 """Bytes of a float ↦ the allowed error, absolute and relative."""
 OTHERS: Final[Mapping[str, str]] = {
     "Reduce": "over an empty tensor it drops axes that are not reduced, or keeps those that are",
+    "Arg": "over an empty tensor it keeps the axis",
+    "Resize": "it cuts wrong regions, and rounds places that are whole numbers",
 }
 """The beginnings of ops' names ↦ what onnxruntime gives that the reference and Singe do not."""
 

@@ -15,15 +15,31 @@ import onnx
 from onnx import helper, numpy_helper
 
 from .elementwise import broadcast, cast, clip, cum, power, quantise, reduce, softmax, unary, where
-from .layers import batch_norm, conv, gemm, instance_norm, lrn, matmul, pool, recurrent, resize, spatial
+from .layers import (
+    batch_norm,
+    conv,
+    gemm,
+    grid_sample,
+    instance_norm,
+    layer_norm,
+    lrn,
+    matmul,
+    pool,
+    recurrent,
+    resize,
+    spatial,
+)
 from .movement import (
     compress,
     concat,
     constant_of_shape,
     depth,
     expand,
+    extreme,
     flatten,
     gather,
+    gather_elements,
+    gather_nd,
     non_zero,
     one_hot,
     pad,
@@ -39,6 +55,7 @@ from .movement import (
     tile,
     topk,
     transpose,
+    trilu,
     unique,
     unsqueeze,
 )
@@ -63,7 +80,7 @@ DRAWS: Final[Mapping[str, Draw]] = {
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), BITS), "Where": where, "Clip": clip, "Cast": cast,
     **dict.fromkeys(("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"), REDUCE),
     **dict.fromkeys(("ReduceLogSum", "ReduceLogSumExp"), reduce(("float32", "float64"), 0.1)),
-    **dict.fromkeys(("Softmax", "LogSoftmax"), softmax), "Transpose": transpose, "Concat": concat, "Split": split, "Slice": slices,
+    **dict.fromkeys(("Softmax", "LogSoftmax", "Hardmax"), softmax), "Transpose": transpose, "Concat": concat, "Split": split, "Slice": slices,
     "Gather": gather, "ScatterElements": scatter_elements, "ScatterND": scatter_nd, "Reshape": reshape, "Flatten": flatten,
     "Squeeze": squeeze, "Unsqueeze": unsqueeze, "Expand": expand, "Tile": tile, "Pad": pad, "Conv": conv, "ConvTranspose": conv,
     **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pool), **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), spatial),
@@ -71,9 +88,18 @@ DRAWS: Final[Mapping[str, Draw]] = {
     "TopK": topk, "DepthToSpace": depth, "SpaceToDepth": depth, "OneHot": one_hot, "NonZero": non_zero, "Compress": compress,
     "Shape": shape_of, "Size": shape_of, "ConstantOfShape": constant_of_shape, "Range": ranges, "QuantizeLinear": quantise,
     "DequantizeLinear": quantise, "ReverseSequence": reverse_sequence, "Unique": unique, "Resize": resize,
+    **dict.fromkeys(("ArgMax", "ArgMin"), extreme), "GatherElements": gather_elements, "GatherND": gather_nd, "Trilu": trilu,
+    "GridSample": grid_sample, "LayerNormalization": layer_norm,
     "LSTM": recurrent(4, 2), "GRU": recurrent(3, 1), "RNN": recurrent(1, 1),
 }  # fmt: skip
 """An ONNX op ↦ how its inputs and attributes are drawn."""
+
+
+SINCE: Final[Mapping[str, int]] = {
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), 18), "GridSample": 17, "LayerNormalization": 17,
+    "GatherND": 13, "Trilu": 17, "ArgMax": 13, "ArgMin": 13,
+}  # fmt: skip
+"""The op ↦ the least version that is drawn."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +116,7 @@ def draw(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     names = list(DRAWS)
     op = names[int(rng.integers(len(names)))]
-    n = Node(rng, op, 18 if op.startswith("Bitwise") else OPSETS[int(rng.integers(len(OPSETS)))])
+    n = Node(rng, op, int(rng.choice([v for v in OPSETS if v >= SINCE.get(op, 0)])))
     DRAWS[op](n)
     nodes, consts, inputs, feed, given = [], [], [], {}, []
     for k, array in enumerate(n.inputs):

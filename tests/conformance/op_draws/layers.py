@@ -113,20 +113,47 @@ def lrn(n: Node) -> None:
 def resize(n: Node) -> None:
     shape = n.shape(2, 4, 1)
     n.give(shape, "float32")
-    mode = n.one_of("nearest", "linear")
-    n.attributes |= {
-        "mode": mode,
-        "coordinate_transformation_mode": n.one_of("half_pixel", "asymmetric", "pytorch_half_pixel"),
-    }
+    mode = n.one_of("nearest", "nearest", "linear", *(["cubic"] if len(shape) == 4 else []))
+    new = ["tf_crop_and_resize", *(["half_pixel_symmetric"] if n.opset >= 19 else [])]
+    places = n.one_of("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners", *new)
+    n.attributes |= {"mode": mode, "coordinate_transformation_mode": places}
     if mode == "nearest":
         n.attributes["nearest_mode"] = n.one_of("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
-    n.const([], "float32", always=True)
     still = max(0, len(shape) - 2)
-    if n.chance(0.5):
-        n.const([1.0] * still + [n.one_of(0.5, 1, 1.5, 2, 3) for _ in shape[still:]], "float32")
+    region: list[float] = []
+    if places == "tf_crop_and_resize":
+        n.attributes["extrapolation_value"] = 7.0
+        ends = [[n.whole(*limits) / 8 for _ in shape[still:]] for limits in ((-3, 4), (5, 11))]
+        region = [0.0] * still + ends[0] + [1.0] * still + ends[1]
+    n.const(region, "float32", always=True)
+    # With a scale that gives no whole length, ONNX's reference and onnxruntime think differently of some of these places.
+    by_scales = places in ("half_pixel", "half_pixel_symmetric", "asymmetric") and n.chance(0.5)
+    if by_scales:
+        n.const([1.0] * still + [n.one_of(0.5, 0.6, 1, 1.5, 2, 2.7, 3) for _ in shape[still:]], "float32")
     else:
         n.const([], "float32", always=True)
         n.const([*shape[:still], *(n.whole(1, 7) for _ in shape[still:])])
+
+
+def grid_sample(n: Node) -> None:
+    batch, spaces = n.whole(1, 2), 2
+    n.give((batch, n.whole(1, 3), *(n.whole(1, 5) for _ in range(spaces))), "float32")
+    n.give((batch, *(n.whole(1, 4) for _ in range(spaces)), spaces), "float32", -1.5, 1.5)
+    modes = ("linear", "nearest", "cubic") if n.opset >= 20 else ("bilinear", "nearest", "bicubic")
+    n.attributes["mode"] = mode = n.one_of(*modes)
+    # Of cubic weights at the border, ONNX's reference and onnxruntime think differently.
+    n.maybe("padding_mode", n.one_of("zeros", "reflection", "zeros" if mode == modes[2] else "border"))
+    n.maybe("align_corners", 1, 0.4)
+
+
+def layer_norm(n: Node) -> None:
+    shape = n.shape(1, 4)
+    axis = n.axis(len(shape))
+    n.give(shape, n.one_of("float32", "float32", "float64"))
+    assert n.inputs[0] is not None
+    for _ in range(n.whole(1, 2)):
+        n.const(n.array(shape[axis:], n.inputs[0].dtype.name), n.inputs[0].dtype.name)
+    n.attributes["axis"] = axis
 
 
 def recurrent(gates: int, states: int) -> Draw:

@@ -63,6 +63,43 @@ def gather(n: Node) -> None:
     n.const(n.rng.integers(-d, d, n.shape(0, 2)), n.one_of("int32", "int64"))
 
 
+def gather_elements(n: Node) -> None:
+    x = n.give(n.shape(1, 4), n.one_of(*ANY))
+    axis = n.axis(x.ndim)
+    n.attributes["axis"] = axis
+    d = x.shape[axis]
+    count = n.whole(0, 4) if d else 0
+    shape = [count if i == axis % x.ndim else n.whole(min(k, 1), k) for i, k in enumerate(x.shape)]
+    n.const(n.rng.integers(-d, max(d, 1), shape), n.one_of("int32", "int64"))
+
+
+def gather_nd(n: Node) -> None:
+    x = n.give(n.shape(1, 4, 1), n.one_of("float32", "float64", "int32", "int64", "bool"))
+    batch = n.whole(0, x.ndim - 1) if n.chance(0.4) else 0
+    n.maybe("batch_dims", batch, 1.0 if batch else 0.2)
+    depth = n.whole(1, x.ndim - batch)
+    places = [*x.shape[:batch], *n.shape(0, 2)]
+    n.const(np.stack([n.rng.integers(-d, d, places) for d in x.shape[batch : batch + depth]], -1))
+
+
+def extreme(n: Node) -> None:
+    """Where the largest or least element is, along an axis that has elements."""
+    shape = list(n.shape(1))
+    axis = n.axis(len(shape))
+    shape[axis] = max(shape[axis], 1)
+    n.give(shape, n.one_of("float32", "float64", "int32", "int8", "uint8"))
+    n.attributes["axis"] = axis
+    n.maybe("keepdims", n.whole(0, 1))
+    n.maybe("select_last_index", 1, 0.3)
+
+
+def trilu(n: Node) -> None:
+    n.give(n.shape(2, 4), n.one_of("float32", "float64", "int64", "bool"))
+    n.maybe("upper", n.whole(0, 1))
+    if n.chance(0.7):
+        n.const(n.whole(-6, 6))
+
+
 def scatter_elements(n: Node) -> None:
     x = n.give(n.shape(1, 3, 1), n.one_of("float32", "int32", "int64", "float64"))
     axis = n.axis(x.ndim)

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import NUMBERS, dtype, int32, int64
-from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import COMPUTE, Expr, const, select
-from ...shapes import Shape, axis_of, show
+from ...shapes import Shape, axis_of, product, show
 from .._reference import folds as reference
 from .._row import WHOLE_RESULT, Composite, Folds, Nest, Read, Shaped, register
+from ..movement.indices import check_room
 from ..movement.move import numbered_along
 
 
 def _shape(x: Shaped, axis: int, last: bool = False) -> Shape:
     axis = axis_of(axis, len(x.shape), "argmax")
-    if x.shape[axis] == 0:
-        raise ShapeError(f"argmax: axis {axis} of {show(x.shape)} is empty, so that no element is the largest")
-    return tuple(1 if i == axis else d for i, d in enumerate(x.shape))
+    shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
+    text = f"argmax: axis {axis} of {show(x.shape)} is empty, so that no element is the largest"
+    check_room(text, x.shape[axis], product(shape))
+    return shape
 
 
 def _nest(word: str) -> Callable[..., Folds]:
@@ -49,6 +50,8 @@ def _nest(word: str) -> Callable[..., Folds]:
 
 def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
+        if x.size == 0:
+            return np.zeros(tuple(1 if i == axis % x.ndim else d for i, d in enumerate(x.shape)), np.int64)
         wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
         lines = np.moveaxis(np.flip(wide, axis) if last else wide, axis, -1)
         # NumPy is slow along an axis whose elements are not next to each other.
@@ -60,6 +63,8 @@ def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
 
 def _hardmax(b: Any, x: Any, *, axis: int = -1) -> Any:
     axis = axis_of(axis, len(x.shape), "hardmax")
+    if x.shape[axis] == 0:
+        return x
     numbers = numbered_along(b, x.shape, axis, int64)
     return b.cast(b.equal(numbers, b.argmax(x, axis=axis)), to=x.dtype)
 

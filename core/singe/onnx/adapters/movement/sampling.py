@@ -20,7 +20,10 @@ def _gather_elements(call: Call) -> Node:
 
 @adapter("GatherND")
 def _gather_nd(call: Call) -> Node:
-    return call.b.gather_nd(call.x(), call.x(1), batch=call.attr("batch_dims", 0))
+    index = call.x(1)
+    for d in index.shape[-1:]:
+        call.number(d, "how many axes the indices name")
+    return call.b.gather_nd(call.x(), index, batch=call.attr("batch_dims", 0))
 
 
 SAMPLING = {"bilinear": "linear", "bicubic": "cubic"}
