@@ -1,4 +1,4 @@
-"""Fixtures that loop over the devices on which tests run.
+"""Fixtures that loop over the devices on which tests run, and hooks that make runs of many short tests shorter.
 
 A missing device is a skip with its reason. Use -k to run one device, as in `pytest -k interpret`.
 """
@@ -11,6 +11,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import pytest
+from _pytest.runner import runtestprotocol
 from devices import DEVICES, Run
 
 from singe.errors import DeviceError
@@ -36,6 +37,21 @@ def pytest_collection_finish() -> None:
     at it."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """A worker of pytest-xdist tells how a test went, and how its setup and teardown went only if they did not pass, or if
+    --durations or --junitxml asks for them: to tell of all three takes longer than most tests."""
+    options = item.config.option
+    if not hasattr(item.config, "workerinput") or options.durations is not None or options.xmlpath is not None:
+        return None
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in runtestprotocol(item, log=False, nextitem=nextitem):
+        if report.when == "call" or not report.passed:
+            item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
 
 
 @pytest.fixture(params=DEVICES)
