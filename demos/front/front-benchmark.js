@@ -159,7 +159,7 @@ function randomInput({ name, dtype, shape }) {
 
 const ms = (x) => `${x >= 100 ? x.toFixed(0) : x.toFixed(x >= 10 ? 1 : 2)} ms`;
 const cells = ({ model, device, loading, first, median, runs, rate }) => [
-  model, device, ms(loading), ms(first), `${ms(median)} (${runs})`, rate.toPrecision(3),
+  model, device, `${ms(median)} (${runs})`, ms(first), ms(loading), rate.toPrecision(3),
 ];
 
 function show(result) {
@@ -178,7 +178,7 @@ async function offer() {
   offerProfiles();
   const adapter = await findAdapter();
   const lines = results.map((r) => (r.error ? [r.model, r.device, r.error.replaceAll(/\s*[|\n]\s*/g, " "), "", "", ""] : cells(r)));
-  const table = [["model", "device", "load", "first run", "median (runs)", "GFLOP/s"], ["---", "---", "--:", "--:", "--:", "--:"], ...lines];
+  const table = [["model", "device", "median (runs)", "first run", "load", "GFLOP/s"], ["---", "---", "--:", "--:", "--:", "--:"], ...lines];
   const facts = [
     `Singe ${VERSION}`,
     `${navigator.hardwareConcurrency} cores`,
