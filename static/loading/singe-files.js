@@ -16,6 +16,7 @@ export class Files {
   #report;
   #stopper = new AbortController();
   #hashing = Promise.resolve();
+  #passing = Promise.resolve();
   #progress = { loaded: 0 };
 
   constructor(base, cache, signal, report) {
@@ -47,6 +48,7 @@ export class Files {
   /** kernels: how many there are, or 0 if that is not known yet. */
   expect(entries, kernels = 0) {
     const total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+    this.#progress = {}; // files of a device that could not be opened do not count
     this.tell({ loaded: 0, total, compiled: 0, kernels, phase: "download" });
   }
 
@@ -87,8 +89,7 @@ export class Files {
 
   /** A file's bytes, written to `view` as they arrive; encoded weights are decoded. */
   async into(entry, view) {
-    // Pages have no SubtleCrypto over http, except on localhost.
-    if (entry.parts || !globalThis.crypto?.subtle) await this.stream(entry, (bytes, at) => view.set(bytes, at));
+    if (!isPlain(entry)) await this.#stream(entry, (bytes, at) => view.set(bytes, at));
     else {
       await this.#verified(entry, async (chunks) => {
         await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
@@ -98,8 +99,32 @@ export class Files {
     return view;
   }
 
-  /** A file's bytes, not held: `write(bytes, offset)` gets whole words, except at the file's end. */
-  async stream(entry, write) {
+  /**
+   * A file's bytes, for `write(at, bytes)` of what `opened` will be: whole words, except at the file's end. All that `each`
+   * asks for is on its way meanwhile, and one file is held.
+   */
+  async stream(entry, opened, start) {
+    if (!isPlain(entry)) {
+      const store = await opened;
+      return this.#stream(entry, (part, at) => store.write(start + at, part));
+    }
+    const pass = async (chunks) => {
+      const view = room(entry);
+      await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+      const hash = await hashOf(view);
+      (await opened).write(start, view);
+      view.buffer.transfer?.(0);
+      return hash;
+    };
+    await this.#verified(entry, (chunks) => {
+      const passed = this.#passing.then(() => pass(chunks));
+      this.#passing = passed.catch(() => {});
+      return passed;
+    });
+  }
+
+  /** `write(bytes, offset)` gets whole words, except at the file's end. */
+  async #stream(entry, write) {
     const { receiver } = await import("./singe-stream.js");
     const start = await receiver(entry, write);
     await this.#verified(entry, async (chunks) => {
@@ -126,12 +151,13 @@ export class Files {
   }
 
   async #receive(entry, chunks, take) {
+    const progress = this.#progress;
     let at = 0;
     for await (const chunk of chunks) {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
       take(chunk, at);
       at += chunk.length;
-      this.tell({ loaded: this.#progress.loaded + chunk.length });
+      if (progress === this.#progress) this.tell({ loaded: progress.loaded + chunk.length });
     }
     if (at < entry.bytes) throw wrongLength(entry, at);
   }
@@ -176,6 +202,9 @@ export class Files {
     throw new SingeError("network", `cannot read ${new URL(name, this.#base)}: ${cause.message}`, isError ? cause : undefined);
   }
 }
+
+/** Whether a file is used as it is, and hashed by the browser: pages have no SubtleCrypto over http, except on localhost. */
+const isPlain = ({ parts }) => !parts && globalThis.crypto?.subtle;
 
 const onDisk = ({ protocol }) => protocol === "file:" && typeof globalThis.process?.getBuiltinModule === "function";
 

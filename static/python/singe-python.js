@@ -125,10 +125,11 @@ class PythonGpu {
       tell() {},
       json: async () => JSON.parse(texts),
       each: (entries, take) => Promise.all(entries.map((entry) => take(entry, 0))),
-      async stream(_, write) {
+      async stream(_, opened) {
+        const store = await opened;
         const view = weights.getBuffer("u8");
         try {
-          write(view.data, 0);
+          store.write(0, view.data);
         } finally {
           view.release();
         }

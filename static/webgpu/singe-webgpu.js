@@ -1,8 +1,8 @@
 /**
  * The device "webgpu": buffers, pipelines, and the recording of a run at given sizes.
  *
- * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Weights are never held in
- * JavaScript. A device that went away is a SingeError of the code "lost".
+ * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Of the weights, JavaScript holds
+ * the pieces that are on their way. A device that went away is a SingeError of the code "lost".
  */
 
 import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "../program/singe-format.js";
@@ -21,9 +21,21 @@ const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
 const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 
 export async function open(target, files, given) {
-  const gpu = new Gpu(given ?? (await takeDevice()), !given);
+  const { program, modules, weights } = target;
+  files.expect([modules, ...weights]);
+  let gpu, ready;
+  const opened = new Promise((done) => (ready = done));
+  // All that is fetched comes while the device is opened.
+  const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
+  const texts = files.json(modules);
+  const written = files.each(weights, async (file, at) => {
+    await files.stream(file, opened, at);
+    await gpu.device.queue.onSubmittedWorkDone();
+  });
+  Promise.all([flow, texts, written]).catch(() => {}); // told by loadProgram
+  gpu = new Gpu(given ?? (await takeDevice()), !given);
   try {
-    return await gpu.guard(() => loadProgram(target, files, gpu));
+    return await gpu.guard(() => loadProgram(target, { flow, texts, written, ready }, files, gpu));
   } catch (error) {
     gpu.dispose();
     throw error;
@@ -34,7 +46,7 @@ export async function open(target, files, given) {
 export const isSoftware = ({ isFallbackAdapter, architecture, device, description } = {}) =>
   isFallbackAdapter || /swiftshader|(llvm|soft)pipe|basic render|software/i.test([architecture, device, description]);
 
-async function loadProgram({ program, modules, weights }, files, gpu) {
+async function loadProgram({ program, weights }, { flow, texts, written, ready }, files, gpu) {
   const { features } = gpu.device;
   const able = new Set(features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
   globalThis.navigator?.gpu?.wgslLanguageFeatures?.forEach((word) => able.add(word));
@@ -42,22 +54,16 @@ async function loadProgram({ program, modules, weights }, files, gpu) {
   const likely = likelySizes(program);
   const { adapterInfo } = gpu.device;
   if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely));
-  const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
-  flow?.catch(() => {}); // beside the files
-  files.expect([modules, ...weights]);
   const size = sumOf(weights) + 16;
   const isCut = size > gpu.device.limits.maxBufferSize;
   const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, words) : new Weights(gpu, size);
-  const texts = files.json(modules);
-  const written = files.each(weights, async (file, at) => {
-    await files.stream(file, (bytes, offset) => store.write(at + offset, bytes));
-    await gpu.device.queue.onSubmittedWorkDone();
-  });
   const create = async () => {
     const pipelines = new Pipelines(gpu.device, program, variants, await texts, files);
     const base = { Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words };
     const device = flow ? await (await flow).openFlow(base, gpu, program, pipelines, store) : new Device(gpu, program, pipelines, store);
-    await device.prepare(likely);
+    const prepared = device.prepare(likely);
+    ready(store); // after the pipelines, which take longer
+    await prepared;
     return device;
   };
   return (await Promise.all([create(), written.then(() => files.tell({ phase: "compile" }))]))[0];

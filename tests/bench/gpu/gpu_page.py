@@ -12,6 +12,7 @@ import contextlib
 import functools
 import http.server
 import json
+import os
 import shlex
 import shutil
 import subprocess
@@ -158,7 +159,8 @@ def asked(folder: Path, browser: str, flags: list[str], query: str = "", patienc
         stack.callback(shutil.rmtree, profile, ignore_errors=True)
         url = f"http://127.0.0.1:{site.server_port}/{query}"
         command = [browser, *FLAGS, *flags, f"--user-data-dir={profile}", url]
-        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        own = {**os.environ, "HOME": profile, "XDG_CACHE_HOME": f"{profile}/cache"}  # the driver's cache too is empty
+        started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=own)
         try:
             if not site.done.wait(patience):
                 return {"error": f"no answer in {patience} s"}

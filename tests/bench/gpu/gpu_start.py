@@ -1,7 +1,13 @@
-"""gpu.py start: from the start of a page's script to the first answer on WebGPU, in a new browser with empty caches each time.
+"""gpu.py start: from the start of a page's script to the first answer on WebGPU, step by step, in Chromium.
 
-The models take turns; figures are medians. The time of opening the device is that of the browser's adapter and device,
-which an empty page waits for too.
+Each turn starts a new browser with empty caches, its driver's too, for each way of meeting a page:
+
+- `empty`: a page that opens an adapter and a device, and does nothing else: what the machine takes;
+- `new`: the model's page is the first that the browser opens;
+- `later`: it is the second, after an empty page, so that the browser's GPU process runs already;
+- `again`: the model's page once more, in the same browser.
+
+The models take turns; figures are medians of the ms since the page's script began.
 """
 
 from __future__ import annotations
@@ -21,26 +27,60 @@ from singe.model.files import load
 from singe.tools.export.bundle import export
 
 MODELS: Final = ("mnist_cnn", "efficientnet_lite0")
+WAYS: Final = {"empty": ("open",), "new": ("start",), "later": ("open", "start"), "again": ("start", "start")}
+"""A way of meeting a page ↦ the steps of a browser, of which the last is measured."""
+STEPS: Final = {
+    "adapter": "adapter",
+    "device": "device",
+    "asked": "first pipeline asked for",
+    "written": "weights written",
+    "compiled": "last pipeline made",
+    "loaded": "loaded",
+    "submitted": "first run submitted",
+    "answered": "answered",
+}
 PAGE: Final = """<!doctype html><meta charset=utf-8><title>start</title><script type=module>
 import { load } from "./bundle/singe.js";
+const steps = location.search.slice(1).split(","), told = JSON.parse(sessionStorage.told ?? "[]");
 const started = performance.now(), since = () => performance.now() - started;
-const open = GPUAdapter.prototype.requestDevice;
-let opened;
-GPUAdapter.prototype.requestDevice = async function (...given) {
-  const device = await open.apply(this, given);
-  opened ??= since();
-  return device;
-};
-async function measure() {
+const at = {}, pipelines = [];
+function watch(kind, name, before, after) {
+  const call = kind.prototype[name];
+  kind.prototype[name] = function (...given) {
+    const asked = since();
+    before?.(...given);
+    const result = call.apply(this, given);
+    if (after) result.then((value) => after(value, asked), () => {});
+    return result;
+  };
+}
+watch(GPU, "requestAdapter", undefined, () => (at.adapter ??= since()));
+watch(GPUAdapter, "requestDevice", undefined, () => (at.device ??= since()));
+watch(GPUDevice, "createComputePipelineAsync", () => (at.asked ??= since()), (_, asked) => pipelines.push([asked, (at.compiled = since())]));
+watch(GPUQueue, "writeBuffer", () => at.loaded ?? (at.written = since()));
+watch(GPUQueue, "submit", (commands) => commands.length && (at.submitted ??= since()));
+async function open() {
+  const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
+  await adapter.requestDevice();
+  return adapter.info;
+}
+async function start() {
   const model = await load("./bundle/", { device: "webgpu" });
-  const loaded = since();
+  at.loaded = since();
   const inputs = model.inputs.map(({ name, shape }) => [name, new Float32Array(shape.reduce((a, b) => a * b, 1))]);
   await model.run(Object.fromEntries(inputs));
-  const answered = since();
-  const { vendor, architecture } = model.gpuDevice.adapterInfo;
-  return { adapter: `${vendor} ${architecture}`, opened, loaded, answered };
+  at.answered = since();
+  const files = performance.getEntriesByType("resource").map(({ name, responseEnd }) => [name.split("/").at(-1), responseEnd - started]);
+  return Object.assign(model.gpuDevice.adapterInfo, { files });
 }
-measure().catch((error) => ({ error: String(error.stack ?? error) })).then((told) => fetch("/told", { method: "POST", body: JSON.stringify(told) }));
+async function measure() {
+  const { vendor, architecture, files } = await { open, start }[steps[told.length]]();
+  return { adapter: `${vendor} ${architecture}`, at, pipelines, files };
+}
+told.push(await measure().catch((error) => ({ error: String(error.stack ?? error) })));
+sessionStorage.told = JSON.stringify(told);
+if (told.length < steps.length && !told.at(-1).error) setTimeout(() => location.reload(), 500);
+else fetch("/told", { method: "POST", body: JSON.stringify(told.at(-1)) });
 </script>"""
 
 
@@ -52,7 +92,7 @@ def main(arguments: list[str], folder: Path) -> None:
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
     args = parser.parse_args(arguments)
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in MODELS}
+    found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory(prefix="singe-start-") as made:
         for name in MODELS:
             recorded = np.load(args.models / f"{name}.npz")
@@ -60,19 +100,30 @@ def main(arguments: list[str], folder: Path) -> None:
             export(load(args.models / f"{name}.onnx", "numpy", shapes), Path(made, name, "bundle"), ["webgpu"])
             Path(made, name, "index.html").write_text(PAGE, "utf-8")
         for _ in range(args.turns):
-            for name in MODELS:
-                found[name].append(asked(Path(made, name), args.browser, shlex.split(args.flags)))
-    print("| model | device open ms | loaded ms | first answer ms (least) | of it after the device is open |")
-    print("|---|---|---|---|---|")
-    for name, turns in found.items():
+            for way, steps in WAYS.items():
+                for name in MODELS[:1] if way == "empty" else MODELS:
+                    row = "an empty page" if way == "empty" else f"{name}, {way}"
+                    told = asked(Path(made, name), args.browser, shlex.split(args.flags), "?" + ",".join(steps))
+                    found.setdefault(row, []).append(told)
+    print(f"| page | {' | '.join(STEPS.values())} | answered, least | of it after the device |")
+    print("|---|" + "---|" * (len(STEPS) + 2))
+    for row, turns in sorted(found.items()):
         errors = [turn["error"] for turn in turns if "error" in turn]
-        if errors:
-            print(f"| {name} | {errors[0]} | | | |")
-            continue
-        after = [turn["answered"] - turn["opened"] for turn in turns]
-        opened, loaded, answered = ([turn[key] for turn in turns] for key in ("opened", "loaded", "answered"))
-        middle = [f"{statistics.median(times):.0f}" for times in (opened, loaded, answered, after)]
-        print(f"| {name} | {middle[0]} | {middle[1]} | {middle[2]} ({min(answered):.0f}) | {middle[3]} |")
+        print(f"| {row} | {errors[0] if errors else ' | '.join(_cells([turn['at'] for turn in turns]))} |")
     print({turn["adapter"] for turns in found.values() for turn in turns if "adapter" in turn} or "no adapter")
     if args.out:
         args.out.write_text(json.dumps(found, indent=1), "utf-8")
+
+
+def _cells(turns: list[dict[str, float]]) -> list[str]:
+    """The medians of the steps, the least time of an answer, and the median of what follows the device."""
+
+    def shown(times: list[float], of: Any = statistics.median) -> str:
+        return f"{of(times):.0f}" if times else ""
+
+    answers = [turn for turn in turns if "answered" in turn]
+    return [
+        *(shown([turn[step] for turn in turns if step in turn]) for step in STEPS),
+        shown([turn["answered"] for turn in answers], min),
+        shown([turn["answered"] - turn["device"] for turn in answers]),
+    ]

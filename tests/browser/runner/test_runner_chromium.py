@@ -50,6 +50,33 @@ def test_mnist(chromium: Page, bundle: Callable[[str], Path], device: str) -> No
     print(f"mnist_cnn on {device}: {done['seconds']:.3f} s for 32 pictures, {done['memory']}")
 
 
+def test_files_come_while_the_gpu_is_opened(chromium: Page, bundle: Callable[[str], Path]) -> None:
+    bundle("small")
+    body = """
+    const open = GPUAdapter.prototype.requestDevice, entries = () => performance.getEntriesByType("resource").map(({ name }) => name);
+    const before = entries().length;
+    let found;
+    GPUAdapter.prototype.requestDevice = async function (...options) {
+      for (const end = performance.now() + 5000; performance.now() < end && !found?.some((name) => name.includes("weights-"));) {
+        await new Promise((done) => setTimeout(done, 10));
+        found = entries().slice(before);
+      }
+      return open.apply(this, options);
+    };
+    try {
+      const { outputs } = await answer(load, given.url, { device: "webgpu", cache: false }, given.cases);
+      return { found, outputs };
+    } finally {
+      GPUAdapter.prototype.requestDevice = open;
+    }
+    """
+    inputs, outputs = small_case(5)
+    done = chromium.run(body, url="/bundles/small", cases=[packed(inputs)])
+    assert_close(done["outputs"][0], outputs)
+    for part in ("kernels-webgpu", "weights-webgpu"):
+        assert any(part in name for name in done["found"]), part
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in MODEL_NAMES if name != "mnist_cnn"])
 def test_models(chromium: Page, bundle: Callable[[str], Path], name: str, device: str) -> None:

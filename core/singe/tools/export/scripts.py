@@ -22,12 +22,13 @@ MAIN: Final = "singe.js"
 EAGER: Final = frozenset(
     f"singe{part}.js"
     for part in (
-        "", "-arguments", "-cache", "-files", "-format", "-model", "-remote", "-sha256", "-spawn", "-stream", "-wasm", "-webgpu", "-worker"
+        "", "-arguments", "-cache", "-files", "-format", "-model", "-remote", "-spawn", "-wasm", "-webgpu", "-worker"
     )
 )  # fmt: skip
 """The modules in the main file."""
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
+    "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
 }
