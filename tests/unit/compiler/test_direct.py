@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from devices import RUNNERS
+from devices import RUNNERS, few
 from direct import evaluate
 from random_graphs.draw_flow import FLOW_STEPS, draw
 from random_graphs.drawn import check, kinds_on
@@ -84,6 +84,6 @@ def test_every_kind_of_step_is_drawn() -> None:
 
 
 @RUNNERS
-def test_random_graphs_agree_on_devices(device_name: str) -> None:
-    for seed in range(1000, 1006):
-        check(device_name, draw(seed, kinds_on(device_name)))
+@few(2, "seed", range(1000, 1006))
+def test_random_graphs_agree_on_devices(device_name: str, seed: int) -> None:
+    check(device_name, draw(seed, kinds_on(device_name)))

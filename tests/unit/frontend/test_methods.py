@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from beside_numpy import Operation, check_operation
-from devices import RUNNERS
+from devices import EAGER, RUNNERS
 
 import singe as sg
 from singe.errors import OutOfRange
@@ -152,6 +152,7 @@ METHODS: dict[str, Operation] = {
 }  # fmt: skip
 
 
+@EAGER
 @pytest.mark.parametrize("name", METHODS)
 def test_method(name: str, on: sg.Device) -> None:
     check_operation(METHODS[name], on)

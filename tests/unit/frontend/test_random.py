@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import NUMPY, RUNNERS
+from devices import ALL_BUT_SHADERS, NUMPY, RUNNERS, runners, slow
 
 import singe as sg
 from singe.errors import ImportFailure, ShapeError
@@ -34,6 +34,7 @@ def drawn(run_graph: Any, key: np.ndarray, shape: Any) -> list[np.ndarray]:
     return run_graph(Graph((k,), tuple(getattr(b, row)(k, shape=shape) for row in ROWS), ROWS), [key])
 
 
+@ALL_BUT_SHADERS
 def test_devices_draw_what_the_reference_draws(run_graph: Any) -> None:
     for shape in ((), (5,), (2, 3, 4), (0, 3)):
         bits, unit, normal = drawn(run_graph, KEY, shape)
@@ -42,6 +43,7 @@ def test_devices_draw_what_the_reference_draws(run_graph: Any) -> None:
         np.testing.assert_allclose(normal, reference.normal(KEY, shape), atol=1e-5)
 
 
+@runners("array", "wasm", *slow("interpret", "numpy", "webgpu"))
 def test_numbers_are_well_distributed(run_graph: Any) -> None:
     bits, unit, normal = (y.ravel() for y in drawn(run_graph, KEY, (100, 1000)))
     assert len(np.unique(bits)) > 99_990

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import ALL_BUT_SHADERS
 
 import singe as sg
 from singe import nn
@@ -276,6 +277,7 @@ def test_a_traced_network_computes_the_same(run_graph: Any) -> None:
     np.testing.assert_allclose(got, network()(sg.tensor(X)).numpy(), rtol=1e-4, atol=1e-5)
 
 
+@ALL_BUT_SHADERS
 def test_traced_with_a_symbolic_batch(run_graph: Any) -> None:
     graph = trace(network(), [("x", (size("N"), 3, 8, 8), sg.float32)])
     assert graph.outputs[0].shape == (size("N"), 5)

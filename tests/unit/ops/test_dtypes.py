@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from devices import RUNNERS, runners, slow
+from devices import NUMPY, RUNNERS, runners, slow
 from row_samples import random_values
 
 import singe as sg
@@ -233,7 +233,7 @@ def test_movement_of_every_type(device_name: str) -> None:
             same(own(got), wanted, kind, f"{kind}: movement {number}")
 
 
-@RUNNERS
+@NUMPY
 @pytest.mark.parametrize("kinds", [INTS, FLOATS], ids=["integers", "floats"])
 def test_arithmetic_comparison_and_reductions(device_name: str, kinds: tuple[DType, ...]) -> None:
     """In the type that each is computed in, wrapped or rounded once at the end."""

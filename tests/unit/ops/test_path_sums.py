@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, Run, run_model, runners, slow
+from devices import RUNNERS, Run, run_model, runners
 from differences import differences
 
 from singe.dtypes import float32
@@ -38,7 +38,8 @@ def drawn(rng: np.random.Generator, batch: int, states: int, count: int, jumps: 
     return [rng.uniform(-3, 3, shape).astype(np.float32) for shape in shapes]
 
 
-@runners("numpy", *slow("wasm", "webgpu"))
+@pytest.mark.slow
+@runners("numpy", "wasm", "webgpu")
 def test_values_and_gradients(run_graph: Run) -> None:
     rng = np.random.default_rng(5)
     for (batch, states), count, jumps in SHAPES:

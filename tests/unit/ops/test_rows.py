@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import ALL_BUT_SHADERS, DEVICES
+from devices import ALL_BUT_SHADERS, DEVICES, runners, slow
 from row_samples import DEAR, KINDS, SAMPLED, SAMPLES, arrays_of, graph_of, numbers, sampled, samples_of
 from samples import Sample
 
@@ -25,8 +25,8 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0
 
 def row_cases() -> list[Any]:
     """Each row in each dtype on each device; `make quick` runs it in its last dtype, float32 for most; on devices other than
-    numpy only the cheap rows that are not composed of others, nor computed there on special values. Of a row that is not cheap
-    it takes two samples."""
+    numpy only the cheap rows that are not composed of others, nor computed there on special values. Of rows that
+    are not cheap, and on devices that compile for long, it takes two samples."""
     cases = []
     for device, row in product(DEVICES, SAMPLED):
         kinds = [kind for kind in KINDS if kind in row.dtypes]
@@ -37,7 +37,7 @@ def row_cases() -> list[Any]:
             quick = kind is kinds[-1] and (device == "numpy" or not repeated)
             marks = [] if quick else [pytest.mark.slow]
             name, samples = f"{device}-{row.name}-{kind}", samples_of(row)
-            first = 2 if quick and row.name in DEAR else len(samples)
+            first = 2 if quick and (row.name in DEAR or device in ("wasm", "webgpu")) else len(samples)
             cases.append(pytest.param(row, kind, samples[:first], device, marks=marks, id=name))
             if samples[first:]:
                 cases.append(
@@ -142,6 +142,7 @@ def test_a_quotient_by_a_constant_zero(divisor: float, run_graph: Any) -> None:
         np.testing.assert_array_equal(got, values / np.float32(divisor))
 
 
+@runners("interpret", "numpy", "wasm", "webgpu", *slow("array"))
 @pytest.mark.parametrize(("row", "kind"), FLOAT_CASES)
 def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_name: str) -> None:
     """NaN, infinities, zeros of both signs and denormals, each met with each."""

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pytest
-from devices import ALL_BUT_SHADERS, Run
+from devices import ALL_BUT_SHADERS, Run, few
 
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
@@ -44,7 +43,7 @@ def expected(x: np.ndarray, w: np.ndarray, case: Sequence[Any]) -> np.ndarray:
 
 
 @ALL_BUT_SHADERS
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]}{case[1]}{case[2]}")
+@few(4, "case", CASES, ids=lambda case: f"{case[0]}{case[1]}{case[2]}")
 def test_inputs_are_added_where_their_windows_reach(case: Sequence[Any], run_graph: Run) -> None:
     strides, window, dilations, length, before, sizes, group = case
     rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import RUNNERS, few
+from devices import COMPILED, RUNNERS, few
 
 import singe as sg
 from singe.compiler.build import Options, compile_graph
@@ -62,7 +62,7 @@ def taken(backend: Any) -> Iterator[list[int]]:
         del owner.take
 
 
-@RUNNERS
+@COMPILED
 def test_a_row_of_a_large_input_is_replaced_with_no_copy(device_name: str) -> None:
     for donate in ((), ("cache",)):
         model = ring(device_name, donate)
@@ -241,7 +241,7 @@ def test_numpy_returns_the_array_that_was_given(kind: str) -> None:
             np.testing.assert_array_equal(sg.tensor(found).float().numpy(), reference(x, y))
 
 
-@RUNNERS
+@COMPILED
 def test_a_thousand_runs_over_one_array_take_no_memory(device_name: str) -> None:
     """On a device, a run gives back the array that it was given, with the elements of the output."""
     program = ring(device_name, rows=8, width=4).program()

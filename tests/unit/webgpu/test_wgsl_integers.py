@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from devices import few
+from devices import few, slow
 
 import singe as sg
 from singe.compiler.build import compile_graph
@@ -69,7 +69,7 @@ CONVOLUTIONS = [
 
 
 @few(2, ("space", "channels", "outputs", "window", "facts"), CONVOLUTIONS)
-@pytest.mark.parametrize("opened", [False, True], ids=["fixed", "open"])
+@pytest.mark.parametrize("opened", [True, *slow(False)], ids=["open", "fixed"])
 def test_convolutions_are_exact(
     gpu: WebGpuBackend, space: tuple[int, int], channels: int, outputs: int, window: tuple[int, int], facts: Any, opened: bool
 ) -> None:  # fmt: skip

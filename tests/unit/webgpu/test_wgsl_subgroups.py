@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from devices import slow
 from wgsl_checks import check, norm, own_gpu, reduction, softmax
 
 from singe.dtypes import DType, float32, int32, int64
@@ -18,7 +19,7 @@ from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 
 
-@pytest.fixture(params=["subgroups", "tree"])
+@pytest.fixture(params=["subgroups", *slow("tree")])
 def gpu(request: pytest.FixtureRequest) -> Iterator[WebGpuBackend]:
     with own_gpu() as backend:
         if request.param == "tree":
