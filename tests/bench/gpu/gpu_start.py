@@ -2,7 +2,7 @@
 
 Each turn starts a new browser with empty caches, its driver's too, for each way of meeting a page:
 
-- `empty`: a page that opens an adapter and a device, and does nothing else: what the machine takes;
+- `empty`: a page that opens an adapter and a device and makes a pipeline that does nothing: what the machine takes;
 - `new`: the model's page is the first that the browser opens;
 - `later`: it is the second, after an empty page, so that the browser's GPU process runs already;
 - `again`: the model's page once more, in the same browser.
@@ -61,7 +61,9 @@ watch(GPUQueue, "writeBuffer", () => at.loaded ?? (at.written = since()));
 watch(GPUQueue, "submit", (commands) => commands.length && (at.submitted ??= since()));
 async function open() {
   const adapter = await navigator.gpu.requestAdapter({ powerPreference: "high-performance" });
-  await adapter.requestDevice();
+  const device = await adapter.requestDevice();
+  const module = device.createShaderModule({ code: "@compute @workgroup_size(1) fn main() {}" });
+  if (steps.length === 1) await device.createComputePipelineAsync({ layout: "auto", compute: { module } });
   return adapter.info;
 }
 async function start() {
