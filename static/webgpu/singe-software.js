@@ -1,17 +1,17 @@
 /**
  * The warning about a WebGPU adapter in software: right results, so slowly that a page seems to hang.
  *
- * Contract: `warn(adapterInfo, program, sizes)` writes the time to expect to the console, if it is long.
+ * Contract: `warn(adapterInfo, program, sizes, count)` writes the time to expect to the console, if it is long. `count` has
+ * the kernels that are being compiled, and how many of them are: what two seconds of that tell about the rest.
  */
 
 import { evaluate } from "../program/singe-format.js";
 
 /** Measured with SwiftShader on one core of a server. */
 const FLOPS = 0.7e9;
-const PIPELINE_SECONDS = 0.05;
 const LONG_SECONDS = 2;
 
-export function warn({ vendor, architecture, description }, { kernels, steps }, sizes) {
+export async function warn({ vendor, architecture, description }, { kernels, steps }, sizes, count) {
   const work = (step) => {
     try {
       return evaluate(kernels[step.kernel].flops, sizes);
@@ -20,7 +20,10 @@ export function warn({ vendor, architecture, description }, { kernels, steps }, 
     }
   };
   const run = steps.reduce((sum, step) => sum + work(step), 0) / FLOPS;
-  const start = kernels.length * PIPELINE_SECONDS;
+  await new Promise((done) => setTimeout(done, LONG_SECONDS * 1000));
+  const left = count.kernels - count.compiled;
+  const halves = Math.min(navigator.hardwareConcurrency, left) / 2; // each core is amid a kernel
+  const start = left ? (LONG_SECONDS * count.kernels) / (count.compiled + halves) : 0;
   if (start + run < LONG_SECONDS) return;
   const adapter = description || [vendor, architecture].filter(Boolean).join(" ") || "no GPU";
   console.warn(

@@ -53,7 +53,6 @@ async function loadProgram({ program, weights }, { flow, texts, written, ready }
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   const likely = likelySizes(program);
   const { adapterInfo } = gpu.device;
-  if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely));
   const size = sumOf(weights) + 16;
   const isCut = size > gpu.device.limits.maxBufferSize;
   const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, words) : new Weights(gpu, size);
@@ -63,6 +62,7 @@ async function loadProgram({ program, weights }, { flow, texts, written, ready }
     const device = flow ? await (await flow).openFlow(base, gpu, program, pipelines, store) : new Device(gpu, program, pipelines, store);
     const prepared = device.prepare(likely);
     ready(store); // after the pipelines, which take longer
+    if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.count));
     await prepared;
     return device;
   };
@@ -179,7 +179,7 @@ function words(data) {
 class Pipelines {
   #made = new Map();
   #found = [];
-  #count = { compiled: 0, kernels: 0 };
+  count = { compiled: 0, kernels: 0 };
 
   constructor(device, { kernels }, variants, texts, files) {
     this.kernels = kernels.map(({ sizes, ports }, k) => {
@@ -197,8 +197,8 @@ class Pipelines {
   }
 
   #tell(what, more) {
-    this.#count[what] += more;
-    this.files.tell(this.#count);
+    this.count[what] += more;
+    this.files.tell(this.count);
   }
 
   /** Create those of the kernels that some sizes need. The longest text goes first: it takes longest. */

@@ -337,6 +337,30 @@ def test_a_slow_adapter_in_software_is_announced_with_the_time_to_expect(chromiu
     assert re.search(r'expect about .* to load this model and 20 s for a run.*"wasm"', told.value.text)
 
 
+@pytest.mark.parametrize(
+    ("compiled", "expected"),
+    [(0, "72 s"), (5, "12 s"), (36, None)],
+    ids=["none compiled", "some compiled", "all compiled"],
+)
+def test_the_time_to_expect_of_software_follows_from_what_is_compiled(
+    chromium: Page, compiled: int, expected: str | None
+) -> None:
+    body = """
+    const { warn } = await import("/static/webgpu/singe-software.js");
+    Object.defineProperty(navigator, "hardwareConcurrency", { value: 2, configurable: true });
+    const said = [], { warn: before } = console, later = globalThis.setTimeout;
+    console.warn = (text) => said.push(text);
+    globalThis.setTimeout = (done) => later(done, 0);
+    await warn({ vendor: "google" }, { kernels: [], steps: [] }, {}, { kernels: 36, compiled: given.compiled });
+    Object.assign(globalThis, { setTimeout: later });
+    console.warn = before;
+    delete navigator.hardwareConcurrency;
+    return said;
+    """
+    said = chromium.run(body, compiled=compiled)
+    assert [re.findall(r"about (.*?) to load", text) for text in said] == ([[expected]] if expected else [])
+
+
 def test_kernels_for_other_sizes_are_created_when_a_run_needs_them(
     chromium: Page, bundle: Callable[[str], Path]
 ) -> None:
