@@ -7,7 +7,7 @@
 
 import { evaluate } from "../program/singe-format.js";
 
-/** Measured with SwiftShader on one core of a server. */
+/** Measured with SwiftShader on an idle core of a server. */
 const FLOPS = 0.7e9;
 const LONG_SECONDS = 2;
 
@@ -25,9 +25,10 @@ export async function warn({ vendor, architecture, description }, { kernels, ste
   const halves = Math.min(navigator.hardwareConcurrency, left) / 2; // each core is amid a kernel
   const start = left ? (LONG_SECONDS * count.kernels) / (count.compiled + halves) : 0;
   if (start + run < LONG_SECONDS) return;
+  const how = count.compiled ? "about" : "at least";
   const adapter = description || [vendor, architecture].filter(Boolean).join(" ") || "no GPU";
   console.warn(
-    `singe: WebGPU runs in software here (${adapter}): expect about ${shown(start)} to load this model and ${shown(run)} for a run. ` +
+    `singe: WebGPU runs in software here (${adapter}): expect ${how} ${shown(start)} to load this model and at least ${shown(run)} for a run. ` +
       `The device "wasm" is faster; a browser with a GPU may need it allowed in its settings.`,
   );
 }
