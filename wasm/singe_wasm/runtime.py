@@ -439,7 +439,12 @@ class _Run:
         if place in self._at:
             return self._at[place]
         kind, number = place
-        return self._executable.weight(number) if kind == "weights" else self._placed.starts[number]
+        if kind == "weights":
+            return self._executable.weight(number)
+        if kind != "slot":
+            name = self.plan.buffers[buffer].name
+            raise DeviceError(f"wasm: a step reads {name!r} before there is memory for it: export the model again")
+        return self._placed.starts[number]
 
     def read(self, buffer: int) -> np.ndarray:
         out = np.empty(self.plan.shape(buffer), self.plan.buffers[buffer].dtype.numpy)

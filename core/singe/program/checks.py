@@ -15,7 +15,7 @@ from ..dtypes import bool_, int32, int64, string
 from ..errors import FormatError
 from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size_name, symbols
 from .container import ALIGN
-from .hosted import check_hosted
+from .hosted import check_hosted, finds_sizes
 from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 
 DEEPEST: Final = 32
@@ -230,7 +230,7 @@ class _Sizes:
     def _found(self, s: Step) -> frozenset[str]:
         if isinstance(s, Bind):
             return frozenset((s.size,))
-        shapes = [self._program.buffers[i].shape for i in s.outputs] if isinstance(s, Host) else []
+        shapes = [self._program.buffers[i].shape for i in s.outputs] if isinstance(s, Host) and finds_sizes(s) else []
         return frozenset[str]().union(*map(_named, shapes))
 
     def _known(self, needed: frozenset[str], sizes: frozenset[str], what: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Signature
 from typing import Any, Final, TypeAlias
 
-from ..ops import Elementwise, Region, Result, find_row, without_sizes
+from ..ops import Elementwise, Opaque, Region, Result, find_row, without_sizes
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
 from .program import HOST, Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
 
@@ -20,11 +20,23 @@ Need: TypeAlias = Callable[[bool, str], None]
 
 
 def check_hosted(p: ProgramData, need: Need) -> None:
+    if p.target == HOST:
+        for i, b in enumerate(p.buffers):
+            own = b.dtype.size
+            need(b.size == own, f"buffer {i} has elements of {b.size} bytes; those of {b.dtype} have {own}")
     for s in walk(p.steps):
         if isinstance(s, Host):
             _check_op(p, s, need)
     if p.target == HOST:
         _Values(p, need).check()
+
+
+def finds_sizes(s: Host) -> bool:
+    """Whether the dimensions of a step's results may depend on data."""
+    try:
+        return isinstance(find_row(s.op), Opaque)
+    except KeyError:
+        return True
 
 
 def _check_op(p: ProgramData, s: Host, need: Need) -> None:

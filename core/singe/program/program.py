@@ -23,6 +23,7 @@ from ..shapes import (
     MAX_ELEMENTS,
     Dim,
     Shape,
+    Size,
     at_least,
     evaluate,
     known,
@@ -181,6 +182,15 @@ class Copy(_Step):
     several = "copies"
 
 
+def _sizes_in(value: Any) -> Iterator[Size]:
+    """The Sizes in an attribute, at any depth."""
+    if isinstance(value, tuple):
+        for v in value:
+            yield from _sizes_in(v)
+    elif isinstance(value, Size):
+        yield value
+
+
 @dataclass(frozen=True)
 class Host(_Step):
     """Run an op on the host over whole arrays (every step of the numpy backend; ops of data-dependent shape elsewhere)."""
@@ -191,6 +201,10 @@ class Host(_Step):
     outputs: tuple[int, ...]
     _reads, _writes = ("inputs",), ("outputs",)
     several = "host"
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return tuple(_sizes_in(tuple(self.attrs.values())))
 
 
 @dataclass(frozen=True)

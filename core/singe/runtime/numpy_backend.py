@@ -148,9 +148,7 @@ class NumpyExecutable:
         for step in walk(steps):
             if isinstance(step, Host):
                 row = row_of(step)
-                self._ops[id(step)] = _Op(
-                    step, row, tuple(sorted(shapes.symbols(_sizes_in(tuple(step.attrs.values())))))
-                )
+                self._ops[id(step)] = _Op(step, row, tuple(sorted(shapes.symbols(step.dims))))
                 if isinstance(row, Update) and self._in_place(step):
                     self._own.add(self._places[step.outputs[0]])
                 over = [k for k, i in enumerate(step.inputs) if self._places[i] == self._places[step.outputs[0]]]
@@ -319,7 +317,12 @@ class NumpyExecutable:
                 run.times.append((self._numbers[id(step)], begin, time.perf_counter()))
 
     def _first(self, run: _Run, i: int) -> Any:
-        return run.values[self._places[i]].reshape(-1)[0]
+        array = run.values[self._places[i]]
+        if array.size == 0:
+            raise DeviceError(
+                f"a step reads an element of {self.program.buffers[i].name!r}, which is empty: export the model again"
+            )
+        return array.reshape(-1)[0]
 
     def _bind(self, step: Bind, run: _Run) -> None:
         if step.buffer is not None:
@@ -401,13 +404,6 @@ class NumpyExecutable:
         self._disposed = True
         self._consts = {}
         self._specialised = {}
-
-
-def _sizes_in(value: Any) -> list[Size]:
-    """The Sizes in an attribute, at any depth."""
-    if isinstance(value, tuple):
-        return [d for v in value for d in _sizes_in(v)]
-    return [value] if isinstance(value, Size) else []
 
 
 def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:

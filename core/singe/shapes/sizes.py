@@ -21,6 +21,8 @@ Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
 MAX_ATOMS: Final = 4000
 """The most parts of a Size: its terms, and those of its different opaque atoms, at any depth."""
+MAX_PRODUCTS: Final = 1 << 14
+"""The most products of two terms that one product of Sizes is multiplied out to."""
 
 OPAQUE: Final = {
     "div": lambda a, b: a // b,
@@ -236,6 +238,11 @@ def _scaled(a: Size, factor: int) -> Dim:
 
 @lru_cache(maxsize=1 << 14)
 def _multiplied(a: Size, b: Size) -> Dim:
+    if len(a.terms) * len(b.terms) > MAX_PRODUCTS:
+        raise SizeNeeded(
+            f"a dimension is a product of {len(a.terms)} terms and {len(b.terms)} of {', '.join(sorted(a.names | b.names))}",
+            a.names | b.names,
+        )
     terms: dict[tuple[Atom, ...], int] = {}
     for k1, v1 in a.terms:
         for k2, v2 in b.terms:

@@ -298,6 +298,21 @@ def test_sizes_of_doubling_length_are_left_to_the_run() -> None:
     assert made.found
 
 
+def test_squares_of_sums_of_sizes_are_left_to_the_run() -> None:
+    """Multiplied out, the fifth square of these is a product of a million pairs of terms."""
+    names = "abcdef"
+    nodes = [node("Shape", "x", outputs=("s",)), node("Split", "s", outputs=tuple(names), num_outputs=6)]
+    nodes += [node("Add", f"s{k}" if k else "a", names[k + 1], outputs=(f"s{k + 1}",)) for k in range(5)]
+    last = "s5"
+    for k in range(8):
+        nodes.append(node("Mul", last, last, outputs=(f"p{k}",)))
+        last = f"p{k}"
+    made = import_model(
+        model(*nodes, node("Expand", "zero", last), shape=tuple("ABCDEF"), constants={"zero": np.zeros((), np.float32)})
+    )
+    assert made.found
+
+
 def test_only_parts_with_names_are_made() -> None:
     split = node("Split", "x", outputs=("y", "z"), num_outputs=10**6)
     assert import_model(model(split, shape=(10**6,))).outputs[0].shape == (1,)

@@ -50,6 +50,18 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "an attribute that the row lacks": (lambda h: h["steps"][0]["attrs"].update(to=1), "add has no attribute to"),
     "an axis that is not there": (lambda h: h["steps"][2]["attrs"].update(perm=[0, 2]), "which is wrong: transpose"),
     "too few inputs": (lambda h: h["steps"][0]["inputs"].pop(), "add takes 2 inputs, got 1"),
+    "an attribute of a size that nothing gives": (
+        lambda h: h["steps"][0].update(op="expand", inputs=[3], attrs={"shape": [{"size": [[1, "Q"]]}, 3]}),
+        "a Host step needs the size Q before it is found",
+    ),
+    "a size found by an op that finds none": (
+        lambda h: h["buffers"][2].update(shape=[[[1, "Q"]], 3]),
+        "a Host step needs the size Q before it is found",
+    ),
+    "elements of more bytes than the type has": (
+        lambda h: h["buffers"][3].update(dtype="bool", size=4),
+        "buffer 3 has elements of 4 bytes; those of bool have 1",
+    ),
     "results of another shape": (lambda h: h["buffers"][1].update(shape=[3, 3, 1]), "does not give float32(3, 3, 1)"),
     "an op of regions": (lambda h: h["steps"][1].update(op="loop"), "which only a graph has"),
     "a value that nothing wrote": (lambda h: h["steps"].pop(0), "which no step wrote before"),
