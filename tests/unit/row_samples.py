@@ -31,7 +31,7 @@ DEAR = {
     "rotary_embedding", "unpool_pick", "unpool_sum",
 }  # fmt: skip
 """Rows with a slow reference, or with many kernels, each of which takes long to compile: `make quick` tests them on numpy only,
-with two samples."""
+with every third sample."""
 
 SHAPES: dict[int, list[tuple[Any, ...]]] = {
     1: [((2, 3, 5),), ((),), ((0,),), ((300,),), ((N, 4),)],

@@ -26,7 +26,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40, -1e-40, 1.2e-38, 1.0, -1.0
 def row_cases() -> list[Any]:
     """Each row in each dtype on each device; `make quick` runs it in its last dtype, float32 for most; on devices other than
     numpy only the cheap rows that are not composed of others, nor computed there on special values. Of rows that
-    are not cheap, and on devices that compile for long, it takes two samples."""
+    are not cheap, and on devices that compile for long, it takes every third sample."""
     cases = []
     for device, row in product(DEVICES, SAMPLED):
         kinds = [kind for kind in KINDS if kind in row.dtypes]
@@ -37,12 +37,10 @@ def row_cases() -> list[Any]:
             quick = kind is kinds[-1] and (device == "numpy" or not repeated)
             marks = [] if quick else [pytest.mark.slow]
             name, samples = f"{device}-{row.name}-{kind}", samples_of(row)
-            first = 2 if quick and (row.name in DEAR or device in ("wasm", "webgpu")) else len(samples)
-            cases.append(pytest.param(row, kind, samples[:first], device, marks=marks, id=name))
-            if samples[first:]:
-                cases.append(
-                    pytest.param(row, kind, samples[first:], device, marks=pytest.mark.slow, id=f"{name}-others")
-                )
+            every = 3 if quick and (row.name in DEAR or device in ("wasm", "webgpu")) else 1
+            cases.append(pytest.param(row, kind, samples[::every], device, marks=marks, id=name))
+            if others := [sample for k, sample in enumerate(samples) if k % every]:
+                cases.append(pytest.param(row, kind, others, device, marks=pytest.mark.slow, id=f"{name}-others"))
     return cases
 
 

@@ -70,7 +70,7 @@ def test_scattered_sums_have_numpys_numbers(device_name: str) -> None:
                 assert same(got, want), f"{kind} {word} at {index}: {lengths}"
 
 
-@runners("wasm", *slow("webgpu"))
+@runners("wasm", "webgpu")
 def test_scattered_sums_of_known_lengths(device_name: str) -> None:
     """Among them 0, for which a code generator may have constants that no shader can divide by."""
     for lengths in SIZES:
