@@ -161,7 +161,6 @@ def test_a_row_of_open_length_is_read_as_vectors_where_it_is_a_multiple_of_four(
         assert not reads_vectors({"N": 1, "L": length})
 
 
-@pytest.mark.slow
 def test_a_convolution_divides_its_rows_once_for_all_of_the_depth() -> None:
     for kernel, printed in printed_for(convolutional(8)):
         for one in (printed, *printed.others):
