@@ -13,6 +13,7 @@ from devices import ALL_BUT_SHADERS, DEVICES, runners, slow
 from row_samples import DEAR, KINDS, SAMPLED, SAMPLES, arrays_of, graph_of, numbers, sampled, samples_of
 from samples import Sample
 
+import singe as sg
 from singe.dtypes import DTYPES, DType, float16, float32, uint8
 from singe.errors import DTypeError, ShapeError
 from singe.graph import Builder, Graph, Node
@@ -291,3 +292,13 @@ def test_attributes_that_are_zeros_keep_their_signs(run_graph: Any, device_name:
     if device_name != "webgpu":  # WGSL leaves it open whether zeros have signs
         assert [np.signbit(y).all() for y in got] == [True, False] * 2
     assert structure(graphs[0]) != structure(graphs[1])
+
+
+@pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
+def test_a_zero_of_floor_divide_has_the_sign_of_the_quotient(device_name: str) -> None:
+    """On webgpu, shaders need not keep the sign of a zero."""
+    x, y = np.array([-0.0, 0, -0.0, 0, 0.3, -5, 5], np.float32), np.array([1, 1, -1, -1, 1, np.inf, np.inf], np.float32)
+    found = sg.floor_divide(sg.tensor(x, device=device_name), sg.tensor(y, device=device_name)).numpy()
+    wanted = np.floor_divide(x, y)
+    np.testing.assert_array_equal(found, wanted)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))

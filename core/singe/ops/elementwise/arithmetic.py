@@ -44,8 +44,9 @@ def _floor_divide(a: Expr, b: Expr) -> Expr:
     unlike = scalar.and_(scalar.ne(left, 0), scalar.ne(left < 0, b < 0))
     if a.dtype.is_int:
         return a / b - select(unlike, const(1, a.dtype), const(0, a.dtype))
-    quotient = (a - left) / b - select(unlike, const(1, a.dtype), const(0, a.dtype))
-    return select(scalar.eq(b, 0.0), a / b, scalar.round_(quotient))
+    whole = scalar.round_((a - left) / b - select(unlike, const(1, a.dtype), const(0, a.dtype)))
+    zero = select(scalar.eq(b, 0.0), a / b, a / b * 0.0)  # which has the sign of the quotient
+    return select(scalar.or_(scalar.eq(b, 0.0), scalar.eq(whole, 0.0)), zero, whole)
 
 
 SHORT = tuple(kind for kind in INTS if kind.size <= 4)

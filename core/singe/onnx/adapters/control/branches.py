@@ -75,16 +75,15 @@ def _either(
     outputs: list[list[Node]] = [[], []]
     results = tuple(scopes[first].outputs(branches[first], ()))
 
-    def agreed(made: Sequence[Value]) -> list[tuple[Value, Value]]:
-        return [_agreed(call.b, k, x, y) for k, (x, y) in enumerate(zip(results, made, strict=False))]
+    pairs: list[tuple[Value, Value]] = []
 
     def fits(made: Sequence[Value]) -> None:
-        agreed(made)
+        pairs[:] = [_agreed(call.b, k, x, y) for k, (x, y) in enumerate(zip(results, made, strict=False))]
 
     if unfit is None:
-        pairs = agreed(scopes[1 - first].outputs(branches[1 - first], (), fits))
-        results = tuple(x for x, _ in pairs)
+        scopes[1 - first].outputs(branches[1 - first], (), fits)
         outputs[1 - first] = list(leaves(tuple(y for _, y in pairs)))
+        results = tuple(x for x, _ in pairs)
     outputs[first] = list(leaves(results))
     if unfit is not None:
         outputs[1 - first] = [
