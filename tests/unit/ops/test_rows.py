@@ -141,7 +141,7 @@ def test_a_quotient_by_a_constant_zero(divisor: float, run_graph: Any) -> None:
         np.testing.assert_array_equal(got, values / np.float32(divisor))
 
 
-@runners("interpret", "numpy", "wasm", "webgpu", *slow("array"))
+@runners("interpret", "numpy", "wasm", *slow("array", "webgpu"))
 @pytest.mark.parametrize(("row", "kind"), FLOAT_CASES)
 def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_name: str) -> None:
     """NaN, infinities, zeros of both signs and denormals, each met with each."""

@@ -163,7 +163,7 @@ def extremes(kind: DType, count: int) -> np.ndarray:
     return s.convert(np.resize(numbers, count), kind.numpy)
 
 
-@few(8, "source", COMPUTED, ids=str)
+@few(5, "source", COMPUTED, ids=str)
 def test_casts_and_storage(source: DType) -> None:
     """To every type, a few at a time: what each kernel's ports may be is a matter of the target's limit alone. All codes of a
     byte fill whole vectors, and three more elements do not."""
