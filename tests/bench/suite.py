@@ -58,7 +58,7 @@ RACES: Final = (
     Race("random", "Models with random weights, in Chromium", ("tests/bench/chromium.py", "--random"), ("--rounds", "3")),
     Race("integers", "Bundles in int8 in Chromium", ("tests/bench/races/integers.py", "MODELS"), ("--rounds", "3")),
     Race("chromium-gemm", "Products in Chromium", ("tests/bench/chromium.py", "--gemm"), ("--rounds", "3")),
-    Race("movement", "Ops that move data in Chromium", ("tests/bench/races/movement.py",), ("--rounds", "3")),
+    Race("ops", "Models of one op in Chromium", ("tests/bench/races/ops.py",), ("--rounds", "3")),
     Race("python-page", "Python in a page", ("tests/bench/races/python_page.py", "MODELS"), ("--rounds", "3")),
     Race("first-answer", "First answer of a page", ("tests/bench/first_answer.py", "MODELS/mnist_cnn.onnx"), ("--repeat", "3")),
     _profile("numpy"),
