@@ -98,12 +98,14 @@ async function begin() {
   const prompt = (name) => globals.get(name);
   const [isWhole, evaluate, interrupt, completions] = ["is_whole", "evaluate", "interrupt", "completions"].map(prompt);
   postMessage({ what: "started", version: globals.get("banner") });
+  let [number, giveUp] = [0, () => undefined]; // of the last source
   return {
     async source(source) {
       try {
         if (!isWhole(source)) return postMessage({ what: "incomplete" });
         postMessage({ what: "accepted" });
-        const [text, failed, html] = taken(await evaluate(source));
+        const interrupted = new Promise((_, reject) => (giveUp = reject));
+        const [text, failed, html] = taken(await Promise.race([evaluate(source, ++number), interrupted]));
         send();
         return postMessage({ what: "answer", text, failed, html });
       } catch (error) {
@@ -112,7 +114,7 @@ async function begin() {
     },
     interrupt() {
       if (shared) clearInterrupt(shared); // nothing computes now, and the call below is not to be interrupted
-      interrupt();
+      if (!interrupt(number)) giveUp(new Error("KeyboardInterrupt"));
     },
     complete(source) {
       const [stem, names] = taken(completions(source));

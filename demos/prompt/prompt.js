@@ -183,12 +183,21 @@ function answer() {
 }
 
 function interruptPython() {
+  interruptOnce();
+  say("running", "Stopping …");
+  const why = shared ? "It may be in one long call" : "This page shares no memory, so a computation cannot be interrupted";
+  const again = () => {
+    say("running", `Python has not stopped. ${why}; Restart ends it, with all that was defined.`);
+    interruptOnce(); // what ran at that moment, such as a finalizer, may have swallowed the last one
+    timer = setTimeout(again, PATIENCE);
+  };
+  clearTimeout(timer);
+  timer = setTimeout(again, PATIENCE);
+}
+
+function interruptOnce() {
   if (shared) interrupt(shared);
   worker.postMessage({ interrupt: true });
-  say("running", "Stopping …");
-  clearTimeout(timer);
-  const why = shared ? "It may be in one long call" : "This page shares no memory, so a computation cannot be interrupted";
-  timer = setTimeout(() => say("running", `Python has not stopped. ${why}; Restart ends it, with all that was defined.`), PATIENCE);
 }
 
 /** What Enter and the button do, by mode. */

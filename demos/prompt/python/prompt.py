@@ -61,6 +61,7 @@ compiler.compiler.flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 scope: dict[str, Any] = {"__name__": "__main__", "np": np, "sg": sg}
 count = 0
 running: asyncio.Task[Any] | None = None
+begun = dropped = 0  # the numbers of the last source that began, and of the last that may not begin
 
 
 def is_whole(source: str) -> bool:
@@ -71,9 +72,12 @@ def is_whole(source: str) -> bool:
         return True
 
 
-async def evaluate(source: str) -> tuple[str, bool, str]:
-    """The text to show, whether it is an error's, and HTML of drawings."""
-    global count, running  # noqa: PLW0603
+async def evaluate(source: str, number: int) -> tuple[str, bool, str]:
+    """The text to show, whether it is an error's, and HTML of drawings; number: which of the page's sources it is."""
+    global begun, count, running  # noqa: PLW0603
+    if number <= dropped:
+        return "KeyboardInterrupt", True, ""
+    begun = number
     count += 1
     running = asyncio.current_task()
     name = f"<prompt {count}>"
@@ -136,10 +140,15 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 
-def interrupt() -> None:
-    """End what waits in an await."""
+def interrupt(number: int) -> bool:
+    """End what waits in an await; whether that source began. If not, it never will: an interrupt that comes before its first
+    line may have ended the event loop's call that was to begin it."""
+    global dropped  # noqa: PLW0603
     if running is not None:
         running.cancel()
+    elif begun < number:
+        dropped = number
+    return dropped < number
 
 
 def completions(source: str) -> tuple[str, list[str]]:

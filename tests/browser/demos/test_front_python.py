@@ -115,8 +115,9 @@ def test_python_is_interrupted_and_keeps_what_was_defined(prompt: Prompt) -> Non
         ("while True: kept += 1", "keys"),
         ("import asyncio\nawait asyncio.sleep(1000)", "button"),
     ):
-        page.fill("#python-input", source)
+        page.fill("#python-input", f"print({how!r}, 'begins')\n{source}")
         page.click("#python-run")
+        until(page, f"document.querySelector('#python-log').textContent.endsWith('{how} begins\\n')", 20)
         until(page, "document.querySelector('#python-run').textContent === 'Stop'", 10)
         if how == "button":
             page.click("#python-run")
@@ -126,9 +127,29 @@ def test_python_is_interrupted_and_keeps_what_was_defined(prompt: Prompt) -> Non
         prompt.rest(20)
         last = page.locator("#python-log .failed").last.inner_text()
         assert last.endswith("KeyboardInterrupt\n")
-        assert "<prompt" in last
+        assert "<prompt" in last, source
         assert page.inner_text("#python-run") == "Run"
     assert prompt.ask("kept > 1") == "True\n"
+
+
+@pytest.mark.slow
+def test_python_is_interrupted_before_it_begins(prompt: Prompt) -> None:
+    """An interrupt may come at any moment between the click and the first line: none leaves the prompt waiting."""
+    page = prompt.page
+    for moment in range(0, 30, 3):
+        page.fill("#python-input", "while True: pass")
+        page.evaluate(
+            """async (moment) => {
+                document.querySelector("#python-run").click();
+                await new Promise((done) => setTimeout(done, moment));
+                const init = { key: "c", ctrlKey: true, bubbles: true };
+                document.querySelector("#python-input").dispatchEvent(new KeyboardEvent("keydown", init));
+            }""",
+            moment,
+        )
+        prompt.rest(20)
+        assert page.locator("#python-log .failed").last.inner_text().endswith("KeyboardInterrupt\n")
+    assert prompt.ask("1 + 1") == "2\n"
 
 
 @pytest.mark.slow
