@@ -105,6 +105,7 @@ async function begin() {
         if (!isWhole(source)) return postMessage({ what: "incomplete" });
         postMessage({ what: "accepted" });
         const interrupted = new Promise((_, reject) => (giveUp = reject));
+        interrupted.catch(() => undefined); // an interrupt may also come where nothing waits for it
         const [text, failed, html] = taken(await Promise.race([evaluate(source, ++number), interrupted]));
         send();
         return postMessage({ what: "answer", text, failed, html });

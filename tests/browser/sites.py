@@ -124,7 +124,7 @@ def front_page(browser: Any, address: str) -> Iterator[Any]:
     page.goto(address)
     page.wait_for_selector("#facts[aria-busy=false]")
     yield page
-    assert console.complaints == []
+    assert console.complaints == [], console.complaints
     context.close()
 
 
