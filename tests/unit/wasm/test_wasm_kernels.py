@@ -16,9 +16,11 @@ from singe.dtypes import (
     float16,
     float32,
     float64,
+    int8,
     int32,
     int64,
     uint8,
+    uint16,
     uint32,
     uint64,
 )
@@ -409,3 +411,17 @@ def test_lanes_that_are_divided(by: int) -> None:
         kernel, [*(rng.standard_normal(n).astype(np.float32) for n in (240, by, 48 // by)), np.zeros(240, np.float32)]
     )
     assert (lane_cost(kernel, [out], j) is not None) == (by % 4 == 0)
+
+
+@pytest.mark.parametrize("kind", [bool_, int8, uint16, int32, float32])
+def test_lanes_that_look_up(kind: DType) -> None:
+    """Elements at places that other elements tell; of their sum a part may be negative."""
+    i, j = g(0, 3), g(1, 22)
+    place = s.load(1, i * 22 + j, int32) * 2 + i * 25 - 7
+    out = Store(2, i * 22 + j, s.load(0, place, kind.compute))
+    kernel = Kernel((Port(kind), Port(int32), Port(kind, True)), (3, 22), (), (out,))
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 2 if kind is bool_ else 100, 75).astype(kind.numpy)
+    places = rng.permuted(np.tile(np.arange(4, 15), 6)).astype(np.int32)
+    check(kernel, [x, places, np.zeros(66, kind.numpy)])
+    assert lane_cost(kernel, [out], j) == 1

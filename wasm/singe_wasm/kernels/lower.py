@@ -290,6 +290,8 @@ class Lowering:
         assert self.lane is not None
         stored = self.ports[e.value].dtype
         step = lane_step(e.args[0], self.lane, self.varies)
+        if step is None:
+            return self._looked_up(e, shift)
         assert isinstance(step, int)
         if self.other is not None and step and not memory.is_near(stored, step):
             along = dict(shift).get(self.other, 0)
@@ -297,6 +299,16 @@ class Lowering:
         address, offset = self.address(e.value, e.args[0], shift)
         code = memory.load_lanes(stored, offset) if step == 1 else memory.gather(stored, offset, step)
         return Tree(code, (address,), "v128", address.level)
+
+    def _looked_up(self, e: Expr, shift: Shift) -> Tree:
+        """A load at an index that each lane has computed."""
+        stored = self.ports[e.value].dtype
+        terms, constant = affine.linear(e.args[0])
+        own = {atom: factor for atom, factor in terms.items() if self.varies(atom)}
+        common = {atom: factor for atom, factor in terms.items() if atom not in own}
+        address, _ = self.address(e.value, affine.from_linear(common, 0), shift)
+        places = self.vector(affine.from_linear(own, constant), shift)  # may be negative without the constant
+        return Tree(memory.look_up(stored), (address, places), "v128", max(address.level, places.level))
 
     def _transposed(self, e: Expr, shift: Shift, along: int) -> Sequence[Tree]:
         """What four turns of the other loop, from `along` on, load in their lanes."""

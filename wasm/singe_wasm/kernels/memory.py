@@ -164,6 +164,25 @@ def gather(stored: DType, offset: int, step: int) -> Spelling:
     return spell
 
 
+def look_up(stored: DType) -> Spelling:
+    """Four elements: of each its place is on the stack, in a lane, counted from the address below."""
+    replace = "f32x4.replace_lane" if stored is float32 else "i32x4.replace_lane"
+
+    def spell(body: Body) -> None:
+        at, places = body.local("i32"), body.local("v128")
+        body.add(i32(stored.size.bit_length() - 1) + ops("i32x4.shl"))
+        body.set(places)
+        body.set(at)
+        body.add(i32x4(0))
+        for number in range(4):
+            body.get(at, places)
+            body.add(extract(int32, number) + ops("i32.add") + memory(ELEMENTS[stored].load, 0) + lane(replace, number))
+        body.free(at, places)
+        body.add(_TRUE if stored is bool_ else b"")
+
+    return spell
+
+
 def scatter(stored: DType, offset: int, step: int) -> Spelling:
     """Write four elements `step` bytes apart."""
 

@@ -70,6 +70,12 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr, near: bool = 
             return None
         return step if step * kernel.ports[port].dtype.size < 1 << 24 and step >= 0 else None
 
+    def is_computed(load: Expr) -> bool:
+        """Whether the load's index depends on other elements, of which each lane has its own."""
+        if kernel.ports[load.value].dtype not in VECTOR_STORAGE or lane_step(load.args[0], lane, varies) is not None:
+            return False
+        return any(e.word == "load" and varies(e) for e in scalar.postorder([load.args[0]]))
+
     cost = 0
     seen: set[Expr] = set()
     waiting: list[Expr] = [s.value for s in stages]
@@ -91,9 +97,13 @@ def lane_cost(kernel: Kernel, stages: Iterable[Stage], lane: Expr, near: bool = 
             return None
         if e.word == "load":
             step = distance(e.value, e.args[0])
-            if step is None:
+            if step is not None:
+                cost += step != 1 and not (near and is_near(kernel.ports[e.value].dtype, step))
+            elif is_computed(e):
+                cost += 1
+                waiting.append(e.args[0])
+            else:
                 return None
-            cost += step != 1 and not (near and is_near(kernel.ports[e.value].dtype, step))
         else:
             waiting += e.args
     return cost
@@ -152,6 +162,8 @@ class _NestWriter:
         weight = len(scalar.postorder(self.kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.other, self.block = blocks(kernel, self.lane, 4 * self.unroll)
+        self.by_lines = self._folds_along_others() and weight <= HEAVY
+        self.counts = self._counts()
         self.low = Lowering(kernel.ports, sizes, lane=self.lane, other=self.other)
         self.depth = len(kernel.grid)
         self.folded = self.depth + 1  # the level of accumulators: known in a grid point, but not at its start
@@ -159,7 +171,6 @@ class _NestWriter:
         self.inner = self._loops(kernel.inner_vars, kernel.inner, self.depth + 2)
         self.accumulators: dict[tuple[str, Shift, bool], Value] = {}
         self.nans: dict[Value, I32x4] = {}  # of an accumulator whose fold may lose a NaN: the lanes that have seen one
-        self.by_lines = self._folds_along_others() and weight <= HEAVY
         self.shared: _KernelLoop | None = None
         self.cut = 1  # the elements of the vectorised loop that parts are made of
         self.range: tuple[Int, I32] = (0, I32.of(0))  # the part's first turn of the shared loop, and its end
@@ -178,6 +189,16 @@ class _NestWriter:
             return False
         turns = math.prod(guess(d) for d in self.kernel.inner)
         return turns >= LONG and any(isinstance(s, Reduce) for s in self.kernel.stages)
+
+    def _counts(self) -> tuple[int, ...]:
+        """How many vectors a turn of the vectorised loop takes, the longest first; single ones follow in any case."""
+        if self.lane is None or self.other is not None:
+            return (1,)
+        extent = (self.kernel.inner if self.lane_is_inner else self.kernel.grid)[-1]
+        counts = LINES if self.by_lines else (self.unroll,)
+        if not isinstance(extent, int):
+            return counts
+        return tuple(count for count in counts if 4 * count <= extent) or (max(1, extent // 4),)
 
     def write(self) -> None:
         wide = self.lane is not None and not self.lane_is_inner
@@ -233,14 +254,10 @@ class _NestWriter:
         assert self.lane is not None
         extent = loop.extent
         shared = loop is self.shared
-        counts = LINES if self.by_lines else (self.unroll,) if self.other is None else (1,)
-        if isinstance(extent, int):
-            fitting = tuple(count for count in counts if 4 * count <= extent)
-            counts = fitting or (max(1, extent // 4),)
-        within = shared and self.cut < 4 * counts[0]  # a part may end within a turn of the longest strip
+        within = shared and self.cut < 4 * self.counts[0]  # a part may end within a turn of the longest strip
         strips: list[_Strip] = []
         done = 0
-        for count in dict.fromkeys((*counts, 1, 0)):
+        for count in dict.fromkeys((*self.counts, 1, 0)):
             step = 4 * count or 1
             shifts = _shifts(self.lane, 4, count) if self.other is None else _shifts(self.other, 1, self.block)
             if isinstance(extent, int) and not (within and count):
