@@ -178,6 +178,22 @@ function unique(x, axis, isOrdered) {
   ];
 }
 
+/** The places of the scores above the floor: the best one first, equal ones in their order. Numbers sort faster than by a function. */
+function ranked(scores, floor) {
+  const keys = new BigUint64Array(scores.length); // the place in the lower half; the upper half is less for a higher score
+  const [words, floats] = [new Uint32Array(keys.buffer), new Float32Array(keys.buffer)];
+  let count = 0;
+  for (let place = 0; place < scores.length; place++) {
+    if (!(scores[place] > floor)) continue;
+    const upper = 2 * count++ + 1;
+    words[upper - 1] = place;
+    floats[upper] = scores[place] + 0; // 0 for -0
+    words[upper] = words[upper] >>> 31 ? words[upper] : ~words[upper] & 0x7fffffff;
+  }
+  keys.subarray(0, count).sort();
+  return words.subarray(0, 2 * count).filter((_, k) => k % 2 === 0);
+}
+
 /** Rows (batch, class, box): in each class the best boxes, without those that overlap a better one too much; in float32. */
 function suppressed([boxes, scores, limit, overlap, least], isCenter) {
   const [most, threshold, floor] = [limit, overlap, least].map(({ data }) => Number(data[0]));
@@ -192,27 +208,29 @@ function suppressed([boxes, scores, limit, overlap, least], isCenter) {
     y1[n] = isCenter ? b + d / 2 : Math.max(b, d);
     areas[n] = f(x1[n] - x0[n]) * f(y1[n] - y0[n]);
   }
-  const isNear = (one, other) => {
-    const width = Math.max(0, f(Math.min(x1[one], x1[other]) - Math.max(x0[one], x0[other])));
-    const height = Math.max(0, f(Math.min(y1[one], y1[other]) - Math.max(y0[one], y0[other])));
-    const shared = f(width * height);
-    const union = f(f(areas[one] + areas[other]) - shared);
-    return !((union > 0 ? f(shared / union) : 0) <= threshold);
+  const kept = new Uint32Array(Math.max(0, Math.min(most, count))); // the best boxes of a class
+  const isHidden = (one, better) => {
+    for (let k = 0; k < better; k++) {
+      const other = kept[k];
+      const width = Math.max(0, f(Math.min(x1[one], x1[other]) - Math.max(x0[one], x0[other])));
+      const height = Math.max(0, f(Math.min(y1[one], y1[other]) - Math.max(y0[one], y0[other])));
+      const shared = f(width * height);
+      const union = f(f(areas[one] + areas[other]) - shared);
+      if (!((union > 0 ? f(shared / union) : 0) <= threshold)) return true;
+    }
+    return false;
   };
   const found = [];
   for (let batch = 0; batch < batches; batch++) {
-    const first = batch * count;
     for (let kind = 0; kind < classes; kind++) {
       const start = (batch * classes + kind) * count;
-      const mine = scores.data.subarray(start, start + count);
-      const waiting = [];
-      for (let n = 0; n < count; n++) if (mine[n] > floor) waiting.push(n);
-      const kept = [];
-      for (const n of waiting.sort((a, b) => mine[b] - mine[a])) {
-        if (kept.length >= most) break;
-        if (!kept.some((k) => isNear(first + k, first + n))) kept.push(n);
+      let better = 0;
+      for (const n of ranked(scores.data.subarray(start, start + count), floor)) {
+        if (better === kept.length) break;
+        if (isHidden(batch * count + n, better)) continue;
+        kept[better++] = batch * count + n;
+        found.push(batch, kind, n);
       }
-      for (const n of kept) found.push(batch, kind, n);
     }
   }
   return [{ data: longs(found), shape: [found.length / 3, 3] }];

@@ -96,6 +96,15 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
     limits = [np.array([3]), np.array([0.5], np.float32), np.array([0], np.float32)]
     found["non_max_suppression"] = (
         "non_max_suppression", [boxes.astype(np.float32), scores, *limits], {}, [np.array([[0, 0, 3], [0, 0, 0], [0, 0, 5]])])  # fmt: skip
+    corners = rng.uniform(0, 9, (2, 60, 2))
+    crowd = np.concatenate([corners, corners + rng.uniform(0, 3, corners.shape)], -1).astype(np.float32)
+    scores = np.round(rng.normal(size=(2, 3, 60))).astype(np.float32)  # many are equal; 0 and -0 among them
+    scores[0, 0, ::7] = np.nan
+    scores[0, 1, ::7] = np.inf
+    for most, least in ((5, -np.inf), (60, -1), (0, 0), (-1, 0), (2**40, 0.5)):
+        given = [crowd, scores, np.array([most]), np.array([0.3], np.float32), np.array([least], np.float32)]
+        kept = ROWS["non_max_suppression"].whole(*given)  # pyright: ignore[reportAttributeAccessIssue]
+        found[f"non_max_suppression {most} {least}"] = ("non_max_suppression", given, {"center": False}, [kept])
     return found
 
 
