@@ -92,7 +92,7 @@ export class Files {
     if (!isPlain(entry)) await this.#stream(entry, (bytes, at) => view.set(bytes, at));
     else {
       await this.#verified(entry, async (chunks) => {
-        await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+        await this.#fill(entry, chunks, view);
         return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time, since it makes a copy
       });
     }
@@ -110,7 +110,7 @@ export class Files {
     }
     const pass = async (chunks) => {
       const view = room(entry);
-      await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+      await this.#fill(entry, chunks, view);
       const hash = await hashOf(view);
       (await opened).write(start, view);
       view.buffer.transfer?.(0);
@@ -148,6 +148,10 @@ export class Files {
     };
     const store = await this.store;
     await (store ? store.through(sha256, check, again, ask) : ask());
+  }
+
+  #fill(entry, chunks, view) {
+    return this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
   }
 
   async #receive(entry, chunks, take) {

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Signature
 from typing import Any, Final, TypeAlias
 
-from ..ops import Elementwise, Opaque, Region, Result, find_row, without_sizes
+from ..ops import Elementwise, Opaque, Region, Result, Row, find_row, without_sizes
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
 from .program import HOST, Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
 
@@ -33,17 +33,22 @@ def check_hosted(p: ProgramData, need: Need) -> None:
 
 def finds_sizes(s: Host) -> bool:
     """Whether the dimensions of a step's results may depend on data."""
+    row = _row(s)
+    return row is None or isinstance(row, Opaque)
+
+
+def _row(s: Host) -> Row | None:
+    """The row of a step's op. A Program may be read without the package that has it; a backend refuses to run it."""
     try:
-        return isinstance(find_row(s.op), Opaque)
+        return find_row(s.op)
     except KeyError:
-        return True
+        return None
 
 
 def _check_op(p: ProgramData, s: Host, need: Need) -> None:
-    try:
-        row = find_row(s.op)
-    except KeyError:
-        return  # a Program may be read without the package that has the row; a backend refuses to run it
+    row = _row(s)
+    if row is None:
+        return
     need(not isinstance(row, Region | Result), f"a step runs {s.op!r} on the host, which only a graph has")
     inputs, outputs = [p.buffers[i] for i in s.inputs], [p.buffers[i] for i in s.outputs]
     what = f"a step runs {s.op!r} over {', '.join(map(_show, inputs))}"

@@ -21,10 +21,15 @@ from ..movement.move import numbered_along
 
 def _shape(x: Shaped, axis: int, last: bool = False) -> Shape:
     axis = axis_of(axis, len(x.shape), "argmax")
-    shape = tuple(1 if i == axis else d for i, d in enumerate(x.shape))
+    shape = _kept(x.shape, axis)
     text = f"argmax: axis {axis} of {show(x.shape)} is empty, so that no element is the largest"
     check_room(text, x.shape[axis], product(shape))
     return shape
+
+
+def _kept(shape: Shape, axis: int) -> Shape:
+    """The shape with the axis of length 1."""
+    return tuple(1 if i == axis else d for i, d in enumerate(shape))
 
 
 def _nest(word: str) -> Callable[..., Folds]:
@@ -51,7 +56,7 @@ def _nest(word: str) -> Callable[..., Folds]:
 def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
         if x.size == 0:
-            return np.zeros(tuple(1 if i == axis % x.ndim else d for i, d in enumerate(x.shape)), np.int64)
+            return np.zeros(_kept(x.shape, axis % x.ndim), np.int64)
         wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
         lines = np.moveaxis(np.flip(wide, axis) if last else wide, axis, -1)
         # NumPy is slow along an axis whose elements are not next to each other.
