@@ -105,7 +105,12 @@ class Blocks:
         graph, items = self._items.of(graph, lambda g: self._print(g.kernel, g.constants) is not None)
         b = _Block(graph, checks, items, dict(given), [self._items.memory(x) for x in graph.roots])
         over = self._written_over(b, donated)
-        pairs = [*((s.leaf, s.updated) for s in graph.states), *((x, graph.outputs[k]) for x, k in over.items())]
+        lying = {self._at(buffer): x for x, buffer in given.items()}
+        pairs = [
+            *((s.leaf, s.updated) for s in graph.states),
+            *((x, graph.outputs[k]) for x, k in over.items()),
+            *((lying[at], n) for n, t in zip(graph.roots, targets, strict=True) if (at := self._at(t)) in lying),
+        ]
         b.items = items = self._items.updates_last(items, pairs)
         for i, item in enumerate(items):
             b.last.update(dict.fromkeys(self._items.reads(item), i))
