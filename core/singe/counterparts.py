@@ -1,4 +1,4 @@
-"""What to write in place of names that users of PyTorch know and that Singe lacks: one table, from which errors are made."""
+"""What to write in place of names that users of PyTorch and NumPy know and that Singe lacks: one table, from which errors are made."""
 
 from __future__ import annotations
 
@@ -187,6 +187,8 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
     "Tensor": {
         "apply_": _EACH,
         "bernoulli_": "x = (sg.rand_like(x) < p).cast(x.dtype)",
+        "conjugate": "x.conj()",
+        "copy": "x.clone(), or x itself: a tensor does not change",
         "copy_": "x = y, the other tensor itself: none of them changes",
         "exponential_": "x = -(1 - sg.rand_like(x)).log() / rate",
         "fill_": "x = sg.full_like(x, value)",
@@ -212,6 +214,7 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "multinomial": "sg.multinomial(x, n)",
         "new": "x.new_zeros(shape) or x.new_tensor(data)",
         "pin_memory": "nothing: memory is the device's own affair",
+        "ptp": "x.max() - x.min()",
         "register_hook": "grads[x], of grads = loss.backward()",
         "requires_grad_": "x = x.require_grad(), on a device sg.Autodiff(…)",
         "retain_grad": "x = x.require_grad(), on a device sg.Autodiff(…)",
@@ -219,6 +222,8 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "std_mean": "sg.std_mean(x, dim)",
         "storage": "x.numpy()",
         "stride": "nothing: elements are always in row-major order",
+        "strides": "nothing: elements are always in row-major order",
+        "tobytes": "x.numpy().tobytes()",
         "var_mean": "sg.var_mean(x, dim)",
     },
     "argument": {
@@ -254,7 +259,7 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "mps": '"webgpu"',
     },
 }  # fmt: skip
-"""What has no such name (a module, a kind of object) ↦ names of PyTorch ↦ what to write in place of each."""
+"""What has no such name (a module, a kind of object) ↦ names of PyTorch or NumPy ↦ what to write in place of each."""
 
 
 def instead(of: str, name: str) -> str:

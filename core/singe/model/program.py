@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
-from ..errors import DeviceError
+from ..errors import DeviceError, InputError
 from ..program.format import read_program, write_program
 from ..program.program import ProgramData
 from ..runtime.backend import DirectExecutable, Executable
@@ -98,6 +98,12 @@ class Program:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run it with checked arrays, in the order of the inputs; threads take turns."""
+        if isinstance(arrays, np.ndarray) or len(arrays) != len(self.data.inputs):
+            given = "one array" if isinstance(arrays, np.ndarray) else f"{len(arrays)} arrays"
+            raise InputError(
+                f"run: got {given}, expected a list of {len(self.data.inputs)}, in the order of the inputs; "
+                "a call, as in program(x), takes arrays by position or by name"
+            )
         return now(self.start(arrays), "await program.run_async(…)")
 
     def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:

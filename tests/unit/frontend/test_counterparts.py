@@ -1,4 +1,4 @@
-"""Names that users of PyTorch type first, and that Singe lacks: each error says what to write in its place."""
+"""Names that users of PyTorch and NumPy type first, and that Singe lacks: each error says what to write in its place."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import singe as sg
 from singe import nn
 from singe.counterparts import INSTEAD
+from singe.ops import ROWS
 
 X = sg.tensor([1.0, 2.0])
 MODEL = nn.Linear(2, 2)
@@ -38,13 +39,19 @@ def test_every_name_of_the_table_is_an_attribute_error_that_says_what_to_write(o
         assert not hasattr(OWNERS[owner], name)
 
 
-@pytest.mark.parametrize("owner", ["singe", "singe.nn"])
+@pytest.mark.parametrize("owner", ["singe", "singe.nn", "Tensor"])
 def test_other_names_are_errors_for_which_python_finds_the_nearest(owner: str) -> None:
     """Python looks for it among the names of the error's object."""
     with pytest.raises(AttributeError) as e:
         _ = OWNERS[owner].tensr
-    assert str(e.value) == f"module {owner!r} has no attribute 'tensr'"
-    assert (e.value.name, e.value.obj) == ("tensr", OWNERS[owner])
+    said = "a tensor has no method" if owner == "Tensor" else f"module {owner!r} has no attribute"
+    assert str(e.value) == f"{said} 'tensr'"
+    assert e.value.name == "tensr"
+    assert e.value.obj is OWNERS[owner]
+
+
+def test_all_methods_of_a_tensor_are_among_the_names_that_python_compares() -> None:
+    assert {name for name, row in ROWS.items() if row.method} <= set(dir(X))
 
 
 def test_values_and_indices_are_a_tuple() -> None:

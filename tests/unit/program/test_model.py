@@ -264,6 +264,15 @@ def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception]
         Model(classifier(), "numpy")(*given)
 
 
+@RUNNERS
+def test_what_a_run_takes_is_a_list_of_arrays(device_name: str) -> None:
+    program = sg.compile(lambda a: a * 2, np.ones(3, np.float32), device=device_name)
+    np.testing.assert_array_equal(program.run([np.ones(3, np.float32)])[0], [2, 2, 2])
+    for given, said in ((np.ones(3, np.float32), "one array"), ([], "0 arrays")):
+        with pytest.raises(InputError, match=rf"run: got {said}, expected a list of 1, .*program\(x\)"):
+            program.run(given)  # pyright: ignore[reportArgumentType]
+
+
 @pytest.mark.parametrize(("kind", "most"), [("int32", 2**31 - 1), ("uint8", 255), ("int4", 7)])
 def test_integers_beyond_the_type_of_an_input_are_refused(kind: str, most: int) -> None:
     model = Model.of(lambda x: x.reshape(2), {"x": (2,)}, "numpy", dtypes={"x": kind})

@@ -52,7 +52,7 @@ def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:
     """The method of a row that was registered after this module was imported."""
     row = ROWS.get(name)
     if row is None or not row.method:
-        hint = instead("Tensor", name) or _unchanged(name) or _closest(x, name)
+        hint = instead("Tensor", name) or _unchanged(name)
         raise AttributeError(f"a tensor has no method {name!r}{hint}", name=name, obj=x)
     return row_method(row).__get__(x)
 
@@ -79,12 +79,3 @@ def _unchanged(name: str) -> str:
     other = name.rstrip("_")
     same = f"x = x.{other}(…), or " if hasattr(Tensor, other) else ""
     return f"; in its place: a tensor does not change: {same}x = x.at[key].set(value)"
-
-
-def _closest(x: Tensor, name: str) -> str:
-    if name.startswith("__"):  # Python's and NumPy's protocols often look these up
-        return ""
-    import difflib  # noqa: PLC0415 (an error may take its time, `import singe` may not)
-
-    near = difflib.get_close_matches(name, [n for n in _names(x) if not n.startswith("_")], 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
