@@ -33,7 +33,10 @@ _ONE_UPDATE: Final = "nothing: a compiled step updates each parameter and its mo
 _JACOBIAN: Final = (
     "a gradient for each element of the value, as in sg.stack([sg.grad(lambda x: f(x)[k])(x)[x] for k in range(n)])"
 )
-_CUSTOM: Final = "stop_gradient: g(x) + (f(x) - g(x)).stop_gradient() has the value of f and the gradient of g"
+_CUSTOM: Final = (
+    "sg.op(name, f, gradient=…), or stop_gradient: "
+    "g(x) + (f(x) - g(x)).stop_gradient() has the value of f and the gradient of g"
+)
 _HESSIAN: Final = "gradients of gradients, as in sg.grad(lambda x: sg.grad(f)(x)[x][k])(x)[x] for its row k"
 _SCHEDULES: Final = "a schedule in place of the rate, as in sg.optim.AdamW(sg.optim.StepLR(1e-3, 10))"
 _SOLVE: Final = "sg.linalg.solve(a, b)"

@@ -19,9 +19,9 @@ from ..runtime.files import reason, write
 C = TypeVar("C")
 
 
-def write_config(path: Path, config: object) -> None:
+def write_config(path: str | Path, config: object) -> None:
     """Write a dataclass, or a dict of plain values, as JSON."""
-    write(path, [json.dumps(plain(config), indent=1).encode(), b"\n"])
+    write(Path(path), [json.dumps(plain(config), indent=1).encode(), b"\n"])
 
 
 def plain(config: object) -> dict[str, Any]:
@@ -33,10 +33,10 @@ def plain(config: object) -> dict[str, Any]:
     return json.loads(json.dumps(dict(config), default=str))
 
 
-def read_config(path: Path, kind: type[C]) -> C:
+def read_config(path: str | Path, kind: type[C]) -> C:
     """The dataclass that a file of `write_config` holds; fields that it lacks have their defaults."""
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(Path(path).read_bytes())
     except OSError as e:
         raise InputError(f"cannot read {path}: {reason(e)}") from e
     except ValueError as e:

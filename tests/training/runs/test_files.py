@@ -36,7 +36,7 @@ def checkpoint(step: int) -> Checkpoint:
 
 
 def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
-    folder = CheckpointFolder(tmp_path / "checkpoints", keep=2)
+    folder = CheckpointFolder(str(tmp_path / "checkpoints"), keep=2)
     assert folder.newest(print) is None
     written = checkpoint(7)
     path = folder.write(written)
@@ -285,8 +285,9 @@ class Settings:
 def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     for settings in (Settings(), Settings("b", 4, True, "large", 5, Rates(1.0, (3,)))):
-        write_config(path, settings)
-        assert read_config(path, Settings) == settings
+        for given in (path, str(path)):
+            write_config(given, settings)
+            assert read_config(given, Settings) == settings
     path.write_text('{"width": 7, "rates": {"rate": 2}}')
     assert read_config(path, Settings) == Settings(width=7, rates=Rates(2.0))
 

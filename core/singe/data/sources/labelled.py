@@ -99,7 +99,9 @@ def file_in(folder: Path, names: Sequence[str]) -> Path:
         if (folder / name).is_file():
             return folder / name
     missing = "" if folder.is_dir() else "; there is no such folder"
-    raise InputError(f"{folder}: expected a file {' or '.join(names)} in it{missing}; without `source` it is fetched")
+    raise InputError(
+        f"{folder}: expected a file {' or '.join(names)} in it{missing}; without `source` (--data on a command line) it is fetched"
+    )
 
 
 def _fetched_to_disk(addresses: Sequence[str], files: Mapping[str, str]) -> list[Path]:

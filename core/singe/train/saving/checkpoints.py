@@ -63,8 +63,8 @@ class Checkpoint:
 class CheckpointFolder:
     """The checkpoints in a folder, which is made when the first is written."""
 
-    def __init__(self, folder: Path, keep: int) -> None:
-        self.folder, self.keep = folder, keep
+    def __init__(self, folder: str | Path, keep: int) -> None:
+        self.folder, self.keep = Path(folder), keep
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step:08}.safetensors"
