@@ -329,7 +329,8 @@ def test_a_run_of_which_all_epochs_are_done_trains_no_more(tmp_path: Path) -> No
     told = Told()
     trained = learner([told], run=tmp_path)
     summary = trained.fit(loader(), loader(False), 2, resume=True)
-    assert [type(e) for e in told] == [RunBegan, Stopped]
+    assert [type(e) for e in told] == [RunBegan, Note, Stopped]
+    assert told.of(Note)[0].text == "there is nothing to train: up to epoch 2 was asked, and 2 are done"
     assert len(summary.rows) == 2
     assert trained.best is not None
 
@@ -347,8 +348,9 @@ def test_fit_runs_in_any_thread() -> None:
 
 def test_a_loss_that_is_no_number_is_noted() -> None:
     told = Told()
-    learner([told]).fit([(X * math.inf, Y)], epochs=1)
-    assert "the loss of step 1 is nan" in [note.text for note in told.of(Note)]
+    learner([told]).fit([(X, Y), (X * math.inf, Y), (X, Y)], epochs=2)
+    notes = [note.text for note in told.of(Note)]
+    assert notes == ["the loss of step 2 is nan", "the loss of step 4 is nan"], "once an epoch, as long as it stays so"
 
 
 def test_what_cannot_be_trained_on_is_refused() -> None:

@@ -201,6 +201,8 @@ class Learner:
             if self._dashboard is not None:
                 self._listeners.append(stack.enter_context(dashboard(self._dashboard, self.stop)))
             self._tell(self._began(train, valid, epochs))
+            if self.epoch >= epochs:
+                notes.append(f"there is nothing to train: up to epoch {epochs} was asked, and {self.epoch} are done")
             for text in notes:
                 self._tell(Note(text))
             try:
@@ -271,7 +273,7 @@ class Learner:
     def _train(self, train: Iterable[Any], epoch: int, start: float, before: float) -> None:
         """The rest of an epoch; it may end early, as `_asked` says."""
         now, steps = self._progress, self.checkpoints.steps
-        last = time.perf_counter()
+        last, finite = time.perf_counter(), True
         # A loader stands where the last batch that was trained on left it; of other data, that which was seen is left out.
         rest = iter(train) if now.loader is not None else islice(train, now.batch, None)
         for batch in rest:
@@ -289,7 +291,8 @@ class Learner:
             now.trained = now.batch == length(train)
             self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, step=now.step))
             last = ended
-            if not math.isfinite(values[LOSS]):
+            was, finite = finite, math.isfinite(values[LOSS])
+            if was and not finite:  # the first of several tells enough
                 self._tell(Note(f"the loss of step {now.step} is {values[LOSS]}"))
             if self._asked:
                 return
