@@ -29,7 +29,7 @@ from ..runtime.devices import in_words, separate
 from ..runtime.files import reason as why
 from .asked import check_asked, check_data
 from .config import plain, write_config
-from .dashboard import Kind, dashboard
+from .dashboard import Kind, dashboard, say
 from .events import (
     BatchEnded,
     CheckpointSaved,
@@ -219,7 +219,7 @@ class Learner:
         now = self._progress
         summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
         if self._dashboard is not None:
-            print(summary)
+            say(str(summary))
         return summary
 
     def evaluate(self, data: Iterable[Any], model: Module | None = None) -> dict[str, float]:

@@ -5,15 +5,20 @@ The screens are compared with texts in the folder `screens`; SINGE_UPDATE_GOLDEN
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_runs import events, history_at
 
+from singe import nn, optim
 from singe.errors import InputError
+from singe.train import Learner
 from singe.train.dashboard import dashboard
 from singe.train.dashboard.canvas import Canvas, Plot
 from singe.train.dashboard.dashboard import press
@@ -163,6 +168,21 @@ def test_lines_of_text_tell_each_epoch_once() -> None:
     assert lines[1].startswith("epoch 1 of 3  train loss 1.5")
     assert lines[1].endswith("0.6 s  1,067 items/s  best so far")
     assert lines[4:] == ["note: the disk is full"]
+
+
+class Full(io.StringIO):
+    """A stream on a disk that is full."""
+
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_training_does_not_end_where_its_lines_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Full())
+    layer = nn.Linear(2, 1, rng=0)
+    learner = Learner(layer, optim.SGD(0.1), nn.MSELoss(), device="numpy", dashboard="plain")
+    batch = np.zeros((4, 2), np.float32), np.zeros((4, 1), np.float32)
+    assert learner.fit([batch], epochs=2).reason == "finished"
 
 
 def test_without_a_terminal_there_are_lines() -> None:

@@ -6,6 +6,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, TextIO
 
 from ..events import BatchEnded, EpochEnded, Event, Note, RunBegan
@@ -51,7 +52,7 @@ class Lines:
                 pass
 
     def _print(self, text: str, end: str = "\n") -> None:
-        print(f"\r\x1b[K{text}" if self._moves else text, end=end, file=self._stream, flush=True)
+        say(f"\r\x1b[K{text}" if self._moves else text, end=end, stream=self._stream)
 
     def _line(self) -> str:
         """The moving line."""
@@ -70,6 +71,12 @@ class Lines:
         if left is not None:
             parts.append(f"{duration(left)} left")
         return "  ".join(parts)[: shutil.get_terminal_size().columns - 1]
+
+
+def say(text: str, end: str = "\n", stream: TextIO | None = None) -> None:
+    """Print at once. Where that cannot be, on a disk that is full or in a pipe that was closed, training goes on all the same."""
+    with suppress(OSError):
+        print(text, end=end, file=stream, flush=True)
 
 
 def _began(event: RunBegan) -> str:
