@@ -7,8 +7,9 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from singe.tools.options import parser
 ROOT: Final = Path(__file__).parents[2]
 TYPES: Final = ROOT / "static" / "singe.d.ts"
 WIDTH: Final = 100
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def text_of(name: str) -> str:
@@ -112,7 +115,7 @@ def _tensor() -> str:
     """All methods of Tensor, from the stub that lists them, with what the row of each says."""
     tree = ast.parse(Path(tensor.__file__).with_suffix(".pyi").read_text("utf-8"))
     (kind,) = (n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Tensor")
-    members = [n for n in kind.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    members = [n for n in kind.body if isinstance(n, Function)]
     named = sorted((n for n in members if not n.name.startswith("_")), key=lambda n: n.name.lower())
     operators = [n.name for n in members if n.name.startswith("__")]
     parts = [
@@ -121,21 +124,27 @@ def _tensor() -> str:
         "Each method gives a new Tensor, unless it says otherwise. How names compare with PyTorch's and NumPy's: "
         "[Tensors](../guides/tensors.html). Each is a function of `singe`, too.",
         "## Methods",
-        *(_method(n) for n in named),
+        *(_method(name, list(nodes)) for name, nodes in groupby(named, key=lambda n: n.name)),
         "## Operators",
         ", ".join(f"`{k}`" for k in sorted(operators)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+def _method(name: str, nodes: Sequence[Function]) -> str:
+    """A method with all ways to call it: the stub has one for each set of names of its arguments."""
+    calls = "\n".join(_call(n) for n in nodes)
+    texts = dict.fromkeys(_escaped(ast.get_docstring(n) or "") for n in nodes)
+    return "\n\n".join([f"### {name}", f"```python\n{calls}\n```", *texts, _row(name)]).rstrip()
+
+
+def _call(node: Function) -> str:
     prefix = "await " if isinstance(node, ast.AsyncFunctionDef) else ""
     arguments = re.sub(r"^self(, )?(/, )?", "", ast.unparse(node.args))
     gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
     is_property = any(isinstance(d, ast.Name) and d.id == "property" for d in node.decorator_list)
     call = f"{prefix}x.{node.name}" + ("" if is_property else f"({arguments})") + gives
-    call = re.sub(r"(?<!\w)_(bool|complex|float|int)\b", r"\1", call)
-    return f"### {node.name}\n\n```python\n{call}\n```\n\n{_escaped(ast.get_docstring(node) or '')}\n\n{_row(node.name)}".rstrip()
+    return re.sub(r"(?<!\w)_(bool|complex|float|int)\b", r"\1", call)
 
 
 def _row(name: str) -> str:

@@ -112,6 +112,7 @@ def test_every_method_of_tensor_is_documented_and_listed() -> None:
     assert [name for name in names if not (getattr(sg.Tensor, name).__doc__ or "").strip()] == []
     headings = re.findall(r"^### (\w+)$", text_of("singe.Tensor"), re.M)
     assert set(names) - set(headings) <= {"strings"}, "a row of which no input is a tensor"
+    assert len(set(headings)) == len(headings), "all ways to call a method are in one place"
 
 
 def test_help_lists_every_method_of_tensor() -> None:
