@@ -375,6 +375,14 @@ def test_what_is_given_while_python_starts_waits_for_it(own_prompt: Prompt) -> N
     until(page, "document.querySelector('#python-log').textContent.endsWith(`'early'\\n`)", 20)
 
 
+def test_pages_say_what_python_weighs(python_site: Path) -> None:
+    patterns = ("pyodide*", "python_stdlib.zip", "numpy-*.whl", "singe-*.whl")
+    size = sum(f.stat().st_size for p in patterns for f in (python_site / "python").glob(p)) / 1e6
+    for name in ("index.html", "mnist/index.html", "classify/index.html", "train/index.html", "docs/start/tour.html"):
+        (said,) = re.findall(r"(\d+)\s+MB", (python_site / name).read_text())
+        assert abs(int(said) - size) <= 1, name
+
+
 def test_a_site_without_python_says_so(browser: Any, address: str) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()
