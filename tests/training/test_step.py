@@ -102,6 +102,20 @@ def test_a_model_can_be_lent_without_a_copy() -> None:
                 np.testing.assert_array_equal(lent.state_dict()[path].numpy(), t.numpy(), err_msg=path)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_a_model_comes_back_in_its_mode_and_on_its_device(training: bool) -> None:
+    """Batch norms learn their statistics in training mode only."""
+    step = TrainStep(network() if training else network().eval(), sg.optim.SGD(lr=0.1), loss, device="wasm")
+    for batch in batches(2):
+        step(*batch)
+    model: Any = step.model
+    assert model[1].training is training
+    states = model.state_dict()
+    assert {t.device.name for t in states.values()} == {"numpy"}
+    (count,) = (t.numpy() for path, t in states.items() if path.endswith("num_batches_tracked"))
+    assert count == (2 if training else 0)
+
+
 def test_accumulated_batches_make_one_update() -> None:
     data = batches(4)
     step = TrainStep(network(), sg.optim.SGD(lr=0.1), loss, device="numpy", accumulate=2, clip=1.0)

@@ -148,7 +148,7 @@ class Learner:
 
     @property
     def model(self) -> Module:
-        """The model with its present weights, in inference mode."""
+        """The model with its present weights, in inference mode, on the device of the model that was given."""
         return self._step.model.eval()
 
     @property

@@ -90,6 +90,7 @@ class TrainStep:
     """See the module's docstring. Calling it gives the loss as a number, or (loss, dict of arrays) if the loss function gives
     a pair. loss may also be a Module, called as loss(model(*inputs), target), where the target is the last part of a batch.
 
+    model: give model.train() where Dropout is to drop, and batch norms are to learn their statistics.
     clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
@@ -136,7 +137,7 @@ class TrainStep:
 
     @property
     def model(self) -> Module:
-        """The model with its present weights."""
+        """The model with its present weights, on the device and in the mode of the model that was given."""
         return self._template.with_state({path: self._read(MODEL + name) for path, name in self._names.items()})
 
     def lent(self, on: Fusion) -> Module:
