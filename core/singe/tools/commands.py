@@ -218,6 +218,9 @@ def compile(args: Namespace) -> None:
 
 def export(args: Namespace) -> None:
     """Write a model's bundle, or a freestanding module."""
+    learning = [option for option in ("batch", "lr", "learn") if getattr(args, option) not in (None, [])]
+    if learning and args.train is None:
+        raise InputError(f"--{learning[0]} needs --train")
     if args.freestanding:
         _export_freestanding(args)
         return
@@ -258,14 +261,16 @@ def _export_training(args: Namespace) -> None:
         "donate",
         "specialise",
     )
-    given = ["dtype"] if args.dtype != "float32" else [option for option in others if getattr(args, option)]
+    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
+    given += [option for option in others if getattr(args, option)]
     if given:
         raise InputError(f"--{given[0]} cannot be given with --train")
     shapes = once(args.input_shape, "--input-shape")
+    settings = {name: x for name in ("batch", "lr") if (x := getattr(args, name)) is not None}
     with doing("exporting"):
         bundles = export_training(
-            args.model, args.out, args.train, batch=args.batch, lr=args.lr, learn=args.learn, input_shapes=shapes,
-            targets=args.targets, force=args.force, readable=args.readable,
+            args.model, args.out, args.train, learn=args.learn, input_shapes=shapes,
+            targets=args.targets, force=args.force, readable=args.readable, **settings,
         )  # fmt: skip
     for name, bundle in bundles.items():
         print(f"{args.out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")

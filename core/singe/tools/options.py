@@ -313,8 +313,8 @@ def _learning(command: argparse.ArgumentParser) -> None:
         help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
         "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`",
     )
-    made.add_argument("--batch", metavar="N", type=_positive, default=16, help="items in a step (default: 16)")
-    made.add_argument("--lr", metavar="X", type=float, default=1e-3, help="the learning rate (default: 0.001)")
+    made.add_argument("--batch", metavar="N", type=_positive, help="items in a step (default: 16)")
+    made.add_argument("--lr", metavar="X", type=float, help="the learning rate (default: 0.001)")
     text = "learn only the weights whose names in the file match, as in 'classifier.*'; may be given several times (default: all)"
     made.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
 

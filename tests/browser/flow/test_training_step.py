@@ -146,7 +146,11 @@ def test_an_onnx_model_learns_in_a_page(tmp_path: Path, capsys: pytest.CaptureFi
         (["--train", "hinge"], "expected one of cross-entropy"),
         (["--train", "mse", "--dtype", "int8"], "--dtype cannot be given with --train"),
         (["--train", "mse", "--learn", "head.*"], "no tensor matches 'head.*'; there are conv.weight"),
+        (["--train", "mse", "--activations", "int8"], "--activations cannot be given with --train"),
         (["--train", "mse", "--freestanding"], "--train"),
+        (["--learn", "conv.*"], "--learn needs --train"),
+        (["--batch", "4"], "--batch needs --train"),
+        (["--lr", "0.1", "--freestanding"], "--lr needs --train"),
     ],
 )
 def test_wrong_options_of_training_are_refused(
