@@ -315,7 +315,7 @@ def test_a_folder_has_one_learner_at_a_time(tmp_path: Path) -> None:
 
 def test_a_folder_with_checkpoints_is_not_overwritten(tmp_path: Path) -> None:
     learner(run=tmp_path).fit(loader(), epochs=1)
-    with pytest.raises(InputError, match="resume=True goes on"):
+    with pytest.raises(InputError, match=r"resume=True \(--resume on a command line\) goes on"):
         learner(run=tmp_path).fit(loader(), epochs=1)
     with pytest.raises(InputError, match="needs the folder of a run"):
         learner().fit(loader(), epochs=1, resume=True)

@@ -395,7 +395,11 @@ class Learner:
             if found is not None:
                 self._resume(found)
             elif self._files.steps():
-                what = "are damaged" if resume else "are there already; resume=True goes on from the newest"
+                what = (
+                    "are damaged"
+                    if resume
+                    else "are there already; resume=True (--resume on a command line) goes on from the newest"
+                )
                 raise InputError(
                     f"fit: checkpoints in {self._files.folder} {what}, and another folder begins a new run"
                 )

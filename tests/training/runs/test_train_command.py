@@ -66,6 +66,7 @@ def test_an_example_shows_its_settings(capsys: pytest.CaptureFixture[str]) -> No
         (("sums", "--epochs", "0"), "argument --epochs: got 0, expected at least 1"),
         (("sums", "--lr", "-3"), "argument --lr: got -3, expected at least 0"),
         (("sums", "--lr", "inf"), "argument --lr: got inf"),
+        (("mnist", "--shift", "5"), "argument --shift: got 5, expected at least 0 and at most 1"),
         (("gpt", "--dropout", "1.5"), "argument --dropout: got 1.5, expected at least 0 and at most 1"),
         (("sums", "--resume", "--run", "nope"), "there is no run in nope to resume"),
     ],

@@ -37,7 +37,7 @@ class Config:
     precision: Literal["float32", "float16"] = precision_setting()
     weight_decay: float = setting(0.02, "how much weights shrink in a step, times the learning rate", 0)
     degrees: float = setting(12.0, "by how much images are turned, at most", 0)
-    shift: float = setting(0.1, "by which part of their size they are shifted, at most", 0)
+    shift: float = setting(0.1, "by which part of their size they are shifted, at most", 0, 1)
     scale: float = setting(0.15, "by which part of their size they grow or shrink, at most", 0, 1)
     shear: float = setting(8.0, "by how many degrees they are sheared, at most", 0)
     items: int | None = setting(None, "use only so many training images, and so many test images", 1)
