@@ -1,8 +1,8 @@
 /**
  * The warning about a WebGPU adapter in software: right results, so slowly that a page seems to hang.
  *
- * Contract: `warn(adapterInfo, program, sizes, count)` writes the time to expect to the console, if it is long. `count` has
- * the kernels that are being compiled, and how many of them are: what two seconds of that tell about the rest.
+ * Contract: `warn(adapterInfo, program, sizes, characters)` writes the time to expect to the console, if it is long. `characters`
+ * has how many of the texts are compiled, and how many each of the others has: what two seconds of that tell about the rest.
  */
 
 import { evaluate } from "../program/singe-format.js";
@@ -11,7 +11,7 @@ import { evaluate } from "../program/singe-format.js";
 const FLOPS = 0.7e9;
 const LONG_SECONDS = 2;
 
-export async function warn({ vendor, architecture, description }, { kernels, steps }, sizes, count) {
+export async function warn({ vendor, architecture, description }, { kernels, steps }, sizes, { compiled, left }) {
   const work = (step) => {
     try {
       return evaluate(kernels[step.kernel].flops, sizes);
@@ -19,13 +19,13 @@ export async function warn({ vendor, architecture, description }, { kernels, ste
       return 0; // not a kernel's step, or of sizes that are found in mid-run
     }
   };
-  const run = steps.reduce((sum, step) => sum + work(step), 0) / FLOPS;
+  const run = sum(steps.map(work)) / FLOPS;
   await new Promise((done) => setTimeout(done, LONG_SECONDS * 1000));
-  const left = count.kernels - count.compiled;
-  const halves = Math.min(navigator.hardwareConcurrency, left) / 2; // each core is amid a kernel
-  const start = left ? (LONG_SECONDS * count.kernels) / (count.compiled + halves) : 0;
+  const lengths = [...left.values()];
+  const amid = sum(lengths.slice(0, navigator.hardwareConcurrency)) / (compiled ? 2 : 1); // each core is amid a kernel
+  const start = lengths.length ? (LONG_SECONDS * (compiled + sum(lengths))) / (compiled + amid) : 0;
   if (start + run < LONG_SECONDS) return;
-  const how = count.compiled ? "about" : "at least";
+  const how = compiled ? "about" : "at least";
   const adapter = description || [vendor, architecture].filter(Boolean).join(" ") || "no GPU";
   console.warn(
     `singe: WebGPU runs in software here (${adapter}): expect ${how} ${shown(start)} to load this model and at least ${shown(run)} for a run. ` +
@@ -33,4 +33,5 @@ export async function warn({ vendor, architecture, description }, { kernels, ste
   );
 }
 
+const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const shown = (seconds) => (seconds < 1 ? "a second" : `${Math.round(seconds)} s`);

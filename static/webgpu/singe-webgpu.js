@@ -62,7 +62,7 @@ async function loadProgram({ program, weights }, { flow, texts, written, ready }
     const device = flow ? await (await flow).openFlow(base, gpu, program, pipelines, store) : new Device(gpu, program, pipelines, store);
     const prepared = device.prepare(likely);
     ready(store); // after the pipelines, which take longer
-    if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.count));
+    if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.characters));
     await prepared;
     return device;
   };
@@ -180,6 +180,8 @@ class Pipelines {
   #made = new Map();
   #found = [];
   count = { compiled: 0, kernels: 0 };
+  /** Of the texts: how many are compiled, and how many each of the others has, in the order in which they are asked for. */
+  characters = { compiled: 0, left: new Map() };
 
   constructor(device, { kernels }, variants, texts, files) {
     this.kernels = kernels.map(({ sizes, ports }, k) => {
@@ -203,11 +205,16 @@ class Pipelines {
 
   /** Create those of the kernels that some sizes need. The longest text goes first: it takes longest. */
   async prepare(used, sizes) {
-    const needed = used.filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
+    const needed = [...new Set(used)].filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
     needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
     if (needed.length) this.#tell("kernels", needed.length);
+    const { characters } = this;
     const create = async (k) => {
+      const { length } = this.kernels[k].text;
+      characters.left.set(k, length);
       this.#found[k] = await this.#make(this.kernels[k]);
+      characters.left.delete(k);
+      characters.compiled += length;
       this.#tell("compiled", 1);
     };
     await Promise.all(needed.map(create));
