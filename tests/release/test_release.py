@@ -13,6 +13,7 @@ import release
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_release_is_built_checked_and_runs(tmp_path: Path) -> None:
     if shutil.which("npm") is None:
         pytest.skip("no npm here")
