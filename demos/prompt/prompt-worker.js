@@ -16,12 +16,18 @@ import { awaitAnswer, canAnswer, clearInterrupt, interruptBuffer } from "./promp
 
 const FOLDER = new URL("./python/", import.meta.url);
 
-/** Milliseconds between two messages of output, and characters in one: more would make the page hang. */
+/**
+ * Of the output of each PAUSE milliseconds, MOST characters are sent as they come, a message counting for at least LEAST of
+ * them: more would make the page hang. The rest waits for a later line, or for the end.
+ */
 const PAUSE = 100;
 const MOST = 8000;
+const LEAST = 400;
 
 let printed = "";
 let dropped = 0;
+/** When the present PAUSE began, and the characters sent in it. */
+let since = 0;
 let sent = 0;
 let shared;
 let forbidden;
@@ -33,9 +39,9 @@ addEventListener("securitypolicyviolation", ({ blockedURI, effectiveDirective })
 function send() {
   if (dropped) printed = `[${dropped} characters left out]\n${printed}`;
   if (printed) postMessage({ what: "output", text: printed });
+  sent += Math.max(printed.length, LEAST);
   printed = "";
   dropped = 0;
-  sent = performance.now();
 }
 
 function printer() {
@@ -47,7 +53,9 @@ function printer() {
         dropped += printed.length - MOST;
         printed = printed.slice(-MOST);
       }
-      if (performance.now() - sent > PAUSE) send();
+      const now = performance.now();
+      if (now - since > PAUSE) [since, sent] = [now, 0];
+      if (sent < MOST) send();
       return bytes.length;
     },
   };

@@ -115,7 +115,7 @@ def test_python_is_interrupted_and_keeps_what_was_defined(prompt: Prompt) -> Non
         ("while True: kept += 1", "keys"),
         ("import asyncio\nawait asyncio.sleep(1000)", "button"),
     ):
-        page.fill("#python-input", f"print({how!r}, 'begins')\n{source}")
+        page.fill("#python-input", f"print(1)\nprint({how!r}, 'begins')\n{source}")  # each line is shown at once
         page.click("#python-run")
         until(page, f"document.querySelector('#python-log').textContent.endsWith('{how} begins\\n')", 20)
         until(page, "document.querySelector('#python-run').textContent === 'Stop'", 10)
