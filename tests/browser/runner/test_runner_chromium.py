@@ -57,9 +57,10 @@ def test_files_come_while_the_gpu_is_opened(chromium: Page, bundle: Callable[[st
     body = """
     const open = GPUAdapter.prototype.requestDevice, entries = () => performance.getEntriesByType("resource").map(({ name }) => name);
     const before = entries().length;
+    const isThere = (part) => found?.some((name) => name.includes(part));
     let found;
     GPUAdapter.prototype.requestDevice = async function (...options) {
-      for (const end = performance.now() + 5000; performance.now() < end && !found?.some((name) => name.includes("weights-"));) {
+      for (const end = performance.now() + 5000; performance.now() < end && !given.parts.every(isThere);) {
         await new Promise((done) => setTimeout(done, 10));
         found = entries().slice(before);
       }
@@ -73,9 +74,10 @@ def test_files_come_while_the_gpu_is_opened(chromium: Page, bundle: Callable[[st
     }
     """
     inputs, outputs = small_case(5)
-    done = chromium.run(body, url="/bundles/small", cases=[packed(inputs)])
+    parts = ("kernels-webgpu", "weights-webgpu")
+    done = chromium.run(body, url="/bundles/small", cases=[packed(inputs)], parts=parts)
     assert_close(done["outputs"][0], outputs)
-    for part in ("kernels-webgpu", "weights-webgpu"):
+    for part in parts:
         assert any(part in name for name in done["found"]), part
 
 
