@@ -105,11 +105,13 @@ class Blocks:
         graph, items = self._items.of(graph, lambda g: self._print(g.kernel, g.constants) is not None)
         b = _Block(graph, checks, items, dict(given), [self._items.memory(x) for x in graph.roots])
         over = self._written_over(b, donated)
-        lying = {self._at(buffer): x for x, buffer in given.items()}
+        lying: dict[tuple[str, int], list[Node]] = {}  # the leaves at each place
+        for x, buffer in given.items():
+            lying.setdefault(self._at(buffer), []).append(x)
         pairs = [
             *((s.leaf, s.updated) for s in graph.states),
             *((x, graph.outputs[k]) for x, k in over.items()),
-            *((lying[at], n) for n, t in zip(graph.roots, targets, strict=True) if (at := self._at(t)) in lying),
+            *((x, n) for n, t in zip(graph.roots, targets, strict=True) for x in lying.get(self._at(t), ())),
         ]
         b.items = items = self._items.updates_last(items, pairs)
         for i, item in enumerate(items):
@@ -117,7 +119,7 @@ class Blocks:
         made = {n: i for i, item in enumerate(items) for n in self._writes(b, item)}
         for x, k in self._taken(b, made, donated, over).items():
             self.layout.move(targets[k], self._at(b.of[x]))
-        direct = self._direct(b, made, targets, copied)
+        direct = self._direct(b, made, targets, copied, lying)
         ends = [(x, t) for k, (x, t) in enumerate(zip(b.roots, targets, strict=True)) if direct.get(x) != k]
         b.last.update({n: len(items) for n, _ in ends})
         outside = self._known
@@ -260,12 +262,10 @@ class Blocks:
         return last < made[n] or (last == made[n] and x in self._heirs(b, b.items[last], n))
 
     def _direct(
-        self, b: _Block, made: Mapping[Node, int], targets: Sequence[int], copied: Sequence[int]
-    ) -> dict[Node, int]:
-        """The values that can be computed in the target of a root ↦ the number of the root."""
-        lying: dict[tuple[str, int], list[Node]] = {}
-        for x, buffer in b.of.items():
-            lying.setdefault(self._at(buffer), []).append(x)
+        self, b: _Block, made: Mapping[Node, int], targets: Sequence[int], copied: Sequence[int],
+        lying: Mapping[tuple[str, int], Sequence[Node]],
+    ) -> dict[Node, int]:  # fmt: skip
+        """The values that can be computed in the target of a root ↦ the number of the root. lying: the leaves at each place."""
         direct: dict[Node, int] = {}
         for k, (n, target) in enumerate(zip(b.roots, targets, strict=True)):
             if n not in made or n in direct or k in copied:
