@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
 from singe.extension import (
@@ -149,38 +149,43 @@ def gather(stored: DType, offset: int, step: int) -> Spelling:
 
         return spell_near
     step *= stored.size
-    replace = "f32x4.replace_lane" if stored is float32 else "i32x4.replace_lane"
 
     def spell(body: Body) -> None:
         at = body.local("i32")
         body.set(at)
-        body.add(i32x4(0))
-        for number in range(4):
-            body.get(at)
-            body.add(memory(ELEMENTS[stored].load, offset + number * step) + lane(replace, number))
+        _fill_lanes(body, stored, lambda _: body.get(at), lambda number: offset + number * step)
         body.free(at)
-        body.add(_TRUE if stored is bool_ else b"")
 
     return spell
 
 
 def look_up(stored: DType) -> Spelling:
     """Four elements: of each its place is on the stack, in a lane, counted from the address below."""
-    replace = "f32x4.replace_lane" if stored is float32 else "i32x4.replace_lane"
 
     def spell(body: Body) -> None:
         at, places = body.local("i32"), body.local("v128")
+
+        def address(number: int) -> None:
+            body.get(at, places)
+            body.add(extract(int32, number) + ops("i32.add"))
+
         body.add(i32(stored.size.bit_length() - 1) + ops("i32x4.shl"))
         body.set(places)
         body.set(at)
-        body.add(i32x4(0))
-        for number in range(4):
-            body.get(at, places)
-            body.add(extract(int32, number) + ops("i32.add") + memory(ELEMENTS[stored].load, 0) + lane(replace, number))
+        _fill_lanes(body, stored, address, lambda _: 0)
         body.free(at, places)
-        body.add(_TRUE if stored is bool_ else b"")
 
     return spell
+
+
+def _fill_lanes(body: Body, stored: DType, address: Callable[[int], None], offset: Callable[[int], int]) -> None:
+    """Load each lane's element by itself: from the address that `address` pushes, and an offset."""
+    replace = "f32x4.replace_lane" if stored is float32 else "i32x4.replace_lane"
+    body.add(i32x4(0))
+    for number in range(4):
+        address(number)
+        body.add(memory(ELEMENTS[stored].load, offset(number)) + lane(replace, number))
+    body.add(_TRUE if stored is bool_ else b"")
 
 
 def scatter(stored: DType, offset: int, step: int) -> Spelling:
