@@ -106,24 +106,22 @@ async function begin() {
   const prompt = (name) => globals.get(name);
   const [isWhole, evaluate, interrupt, completions] = ["is_whole", "evaluate", "interrupt", "completions"].map(prompt);
   postMessage({ what: "started", version: globals.get("banner") });
-  let [number, giveUp] = [0, () => undefined]; // of the last source
+  let number = 0; // of the last source
   return {
     async source(source) {
       try {
         if (!isWhole(source)) return postMessage({ what: "incomplete" });
         postMessage({ what: "accepted" });
-        const interrupted = new Promise((_, reject) => (giveUp = reject));
-        interrupted.catch(() => undefined); // an interrupt may also come where nothing waits for it
-        const [text, failed, html] = taken(await Promise.race([evaluate(source, ++number), interrupted]));
+        const [text, failed, html] = taken(await evaluate(source, ++number));
         send();
         return postMessage({ what: "answer", text, failed, html });
       } catch (error) {
-        return postMessage({ what: "answer", text: lastLine(error), failed: true }); // interrupted before it began or at its end
+        return postMessage({ what: "answer", text: lastLine(error), failed: true }); // such as memory that ended
       }
     },
     interrupt() {
       if (shared) clearInterrupt(shared); // nothing computes now, and the call below is not to be interrupted
-      if (!interrupt(number)) giveUp(new Error("KeyboardInterrupt"));
+      interrupt(number);
     },
     complete(source) {
       const [stem, names] = taken(completions(source));
@@ -164,6 +162,6 @@ onmessage = async ({ data }) => {
   try {
     await (await begun)[what](given);
   } catch {
-    // Python did not start, or an interrupt came late; only a source is owed an answer
+    // Python did not start; only a source is owed an answer
   }
 };

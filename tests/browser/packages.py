@@ -54,7 +54,11 @@ def axe() -> str:
 
 
 def findings(page: Any, script: str) -> list[tuple[str, str, list[str]]]:
-    """What axe-core finds on a page: the rule, what it asks for, and the first elements that break it."""
+    """What axe-core finds on a page: the rule, what it asks for, and the first elements that break it. Transitions, such as of
+    colors where the scheme was just changed, are brought to their ends."""
     page.evaluate(script)
+    page.evaluate(
+        "document.getAnimations().filter((a) => a.effect.getComputedTiming().endTime < Infinity).forEach((a) => a.finish())"
+    )
     found = page.evaluate("axe.run().then((r) => r.violations)")
     return [(v["id"], v["help"], [n["html"][:120] for n in v["nodes"]][:3]) for v in found]

@@ -16,10 +16,11 @@ import keyword
 import linecache
 import os
 import re
+import signal
 import sys
 import traceback
 from collections.abc import Callable
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 import micropip
@@ -62,6 +63,7 @@ scope: dict[str, Any] = {"__name__": "__main__", "np": np, "sg": sg}
 count = 0
 running: asyncio.Task[Any] | None = None
 begun = dropped = 0  # the numbers of the last source that began, and of the last that may not begin
+missed = False  # an interrupt came where no source computed: the one that begins next is meant, unless `interrupt` comes before
 
 
 def is_whole(source: str) -> bool:
@@ -74,29 +76,31 @@ def is_whole(source: str) -> bool:
 
 async def evaluate(source: str, number: int) -> tuple[str, bool, str]:
     """The text to show, whether it is an error's, and HTML of drawings; number: which of the page's sources it is."""
-    global begun, count, running  # noqa: PLW0603
-    if number <= dropped:
-        return "KeyboardInterrupt", True, ""
+    global begun, count, missed, running  # noqa: PLW0603
     begun = number
     count += 1
-    running = asyncio.current_task()
     name = f"<prompt {count}>"
     linecache.cache[name] = (len(source), None, [line + "\n" for line in source.split("\n")], name)
     try:
+        running = asyncio.current_task()  # from here on an interrupt raises
+        if missed or number <= dropped:
+            return "KeyboardInterrupt", True, ""
         value = await eval_code_async(source, scope, filename=name)
         if value is not None:
             scope["_"] = value
         text, html = ("", "") if value is None else (repr(value), drawings(value))
+        return shortened(text), False, html
     except BaseException as error:
+        running = None  # no interrupt ends what follows
         if isinstance(error, asyncio.CancelledError):
             error = KeyboardInterrupt().with_traceback(error.__traceback__)
         sys.last_exc = error
         return shortened("\n".join((explained(error), *advice(error, source)))), True, ""
     finally:
         running = None
+        missed = False
         sys.stdout.flush()
         sys.stderr.flush()
-    return shortened(text), False, html
 
 
 def drawings(value: Any) -> str:
@@ -140,15 +144,26 @@ def shortened(text: str) -> str:
     return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
 
 
-def interrupt(number: int) -> bool:
-    """End what waits in an await; whether that source began. If not, it never will: an interrupt that comes before its first
-    line may have ended the event loop's call that was to begin it."""
-    global dropped  # noqa: PLW0603
+def interrupt(number: int) -> None:
+    """End what waits in an await; if the source has not begun, it never will."""
+    global dropped, missed  # noqa: PLW0603
+    missed = False
     if running is not None:
         running.cancel()
     elif begun < number:
         dropped = number
-    return dropped < number
+
+
+def interrupted(_: int, frame: FrameType | None) -> None:
+    """SIGINT: end what a source computes. It may come at any moment, and the event loop's own code, which runs before, after
+    and between what sources compute, must not be ended."""
+    global missed  # noqa: PLW0603
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith("<prompt") or (code is evaluate.__code__ and running is not None):
+            raise KeyboardInterrupt
+        frame = frame.f_back
+    missed = True
 
 
 def completions(source: str) -> tuple[str, list[str]]:
@@ -217,4 +232,5 @@ def has(name: str) -> bool:
 
 micropip.install = install
 builtins.input = answered
+signal.signal(signal.SIGINT, interrupted)
 banner = f"Python {sys.version.split()[0]}, NumPy {np.__version__}, Singe {sg.__version__}"
