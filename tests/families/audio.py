@@ -399,7 +399,7 @@ def codec(codes: int = 12) -> onnx.ModelProto:
 AUDIO = {
     "wav2vec2": Family("wav2vec 2.0, HuBERT", "a group norm of samples, grouped convolution with weight norm", wav2vec2,
                        lambda rng: [{"input_values": normal(rng, *shape)} for shape in ((1, 200), (2, 333))]),
-    "conformer": Family("Conformer, FastConformer (NeMo)", "relative places by a shifted view, masks by lengths", conformer, spoken),
+    "conformer": Family("Conformer, FastConformer (NeMo)", "relative positions by a shifted view, masks by lengths", conformer, spoken),
     "vits": Family("VITS, Piper, MMS", "random ops, durations that decide lengths, splines by GatherND and ScatterND", vits, letters, 1e-4),
     "kokoro": Family("Kokoro, StyleTTS 2", "LSTMs, AdaIN, a source of sines, Fourier transforms by (transposed) convolutions", kokoro,
                      said, 1e-4),

@@ -260,7 +260,7 @@ CLASSIFICATION = {
     "mobilenet_v4": Family("MobileNet v4", "inverted bottlenecks, attention with shared keys", mobilenet_v4, pictures(24)),
     "resnet": Family("ResNet, ResNeXt", "opset 9, unfolded norms, a padded pool, open height and width", resnet, varied),
     "convnext": Family("ConvNeXt", "depthwise 7 × 7, norms over channels in NHWC and NCHW", convnext, varied),
-    "convnext_v2": Family("ConvNeXt v2", "a norm of the response over places", convnext_v2, pictures(16)),
+    "convnext_v2": Family("ConvNeXt v2", "a norm of the response over positions", convnext_v2, pictures(16)),
     "efficientnet_v2": Family("EfficientNet v1 and v2", "fused and plain inverted bottlenecks, SiLU", efficientnet_v2, pictures(20)),
     "swin": Family("Swin", "windows, rolls by Slice and Concat, a constant mask, merged patches", swin, pictures(16)),
 }  # fmt: skip

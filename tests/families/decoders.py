@@ -403,9 +403,9 @@ DECODERS = {
     "gemma": Family("Gemma 2 and 3", "norms with 1 + w, soft caps, every second layer sees a window", gemma, lambda rng: steps(rng, layers=2)),
     "phi": Family("Phi 1 and 2, GPT-NeoX", "half of each head is rotated; attention beside the units", phi,
                   lambda rng: steps(rng, HEADS)),
-    "mixture_of_experts": Family("Mixtral, Qwen MoE", "NonZero finds each expert's words, ScatterElements adds", mixture_of_experts,
+    "mixture_of_experts": Family("Mixtral, Qwen MoE", "NonZero finds each expert's tokens, ScatterElements adds", mixture_of_experts,
                                  lambda rng: [{"input_ids": words(rng, *shape)} for shape in ((1, 6), (3, 9))]),
-    "vision_language": Family("LLaVA, SmolVLM, Qwen-VL", "features take the places of a word, by NonZero and ScatterND",
+    "vision_language": Family("LLaVA, SmolVLM, Qwen-VL", "features replace one token's embeddings, by NonZero and ScatterND",
                               vision_language, seeing),
     "merged": Family("Whisper, BART, T5, merged by Optimum", "If chooses between the steps with a cache and without", merged, merged_steps),
 }  # fmt: skip

@@ -438,7 +438,7 @@ DETECTION = {
     "yolov8": Family("YOLO v8, v9", "boxes as distributions; anchors made for each size", yolov8,
                      sizes((1, 64, 48), (2, 32, 64), name="images")),
     "yolo11": Family("YOLO 11", "attention, depthwise heads; NonMaxSuppression in the graph", yolo11, pictures(64, "images", (1, 2))),
-    "detr": Family("DETR, Table Transformer", "a resized mask, places by CumSum, queries", detr, masked_pictures),
+    "detr": Family("DETR, Table Transformer", "a resized mask, positions by CumSum, queries", detr, masked_pictures),
     "rt_detr": Family("RT-DETR, Deformable DETR", "queries by TopK and GatherElements, GridSample", rt_detr, one_side),
     "ocr_detector": Family("PP-OCR v3 to v5, detection", "paddle2onnx: learnt affines, nearest resizes, transposed convolutions", ocr_detector,
                            sizes((1, 32, 64), (2, 64, 32), name="x")),

@@ -276,12 +276,12 @@ def pictured(rng: np.random.Generator) -> Sequence[Feeds]:
 
 LANGUAGE = {
     "distilbert": Family("DistilBERT", "opset 11; scores filled under an expanded comparison", distilbert, texts),
-    "roberta": Family("RoBERTa, XLM-R, BGE-M3, sentence encoders", "places by CumSum, mean under a mask, normalised", roberta, texts),
+    "roberta": Family("RoBERTa, XLM-R, BGE-M3, sentence encoders", "position ids by CumSum, mean over tokens under a mask, normalised", roberta, texts),
     "deberta": Family("DeBERTa v2 and v3, GLiNER", "distances in logarithmic buckets, GatherElements", deberta, texts),
     "lstm_tagger": Family("LSTM taggers", "bidirectional LSTM with lengths, in two layers", lstm_tagger, tagged),
     "gru_tagger": Family("GRU taggers", "bidirectional GRU, lengths counted in the graph", gru_tagger,
                          lambda rng: [{"words": f["words"]} for f in tagged(rng)]),
-    "clip": Family("CLIP, OpenCLIP, CN-CLIP", "two encoders in one file; the last word by ArgMax and Gather", clip, pictured),
+    "clip": Family("CLIP, OpenCLIP, CN-CLIP", "two encoders in one file; the last token by ArgMax and Gather", clip, pictured),
     "siglip": Family("SigLIP", "nn.MultiheadAttention with one packed matrix, a learnt query", siglip,
                      lambda rng: [{k: x for k, x in f.items() if k != "attention_mask"} for f in pictured(rng)]),
 }  # fmt: skip

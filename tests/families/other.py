@@ -190,6 +190,6 @@ OTHER = {
     "boosted_regressor": Family("XGBoost, LightGBM, scikit-learn, regressors", "Imputer, Scaler, TreeEnsembleRegressor", boosted_regressor, tables),
     "series": Family("PatchTST, Chronos-Bolt", "patches by Gather, own mean and spread", series,
                      lambda rng: [{"past_values": normal(rng, n, 20, c)} for n, c in ((1, 3), (2, 1))]),
-    "state_space": Family("Mamba", "a Loop over words with a state", state_space,
+    "state_space": Family("Mamba", "a Loop over tokens with a state", state_space,
                           lambda rng: [{"input_ids": rng.integers(0, 30, shape)} for shape in ((1, 5), (2, 9))]),
 }  # fmt: skip

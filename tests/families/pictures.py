@@ -325,7 +325,7 @@ def autoencoder() -> onnx.ModelProto:
 
 
 PICTURES = {
-    "depth_anything": Family("Depth-Anything, DINOv2, DPT, MiDaS", "places by a cubic Resize; resizes with aligned corners", depth_anything,
+    "depth_anything": Family("Depth-Anything, DINOv2, DPT, MiDaS", "position embeddings by a cubic Resize; resizes with aligned corners", depth_anything,
                              sizes((1, 12, 16), (2, 20, 12), name="pixel_values")),
     "esrgan": Family("ESRGAN, Real-ESRGAN", "dense blocks, nearest resizes, pixels as channels", esrgan, sizes((1, 12, 10), (2, 8, 14))),
     "compact": Family("Real-ESRGAN compact, ESPCN", "PReLU, DepthToSpace", compact, sizes((1, 12, 10), (2, 8, 14))),
@@ -338,6 +338,6 @@ PICTURES = {
     "modnet": Family("MODNet", "batch and instance norms of halves of channels, fractional scales", modnet, sizes((1, 16, 24), (2, 32, 16))),
     "unet": Family("Stable Diffusion UNet", "group norms, cross attention, gated GELU; its time is one number or one for each picture", unet, noises,
                    numbers={"timestep": (1,)}),
-    "autoencoder": Family("Stable Diffusion VAE", "group norms, attention over places", autoencoder,
+    "autoencoder": Family("Stable Diffusion VAE", "group norms, attention over positions", autoencoder,
                           lambda rng: [{"latent_sample": normal(rng, n, 4, h, w)} for n, h, w in ((1, 6, 4), (2, 4, 8))]),
 }  # fmt: skip

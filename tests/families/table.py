@@ -15,7 +15,7 @@ from .pictures import PICTURES
 
 DOMAINS: Final[dict[str, dict[str, Family]]] = {
     "Text": LANGUAGE,
-    "Text, word by word": DECODERS,
+    "Text, token by token": DECODERS,
     "Pictures, classified": CLASSIFICATION,
     "Pictures to pictures": PICTURES,
     "Pictures to boxes, masks and words": DETECTION,

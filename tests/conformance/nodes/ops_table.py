@@ -40,10 +40,12 @@ The ops of ONNX that Singe reads, and where they run. `tests/conformance/nodes/o
 
 On the device `numpy`, everything runs on the CPU, by NumPy. On `wasm` and `webgpu`, an op is compiled to kernels of the
 device unless a table says "host", with the reason. `singe inspect` says it for a whole model, before anything runs, and
-`--fail-on-host` refuses a model with such ops. A page runs most host ops in JavaScript; strings need Python.
+`--fail-on-host` refuses a model with such ops. A page runs the host ops that sort, select, scatter and compute shapes in
+JavaScript. Strings, complex numbers, encoded pictures, and float64 on `webgpu` need Python: `singe export` refuses a model
+with them, and names the op.
 
-After "Also" stand ops without cases of one node: those of sequences, optionals and maps become other nodes while a model is
-read.
+Ops after "Also" are read too, but have no test of a single node from which the table could tell where they run: those of
+sequences, optionals and maps become other nodes while a model is read.
 
 "\\*": lengths, axes or positions that a run computes are read on the host first; the elements stay on the device.
 """
