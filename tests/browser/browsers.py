@@ -32,3 +32,13 @@ def chromium(switches: Sequence[str] = WEBGPU) -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def plain(browser: Any, *switches: str) -> Iterator[Any]:
+    """Another Chromium, without the switches for WebGPU."""
+    other = browser.browser_type.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
+    try:
+        yield other
+    finally:
+        other.close()

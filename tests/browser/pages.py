@@ -8,14 +8,13 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from browsers import WEBGPU, chromium
 from bundles import ROOT, STATIC
 
 HEADERS: Final = {
@@ -125,15 +124,14 @@ class Page:
 
 
 @contextmanager
-def open_page(root: Path, switches: Sequence[str] = WEBGPU) -> Iterator[Page]:
-    """A page in a new browser with empty storage; `root` is the folder of the bundles."""
-    server = Served(root)
+def open_page(browser: Any, root: Path) -> Iterator[Page]:
+    """A page with empty storage; `root` is the folder of the bundles."""
+    server, page = Served(root), browser.new_page()
     try:
-        with chromium(switches) as browser:
-            page = browser.new_page()
-            page.goto(server.address)
-            yield Page(page, server)
+        page.goto(server.address)
+        yield Page(page, server)
     finally:
+        page.close()
         server.close()
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from browsers import CHROMIUM
 from sites import SCREENSHOTS, Console
 
 PATIENCE: Final = 240_000
@@ -66,16 +65,6 @@ class Desk:
             """() => [...document.querySelectorAll("main button, main select, main label.button, main label.check")]
               .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height < 43.5).map((e) => e.outerHTML)"""
         )
-
-
-@contextmanager
-def plain(browser: Any, *switches: str) -> Iterator[Any]:
-    """Another Chromium, without the switches for WebGPU."""
-    other = browser.browser_type.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", *switches])
-    try:
-        yield other
-    finally:
-        other.close()
 
 
 @contextmanager

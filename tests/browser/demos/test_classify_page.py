@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from desk import LOOKS, Desk, desk, plain
+from browsers import plain
+from desk import LOOKS, Desk, desk
 from sites import ROOT
 
 Image = pytest.importorskip("PIL.Image")

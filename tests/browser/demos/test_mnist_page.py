@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from desk import LOOKS, Desk, desk, plain
+from browsers import plain
+from desk import LOOKS, Desk, desk
 from digits import HANDS, Stroke
 from sites import served, served_plainly, until
 

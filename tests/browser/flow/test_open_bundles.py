@@ -77,8 +77,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chromium(root: Path) -> Iterator[Page]:
-    with open_page(root) as page:
+def chromium(browser: Any, root: Path) -> Iterator[Page]:
+    with open_page(browser, root) as page:
         yield page
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from bundles import RUN, packed, unpacked
@@ -34,8 +34,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def page(root: Path) -> Iterator[Page]:
-    with open_page(root) as found:
+def page(browser: Any, root: Path) -> Iterator[Page]:
+    with open_page(browser, root) as found:
         yield found
 
 

@@ -63,9 +63,9 @@ def check(outputs: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("name", ["add_relu", "add_relu_whole"])
-def test_a_page_runs_the_shader(root: Path, name: str) -> None:
+def test_a_page_runs_the_shader(browser: Any, root: Path, name: str) -> None:
     assert "sizes.columns" in "".join(p.read_text() for p in (root / name).glob("*.json"))
-    with open_page(root) as page:
+    with open_page(browser, root) as page:
         options = {"device": "webgpu"}
         check(page.run(RUN, url=f"/bundles/{name}", options=options, cases=[packed({"x": x}) for x in CASES]))
 

@@ -46,11 +46,11 @@ def case(rows: int) -> dict[str, np.ndarray]:
     return {"x": x, "at": rng.integers(0, 5, (rows, 1)).astype(np.int32)}
 
 
-def test_packed_products_and_scattered_sums_in_a_page(tmp_path: Path) -> None:
+def test_packed_products_and_scattered_sums_in_a_page(browser: Any, tmp_path: Path) -> None:
     model = Model(graph(), "numpy")
     export(model, tmp_path / "model", ["webgpu"])
     counts = (1, 300)
-    with open_page(tmp_path) as page:
+    with open_page(browser, tmp_path) as page:
         found: dict[str, Any] = page.run(ANSWER, cases=[packed(case(n)) for n in counts])
     for count, output in zip(counts, found["outputs"], strict=True):
         got, wanted = unpacked(output), model(case(count))

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -32,8 +32,8 @@ ON_GPU: Final = {("vit",), ("gpt2",), ("cnn", "operators"), ("transformer", "dyn
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    with open_page(tmp_path_factory.mktemp("transformers")) as found:
+def page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    with open_page(browser, tmp_path_factory.mktemp("transformers")) as found:
         yield found
 
 

@@ -55,9 +55,9 @@ return { first, device, told, outputs, memory, choice: await choice(), after: mo
 
 
 @pytest.fixture
-def page(bundle: Callable[[str], Path], tmp_path: Path) -> Iterator[Page]:
+def page(browser: Any, bundle: Callable[[str], Path], tmp_path: Path) -> Iterator[Page]:
     shutil.copytree(bundle("small"), tmp_path / "small")
-    with open_page(tmp_path) as found:
+    with open_page(browser, tmp_path) as found:
         yield found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from browsers import WEBGPU
+from browsers import plain
 from bundles import assert_close, packed, small_case, write_bundle
 from changed import changed_graph
 from pages import Page, open_page
@@ -24,10 +24,10 @@ return (await cache.keys()).map(({ url }) => url);
 
 
 @pytest.fixture
-def page(bundle: Callable[[str], Path], tmp_path: Path) -> Iterator[Page]:
-    """A browser with empty storage, and a bundle of the test's own."""
+def page(browser: Any, bundle: Callable[[str], Path], tmp_path: Path) -> Iterator[Page]:
+    """A page with empty storage, and a bundle of the test's own."""
     shutil.copytree(bundle("small"), tmp_path / "small")
-    with open_page(tmp_path) as found:
+    with open_page(browser, tmp_path) as found:
         yield found
 
 
@@ -221,7 +221,9 @@ def test_a_model_rebuilt_after_a_lost_device_asks_nothing(page: Page) -> None:
     assert page.server.files() == []
 
 
-def test_what_is_kept_is_read_to_its_end_while_garbage_is_collected(bundle: Callable[[str], Path]) -> None:
+def test_what_is_kept_is_read_to_its_end_while_garbage_is_collected(
+    browser: Any, bundle: Callable[[str], Path]
+) -> None:
     body = """
     const collecting = setInterval(() => gc(), 1);
     const late = new Promise((_, fail) => setTimeout(() => fail(new Error("it never loads")), 30_000));
@@ -231,6 +233,6 @@ def test_what_is_kept_is_read_to_its_end_while_garbage_is_collected(bundle: Call
     }
     clearInterval(collecting);
     """
-    with open_page(bundle("mnist_cnn").parent, (*WEBGPU, "--js-flags=--expose-gc")) as page:
+    with plain(browser, "--js-flags=--expose-gc") as other, open_page(other, bundle("mnist_cnn").parent) as page:
         page.run(body)
         assert len([path for path in page.asked if path.endswith(".bin")]) == 1, "the rest came from the cache"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -44,12 +44,12 @@ def large() -> Graph:
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+def chromium(browser: Any, bundle: Callable[[str], Path]) -> Iterator[Page]:
     root = bundle("dtypes").parent
     bundle("small")
     if not (root / "large").exists():
         write_bundle(large(), root / "large", "large")
-    with open_page(root) as page:
+    with open_page(browser, root) as page:
         yield page
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from flows import FLOWS
@@ -33,8 +33,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def chromium(root: Path) -> Iterator[Page]:
-    with open_page(root) as page:
+def chromium(browser: Any, root: Path) -> Iterator[Page]:
+    with open_page(browser, root) as page:
         yield page
 
 

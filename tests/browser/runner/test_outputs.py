@@ -20,9 +20,9 @@ PLACES: Final[dict[str, dict[str, Any]]] = {
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+def chromium(browser: Any, bundle: Callable[[str], Path]) -> Iterator[Page]:
     bundle("weighty")
-    with open_page(bundle("small").parent) as page:
+    with open_page(browser, bundle("small").parent) as page:
         yield page
 
 

@@ -39,13 +39,13 @@ def device(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+def chromium(browser: Any, bundle: Callable[[str], Path]) -> Iterator[Page]:
     root = bundle("small").parent
     bundle("dtypes")
     bundle("mnist_cnn")
     for name, graph in {"layers": two_layers(), "uneven": uneven()}.items():
         write_bundle(graph, root / name, name)
-    with open_page(root) as page:
+    with open_page(browser, root) as page:
         yield page
 
 

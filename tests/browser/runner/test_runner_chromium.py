@@ -8,7 +8,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ import singe as sg
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
-    with open_page(bundle("small").parent) as page:
+def chromium(browser: Any, bundle: Callable[[str], Path]) -> Iterator[Page]:
+    with open_page(browser, bundle("small").parent) as page:
         yield page
 
 

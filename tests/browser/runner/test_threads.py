@@ -33,10 +33,10 @@ return { outputs, threads, memory, after: model.memory };
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+def chromium(browser: Any, bundle: Callable[[str], Path]) -> Iterator[Page]:
     root = bundle("small").parent
     bundle("weighty")
-    with open_page(root) as page:
+    with open_page(browser, root) as page:
         yield page
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case
@@ -13,9 +13,9 @@ from sites import until
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path]) -> Iterator[Page]:
+def chromium(browser: Any, bundle: Callable[[str], Path]) -> Iterator[Page]:
     bundle("dtypes")
-    with open_page(bundle("small").parent) as page:
+    with open_page(browser, bundle("small").parent) as page:
         yield page
 
 
