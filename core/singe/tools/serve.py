@@ -88,6 +88,8 @@ REQUEST_PATIENCE: Final = 10.0
 """Seconds from the first byte of a request to its last."""
 LONGEST_HEAD: Final = 1 << 16
 """The most bytes of a request's line and headers."""
+_END: Final = b"\r\n\r\n"
+"""What ends the head of a request."""
 _LINE: Final = re.compile(rb"[!#-'*+\-.^-z|~\w]+:[^\r\n\0]*")
 """A header's line. Programs differ in what they make of others: a space before the colon, a line that goes on."""
 
@@ -259,7 +261,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.rfile.seek(0)
         problem = self._doubt(self.rfile.read().split(b"\r\n")[1:-2])
         host = self.headers.get("Host", "")
-        if problem:
+        if not head.endswith(_END):
+            self.close_connection = True
+            long = len(head) > LONGEST_HEAD
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE if long else HTTPStatus.BAD_REQUEST
+            self._problem(status, f"The head of a request ends with an empty line, after at most {LONGEST_HEAD} bytes.")
+        elif problem:
             self.close_connection = True
             self._problem(HTTPStatus.BAD_REQUEST, problem)
         elif host and not self.server.is_for(host):
@@ -270,10 +277,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _read_head(self) -> bytes | None:
-        """The bytes up to the empty line that ends a head, and that line; what follows is kept. None: there is no more."""
+        """The bytes up to the empty line that ends a head, and that line; what follows is kept. Without such a line, the head is
+        too long or was cut off. None: there is no more."""
         end, data = -1, self._received
         deadline = monotonic() + (REQUEST_PATIENCE if data else PATIENCE)
-        while (end := data.find(b"\r\n\r\n")) < 0 and len(data) <= LONGEST_HEAD:
+        while (end := data.find(_END)) < 0 and len(data) <= LONGEST_HEAD:
             if (left := deadline - monotonic()) <= 0:
                 return None
             self.connection.settimeout(left)

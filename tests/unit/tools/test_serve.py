@@ -367,6 +367,17 @@ def test_a_head_without_end_is_refused(server: Server) -> None:
     assert answer.startswith(b"HTTP/1.1 431 ")
 
 
+@pytest.mark.parametrize(
+    ("rest", "status"),
+    [(b"", b"400"), (b"X: y", b"400"), (b"X: y\r\n", b"400"), ((b"X: " + b"a" * 900 + b"\r\n") * 80, b"431")],
+)
+def test_a_head_that_is_cut_off_or_too_long_is_answered_once(server: Server, rest: bytes, status: bytes) -> None:
+    answers = raw(server, b"GET /a.txt HTTP/1.1\r\nHost: localhost\r\n" + rest)
+    assert answers.startswith(b"HTTP/1.1 " + status)
+    assert answers.count(b"HTTP/1.1 ") == 1
+    assert b"Connection: close" in answers
+
+
 def test_a_link_that_takes_the_place_of_a_found_file_is_not_followed(tmp_path: Path) -> None:
     folder = (tmp_path / "site").resolve()
     (folder / "sub").mkdir(parents=True)
