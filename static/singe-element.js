@@ -130,9 +130,10 @@ export class SingeModelElement extends HTMLElement {
     if (already || this.#model === undefined) return;
     this.#labels = undefined;
     if (model.labels) {
-      const folder = new URL(src.endsWith("/") ? src : `${src}/`, document.baseURI);
-      const signal = this.#stop.signal;
-      this.#labels = await fetch(new URL(model.labels, folder), { signal }).then((answer) => (answer.ok ? answer.json() : undefined));
+      const folder = new URL(src, document.baseURI);
+      if (!folder.pathname.endsWith("/")) folder.pathname += "/";
+      const file = Object.assign(new URL(model.labels, folder), { search: folder.search });
+      this.#labels = await fetch(file, { signal: this.#stop.signal }).then((answer) => (answer.ok ? answer.json() : undefined));
     }
     this.#drop.hidden = !model.image;
     this.#say(`${model.name}: ready on ${model.device}.`);

@@ -27,6 +27,8 @@ export function writeTensors(tensors, metadata) {
 
 export function readTensors(buffer) {
   const wrong = new Error("This is no safetensors file.");
+  const isRecord = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+  const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
   if (buffer.byteLength < 8) throw wrong;
   const length = Number(new DataView(buffer).getBigUint64(0, true));
   if (length > buffer.byteLength - 8) throw wrong;
@@ -36,10 +38,15 @@ export function readTensors(buffer) {
   } catch {
     throw wrong;
   }
+  if (!isRecord(head)) throw wrong;
   const { __metadata__: metadata = {}, ...named } = head;
-  const tensors = Object.entries(named).map(([name, { dtype, shape, data_offsets: [begin, end] }]) => {
-    if (!KINDS[dtype]) throw new Error(`${name} is of the type ${dtype}; expected ${Object.keys(KINDS).join(", ")}.`);
+  if (!isRecord(metadata)) throw wrong;
+  const tensors = Object.entries(named).map(([name, entry]) => {
+    const { dtype, shape, data_offsets: offsets } = entry ?? {};
+    if (![shape, offsets].every((list) => Array.isArray(list) && list.every(isCount))) throw wrong;
+    if (!Object.hasOwn(KINDS, dtype)) throw new Error(`${name} is of the type ${dtype}; expected ${Object.keys(KINDS).join(", ")}.`);
     const [known, Numbers] = KINDS[dtype];
+    const [begin, end] = offsets;
     const bytes = shape.reduce((a, b) => a * b, 1) * Numbers.BYTES_PER_ELEMENT;
     if (end - begin !== bytes || 8 + length + end > buffer.byteLength) throw new Error(`${name} is cut off: the file is damaged.`);
     return { name, dtype: known, shape, data: new Numbers(buffer.slice(8 + length + begin, 8 + length + end)) };

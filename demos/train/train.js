@@ -254,8 +254,9 @@ async function download(here) {
 /** Without a number of steps in the file, it goes on with the last learning rate. */
 async function upload(here) {
   const input = byId("upload");
-  const { tensors, metadata } = readTensors(await input.files[0].arrayBuffer());
-  input.value = "";
+  const [file] = input.files;
+  input.value = ""; // so that the same file can be chosen again
+  const { tensors, metadata } = readTensors(await file.arrayBuffer());
   const steps = Number.parseInt(metadata.steps ?? "", 10);
   await here.put(tensors, Number.isNaN(steps) ? STEPS : Math.min(Math.max(0, steps), 1e6));
   if (here !== trainer) return;

@@ -182,11 +182,18 @@ def test_weights_are_kept_as_a_file(trained: Desk, tmp_path: Path) -> None:
     logits = net(sg.tensor(np.array(seen, np.float32).reshape(1, 1, 28, 28) / 255)).softmax(-1).numpy()[0]
     np.testing.assert_allclose(shown, logits, atol=0.02)  # the view has whole numbers
     page.item("clear").click()
-    page.item("upload").set_input_files({"name": "no.safetensors", "mimeType": "", "buffer": b"nothing of the kind"})
-    page.await_state("error")
-    assert "no safetensors" in page.item("status").inner_text()
-    page.item("network").select_option("plain")
-    page.ready()
+    for head in (
+        b"nothing of the kind",
+        b"null",
+        b'{"a": 1}',
+        b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [-8, 0]}}',
+    ):
+        wrong = len(head).to_bytes(8, "little") + head
+        page.item("upload").set_input_files({"name": "no.safetensors", "mimeType": "", "buffer": wrong})
+        page.await_state("error")
+        assert "no safetensors" in page.item("status").inner_text()
+        page.item("network").select_option("plain")
+        page.ready()
     page.item("upload").set_input_files(path)
     page.await_state("error")
     assert "another network" in page.item("status").inner_text()

@@ -32,7 +32,7 @@ def colours() -> Graph:
 
 
 @pytest.fixture(scope="module")
-def chromium(bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+def chromium(browser: Any, bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     root = bundle("small").parent
     if not (root / "colours").exists():
         picture = PictureSpec(size=(8, 8), crop=1.0, mean=(0.0,), std=(255.0,), layout="nchw", channels=3)
@@ -46,7 +46,7 @@ def chromium(bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFac
           }
         }"""
     )
-    with open_page(root) as page:
+    with open_page(browser, root) as page:
         yield page
 
 
@@ -89,7 +89,7 @@ def test_a_numeric_model(chromium: Page, worker: str) -> None:
 
 def test_a_model_of_pictures(chromium: Page) -> None:
     image = pytest.importorskip("PIL.Image")
-    tab = opened(chromium, '<singe-model src="/bundles/colours" device="wasm"></singe-model>')
+    tab = opened(chromium, '<singe-model src="/bundles/colours?v=3" device="wasm"></singe-model>')
     try:
         tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
         for colour, name in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
