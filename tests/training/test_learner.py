@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -33,6 +33,7 @@ from singe.train import (
     Note,
     RunBegan,
     Stopped,
+    TrainStep,
     read_config,
 )
 
@@ -179,6 +180,46 @@ def test_training_stops_early(whole: Any) -> None:
     summary = trained.fit(loader(), loader(False), 50)
     assert (summary.reason, trained.epoch) == ("patience", 3)
     assert "no better valid.accuracy for 2 epochs" in str(summary)
+
+
+def test_each_checkpoint_is_written_once(tmp_path: Path) -> None:
+    steps: list[str] = []
+    hook = lambda event: steps.append(Path(event.path).name) if isinstance(event, CheckpointSaved) else None
+    stopping = EarlyStopping("valid.accuracy", patience=2, min_delta=1.0)
+    trained = learner([hook], early_stopping=stopping, run=tmp_path / "run")
+    assert trained.fit(loader(), loader(False), 50).reason == "patience"
+    assert len(steps) == len(set(steps)) == 3
+    assert (tmp_path / "run" / "checkpoints" / steps[-1]).exists()
+
+
+class Elsewhere(TrainStep):
+    """A step of which a test sees whether it was closed."""
+
+    closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Workers:
+    def step(self, *given: Any, **settings: Any) -> Elsewhere:
+        self.made = Elsewhere(*given, **settings)
+        return self.made
+
+
+def test_workers_end_with_a_run_however_it_ends() -> None:
+    workers = Workers()
+    trained = learner(workers=workers)
+    trained.fit(loader(), epochs=1)
+    assert workers.made.closed == 1
+
+    def broken() -> Iterator[Any]:
+        yield from loader()
+        raise RuntimeError("no more data")
+
+    with pytest.raises(RuntimeError, match="no more data"):
+        trained.fit(broken(), epochs=2)
+    assert workers.made.closed == 2
 
 
 # --- going on ---------------------------------------------------------------------------------------------------------

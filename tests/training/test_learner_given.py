@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -19,7 +20,7 @@ from singe.cluster import RayWorkers
 from singe.errors import InputError, SingeError
 from singe.train import BatchEnded, Checkpoints, DataParallel, EarlyStopping, Event, Learner, RunBegan, TrainStep
 from singe.train.interrupts import interruptible
-from singe.train.reports import read_run
+from singe.train.reports import find_runs, read_run
 
 X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
 Y = (X[:, 0] > X[:, 1]).astype(np.int64)
@@ -224,6 +225,14 @@ def test_an_iterator_that_begins_again_gives_every_epoch() -> None:
 
 def test_numbers_of_numpy_are_numbers() -> None:
     assert learner(clip=np.float32(1), accumulate=np.int64(3)).fit(loader()).reason == "finished"
+    assert optim.SGD(np.float32(0.5)).lr == optim.SGD(lr=np.float32(0.5)).lr == 0.5
+
+
+def test_a_run_of_numbers_of_numpy_is_listed(tmp_path: Path) -> None:
+    learner(run=tmp_path / "run", clip=np.float32(1.5)).fit(loader(), epochs=np.int64(1))
+    assert len(find_runs(tmp_path)) == 1
+    facts = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert (facts["epochs"], facts["settings"]["clip"]) == (1, 1.5)
 
 
 # --- SIGTERM ----------------------------------------------------------------------------------------------------------

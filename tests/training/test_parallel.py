@@ -136,6 +136,13 @@ def test_a_module_in_a_batch_is_given_to_each_part() -> None:
         assert several(x, teacher) == pytest.approx(one(x, teacher), rel=1e-5)
 
 
+def test_a_mean_of_integers_is_no_integer() -> None:
+    loss = lambda m, x: (m(x).sum(), {"n": (x > 0).sum()})
+    step = DataParallel(nn.Linear(1, 1), sg.optim.SGD(0.1), loss, device=["numpy", "numpy"])
+    _, told = step(np.array([[1], [1], [1], [-1]], np.float32))
+    assert told["n"] == 1.5
+
+
 def test_mistakes_say_what_to_do() -> None:
     def made(loss: Any = loss, device: Any = ("numpy", "numpy")) -> DataParallel:
         return DataParallel(network(), sg.optim.SGD(0.1), loss, device=device)

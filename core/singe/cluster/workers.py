@@ -128,8 +128,11 @@ class RayStep:
 
     def close(self) -> None:
         """End the workers, so that others may have what they took. What was learned stays here; another step starts others."""
-        if self._workers:
+        if not self._workers:
+            return
+        try:
             self._kept = self.state()
+        finally:
             for worker in [*self._workers, *(worker for worker, _ in self._coming)]:
                 self._ray.kill(worker)
             self._workers, self._coming = [], []

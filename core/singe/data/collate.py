@@ -70,6 +70,14 @@ def _numbers(items: Sequence[Any]) -> np.ndarray:
         raise InputError("collate: an int of an item does not fit into int64") from None
 
 
+def _sequence(x: Any) -> np.ndarray:
+    """The array of a sequence; Python's floats are float32, as elsewhere in batches."""
+    if isinstance(x, Tensor):
+        return x.numpy()
+    array = np.asarray(x)
+    return array.astype(np.float32) if array.dtype == np.float64 and not isinstance(x, np.ndarray) else array
+
+
 @dataclass(frozen=True)
 class PadCollate:
     """A `collate` for sequences of different lengths, which are padded at their end to the longest of the batch.
@@ -109,7 +117,7 @@ class PadCollate:
         return (*columns, *(mask for _, mask in padded.values()))
 
     def _padded(self, values: Sequence[Any], what: str) -> tuple[np.ndarray, np.ndarray]:
-        arrays = [np.asarray(x.numpy() if isinstance(x, Tensor) else x) for x in values]
+        arrays = [_sequence(x) for x in values]
         for array in arrays:
             if array.ndim == 0 or array.shape[1:] != arrays[0].shape[1:] or array.dtype == object:
                 raise ShapeError(
@@ -124,6 +132,10 @@ class PadCollate:
             )
         full = [array for array in arrays if len(array)] or arrays  # an empty list is of float64
         dtype = np.result_type(*full)
+        with np.errstate(invalid="ignore"):
+            exact = np.float64(self.value).astype(dtype) == self.value
+        if dtype.kind in "biu" and not exact:
+            raise InputError(f"PadCollate: {what}: got value={self.value!r}, expected one that {dtype} can hold")
         padded = np.full((len(arrays), length, *arrays[0].shape[1:]), self.value, dtype)
         mask = np.zeros((len(arrays), length), np.bool_)
         for i, array in enumerate(arrays):

@@ -23,7 +23,7 @@ class Accumulated:
     """An optimiser that updates the model in each `every`-th step, with the average of the gradients of these steps.
 
     In the other steps the model stays as it is. The optimiser counts updates, and so do its schedules. The choice is made by
-    tensors, so that one Program serves all steps.
+    tensors, so that one Program serves all steps. A parameter without a gradient in the `every`-th step stays as it is, too.
     """
 
     optimizer: Optimizer
@@ -45,11 +45,14 @@ class Accumulated:
         batches = held(state, BATCHES) + 1
         due = batches == self.every
         sums: dict[str, Tensor] = {}
+        means: dict[str, Tensor] = {}
         for path, p in Held(model).named_parameters():
             g = gradient_of(grads, path, p)
+            sums[path] = held(state, key(SUM, path))
             if g is not None:
-                sums[path] = held(state, key(SUM, path)) + elements(g)
-        updated, after = self.optimizer.step(model, {path: total / self.every for path, total in sums.items()}, state)
+                sums[path] = sums[path] + elements(g)
+                means[path] = sums[path] / self.every
+        updated, after = self.optimizer.step(model, means, state)
         old, new = Held(model).state_dict(), Held(updated).state_dict()
         chosen = {
             path: x if old[path] is x else successor(x, where(due, x.detach(), old[path].detach()))

@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import wraps
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from ..counterparts import check_arguments, instead
@@ -78,7 +79,7 @@ class Optimizer(ABC):
     groups: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, kw_only=True)
 
     def __new__(cls, *args: Any, **named: Any) -> Self:
-        if args and not (callable(args[0]) or isinstance(args[0], (int, float))):
+        if args and not (callable(args[0]) or isinstance(args[0], Real)):
             raise InputError(_without_parameters(cls.__name__, f"{args[0]!r:.60}"))
         if "params" in named:
             raise InputError(_without_parameters(cls.__name__, "params=…"))
@@ -201,7 +202,7 @@ class Optimizer(ABC):
         """Refuse an option outside low ≤ x < high; a function, such as a schedule, is not looked at."""
         given = getattr(self, name)
         for x in given if isinstance(given, (tuple, list)) else [given]:
-            if not callable(x) and not (isinstance(x, (int, float)) and low <= x and (high is None or x < high)):
+            if not callable(x) and not (isinstance(x, Real) and low <= float(x) and (high is None or float(x) < high)):
                 expected = f"at least {low}" + ("" if high is None else f" and less than {high}")
                 raise InputError(f"{type(self).__name__}: got {name}={given!r}, expected {expected}")
 

@@ -38,7 +38,7 @@ class RMSprop(Optimizer):
         after = {"moment2": square}
         if self.centered:
             after["moment1"] = self.alpha * m["moment1"] + (1 - self.alpha) * g
-            square = square - after["moment1"] * after["moment1"]
+            square = (square - after["moment1"] * after["moment1"]).clamp(0.0)  # a variance, which may round below 0
         moved = g / (square.sqrt() + self.eps)
         if self.momentum:
             after["momentum"] = moved = self.momentum * m["momentum"] + moved

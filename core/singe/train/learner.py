@@ -186,7 +186,7 @@ class Learner:
         it at once, and the last checkpoint is what stays.
         """
         check_asked(train, valid, epochs, None if resume else self.epoch)
-        self._asked = None
+        self._asked, epochs = None, int(epochs)
         if valid is None and self._stopping and self._stopping.value.startswith("valid."):
             raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")
         reason: Reason = "failed"
@@ -194,6 +194,8 @@ class Learner:
         with ExitStack() as stack:
             if self.folder is not None:
                 stack.enter_context(locked(self.folder))
+            if self._remote is not None:
+                stack.callback(self._remote.close)
             notes = self._begin(train, resume)
             stack.enter_context(interruptible(self._interrupt))  # before the dashboard, which has handlers of its own
             start = time.perf_counter()
@@ -214,8 +216,6 @@ class Learner:
                 raise
             finally:
                 self._tell(Stopped(reason, self._progress.epoch, time.perf_counter() - start, message))
-        if self._remote is not None:
-            self._remote.close()
         now = self._progress
         summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
         if self._dashboard is not None:
@@ -263,11 +263,9 @@ class Learner:
             if self._asked:
                 self._save()
                 return self._asked, ""
-            self._end_epoch({"train": self._tallies.values(), **values}, last=epoch == epochs)
-            waited = epoch - self._patience.epoch if self._patience else 0
-            if self._stopping and waited >= self._stopping.patience and now.done < epochs:
-                self._save()
-                return "patience", f"no better {self._stopping.value} for {waited} epoch{'s' * (waited > 1)}"
+            message = self._end_epoch({"train": self._tallies.values(), **values}, last=epoch == epochs)
+            if message:
+                return "patience", message
         return "finished", ""
 
     def _train(self, train: Iterable[Any], epoch: int, start: float, before: float) -> None:
@@ -333,7 +331,8 @@ class Learner:
                 if name not in names:
                     raise InputError(f"there is no value {watch.value!r} to watch; there are {', '.join(names)}")
 
-    def _end_epoch(self, values: Mapping[Phase, Mapping[str, float]], last: bool) -> None:
+    def _end_epoch(self, values: Mapping[Phase, Mapping[str, float]], last: bool) -> str:
+        """Why it was the last although it need not have been; "" if it was not."""
         now = self._progress
         row = Row(now.done + 1, now.step, now.epoch_seconds, values)
         watched = flat(values)
@@ -348,8 +347,11 @@ class Learner:
         self._tell(EpochEnded(row.epoch, values, row.seconds, items, best, row.step))
         if best:
             self._keep_best()
-        if last or row.epoch % self.checkpoints.every == 0:
+        waited = row.epoch - self._patience.epoch if self._patience else 0
+        stops = self._stopping if self._stopping and waited >= self._stopping.patience and not last else None
+        if last or stops or row.epoch % self.checkpoints.every == 0:
             self._save()
+        return f"no better {stops.value} for {waited} epoch{'s' * (waited > 1)}" if stops else ""
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
@@ -360,7 +362,7 @@ class Learner:
             self._written(self.folder / BEST, lambda path: write_arrays(path, self._best_state or {}, facts))
 
     def _save(self) -> None:
-        """Write a checkpoint, if there is a folder and this step has none yet."""
+        """Write a checkpoint, if there is a folder."""
         files, now = self._files, self._progress
         if files is None:
             return

@@ -192,5 +192,9 @@ def test_sequences_are_padded_and_masked() -> None:
     for items in ([{"b": 1}], [3], [("a", "b")]):
         with pytest.raises((InputError, ShapeError)):
             data.PadCollate("a" if isinstance(items[0], dict) else 0)(items)
+    for row, value in (([1, 2], 0.5), ([1, 2], np.nan), (np.uint8([1, 2]), -100)):
+        with pytest.raises(InputError, match=r"value=.*that u?int\d+ can hold"):
+            data.PadCollate(value=value)([row])
+    assert data.PadCollate(value=np.nan)([[0.5], []])[0].dtype == np.float32
     with pytest.raises(ShapeError, match="first axis only"):
         data.PadCollate()([np.ones((2, 3)), np.ones((2, 4))])

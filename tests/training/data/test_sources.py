@@ -51,7 +51,8 @@ def test_idx_files_are_read_packed_or_not(dtype: str, shape: tuple[int, ...], tm
 @pytest.mark.parametrize(
     "wrong",
     [b"", b"\0\0", b"\0\0\x08", b"\0\0\x07\x01\0\0\0\0", b"abcd", b"\0\0\x08\x03\0\0", b"\0\0\x08\x01\0\0\0\x05abcd", b"\0\0\x08\x01\0\0\0\x02abc",
-     b"\0\0\x0e\x02\xff\xff\xff\xff\xff\xff\xff\xff", b"\0\0\x08\xff" + b"\xff" * 1020, b"\x1f\x8b", b"\x1f\x8b\x08\0garbage that is no stream",
+     b"\0\0\x0e\x02\xff\xff\xff\xff\xff\xff\xff\xff", b"\0\0\x08\xff" + b"\xff" * 1020, b"\0\0\x08\xff" + bytes(1020),
+     b"\0\0\x08\x04\0\0\0\0" + b"\xff" * 12, b"\x1f\x8b", b"\x1f\x8b\x08\0garbage that is no stream",
      gzip.compress(idx_bytes(PICTURES), mtime=0)[:-300], gzip.compress(b"\0\0\x08\x02\x7f\xff\xff\xff\x7f\xff\xff\xff", mtime=0),
      gzip.compress(struct.pack(">HBBI", 0, 8, 1, 1 << 20), mtime=0)],
 )  # fmt: skip
@@ -359,6 +360,9 @@ def test_texts_in_folders_have_the_label_of_their_folder(tmp_path: Path) -> None
     texts, labels = next(iter(data.Loader(data.TextFolder(tmp_path), 2)))
     assert texts == ["bäd", "good"]
     assert labels.tolist() == [0, 1]
+    (tmp_path / "neg" / ".checkpoints").mkdir()
+    (tmp_path / "neg" / ".checkpoints" / "3.txt").write_text("hidden")
+    assert len(data.TextFolder(tmp_path, suffix=".txt")) == 2
     (tmp_path / "pos" / "2.txt").write_bytes(b"ab\xff")
     with pytest.raises(FormatError, match=r"2\.txt, byte 2: not UTF-8"):
         list(data.TextFolder(tmp_path))

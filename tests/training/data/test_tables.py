@@ -58,6 +58,10 @@ def test_names_delimiters_and_missing_values_are_the_callers(tmp_path: Path) -> 
     assert math.isnan(found[0]["b"])
     assert data.CSV(path, header=["a", "b", "c"], delimiter=";", missing=["-"], fill={"b": 9})[0]["b"] == 9
     assert len(data.CSV(write(tmp_path / "e.csv", "a,b\n"))) == 0
+    assert [row["a"] for row in data.CSV(write(tmp_path / "f.csv", "a\n''\n3\n"), missing=["''"], fill={"a": 0.5})] == [
+        0.5,
+        3,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -68,7 +72,8 @@ def test_names_delimiters_and_missing_values_are_the_callers(tmp_path: Path) -> 
      ("a,b\nNA,1\n", {"columns": {"a": int}}, "fill={'a': …}"), ("a,b\nNA,1\n", {"columns": {"a": "category"}}, "fill={'a': …}"),
      ("a\n" + "9" * 19 + "\n", {"columns": {"a": int}}, "18 digits"), ("a\n" + "x" * 200_000, {}, "malformed"),
      ("a\n1\n", {"columns": {"b": int}}, "no columns 'b'; it has a"), ("a\n1\n", {"columns": {"a": list}}, "got the type"),
-     ("a\n1\n", {"header": False}, "header="), ("a\n1\n", {"delimiter": ""}, "delimiter"), ("a\n1\n", {"fill": {"z": 1}}, "no columns 'z'")],
+     ("a\n1\n", {"header": False}, "header="), ("a\n1\n", {"delimiter": ""}, "delimiter"), ("a\n1\n", {"fill": {"z": 1}}, "no columns 'z'"),
+     ("a\nNA\n", {"columns": {"a": int}, "fill": {"a": 1.5}}, "fill has 1.5 for 'a', a column of int")],
 )  # fmt: skip
 def test_malformed_csv_files_are_refused(text: Any, options: dict[str, Any], message: str, tmp_path: Path) -> None:
 

@@ -242,6 +242,25 @@ def test_a_parameter_without_a_gradient_stays_with_its_moments() -> None:
     assert after.heads[1].weight is not model.heads[1].weight
 
 
+def test_a_gradient_that_is_missing_in_the_last_of_several_batches_is_forgotten() -> None:
+    opt, model = optim.Accumulated(optim.SGD(1.0), 2), {"a": sg.tensor([0.0]), "b": sg.tensor([0.0])}
+    state, found = opt.init(model), []
+    for grads in ((1, 0), (None, 0), (1, 0), (2, 0)):
+        given = {name: sg.tensor([float(g)]) for name, g in zip("ab", grads, strict=True) if g is not None}
+        model, state = opt.step(model, given, state)
+        found.append(model["a"].item())
+    assert found == [0, 0, 0, -1.5]
+
+
+def test_a_variance_is_not_below_zero() -> None:
+    """Of gradients that do not change it is 0, but for rounding."""
+    opt, model = optim.RMSprop(1e-3, centered=True), {"a": sg.zeros(8)}
+    grads, state = {"a": sg.tensor(np.linspace(0.1, 3, 8).astype(np.float32))}, opt.init(model)
+    for _ in range(1500):
+        model, state = opt.step(model, grads, state)
+    assert np.isfinite(model["a"].numpy()).all()
+
+
 def test_a_shared_parameter_stays_shared() -> None:
     tied = nn.Linear(3, 3, rng=0)
     model = nn.Sequential(tied, nn.ReLU(), tied)

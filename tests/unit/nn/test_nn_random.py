@@ -142,6 +142,12 @@ def test_without_a_key_each_call_draws_anew() -> None:
     assert len({float(step(model, x)[0]) for _ in range(4)}) == 4
 
 
+def test_copies_of_a_layer_draw_other_numbers() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5, rng=0)
+    stack, x = nn.TransformerEncoder(layer, 3).train(), sg.ones((4, 8))
+    assert len({part.dropout(x).numpy().tobytes() for part in stack.layers}) == 3
+
+
 def test_a_compiled_step_with_gradients_draws_of_its_key() -> None:
     model, x = network(), sg.tensor(X)
 

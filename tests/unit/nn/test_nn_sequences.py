@@ -245,6 +245,14 @@ def test_bags_of_several_lengths() -> None:
     close(last, np.stack([w[1] + w[2], w[3] + w[4]]))
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_nothing_are_zeros(mode: str) -> None:
+    bags, nothing = nn.EmbeddingBag(10, 4, mode, rng=0), sg.zeros(0, dtype="int64")
+    close(bags(nothing.reshape(2, 0)), np.zeros((2, 4), np.float32))
+    close(bags(nothing, sg.tensor([0, 0])), np.zeros((2, 4), np.float32))
+    close(bags.replace(include_last_offset=True)(nothing, sg.tensor([0, 0])), np.zeros((1, 4), np.float32))
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_pooled_values_go_back_to_their_places(rank: int) -> None:
     pool = getattr(nn, f"MaxPool{rank}d")(2, return_indices=True)

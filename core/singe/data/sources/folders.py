@@ -31,15 +31,13 @@ class _ClassFolder(Dataset):
         self.paths: Final[list[Path]] = []
         counts: list[int] = []
         for name in self.classes:
-            found = sorted(
-                Path(place, file)
-                for place, _, files in os.walk(root / name)
-                for file in files
-                if file[0] != "." and Path(file).suffix.lower() in suffixes
-            )
+            found: list[Path] = []
+            for place, folders, files in os.walk(root / name):
+                folders[:] = [folder for folder in folders if folder[0] != "."]
+                found += [Path(place, f) for f in files if f[0] != "." and Path(f).suffix.lower() in suffixes]
             if not found:
                 raise InputError(f"{root / name}: no {what} in it; every subfolder of {folder} is a class")
-            self.paths.extend(found)
+            self.paths.extend(sorted(found))
             counts.append(len(found))
         if not self.classes:
             raise InputError(f"{folder}: expected a subfolder for each class, with {what} in it")

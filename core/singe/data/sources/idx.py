@@ -62,7 +62,11 @@ def parse_idx(data: bytes, name: str) -> np.ndarray:
             raise FormatError(f"{name}: {shape} of {dtype.name} are {size} bytes, and {len(values)} or more follow")
     except (OSError, EOFError, zlib.error) as e:
         raise FormatError(f"{name}: the gzip stream is damaged: {e}") from None
-    return np.frombuffer(values, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+    try:
+        array = np.frombuffer(values, dtype).reshape(shape)
+    except ValueError as e:
+        raise FormatError(f"{name}: {rank} axes of lengths {shape}: {e}") from None
+    return array.astype(dtype.newbyteorder("="), copy=False)
 
 
 class MNIST(LabelledPictures):

@@ -8,6 +8,7 @@ import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, contextmanager
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -51,12 +52,13 @@ def _bool(text: str) -> int:
     return found
 
 
-_KINDS: Final[Mapping[Any, tuple[Callable[[str], Any], str, Any]]] = {
-    int: (_int, "q", np.int64),
-    float: (_float, "d", np.float32),
-    bool: (_bool, "b", np.bool_),
+_KINDS: Final[Mapping[Any, tuple[Callable[[str], Any], str, Any, type]]] = {
+    int: (_int, "q", np.int64, Integral),
+    float: (_float, "d", np.float32, Real),
+    bool: (_bool, "b", np.bool_, Integral),
 }
-"""A type of column ↦ how a cell is read, the code of an `array`, the dtype. `str` and "category" have no row."""
+"""A type of column ↦ how a cell is read, the code of an `array`, the dtype, and what may fill it. `str` and "category" have
+no row."""
 
 
 class CSV(ArrayDataset):
@@ -129,7 +131,11 @@ class _CsvReader:
         unknown = [name for name in {**(wanted or {}), **self._fill} if name not in names]
         if unknown:
             raise InputError(f"{self._path}: no columns {', '.join(map(repr, unknown))}; it has {', '.join(names)}")
-        return names, {name: _Column((wanted or {}).get(name)) for name in (wanted or names)}
+        kinds: dict[str, Any] = {name: (wanted or {}).get(name) for name in (wanted or names)}
+        for name, value in self._fill.items():
+            if (kind := kinds.get(name)) in _KINDS and not isinstance(value, _KINDS[kind][3]):
+                raise InputError(f"CSV: fill has {value!r:.40} for {name!r}, a column of {kind.__name__}")
+        return names, {name: _Column(kind) for name, kind in kinds.items()}
 
     def _add(self, row: list[str], names: list[str], columns: dict[str, _Column], line: int) -> None:
         if len(row) != len(names):
@@ -178,7 +184,11 @@ class _CsvReader:
     def _inferred(self, name: str, cells: list[str]) -> Any:
         lacking = any(cell in self._missing for cell in cells)
         for kind in (int, float):
-            if kind is int and lacking and name not in self._fill:
+            if (
+                lacking
+                and (kind is int or name in self._fill)
+                and not isinstance(self._fill.get(name), _KINDS[kind][3])
+            ):
                 continue
             try:
                 return np.array([self._number(name, cell, kind) for cell in cells], _KINDS[kind][2])

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from ...errors import InputError, ShapeError
-from ...frontend.functions.creation import arange, tensor, where
+from ...frontend.functions.creation import arange, tensor, where, zeros
 from ...frontend.tensor import Tensor
 from ...shapes import show
 from .._module import Module
@@ -90,6 +90,9 @@ class EmbeddingBag(Module):
             raise InputError(f"EmbeddingBag: per_sample_weights with the mode {self.mode!r}, expected 'sum'")
         if (x.ndim, offsets is None) not in ((2, True), (1, False)):
             raise ShapeError(f"EmbeddingBag: got {show(x.shape)}, expected (bags, indices), or a vector and offsets")
+        if x.shape[-1] == 0:
+            bags = x.shape[0] if offsets is None else offsets.shape[0] - self.include_last_offset
+            return zeros((bags, self.weight.shape[1]), self.weight.dtype, x.device)
         padding = self.padding_idx
         counted = None if padding is None else x != padding % self.weight.shape[0]
         rows = self.weight.take(x, 0)  # (…, indices, size)

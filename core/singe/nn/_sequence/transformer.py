@@ -10,6 +10,7 @@ elements, in time that does not grow with those before.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
@@ -23,6 +24,7 @@ from .._dropout import Dropout
 from .._linear import Linear
 from .._module import Module
 from .._norm import LayerNorm
+from .._random import Random
 from ..init import Rng
 from .attention import MultiheadAttention, additive, causal_mask
 
@@ -136,6 +138,12 @@ class TransformerDecoderLayer(_Layer, attentions=("self_attn", "multihead_attn")
         return self._with(self._with(y, self.norm2, remembered), self.norm3, self._fed), keys, values
 
 
+def _copied(layer: Module) -> Module:
+    """A copy that draws other random numbers."""
+    rngs = [part.rng for _, part in layer.named_modules() if isinstance(part, Random)]
+    return copy.deepcopy(layer, {id(rng): rng.spawn(1)[0] for rng in rngs})
+
+
 class _Stack(Module):
     """Copies of a layer, one after the other, and a norm."""
 
@@ -143,7 +151,7 @@ class _Stack(Module):
     norm: Module | None
 
     def _set(self, layer: Module, num_layers: int, norm: Module | None) -> None:
-        self.layers = [layer.clone() for _ in range(num_layers)]
+        self.layers = [_copied(layer) for _ in range(num_layers)]
         self.norm = norm
 
     def _normed(self, x: Tensor) -> Tensor:

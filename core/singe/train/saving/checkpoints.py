@@ -24,7 +24,6 @@ from ...weights.safetensors import is_safetensors, read_safetensors, safetensors
 from ..watching import Mode, check_watched
 
 FORMAT: Final = "singe-checkpoint/1"
-"""The file of the best epoch's weights, which `sg.load_weights` reads."""
 _NAME: Final = re.compile(r"step-(\d+)\.safetensors")
 
 

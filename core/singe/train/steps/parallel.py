@@ -190,7 +190,8 @@ def told_by(shares: Sequence[Share]) -> dict[str, np.ndarray]:
                 f"the loss function tells {name!r} of shape {show(first.shape)} for a part of {shares[0].items} items; over several "
                 "devices it can tell numbers, and arrays with a row for each item"
             )
+        dtype = first.dtype if first.dtype.kind == "f" else np.float64  # a mean of integers is none
         found[name] = (
-            np.concatenate(values) if first.ndim else np.asarray(np.dot(by, [float(v) for v in values]), first.dtype)
+            np.concatenate(values) if first.ndim else np.asarray(np.dot(by, [float(v) for v in values]), dtype)
         )
     return found
