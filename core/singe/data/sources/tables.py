@@ -133,7 +133,7 @@ class _CsvReader:
             raise InputError(f"{self._path}: no columns {', '.join(map(repr, unknown))}; it has {', '.join(names)}")
         kinds: dict[str, Any] = {name: (wanted or {}).get(name) for name in (wanted or names)}
         for name, value in self._fill.items():
-            if (kind := kinds.get(name)) in _KINDS and not isinstance(value, _KINDS[kind][3]):
+            if (kind := kinds.get(name, str)) in _KINDS and not isinstance(value, _KINDS[kind][3]):
                 raise InputError(f"CSV: fill has {value!r:.40} for {name!r}, a column of {kind.__name__}")
         return names, {name: _Column(kind) for name, kind in kinds.items()}
 
