@@ -39,6 +39,8 @@ HUB: Final = "https://huggingface.co"
 TIMEOUT: Final = 30
 """Seconds without a byte after which a transfer is broken."""
 ATTEMPTS: Final = 5
+REACHES: Final = 2
+"""Attempts to reach a server that has not sent anything yet: most who cannot reach it have no network."""
 PAUSE: Final = 0.5
 """Seconds before the second attempt; each pause is twice the one before."""
 PIECE: Final = 1 << 18
@@ -221,8 +223,9 @@ class _Download:
             except _Broken as e:
                 if self.local.exists() and not self.digest and (isinstance(e, _Unreachable) or attempt == ATTEMPTS):
                     return self.local
-                if attempt == ATTEMPTS:
-                    raise InputError(f"cannot fetch {self.name}: {e}; {ATTEMPTS} attempts") from None
+                begun = self._part.exists() or not isinstance(e, _Unreachable)
+                if attempt == (ATTEMPTS if begun else REACHES):
+                    raise InputError(f"cannot fetch {self.name}: {e}; {attempt} attempts") from None
                 time.sleep(pause)
                 pause *= 2
         raise AssertionError
