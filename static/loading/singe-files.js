@@ -18,6 +18,8 @@ export class Files {
   #hashing = Promise.resolve();
   #passing = Promise.resolve();
   #progress = { loaded: 0 };
+  /** An entry ↦ its bytes in `loaded`. */
+  #taken = new Map();
 
   constructor(base, cache, signal, report) {
     this.#base = base;
@@ -49,6 +51,7 @@ export class Files {
   expect(entries, kernels = 0) {
     const total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
     this.#progress = {}; // files of a device that could not be opened do not count
+    this.#taken.clear();
     this.tell({ loaded: 0, total, compiled: 0, kernels, phase: "download" });
   }
 
@@ -134,20 +137,33 @@ export class Files {
     });
   }
 
-  /** A file, through the cache if there is one; `receive(chunks)` returns its hash. */
-  async #verified({ file, sha256 }, receive) {
+  /**
+   * A file, through the cache if there is one; `receive(chunks)` returns its hash. What is wrong may be a file of an earlier
+   * export in the browser's HTTP cache: it is asked for once more, past that cache.
+   */
+  async #verified(entry, receive) {
+    const { file, sha256 } = entry;
     const check = async (response) => {
       if ((await receive(this.#chunks(file, response))) === sha256) return this.checkSignal();
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
-    const ask = (see) => check(this.#ask(file, {}, see));
-    const before = this.#progress.loaded;
     const again = (error) => {
       if (this.#stopper.signal.aborted) throw error;
-      this.#progress.loaded = before;
+      this.#progress.loaded -= this.#taken.get(entry) ?? 0;
+      this.#taken.delete(entry);
     };
     const store = await this.store;
-    await (store ? store.through(sha256, check, again, ask) : ask());
+    const attempt = (options) => {
+      const ask = (see) => check(this.#ask(file, options, see));
+      return store ? store.through(sha256, check, again, ask) : ask();
+    };
+    try {
+      await attempt({});
+    } catch (error) {
+      if (error.code !== "format") throw error;
+      again(error);
+      await attempt({ cache: "reload" });
+    }
   }
 
   #fill(entry, chunks, view) {
@@ -161,7 +177,9 @@ export class Files {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
       take(chunk, at);
       at += chunk.length;
-      if (progress === this.#progress) this.tell({ loaded: progress.loaded + chunk.length });
+      if (progress !== this.#progress) continue;
+      this.#taken.set(entry, at);
+      this.tell({ loaded: progress.loaded + chunk.length });
     }
     if (at < entry.bytes) throw wrongLength(entry, at);
   }

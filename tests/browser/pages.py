@@ -79,7 +79,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
     def end_headers(self) -> None:
         own = self.served.pages[self.path][1] if self.path in self.served.pages else {}
-        for name, value in {**HEADERS, **own}.items():
+        for name, value in {**HEADERS, **self.served.headers, **own}.items():
             self.send_header(name, value)
         super().end_headers()
 
@@ -88,10 +88,11 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 class Served:
-    """A server of bundles: the requests that it got, and pages of its own, each with headers."""
+    """A server of bundles: the requests that it got, headers of all answers, and pages of its own, each with headers."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.headers: dict[str, str] = {}
         self.asked: list[str] = []
         self.pages: dict[str, tuple[str, dict[str, str]]] = {"/": ("<!doctype html><title>singe</title>", {})}
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, server=self))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -123,6 +125,29 @@ def test_damaged_entries_are_fetched_again(page: Page, device: str) -> None:
         page.page.reload()
         loaded(page, device)
         assert page.server.files() == []
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_new_export_is_loaded_although_the_browser_holds_the_files_of_the_old(
+    page: Page, device: str, cache: bool
+) -> None:
+    """A host that says max-age of all files: their names stay the same."""
+    page.server.headers["Cache-Control"] = "max-age=3600"
+    run = """
+    const { progress } = await answer(load, "/bundles/small", { device: given.device, cache: given.cache }, []);
+    const { loaded, total } = progress.at(-1);
+    return loaded === total;
+    """
+    assert page.run(run, device=device, cache=cache)
+    page.server.files()
+    folder = page.root / "small"
+    shutil.rmtree(folder)
+    write_bundle(changed_graph(), folder, "small")
+    later = time.time() + 10
+    os.utime(folder / "model.json", (later, later))  # the server's dates are whole seconds
+    page.page.reload()
+    assert page.run(run, device=device, cache=cache)
+    assert len(page.server.files()) == len(hashes(page, "small", device))
 
 
 def test_a_file_with_a_wrong_hash_is_not_kept(page: Page, device: str) -> None:
