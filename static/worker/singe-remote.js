@@ -9,6 +9,7 @@
 
 import { stateless, runWith } from "../program/singe-arguments.js";
 import { SingeError } from "../program/singe-format.js";
+import { filled, roomFor } from "../program/singe-outputs.js";
 import { spawn } from "../loading/singe-spawn.js";
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, ...options }) {
@@ -56,7 +57,7 @@ class RemoteModel {
 
   async run(inputs, options = {}) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
-    return ran(inputs, options, (given, copies) => this.#link.call("run", given, copies));
+    return ran(inputs, options, this.outputs, (given, copies) => this.#link.call("run", given, copies));
   }
 
   /** A step of training is a run. */
@@ -68,7 +69,7 @@ class RemoteModel {
   session() {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     if (!this.states.length) throw stateless();
-    return new RemoteSession(this.#link, this.states);
+    return new RemoteSession(this.#link, this);
   }
 
   async profile(inputs, options) {
@@ -93,16 +94,16 @@ class RemoteSession {
   static #count = 0;
   #number = RemoteSession.#count++;
   #link;
-  #states;
+  #model;
   #disposed;
 
-  constructor(link, states) {
+  constructor(link, model) {
     this.#link = link;
-    this.#states = states;
+    this.#model = model;
   }
 
   get states() {
-    return structuredClone(this.#states);
+    return structuredClone(this.#model.states);
   }
 
   #call(method, given = [], transfer = []) {
@@ -115,7 +116,7 @@ class RemoteSession {
   }
 
   async run(inputs, options = {}) {
-    return ran(inputs, options, (given, copies) => this.#call("run", [given], copies));
+    return ran(inputs, options, this.#model.outputs, (given, copies) => this.#call("run", given, copies));
   }
 
   async reset() {
@@ -132,7 +133,7 @@ class RemoteSession {
   }
 
   copy() {
-    const copy = new RemoteSession(this.#link, this.#states);
+    const copy = new RemoteSession(this.#link, this.#model);
     this.#call("copy", [copy.#number]).catch(() => {}); // who uses it gets the error
     return copy;
   }
@@ -143,12 +144,14 @@ class RemoteSession {
   }
 }
 
-/** A run by `call(inputs, copies)`, with the outputs where the caller wants them. */
-async function ran(inputs, options, call) {
+/** A run by `call(arguments, copies)`, with the outputs where the caller wants them. */
+async function ran(inputs, options, ports, call) {
   const { outputs = "data" } = options;
+  const room = outputs === "data" ? undefined : roomFor(ports, outputs);
   const { given, copies } = copiesOf(inputs);
-  const answers = await runWith(options, () => call(given, copies));
-  return outputs === "data" ? answers : (await import("../program/singe-outputs.js")).filled(answers, outputs);
+  for (const array of Object.values(room ?? {})) if (array) copies.push(array.buffer);
+  const answers = await runWith(options, () => call(room ? [given, { outputs: room }] : [given], copies));
+  return room ? filled(answers, outputs) : answers;
 }
 
 const isObject = (value) => typeof value === "object" && value !== null;

@@ -19,7 +19,7 @@ const CALLS = {
     const { name, image, labels, inputs, outputs, states } = model;
     return { name, image, labels, inputs, outputs, states };
   },
-  run: (inputs) => model.run(inputs),
+  run: (given) => model.run(...given),
   profile: ({ inputs, options }) => model.profile(inputs, options),
   /** Calls a session's `method`; a new number opens a session. */
   session({ number, method, given }) {

@@ -165,6 +165,36 @@ def test_sessions_are_apart(runs: Runs) -> None:
     assert found["after"] == [{**found["after"][0], "code": "disposed"}, {"gpu": 0, "wasm": 0, "js": 0}]
 
 
+def test_a_run_whose_outputs_are_refused_leaves_the_states(runs: Runs) -> None:
+    body = """
+    const model = await open("counter");
+    const session = model.session();
+    const x = Int32Array.of(1, 1);
+    await session.run({ x });
+    const codes = [];
+    for (const outputs of [
+      { counted: new Int32Array(5) },
+      { counted: new Float32Array(2) },
+      { nothing: new Int32Array(2) },
+      { counted: null },
+      null,
+      "gpus",
+      ...(given.worker ? ["gpu"] : []),
+    ]) {
+      for (const who of [session, model]) codes.push((await failure(() => who.run({ x }, { outputs }))).code);
+    }
+    const counted = new Int32Array(2);
+    const [first, second] = [session.run({ x }, { outputs: { counted } }), session.run({ x })];
+    const found = [(await first).counted.data === counted, [...counted], [...(await second).counted.data]];
+    found.push([...(await model.run({ x })).counted.data]);
+    await model.dispose();
+    return [codes, ...found];
+    """
+    codes, *found = runs(body, worker="worker" in runs.where)
+    assert set(codes) == {"input"}
+    assert found == [True, [7, 52], [8, 53], [6, 51]]
+
+
 def test_overlapping_calls_of_a_session_follow_each_other(runs: Runs) -> None:
     body = """
     const model = await open("counter");

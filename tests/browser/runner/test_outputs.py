@@ -101,7 +101,7 @@ WRONG: Final = {
     "{ score: new Float32Array(4) }": 'unknown output "score": did you mean scores?',
     "{ scores: new Float32Array(3) }": 'output "scores": got Float32Array of 3, expected Float32Array (float32) of 4 elements',
     "{ scores: new Int32Array(4) }": "got Int32Array of 4, expected Float32Array",
-    "{ scores: new Float32Array(4), twice: [0] }": 'output "twice": got Array, expected Int32Array (int32) of 1 elements',
+    "{ scores: new Float32Array(4), twice: [0] }": 'output "twice": got Array, expected Int32Array (int32)',
     "{ scores: new Float32Array(4), twice: null }": 'output "twice": got null, expected Int32Array',
     '"gpus"': 'outputs: got "gpus", expected "data"',
     "null": 'outputs: got null, expected "data"',
