@@ -34,7 +34,7 @@ export async function load(url, given) {
 function folderOf(url) {
   url = url?.href ?? url; // a URL of this realm or another
   if (typeof url !== "string") return;
-  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd().replace(/[%#?]/g, encodeURIComponent)}/`;
   try {
     const folder = new URL(url, base);
     if (!folder.pathname.endsWith("/")) folder.pathname += "/";

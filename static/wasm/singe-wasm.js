@@ -160,5 +160,6 @@ class Device {
   dispose() {
     this.parts.team?.dispose();
     this.parts = {};
+    this.plans.clear(); // those of programs with flow hold the memory
   }
 }

@@ -275,6 +275,42 @@ def test_exported_models_with_states_run_a_thousand_times(runs: Runs, name: str)
         this.compare(got, wanted)
 
 
+def test_a_disposed_model_has_no_sessions(runs: Runs) -> None:
+    """Its sessions may be disposed of afterwards."""
+    body = """
+    const model = await open("counter");
+    const session = model.session();
+    await session.run({ x: Int32Array.of(1, 1) });
+    const done = model.dispose();
+    await session.dispose();
+    await done;
+    await session.dispose();
+    return [await failure(() => model.session()), await failure(() => session.read("count"))];
+    """
+    assert [answer["code"] for answer in runs(body)] == ["disposed", "disposed"]
+
+
+def test_a_disposed_model_frees_its_memory(root: Path) -> None:
+    body = """
+    const Memory = WebAssembly.Memory;
+    let held;
+    WebAssembly.Memory = function (...given) {
+      const memory = new Memory(...given);
+      held = new WeakRef(memory);
+      return memory;
+    };
+    const model = await load(given.url, { threads: 1 });
+    await model.run({ x: Int32Array.of(1, 1) });
+    await model.dispose();
+    for (let k = 0; k < 5; k++) {
+      await new Promise((done) => setTimeout(done, 1));
+      gc();
+    }
+    return [held.deref() === undefined, model.memory.wasm];
+    """
+    assert node(body, arguments=("--expose-gc",), url=(root / "counter").as_uri()) == [True, 0]
+
+
 def test_a_model_without_states_has_no_sessions(runs: Runs) -> None:
     body = """
     const model = await open("collatz");

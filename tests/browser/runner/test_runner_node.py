@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,12 @@ def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None
     for answer, (_, message) in zip(found, BAD_INPUTS.values(), strict=True):
         assert answer["code"] == "input", answer
         assert message in answer["message"]
+
+
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", "a b é"])
+def test_relative_addresses_in_a_folder_of_any_name(bundle: Callable[[str], Path], tmp_path: Path, name: str) -> None:
+    shutil.copytree(bundle("small"), tmp_path / name / "model")
+    assert node("return (await load('./model')).device;", cwd=tmp_path / name) == "wasm"
 
 
 def test_outputs_are_taken_as_inputs(bundle: Callable[[str], Path]) -> None:
