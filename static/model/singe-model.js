@@ -127,6 +127,7 @@ class Model {
   }
 
   session() {
+    this.#check();
     const { sessions } = this.#state;
     if (sessions) return sessions.open();
     throw stateless();
@@ -197,8 +198,12 @@ class Model {
     return this.#disposed;
   }
 
-  #inTurn(task) {
+  #check() {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
+  }
+
+  #inTurn(task) {
+    this.#check();
     const turn = this.#last.then(task);
     this.#last = turn.catch(() => {});
     return turn;

@@ -110,11 +110,13 @@ class Session {
 
   /** Free its memory, after pending calls. */
   dispose() {
-    this.#disposed ??= this.#all.state.inTurn(() => {
-      if (this.#handle !== undefined) this.#all.state.now.device.freeStates(this.#handle);
+    const { state } = this.#all;
+    const free = () => {
+      if (this.#handle !== undefined) state.now.device.freeStates(this.#handle);
       this.#handle = undefined;
       this.#all.close(this);
-    });
+    };
+    this.#disposed ??= state.disposed ? Promise.resolve() : state.inTurn(free);
     return this.#disposed;
   }
 

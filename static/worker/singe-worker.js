@@ -25,6 +25,7 @@ const CALLS = {
   session({ number, method, given }) {
     const session = sessions.get(number) ?? model.session();
     sessions.set(number, session);
+    if (method === "dispose") sessions.delete(number);
     if (method === "copy") return void sessions.set(given[0], session.copy());
     return session[method](...given);
   },
