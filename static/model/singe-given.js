@@ -5,7 +5,9 @@
  * it is, and is checked later. What does not fit is a SingeError with the code "input".
  */
 
-import { ARRAYS, SingeError } from "../program/singe-format.js";
+import { ARRAYS, SingeError, textOf } from "../program/singe-format.js";
+
+const MOST_AXES = 64;
 
 export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
   const taken = numbers.map((i) => buffers[i]);
@@ -46,18 +48,19 @@ async function fromPicture(picture, image, name, dtype, refuse) {
 /** A nested list has the shape of its nesting; a flat one is like a typed array. */
 function fromList(list, shape, dtype, refuse) {
   const nesting = [];
-  for (let part = list; Array.isArray(part); part = part[0]) nesting.push(part.length);
-  const flat = list.flat(Infinity);
+  for (let part = list; Array.isArray(part) && nesting.length <= MOST_AXES; part = part[0]) nesting.push(part.length);
+  if (nesting.length > MOST_AXES) throw refuse("got a list that holds itself");
   const even = (part, [length, ...rest]) =>
     length === undefined ? !Array.isArray(part) : part.length === length && part.every((inner) => even(inner, rest));
   if (!even(list, nesting)) throw refuse("got lists of several lengths");
+  const flat = list.flat(Infinity);
   const data = new ARRAYS[dtype](flat.length);
   flat.forEach((x, k) => (data[k] = element(x, dtype, data, refuse)));
   return nesting.length > 1 ? { data, shape: shape ?? nesting } : { data, shape };
 }
 
 function element(x, dtype, data, refuse) {
-  const wrong = () => refuse(`got ${typeof x === "bigint" ? `${x}n` : JSON.stringify(x)} in a list, expected numbers for ${dtype}`);
+  const wrong = () => refuse(`got ${typeof x === "bigint" ? `${x}n` : textOf(x)} in a list, expected numbers for ${dtype}`);
   if (dtype === "bool") {
     if ([0, 1, false, true].includes(x)) return Number(x);
     throw wrong();

@@ -7,7 +7,7 @@
 
 import { Files } from "../loading/singe-files.js";
 import { runWith, checkNames, stateless } from "../program/singe-arguments.js";
-import { ARRAYS, SingeError, checkManifest, checkTarget, countOf, evaluate, shownShape, sizeName } from "../program/singe-format.js";
+import { ARRAYS, SingeError, checkManifest, checkTarget, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {
@@ -133,7 +133,8 @@ class Model {
     throw stateless();
   }
 
-  async run(inputs, options = {}, session = this.#state.sessions?.own) {
+  async run(inputs, given, session = this.#state.sessions?.own) {
+    const options = given ?? {};
     const { outputs = "data", signal } = options;
     if (outputs === "data") this.#state.now.device.wake?.();
     const turn = async () => signal?.aborted || this.#attempt((inputs = await this.#elements(inputs)), outputs, session);
@@ -248,23 +249,23 @@ const isRecord = (value) => Object(value) === value && !ArrayBuffer.isView(value
 /** A typed array, { data, shape, dtype } or a GPUBuffer as { data, shape?, count, exact }. */
 function unpack(buffer, value, gpu) {
   let { data, shape, dtype } = isRecord(value) ? value : { data: value };
-  if (![undefined, buffer.dtype].includes(dtype)) throw wrong(buffer, `the dtype ${JSON.stringify(dtype)}`);
+  if (![undefined, buffer.dtype].includes(dtype)) throw wrong(buffer, `the dtype ${textOf(dtype)}`);
   if (shape !== undefined && !(Array.isArray(shape) && shape.every((d) => Number.isSafeInteger(d) && d >= 0))) {
-    throw wrong(buffer, `the shape ${JSON.stringify(shape)}`);
+    throw wrong(buffer, `the shape ${textOf(shape)}`);
   }
   shape = shape && [...shape];
   if (gpu && isGpuBuffer(data)) return { data, shape, count: Math.floor(data.size / buffer.size), exact: false };
   const wanted = ARRAYS[buffer.dtype];
   try {
     const memory = data?.buffer; // devices take only what stays as it is
-    if (memory && (memory.constructor !== ArrayBuffer || memory.resizable || !memory.byteLength)) data = data.slice();
+    if (memory && (memory.constructor !== ArrayBuffer || memory.resizable || !memory.byteLength)) data = copyOf(data);
   } catch {
     throw wrong(buffer, "a detached array");
   }
   if (buffer.dtype === "float16" && data?.constructor?.name === "Float16Array") {
     data = new Uint16Array(data.buffer, data.byteOffset, data.length);
   }
-  if (!(data instanceof wanted)) throw wrong(buffer, data?.constructor?.name ?? JSON.stringify(data));
+  if (!(data instanceof wanted)) throw wrong(buffer, data?.constructor?.name ?? textOf(data));
   if (buffer.dtype === "bool" && data.some((x) => x > 1)) throw wrong(buffer, "bools other than 0 and 1");
   return { data, shape, count: data.length, exact: true };
 }

@@ -14,7 +14,7 @@
  */
 
 import { checkNames } from "../program/singe-arguments.js";
-import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf } from "../program/singe-format.js";
+import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf, textOf } from "../program/singe-format.js";
 
 /** The least length of a sample: long beside the steps of a page's clock, or the faster half would be what was rounded down. */
 const BLOCK_MS = 5;
@@ -30,9 +30,11 @@ const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
 const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
 
-export async function profile(opened, { given, sizes }, { seconds = 1, ...unknown } = {}) {
+export async function profile(opened, { given, sizes }, options) {
+  const { seconds = 1, ...unknown } = options ?? {};
   await checkNames(unknown, ["seconds"], "option", "a profile takes");
-  if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${seconds}, expected 0 or more`);
+  const got = typeof seconds === "number" ? seconds : textOf(seconds);
+  if (!(Number.isFinite(seconds) && seconds >= 0)) throw new SingeError("input", `seconds: got ${got}, expected 0 or more`);
   const { name } = opened;
   const program = isPlain(opened.program) ? opened.program : (await import("../program/singe-plan.js")).partAt(opened.program, sizes);
   const steps = calledIn(program.steps);

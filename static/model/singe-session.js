@@ -8,7 +8,7 @@
  */
 
 import { checkNames } from "../program/singe-arguments.js";
-import { ARRAYS, SingeError, shownShape } from "../program/singe-format.js";
+import { ARRAYS, SingeError, copyOf, shownShape } from "../program/singe-format.js";
 
 const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
@@ -166,7 +166,7 @@ function fitting({ name, dtype, shape }, given) {
   const count = shape.reduce((product, d) => product * d, 1);
   const isHalf = dtype === "float16" && given?.constructor?.name === "Float16Array";
   const data = isHalf ? new Uint16Array(given.buffer, given.byteOffset, given.length) : given;
-  if (data instanceof ARRAYS[dtype] && data.length === count && !(dtype === "bool" && data.some((x) => x > 1))) return data.slice();
+  if (data instanceof ARRAYS[dtype] && data.length === count && !(dtype === "bool" && data.some((x) => x > 1))) return copyOf(data);
   const got = ArrayBuffer.isView(given) ? `${given.constructor.name} of ${given.length}` : given === null ? "null" : typeof given;
   const expected = `${ARRAYS[dtype].name} (${dtype}) of ${count} elements, shape (${shape.join(", ")})`;
   throw new SingeError("input", `state ${JSON.stringify(name)}: got ${got}, expected ${expected}`);

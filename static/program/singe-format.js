@@ -17,6 +17,20 @@ export class SingeError extends Error {
   }
 }
 
+const { slice } = Object.getPrototypeOf(Int8Array.prototype);
+
+/** A value as an error shows it. */
+export function textOf(value) {
+  try {
+    return JSON.stringify(value, (_, part) => (typeof part === "bigint" ? `${part}n` : part)) ?? typeof value;
+  } catch {
+    return typeof value; // it holds itself
+  }
+}
+
+/** A copy of a typed array: the `slice` of a class of others may share memory. */
+export const copyOf = (array) => slice.call(array);
+
 /** dtype ↦ the array that a caller gives and gets; a device may store wider elements. */
 export const ARRAYS = {
   bool: Uint8Array,

@@ -7,11 +7,11 @@
  * before it begins. `filled(answers, given)` returns the outputs by name, in the caller's arrays.
  */
 
-import { ARRAYS, SingeError } from "./singe-format.js";
+import { ARRAYS, SingeError, textOf } from "./singe-format.js";
 
 /** What the caller passed for each output, or undefined. */
 export function inOrder(names, given, expected) {
-  if (Object(given) !== given) throw new SingeError("input", `outputs: got ${JSON.stringify(given)}, expected ${expected}`);
+  if (Object(given) !== given) throw new SingeError("input", `outputs: got ${textOf(given)}, expected ${expected}`);
   return names.map((name) => (Object.hasOwn(given, name) ? given[name] : undefined));
 }
 
@@ -20,7 +20,7 @@ export const holdsArrays = (given) => Object.values(Object(given)).some(ArrayBuf
 const EXPECTED = '"data" or { name: array } (GPU buffers are for "webgpu", not in a worker)';
 
 const wrong = (name, array, expected) => {
-  const got = ArrayBuffer.isView(array) ? `${array.constructor.name} of ${array.length}` : (array?.constructor?.name ?? array);
+  const got = ArrayBuffer.isView(array) ? `${array.constructor.name} of ${array.length}` : (array?.constructor?.name ?? textOf(array));
   return new SingeError("input", `output ${JSON.stringify(name)}: got ${got}, expected ${expected}`);
 };
 

@@ -8,7 +8,7 @@
  */
 
 import { stateless, runWith } from "../program/singe-arguments.js";
-import { SingeError } from "../program/singe-format.js";
+import { SingeError, copyOf } from "../program/singe-format.js";
 import { filled, roomFor } from "../program/singe-outputs.js";
 import { spawn } from "../loading/singe-spawn.js";
 
@@ -55,7 +55,7 @@ class RemoteModel {
     return { ...this.#link.state.memory };
   }
 
-  async run(inputs, options = {}) {
+  async run(inputs, options) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     return ran(inputs, options, this.outputs, (given, copies) => this.#link.call("run", given, copies));
   }
@@ -115,7 +115,7 @@ class RemoteSession {
     return this.run(batch, options);
   }
 
-  async run(inputs, options = {}) {
+  async run(inputs, options) {
     return ran(inputs, options, this.#model.outputs, (given, copies) => this.#call("run", given, copies));
   }
 
@@ -146,11 +146,11 @@ class RemoteSession {
 
 /** A run by `call(arguments, copies)`, with the outputs where the caller wants them. */
 async function ran(inputs, options, ports, call) {
-  const { outputs = "data" } = options;
+  const { outputs = "data" } = options ?? {};
   const room = outputs === "data" ? undefined : roomFor(ports, outputs);
   const { given, copies } = copiesOf(inputs);
   for (const array of Object.values(room ?? {})) if (array) copies.push(array.buffer);
-  const answers = await runWith(options, () => call(room ? [given, { outputs: room }] : [given], copies));
+  const answers = await runWith(options ?? {}, () => call(room ? [given, { outputs: room }] : [given], copies));
   return room ? filled(answers, outputs) : answers;
 }
 
@@ -169,8 +169,13 @@ function copied(value, copies) {
   if (globalThis.ImageData && value instanceof ImageData) return value;
   const bare = ArrayBuffer.isView(value);
   const data = bare ? value : value?.data;
-  if (!ArrayBuffer.isView(data) || !data.slice) return value;
-  const copy = data.slice();
+  if (!ArrayBuffer.isView(data)) return value;
+  let copy;
+  try {
+    copy = copyOf(data);
+  } catch {
+    return value; // a DataView, or detached: refused later
+  }
   copies.push(copy.buffer);
   const { data: _, ...rest } = bare ? {} : value;
   return bare ? copy : { data: copy, ...rest };
@@ -230,7 +235,7 @@ class Link {
     if (state) this.state = state;
     const { done, fail } = this.#waiting.get(id) ?? {};
     this.#waiting.delete(id);
-    if (error) fail?.(new SingeError(error.code, error.message));
+    if (error) fail?.(error.name === "SingeError" ? new SingeError(error.code, error.message) : new Error(error.message));
     else done?.(value);
     try {
       for (const [what, given] of Object.entries(news)) this.listeners[what]?.(given);

@@ -45,8 +45,8 @@ onmessage = async ({ data: { id, call, given } }) => {
   try {
     const value = await CALLS[call](given);
     postMessage({ id, value, state: state() }, memoryOf(call, given, value));
-  } catch ({ code, message }) {
-    postMessage({ id, error: { code, message }, state: state() });
+  } catch ({ name, code, message }) {
+    postMessage({ id, error: { name, code, message }, state: state() });
   }
 };
 

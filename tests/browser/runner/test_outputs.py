@@ -104,6 +104,7 @@ WRONG: Final = {
     "{ scores: new Float32Array(4), twice: [0] }": 'output "twice": got Array, expected Int32Array (int32)',
     "{ scores: new Float32Array(4), twice: null }": 'output "twice": got null, expected Int32Array',
     '"gpus"': 'outputs: got "gpus", expected "data"',
+    "1n": 'outputs: got "1n", expected "data"',
     "null": 'outputs: got null, expected "data"',
 }
 

@@ -103,6 +103,14 @@ BAD_INPUTS = {
     "a key": ("{ ...good, x: { data: new Float32Array(3), name: 'x' } }", '"name": it takes data, shape, dtype'),
     "elements by another key": ("{ ...good, x: { date: new Float32Array(3) } }", '"date": did you mean data?'),
     "another dtype beside": ("{ ...good, x: { data: new Float32Array(3), dtype: 'int32' } }", 'got the dtype "int32"'),
+    "a shape of BigInts": (
+        "{ ...good, x: { data: new Float32Array(3), shape: [1n, 3n] } }",
+        'got the shape ["1n","3n"]',
+    ),
+    "a BigInt as dtype": ("{ ...good, x: { data: new Float32Array(3), dtype: 1n } }", 'got the dtype "1n"'),
+    "a list of what holds itself": ("{ ...good, x: [1, 2, ring] }", "got object in a list, expected numbers"),
+    "a list that holds itself": ("{ ...good, x: rings }", "got a list that holds itself"),
+    "a list that holds itself at its end": ("{ ...good, x: [1, 2, rings] }", "got lists of several lengths"),
     "no bools": ("{ ...good, keep: Uint8Array.of(2) }", "other than 0 and 1"),
 }
 
@@ -112,6 +120,9 @@ def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None
     body = f"""
     const model = await load(given.url);
     const good = {{ x: new Float32Array(3), k: new Int32Array(1), keep: new Uint8Array(1) }};
+    const ring = {{}}, rings = [];
+    ring.ring = ring;
+    rings.push(rings);
     return Promise.all([{cases}].map(failure));
     """
     found = node(body, url=bundle("small").as_uri())

@@ -77,6 +77,28 @@ def test_inputs_stay_the_callers(chromium: Page, device: str) -> None:
     assert chromium.run(body, device=device) == [6, 1000, [-2, 1, 4, 7, -1, -1, -1, -1], [2, 4]]
 
 
+def test_arrays_whose_slice_shares_memory_stay_the_callers(chromium: Page) -> None:
+    """As in classes that take node's Buffer to pages; beside them, arrays that were given away."""
+    body = """
+    class Shared extends Float32Array {
+      slice(start, end) {
+        return this.subarray(start, end);
+      }
+    }
+    const model = await load("/bundles/small", { device: "wasm", worker: true });
+    const x = Shared.of(1, 2, 3);
+    const rest = { k: Int32Array.of(1), keep: Uint8Array.of(1) };
+    const { scores } = await model.run({ x, ...rest });
+    const gone = Float32Array.of(1, 2, 3);
+    structuredClone(gone.buffer, { transfer: [gone.buffer] });
+    const refused = [];
+    for (const x of [gone, new DataView(new ArrayBuffer(12))]) refused.push((await failure(() => model.run({ x, ...rest }))).code);
+    await model.dispose();
+    return [x.length, scores.shape, refused];
+    """
+    assert chromium.run(body) == [3, [1, 4], ["input", "input"]]
+
+
 def test_errors_keep_their_codes(chromium: Page, device: str) -> None:
     body = (
         LOAD
@@ -105,6 +127,21 @@ def test_errors_keep_their_codes(chromium: Page, device: str) -> None:
     )
     codes = ["input"] * 8 + ["disposed", "network", "aborted"]
     assert chromium.run(body, device=device) == [f"SingeError {code}" for code in codes]
+
+
+@pytest.mark.parametrize("worker", [False, True])
+def test_options_that_are_null(chromium: Page, worker: bool) -> None:
+    body = """
+    const model = await load("/bundles/small", { device: "wasm", worker: given.worker });
+    const good = { x: new Float32Array(3), k: new Int32Array(1), keep: new Uint8Array(1) };
+    const { scores } = await model.run(good, null);
+    const wrong = { ...good, x: { data: good.x, shape: [1n, 3n] } };
+    const found = [await failure(() => model.run(wrong)), await failure(() => model.profile(good, { seconds: 1n }))];
+    const { runs } = await model.profile(good, null);
+    await model.dispose();
+    return [scores.shape, runs > 0, found.map(({ name, code }) => `${name} ${code}`)];
+    """
+    assert chromium.run(body, worker=worker) == [[1, 4], True, ["SingeError input"] * 2]
 
 
 def test_abort_while_downloading(chromium: Page, device: str) -> None:
