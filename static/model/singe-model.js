@@ -177,7 +177,8 @@ class Model {
       return results;
     } catch (error) {
       const again = error.code === "lost" && !gpuDevice;
-      const other = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code) && !sessions;
+      const isMoving = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code) && !sessions;
+      const other = isMoving && outputs !== "gpu" && ![inputs, outputs].some(holdsGpuBuffer);
       if (!again && !other) throw error;
       now.device.dispose();
       sessions?.lose(session);
@@ -241,6 +242,9 @@ const wrong = (buffer, got) => {
 };
 
 const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instanceof GPUBuffer;
+
+/** WebAssembly cannot run these: what is wrong may be the caller's buffer. */
+const holdsGpuBuffer = (tensors) => Object.values(Object(tensors)).some((value) => isGpuBuffer(value?.data ?? value));
 
 /** What an input may have beside its elements; those of an output are the same. */
 const KEYS = ["data", "shape", "dtype"];

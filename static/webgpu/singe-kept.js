@@ -61,9 +61,7 @@ function take(recording, inputs, k) {
     return own;
   }
   const bytes = recording.bytes(program.inputs[k]);
-  if (!(data.usage & GPUBufferUsage.COPY_SRC) || data.size < bytes) {
-    throw wrong("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
-  }
+  check("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
   if (isAlone(inputs, data) && data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
   const commands = gpu.device.createCommandEncoder();
   if (bytes) commands.copyBufferToBuffer(data, 0, own, 0, bytes);
@@ -84,12 +82,14 @@ export function chosen({ gpu, outputs: all }, given, inputs) {
       const own = kind === "input" && isAlone(inputs, inputs[at]) ? inputs[at] : undefined;
       return (own?.usage & usage) === usage && own.size >= size ? own : gpu.device.createBuffer({ size, usage });
     }
-    if (!(buffer?.usage & GPUBufferUsage.STORAGE) || buffer.size < size) throw wrong("output", names[k], buffer, size, "STORAGE");
+    check("output", names[k], buffer, size, "STORAGE");
     return buffer;
   });
 }
 
-function wrong(what, name, buffer, bytes, usage) {
+/** Refuse a caller's buffer that is too small or lacks a usage. */
+export function check(what, name, buffer, bytes, usage) {
+  if (buffer?.usage & GPUBufferUsage[usage] && buffer.size >= bytes) return;
   const got = buffer instanceof GPUBuffer ? `a GPUBuffer of ${buffer.size} bytes` : "no GPUBuffer";
-  return new SingeError("input", `${what} ${name}: got ${got}, expected ${bytes} bytes with GPUBufferUsage.${usage}`);
+  throw new SingeError("input", `${what} ${name}: got ${got}, expected ${bytes} bytes with GPUBufferUsage.${usage}`);
 }

@@ -39,7 +39,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   }
 
   async run(inputs, sizes, wanted, states = []) {
-    const kept = wanted === "data" ? undefined : await import("./singe-kept.js");
+    const kept = wanted !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
     return this.attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
   }
 
@@ -145,23 +145,29 @@ class GpuPlan extends Plan {
     this.#pending = [];
     this.given = inputs;
     this.states = states;
-    inputs.forEach((data, k) => this.#take(data, k));
+    inputs.forEach((data, k) => this.#take(data, k, kept));
     await walk(this, this);
     this.outputs = outputsOf(this.program, this.sizes);
-    if (kept && !kept.holdsArrays(wanted)) {
+    if (wanted !== "data" && !kept.holdsArrays(wanted)) {
       const targets = kept.chosen(this, wanted, inputs);
-      this.outputs.forEach(({ index, bytes }, k) => this.#copy(this.#binding(index), { buffer: targets[k], offset: 0 }, align(bytes, 4)));
+      this.outputs.forEach(({ name, index, bytes }, k) => {
+        kept.check("output", name, targets[k], bytes, "COPY_DST");
+        this.#copy(this.#binding(index), { buffer: targets[k], offset: 0 }, align(bytes, 4));
+      });
       await this.gpu.guard(() => this.#flush());
       return this.outputs.map(({ shape, dtype }, k) => ({ data: targets[k], shape: [...shape], dtype }));
     }
-    const into = kept ? kept.arraysFor(this.outputs, wanted) : [];
+    const into = wanted !== "data" ? kept.arraysFor(this.outputs, wanted) : [];
     return this.gpu.guard(() => this.#answer(into));
   }
 
-  #take(data, k) {
+  #take(data, k, kept) {
     const buffer = this.program.buffers[this.program.inputs[k]];
-    if (ArrayBuffer.isView(data)) this.gpu.device.queue.writeBuffer(this.buffers.input[k], 0, words(widen(data, buffer)));
-    else this.#copy({ buffer: data, offset: 0 }, { buffer: this.buffers.input[k], offset: 0 }, align(bytesOf(buffer, this.sizes), 4));
+    const own = this.buffers.input[k];
+    if (ArrayBuffer.isView(data)) return this.gpu.device.queue.writeBuffer(own, 0, words(widen(data, buffer)));
+    const bytes = align(bytesOf(buffer, this.sizes), 4);
+    kept.check("input", buffer.name, data, bytes, "COPY_SRC");
+    this.#copy({ buffer: data, offset: 0 }, { buffer: own, offset: 0 }, bytes);
   }
 
   /** All outputs by one copy each and one wait. */

@@ -275,6 +275,32 @@ def test_exported_models_with_states_run_a_thousand_times(runs: Runs, name: str)
         this.compare(got, wanted)
 
 
+def test_buffers_without_the_usages_of_a_run_are_refused(chromium: Page) -> None:
+    body = """
+    const model = await load("/bundles/counter", { device: "webgpu" });
+    const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+    const make = (usage, size = 16) => model.gpuDevice.createBuffer({ size, usage });
+    const x = Int32Array.of(1, 1);
+    const found = [
+      await failure(() => model.run({ x: { data: make(STORAGE | COPY_DST), shape: [2] } })),
+      await failure(() => model.run({ x }, { outputs: { counted: make(STORAGE | COPY_SRC) } })),
+      await failure(() => model.run({ x }, { outputs: { counted: make(COPY_DST) } })),
+    ];
+    const own = make(COPY_SRC | COPY_DST);
+    model.gpuDevice.queue.writeBuffer(own, 0, x);
+    const kept = await model.run({ x: { data: own, shape: [2] } }, { outputs: { counted: make(STORAGE | COPY_DST) } });
+    const { counted } = await model.run({ x: { data: own, shape: [2] } });
+    await model.dispose();
+    return [found, kept.counted.data instanceof GPUBuffer, [...counted.data]];
+    """
+    found, is_buffer, counted = chromium.run(body)
+    for answer, usage in zip(found, ("COPY_SRC", "COPY_DST", "STORAGE"), strict=True):
+        assert answer["code"] == "input", answer
+        assert f"GPUBufferUsage.{usage}" in answer["message"]
+    assert is_buffer
+    assert counted == [7, 52]
+
+
 def test_a_disposed_model_has_no_sessions(runs: Runs) -> None:
     """Its sessions may be disposed of afterwards."""
     body = """

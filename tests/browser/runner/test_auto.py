@@ -95,6 +95,34 @@ def test_the_faster_is_webgpu(page: Page) -> None:
     assert page.server.files() == [], "each byte was fetched once"
 
 
+def test_a_bad_buffer_of_the_callers_does_not_change_the_device(page: Page) -> None:
+    """The GPU device, and with it the caller's other buffers, stay."""
+    body = """
+    await (await load("/bundles/small")).dispose();
+    const cache = await caches.open("singe");
+    const url = new URL("/bundles/small/model.json", location.href).href;
+    while (!(await cache.match(url))) await new Promise((done) => setTimeout(done, 20));
+    await cache.put(url + "?choice", Response.json({ device: "webgpu" }));
+    const told = [];
+    const model = await load("/bundles/small", { onDevice: (device) => told.push(device) });
+    const { device, gpuDevice } = model;
+    const { STORAGE, COPY_SRC, COPY_DST } = GPUBufferUsage;
+    const make = () => gpuDevice.createBuffer({ size: 16, usage: STORAGE | COPY_SRC | COPY_DST });
+    const rest = { k: new Int32Array(1), keep: new Uint8Array(1) };
+    const [x, bad] = [make(), make()];
+    bad.destroy();
+    const found = [
+      await failure(() => model.run({ x: { data: bad, shape: [1, 3] }, ...rest })),
+      await failure(() => model.run({ x: new Float32Array(3), ...rest }, { outputs: { scores: bad } })),
+    ];
+    const { scores } = await model.run({ x: { data: x, shape: [1, 3] }, ...rest });
+    const now = [model.device, model.gpuDevice === gpuDevice];
+    await model.dispose();
+    return [device, found.map(({ code }) => code), scores.shape, ...now, told];
+    """
+    assert page.run(body) == ["webgpu", ["device", "device"], [1, 4], "webgpu", True, []]
+
+
 def test_another_adapter_is_measured_anew(page: Page) -> None:
     assert watched(page, HARDWARE + SLOW_WASM)["device"] == "webgpu"
     page.page.reload()
