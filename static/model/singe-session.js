@@ -78,10 +78,11 @@ class Session {
 
   /** Set all states to their initial values. */
   async reset() {
-    return this.#turn((device) => {
+    const task = async (device) => {
       this.#lost = false;
-      if (this.#handle !== undefined) device.resetStates(this.#handle);
-    });
+      if (this.#handle !== undefined) await device.resetStates(this.#handle);
+    };
+    return this.#turn(task, true);
   }
 
   async read(name) {
@@ -100,11 +101,12 @@ class Session {
   copy() {
     this.#check();
     const copy = this.#all.open();
-    const done = this.#turn((device) => {
-      if (this.#handle !== undefined) copy.#handle = device.copyStates(this.#handle);
+    copy.#lost = true; // until it has them
+    const done = this.#turn(async (device) => {
+      if (this.#handle !== undefined) copy.#handle = await device.copyStates(this.#handle);
       copy.#lost = this.#lost;
     });
-    done.catch(() => (copy.#lost = true));
+    done.catch(() => {}); // who uses the copy gets the error
     return copy;
   }
 
@@ -137,7 +139,7 @@ class Session {
   async [MOVE](from, to) {
     if (this.#handle === undefined) return;
     const handle = to.newStates();
-    for (const k of this.#all.states.keys()) to.writeState(handle, k, await from.readState(this.#handle, k));
+    for (const k of this.#all.states.keys()) await to.writeState(handle, k, await from.readState(this.#handle, k));
     this.#handle = handle;
   }
 
@@ -154,10 +156,23 @@ class Session {
     return checkNames({ [name]: undefined }, names, "state", "this model has");
   }
 
-  async #turn(task) {
+  /** `task(device)` in its turn. A device that turns out to be lost is opened again, and then the task is done once more or fails. */
+  async #turn(task, again) {
     this.#check();
-    const { state } = this.#all;
-    return state.inTurn(() => task(state.now.device));
+    const { state, model } = this.#all;
+    return state.inTurn(async () => {
+      const wasLost = this.#lost;
+      try {
+        return await task(state.now.device);
+      } catch (error) {
+        if (error.code !== "lost" || wasLost || state.gpuDevice) throw error;
+        state.now.device.dispose();
+        this.#all.lose(this);
+        await model.start(state.now.name);
+        if (!again) throw error;
+        return task(state.now.device);
+      }
+    });
   }
 }
 

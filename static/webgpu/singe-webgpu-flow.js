@@ -62,11 +62,16 @@ const flowDevice = (Device) => class FlowDevice extends Device {
 
   newStates() {
     const states = this.program.states.map((_, k) => this.gpu.allocate(Math.max(LEAST, this.#bytes(k))));
-    this.resetStates(states);
+    this.#fill(states);
     return states;
   }
 
   resetStates(states) {
+    return this.gpu.guard(() => this.#fill(states));
+  }
+
+  /** Write the initial values. */
+  #fill(states) {
     this.#copy((commands) => {
       this.program.states.forEach(({ initial }, k) => {
         if (initial === null) return commands.clearBuffer(states[k]);
@@ -77,9 +82,11 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   }
 
   copyStates(states) {
-    const copies = this.newStates();
-    this.#copy((commands) => states.forEach((from, k) => commands.copyBufferToBuffer(from, 0, copies[k], 0, from.size)));
-    return copies;
+    return this.gpu.guard(() => {
+      const copies = this.newStates();
+      this.#copy((commands) => states.forEach((from, k) => commands.copyBufferToBuffer(from, 0, copies[k], 0, from.size)));
+      return copies;
+    });
   }
 
   readState(states, k) {
@@ -88,7 +95,8 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   }
 
   writeState(states, k, data) {
-    this.gpu.device.queue.writeBuffer(states[k], 0, words(widen(data, this.program.buffers[this.program.states[k].buffer])));
+    const wide = words(widen(data, this.program.buffers[this.program.states[k].buffer]));
+    return this.gpu.guard(() => this.gpu.device.queue.writeBuffer(states[k], 0, wide));
   }
 
   freeStates(states) {

@@ -395,6 +395,46 @@ def test_states_that_were_lost_with_their_device(chromium: Page) -> None:
     assert held == 0
 
 
+def test_every_call_of_a_session_notices_that_the_device_was_lost(chromium: Page) -> None:
+    """What a session writes, copies or reads then fails; after a reset it is there again, whether or not the model ran."""
+    body = """
+    const model = await load("/bundles/counter", { device: "webgpu" });
+    const x = Int32Array.of(1, 1);
+    const calls = {
+      read: (session) => session.read("count"),
+      write: (session) => session.write("count", x),
+      copy: (session) => session.copy().read("count"),
+      reset: (session) => session.reset(),
+    };
+    const found = {};
+    for (const [name, call] of Object.entries(calls)) {
+      const [session, other] = [model.session(), model.session()];
+      for (const who of [session, other]) await who.run({ x });
+      model.gpuDevice.destroy();
+      const codes = [];
+      for (const attempt of [() => call(session), () => session.read("count"), () => other.read("count")]) {
+        codes.push((await failure(attempt)).code);
+      }
+      const values = [];
+      for (const who of [session, other]) {
+        await who.reset();
+        values.push((await who.read("count"))[0]);
+        await who.write("count", Int32Array.of(8, 8));
+        values.push((await who.run({ x })).counted.data[0]);
+        await who.dispose();
+      }
+      found[name] = [codes, values];
+    }
+    await model.dispose();
+    return [found, model.memory.gpu];
+    """
+    found, held = chromium.run(body)
+    for name, (codes, values) in found.items():
+        assert codes == (["none", "none", "lost"] if name == "reset" else ["lost"] * 3), name
+        assert values == [5, 9, 5, 9], name
+    assert held == 0
+
+
 def test_auto_stays_on_its_device_where_there_are_states(chromium: Page) -> None:
     body = """
     const changed = [];
