@@ -30,6 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of bundles by name."""
     root = tmp_path_factory.mktemp("site")
     export(Model(small_graph(), "numpy", "small"), root / "small")
+    export(Model(small_graph(), "numpy", "labelled"), root / "labelled", labels=["one", "two", "three", "four"])
     export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
     export(Model.of(lambda a, b: a @ b, {"a": (2, 3), "b": (3, 2)}, "numpy"), root / "product")
     if MODELS.exists() and PHOTOS.exists():
@@ -161,6 +162,18 @@ def test_a_damaged_bundle(site: Server, page: Any) -> None:
     page.get_by_test_id("backend").select_option("wasm")
     page.get_by_test_id("run").click()
     wait(page, "error", "the manifest says")
+
+
+@pytest.mark.parametrize("answer", [{"status": 404, "body": "[]"}, {"body": "<!doctype html>"}], ids=["404", "HTML"])
+def test_a_bundle_without_its_labels_runs(site: Server, page: Any, answer: dict[str, Any]) -> None:
+    page.route("**/labels.json*", lambda route: route.fulfill(**answer))
+    page.goto(f"{site.address}labelled/")
+    wait(page, "ready")
+    page.get_by_test_id("backend").select_option("wasm")
+    page.get_by_test_id("run").click()
+    wait(page, "ready", "Done on wasm")
+    assert cells(page)
+    assert not page.get_by_test_id("classes").is_visible()
 
 
 def test_a_browser_without_webgpu(site: Server, page: Any) -> None:
