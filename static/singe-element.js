@@ -29,6 +29,16 @@ const make = (tag, properties = {}, ...children) => {
   return element;
 };
 
+/** The names of the classes; undefined if they cannot be had, and classes then have numbers. */
+async function labelsOf({ labels }, src, signal) {
+  const folder = new URL(src, document.baseURI);
+  if (!folder.pathname.endsWith("/")) folder.pathname += "/";
+  const file = Object.assign(new URL(labels, folder), { search: folder.search });
+  return fetch(file, { signal })
+    .then((answer) => (answer.ok ? answer.json() : undefined))
+    .catch(() => undefined);
+}
+
 export class SingeModelElement extends HTMLElement {
   static observedAttributes = ["src", "device", "worker"];
   #file = make("input", { type: "file", accept: "image/*" });
@@ -38,6 +48,7 @@ export class SingeModelElement extends HTMLElement {
   #model;
   #stop;
   #labels;
+  #turn = 0;
   #placed = false;
 
   constructor() {
@@ -101,6 +112,7 @@ export class SingeModelElement extends HTMLElement {
     this.#stop?.abort();
     this.#model?.then((model) => model.dispose()).catch(() => {});
     this.#model = undefined;
+    this.#turn++;
     this.#drop.hidden = true;
     this.#bars.replaceChildren();
   }
@@ -126,40 +138,41 @@ export class SingeModelElement extends HTMLElement {
     model.then((ready) => this.#ready(ready, src, stop.signal)).catch((error) => !stop.signal.aborted && this.#fail(error));
   }
 
-  async #ready(model, src, { aborted: already }) {
-    if (already || this.#model === undefined) return;
-    this.#labels = undefined;
-    if (model.labels) {
-      const folder = new URL(src, document.baseURI);
-      if (!folder.pathname.endsWith("/")) folder.pathname += "/";
-      const file = Object.assign(new URL(model.labels, folder), { search: folder.search });
-      this.#labels = await fetch(file, { signal: this.#stop.signal }).then((answer) => (answer.ok ? answer.json() : undefined));
-    }
+  async #ready(model, src, signal) {
+    if (signal.aborted) return;
+    const labels = model.labels && (await labelsOf(model, src, signal));
+    if (signal.aborted) return;
+    this.#labels = labels;
     this.#drop.hidden = !model.image;
     this.#say(`${model.name}: ready on ${model.device}.`);
     this.#tell("load", model);
   }
 
+  /** Only the latest picture is shown: an earlier one may take longer. */
   async #take(file) {
     if (!file) return;
+    const turn = ++this.#turn;
+    const isLate = () => turn !== this.#turn;
     try {
       this.#say("Running …");
-      const { pictureToTensor } = await import("./singe-picture.js");
-      const model = await this.model;
+      const [{ pictureToTensor }, { classes }, model] = await Promise.all([import("./singe-picture.js"), import("./singe-tasks.js"), this.model]);
       const start = performance.now();
-      const outputs = await this.run({ [model.image.input]: await pictureToTensor(file, model.image) });
+      const pixels = await pictureToTensor(file, model.image);
+      if (isLate()) return;
+      const outputs = await this.run({ [model.image.input]: pixels });
+      if (isLate()) return;
       const time = performance.now() - start;
-      await this.#show(outputs[model.outputs[0].name]);
+      this.#show(outputs[model.outputs[0].name], classes);
       this.#say(`${time.toFixed(0)} ms on ${model.device}.`);
     } catch (error) {
+      if (isLate()) return;
       this.#bars.replaceChildren();
       this.#fail(error);
     }
   }
 
   /** The most probable classes, where the output is one row of scores. */
-  async #show(output) {
-    const { classes } = await import("./singe-tasks.js");
+  #show(output, classes) {
     const isRow = /^(u?int|float(16|32|64))/.test(output.dtype) && output.data.length === Math.max(...output.shape);
     const rows = (isRow ? classes(output, { labels: this.#labels }) : []).map(({ label, probability }) => {
       const percent = `${(100 * probability).toFixed(1)} %`;

@@ -113,6 +113,64 @@ def test_a_model_of_pictures(chromium: Page) -> None:
         tab.close()
 
 
+def picture_file(colour: tuple[int, int, int], size: tuple[int, int] = (40, 30)) -> Any:
+    image = pytest.importorskip("PIL.Image")
+    raw = io.BytesIO()
+    image.new("RGB", size, colour).save(raw, "PNG")
+    return {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
+
+
+@pytest.mark.parametrize("answer", ["unreachable", "HTML"])
+def test_labels_that_cannot_be_fetched_leave_numbers(chromium: Page, answer: str) -> None:
+    red = picture_file((250, 10, 20))
+    tab = opened(chromium, "")
+    try:
+        body = "<!doctype html>"
+        tab.route("**/labels.json*", lambda r: r.abort() if answer == "unreachable" else r.fulfill(body=body))
+        tab.evaluate(
+            "() => { const e = document.createElement('singe-model'); e.setAttribute('device', 'wasm'); "
+            "e.setAttribute('src', '/bundles/colours'); document.body.append(e); }"
+        )
+        tab.get_by_role("status").filter(has_text="ready on wasm").wait_for(timeout=60_000)
+        tab.get_by_label("A picture").set_input_files([red])
+        tab.get_by_role("listitem").first.filter(has_text="class 0").wait_for(timeout=60_000)
+    finally:
+        tab.close()
+
+
+TWICE: Final = """async () => {
+  const file = async (side, colour) => {
+    const canvas = new OffscreenCanvas(side, side);
+    const context = canvas.getContext("2d");
+    context.fillStyle = colour;
+    context.fillRect(0, 0, side, side);
+    return new File([await canvas.convertToBlob()], "a.png", { type: "image/png" });
+  };
+  const files = [await file(3000, "red"), await file(28, "blue")];
+  const field = document.querySelector("singe-model").shadowRoot.querySelector("input");
+  for (const one of files) {
+    const carried = new DataTransfer();
+    carried.items.add(one);
+    field.files = carried.files;
+    field.dispatchEvent(new Event("change"));
+  }
+}"""
+"""Choose a large picture, and at once a small one."""
+
+
+def test_the_latest_picture_is_shown(chromium: Page) -> None:
+    tab = opened(chromium, '<singe-model src="/bundles/colours" device="wasm"></singe-model>')
+    try:
+        tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
+        tab.evaluate(TWICE)
+        tab.get_by_role("listitem").first.filter(has_text="blue").wait_for(timeout=60_000)
+        tab.wait_for_timeout(1500)  # the large one takes less
+        assert "blue" in tab.get_by_role("listitem").first.inner_text()
+        assert [type for type, _ in tab.evaluate("events")].count("result") == 1
+    finally:
+        tab.close()
+
+
 def test_a_bundle_that_is_not_there(chromium: Page) -> None:
     tab = opened(chromium, '<singe-model src="/bundles/none"></singe-model>')
     try:
