@@ -13,6 +13,8 @@ import pytest
 from bundles import MODELS, ROOT, dtypes_graph, small_graph
 
 from singe import load
+from singe.dtypes import float32, int8, int16, uint16, uint32, uint64
+from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.tools.export.bundle import export
 from singe.tools.inputs import images
@@ -25,6 +27,15 @@ SHOTS = os.environ.get("SINGE_SCREENSHOTS")
 """A folder for screenshots of the page; without it none are kept."""
 
 
+WHOLE = (int8, int16, uint16, uint32, uint64)
+
+
+def whole_numbers_graph() -> Graph:
+    b = Builder()
+    inputs = tuple(b.input(dtype.name, (2,), dtype) for dtype in WHOLE)
+    return Graph(inputs, tuple(b.cast(x, to=float32) for x in inputs), tuple(f"of_{dtype.name}" for dtype in WHOLE))
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server of bundles by name."""
@@ -32,6 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     export(Model(small_graph(), "numpy", "small"), root / "small")
     export(Model(small_graph(), "numpy", "labelled"), root / "labelled", labels=["one", "two", "three", "four"])
     export(Model(dtypes_graph(), "numpy", "dtypes"), root / "dtypes")
+    export(Model(whole_numbers_graph(), "numpy", "whole"), root / "whole")
     export(Model.of(lambda a, b: a @ b, {"a": (2, 3), "b": (3, 2)}, "numpy"), root / "product")
     if MODELS.exists() and PHOTOS.exists():
         from singe.tools.inputs.files import read_labels  # noqa: PLC0415
@@ -125,6 +137,21 @@ def test_every_dtype_is_filled(site: Server, page: Any, kind: str) -> None:
     assert found["table"][6] == "3, -4"
     if kind == "zeros":
         assert {found[name][6] for name in ("half", "long", "byte")} == {"0, 0, 0"}
+
+
+@pytest.mark.parametrize("kind", ["random", "zeros", "JSON"])
+def test_inputs_of_whole_numbers_are_filled(site: Server, page: Any, kind: str) -> None:
+    page.goto(f"{site.address}whole/")
+    wait(page, "ready")
+    page.get_by_test_id("backend").select_option("wasm")
+    for dtype in WHOLE:
+        page.get_by_test_id(f"fill-{dtype.name}").select_option(kind)
+        if kind == "JSON":
+            page.get_by_test_id(f"json-{dtype.name}").fill("[3, 100]")
+    page.get_by_test_id("run").click()
+    wait(page, "ready", "Done on wasm")
+    heads = {row[6] for row in cells(page)}
+    assert kind == "random" or heads == {{"zeros": "0, 0", "JSON": "3, 100"}[kind]}
 
 
 @pytest.mark.parametrize(
