@@ -9,10 +9,13 @@
 
 import { stateless, runWith } from "../program/singe-arguments.js";
 import { SingeError, copyOf } from "../program/singe-format.js";
-import { filled, roomFor } from "../program/singe-outputs.js";
 import { spawn } from "../loading/singe-spawn.js";
 
+/** Of singe-outputs.js, there when a model is: runs are sent in the order of the calls. */
+let filled, roomFor;
+
 export async function loadInWorker(folder, { onProgress, onDevice, signal, ...options }) {
+  ({ filled, roomFor } = await import("../program/singe-outputs.js"));
   const aborted = () => new SingeError("aborted", "loading was aborted", signal.reason);
   if (signal?.aborted) throw aborted();
   const link = await Link.start();
