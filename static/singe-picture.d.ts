@@ -6,7 +6,7 @@ import type { ImageFacts } from "./singe.js";
 export const MOST_PIXELS: number;
 
 /** A file, or something that a canvas draws. */
-export type PictureSource = Blob | ImageData | CanvasImageSource;
+export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 /**
  * The elements of one picture's tensor, with a batch of one, for a spec: `model.image`, or the `image` of a manifest.

@@ -24,7 +24,8 @@ export function soundToTensor(sound, rate) {
 }
 
 export function resample(samples, rate, wanted) {
-  if (!(samples?.length >= 0)) throw refuse(`got samples of type ${typeof samples}, expected an array of numbers`);
+  const isBig = typeof samples?.[0] === "bigint";
+  if (isBig || !(samples?.length >= 0)) throw refuse(`got samples of type ${isBig ? "bigint" : typeof samples}, expected an array of numbers`);
   for (const given of [rate, wanted]) {
     if (!(Number.isSafeInteger(given) && given > 0)) throw refuse(`got a rate of ${given}, expected a whole number of samples a second`);
   }

@@ -79,7 +79,8 @@ const extentOf = (source) => [
 export function letterbox(source, size, { fill = "rgb(114 114 114)" } = {}) {
   const [height, width] = fitting(size, arePair, "letterbox: size", "[height, width], as model.image.size");
   const [fullWidth, fullHeight] = extentOf(source ?? {});
-  fitting(source, () => fullWidth > 0 && fullHeight > 0, "letterbox", "a picture that a canvas draws, of some pixels");
+  const draws = "a picture that a canvas draws, of some pixels; createImageBitmap makes one of ImageData";
+  fitting(source, () => fullWidth > 0 && fullHeight > 0 && !("data" in source), "letterbox", draws);
   const scale = Math.min(width / fullWidth, height / fullHeight);
   const [partWidth, partHeight] = [Math.round(fullWidth * scale), Math.round(fullHeight * scale)];
   const [left, top] = [Math.floor((width - partWidth) / 2), Math.floor((height - partHeight) / 2)];
@@ -104,9 +105,8 @@ export function boxes(output, { placed, labels = [], score = 0.25, overlap = 0.4
   const within = (x, end) => Math.min(end, Math.max(0, x));
   const found = [];
   for (let k = 0; k < count; k++) {
-    let index = 0;
-    for (let c = 1; c < rows - 4; c++) if (data[(4 + c) * count + k] > data[(4 + index) * count + k]) index = c;
-    const probability = data[(4 + index) * count + k];
+    let [index, probability] = [0, -Infinity];
+    for (let c = 0; c < rows - 4; c++) if (data[(4 + c) * count + k] > probability) [index, probability] = [c, data[(4 + c) * count + k]];
     if (!(probability >= score)) continue;
     const [x, y, w, h] = [0, 1, 2, 3].map((row) => data[row * count + k]);
     const edges = [(x - w / 2 - left) / scale, (y - h / 2 - top) / scale, (x + w / 2 - left) / scale, (y + h / 2 - top) / scale];
@@ -118,7 +118,8 @@ export function boxes(output, { placed, labels = [], score = 0.25, overlap = 0.4
 
 export function suppressed(found, { overlap = 0.45, most = 100 } = {}) {
   const kept = [];
-  for (const one of [...boxesOf(found, "suppressed")].sort((a, b) => b.probability - a.probability)) {
+  const real = boxesOf(found, "suppressed").filter(({ probability }) => !Number.isNaN(probability));
+  for (const one of real.sort((a, b) => b.probability - a.probability)) {
     if (kept.length === most) break;
     if (kept.every((other) => other.index !== one.index || shared(other.box, one.box) <= overlap)) kept.push(one);
   }
@@ -164,7 +165,7 @@ export function vector(output, mask) {
     if (mask && !Number(mask[row])) continue;
     for (let k = 0; k < width; k++) sum[k] += data[row * width + k];
   }
-  const length = Math.hypot(...sum);
+  const length = Math.sqrt(sum.reduce((total, x) => total + x * x, 0));
   return length ? sum.map((x) => x / length) : sum;
 }
 

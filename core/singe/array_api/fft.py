@@ -10,7 +10,7 @@ import numpy as np
 from ..dtypes import complex64, complex128, float32, float64
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
-from ..frontend.host import elements, on_device
+from ..frontend.host import elements, on_device, refuse_gradients
 from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
@@ -33,6 +33,7 @@ def _transformed(what: str, function: Callable[..., Any], x: Tensor, **options: 
         raise DTypeError(f"{what}: got {x.dtype}, expected a floating-point dtype; cast it first")
     if what in OF_REALS and x.dtype.kind == "complex":
         raise DTypeError(f"{what}: got {x.dtype}, expected a real dtype")
+    refuse_gradients(what, [x])
     wide = x.dtype in (float64, complex128)
     kind = (float32, float64) if what in GIVE_REALS else (complex64, complex128)
     return on_device(function(elements(x, what), **options), x.device, kind[wide])

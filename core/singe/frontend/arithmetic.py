@@ -63,7 +63,7 @@ def _rounding(
 
 def _expm1(x: Any) -> Any:
     """eˣ − 1 without the cancellation near 0: of t = tanh(x / 2), 2 · t / (1 − t)."""
-    t = (x * 0.5).tanh()
+    t = (x.clip(-1, 1) * 0.5).tanh()  # beyond, where the other branch is taken, the gradient must be finite, too
     return (2 * t / (1 - t)).where(abs(x) < 1, x.exp() - 1)
 
 

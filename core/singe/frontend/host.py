@@ -65,6 +65,11 @@ def on_device(array: Any, device: Device, kind: DType | None = None) -> Tensor:
     return Tensor(device, device.upload(convert(given, kind.numpy)))
 
 
+def refuse_gradients(what: str, tensors: Sequence[Tensor]) -> None:
+    if any(x.requires_grad for x in tensors):
+        raise InputError(f"{what}: NumPy computes it, so it has no gradient; detach() the tensor that asks for one")
+
+
 def hosted(what: str, function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
     """`function` of NumPy over the elements of tensors; other operands are passed unchanged. Floats that NumPy computes
     in another type keep the type of the first tensor."""
@@ -79,6 +84,8 @@ def hosted(what: str, function: Callable[..., Any], *operands: Any, **options: A
         raise InputError(f"{what} of {' and '.join(show(x.shape) for x in tensors)}: {e}{advice}") from None
 
     def placed(array: Any) -> Tensor:
+        if np.asarray(array).dtype.kind in "fc":
+            refuse_gradients(what, tensors)
         same = first.dtype.compute is not first.dtype and np.asarray(array).dtype == first.dtype.compute.numpy
         return on_device(array, first.device, first.dtype if same and first.dtype.is_float else None)
 

@@ -6,6 +6,7 @@ classes) against the others with targets (batch).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -38,7 +39,8 @@ class _Area(Metric):
                 f"{what}: predictions {scores.shape} and targets {y.shape}, expected (batch) or (batch, labels) of both, "
                 "or (batch, classes) and (batch)"
             )
-        scores, right = scores.reshape(len(scores), -1), (y == 1).reshape(len(scores), -1)
+        rows = len(scores), math.prod(scores.shape[1:])
+        scores, right = scores.reshape(rows), (y == 1).reshape(rows)
         if self.thresholds is None:
             return {"scores": scores, "right": right}
         room, classes = self.thresholds + 1, scores.shape[1]

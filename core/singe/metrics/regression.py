@@ -60,8 +60,8 @@ class R2(Metric):
     label: ClassVar = "R²"
 
     def count(self, prediction: Any, target: Any) -> State:
-        x, y = (z.reshape(len(z), -1) for z in paired("R2", prediction, target))
-        mean = y.mean(0)
+        x, y = (z.reshape(len(z), math.prod(z.shape[1:])) for z in paired("R2", prediction, target))
+        mean = y.mean(0) if len(y) else np.zeros(y.shape[1:])
         return {
             "count": np.asarray(len(y)),
             "mean": mean,
@@ -72,11 +72,12 @@ class R2(Metric):
     def merge(self, first: State, second: State) -> State:
         """Means and spreads are merged so that no small difference of large sums is taken."""
         n, m = first["count"], second["count"]
+        whole = max(n + m, 1)
         gap = second["mean"] - first["mean"]
         return {
             "count": np.asarray(n + m),
-            "mean": first["mean"] + gap * (m / (n + m)),
-            "spread": first["spread"] + second["spread"] + gap**2 * (n * m / (n + m)),
+            "mean": first["mean"] + gap * (m / whole),
+            "spread": first["spread"] + second["spread"] + gap**2 * (n * m / whole),
             "error": first["error"] + second["error"],
         }
 

@@ -47,7 +47,8 @@ class Perplexity(Metric):
         return {"sum": np.asarray(total), "tokens": np.asarray(len(places))}
 
     def value(self, state: State) -> float:
-        return math.exp(ratio(state["sum"], state["tokens"]))
+        with np.errstate(over="ignore"):
+            return float(np.exp(ratio(state["sum"], state["tokens"])))
 
 
 def _listed(what: str, prediction: Texts, target: Any) -> list[tuple[str, list[str]]]:

@@ -12,12 +12,13 @@ import numpy as np
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
 from ..errors import DeviceError, InputError
-from ..program.format import read_program, write_program
+from ..program.format import pieces, read_program
 from ..program.program import ProgramData
 from ..runtime.backend import DirectExecutable, Executable
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
+from ..runtime.files import write
 from ..runtime.waiting import Later, now, soon, then, together
 from .arguments import TensorSpec, bind, unwrap
 from .session import Session, copies
@@ -129,6 +130,11 @@ class Program:
             for held in (self.executable, *self._copies.values()):
                 held.dispose()
             self._copies.clear()
+
+
+def write_program(program: ProgramData, path: str | Path) -> None:
+    """Write a Program to one file, which has it all or stays as it was. Its weights are not copied."""
+    write(Path(path), pieces(program))
 
 
 def _on_device(data: ProgramData, given: str | Device | None) -> Program:

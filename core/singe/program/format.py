@@ -1,4 +1,4 @@
-"""The file format of a Program: what `write_program` writes, and `read_program` checks before anything is used.
+"""The file format of a Program: what `pieces` gives, and `read_program` checks before anything is used.
 
 static/README.md documents it field by field. Here it is tables of codecs, by which a file is written and read; checks.py
 has what must hold of the whole.
@@ -52,14 +52,8 @@ from .program import (
 T = TypeVar("T")
 
 
-def write_program(program: ProgramData, path: str | Path) -> None:
-    """Write a Program to one file. Its weights are not copied."""
-    with Path(path).open("wb") as file:
-        file.writelines(_pieces(program))
-
-
 def read_program(path: str | Path) -> ProgramData:
-    """Read what `write_program` wrote; a file that is not one raises FormatError."""
+    """Read a file of `pieces`; a file that is not one raises FormatError."""
     try:
         data = Path(path).read_bytes()
     except OSError as e:
@@ -74,10 +68,10 @@ def header(program: ProgramData) -> dict[str, Any]:
 
 def to_bytes(program: ProgramData) -> bytes:
     """The bytes of the file."""
-    return b"".join(_pieces(program))
+    return b"".join(pieces(program))
 
 
-def _pieces(program: ProgramData) -> list[Bytes]:
+def pieces(program: ProgramData) -> list[Bytes]:
     program = alone(program)
     block = BlockPieces()
     weights = [block.add(program.weights.data), program.weights.size]

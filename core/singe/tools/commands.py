@@ -28,9 +28,8 @@ from ..errors import (
 from ..model.arguments import bind
 from ..model.files import load
 from ..model.model import Model
-from ..model.program import Program
+from ..model.program import Program, write_program
 from ..program.container import PROGRAM, format_of
-from ..program.format import write_program
 from ..runtime.devices import DEFAULT, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices

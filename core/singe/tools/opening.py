@@ -22,6 +22,7 @@ from ..model.program import Program
 from ..program.container import PROGRAM, format_of
 from ..program.program import HOST, ProgramData
 from ..runtime.devices import DEFAULT
+from ..runtime.files.page import is_url
 from ..runtime.registry import backend_factory
 from .inputs.files import once
 
@@ -115,6 +116,6 @@ def _with_hint(error: SingeError, name: str = "NAME") -> InputError:
 def model_on_device(args: Namespace) -> Model | Program:
     """The model, or the Program in a file of `singe compile`, on the device of --device."""
     found = format_of(args.model)
-    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe"):
+    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe" and not is_url(args.model)):
         return Program.load(args.model, args.device)
     return load(args.model, args.device or "auto", fail_on_host=args.fail_on_host)

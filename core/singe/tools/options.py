@@ -6,6 +6,7 @@ Options that take NAME=VALUE are given once per name and are split at the last "
 from __future__ import annotations
 
 import argparse
+import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
@@ -181,7 +182,7 @@ def _diff(command: argparse.ArgumentParser) -> None:
         "--against", choices=REFERENCES, default=REFERENCES[0], help=f"what to compare with (default: {REFERENCES[0]})"
     )
     command.add_argument(
-        "--tolerance", metavar="1e-4", type=float, default=1e-4,
+        "--tolerance", metavar="1e-4", type=_tolerance, default=1e-4,
         help="the largest error that is allowed, relative to a layer's largest element (default: 1e-4)",
     )  # fmt: skip
     _media(command)
@@ -402,6 +403,13 @@ def _fixed(text: str) -> dict[str, int]:
     if not all(name and number.isdigit() for name, _, number in found):
         raise argparse.ArgumentTypeError(f"expected sizes such as N=1,L=128, got {text!r}")
     return {name: int(number) for name, _, number in found}
+
+
+def _tolerance(text: str) -> float:
+    found = _read(float, text, text, "a number, at least 0")
+    if not 0 <= found < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number, at least 0, got {text!r}")
+    return found
 
 
 def _names(text: str) -> tuple[str, ...]:

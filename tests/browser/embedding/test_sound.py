@@ -62,6 +62,7 @@ WRONG: Final[dict[str, Any]] = {
     "sound.resample(new Float32Array(3), 44100.5, 16000)": "got a rate of 44100.5, expected a whole number",
     "sound.resample(new Float32Array(3), 44100, 0)": "got a rate of 0",
     "sound.resample(undefined, 44100, 16000)": "got samples of type undefined",
+    "sound.resample(BigInt64Array.of(1n), 44100, 16000)": "got samples of type bigint",
     "sound.soundToTensor(new Float32Array(3), 16000)": "expected an AudioBuffer",
 }
 

@@ -70,6 +70,17 @@ def test_boxes_are_placed_and_suppressed() -> None:
     assert "expected (1, 4 + classes, boxes)" in message
 
 
+def test_scores_that_are_no_numbers_are_left_out() -> None:
+    found = node(
+        f"""{TASKS}
+    const one = (probability) => ({{ box: [0, 0, 9, 9], index: 0, label: "", probability }});
+    const rows = {{ data: Float32Array.of(4, 4, 8, 8, NaN, 0.9), shape: [1, 6, 1], dtype: "float32" }};
+    const kept = tasks.suppressed([one(0.1), {{ ...one(NaN), box: [20, 20, 30, 30] }}, one(0.9)]);
+    return [kept.map((x) => x.probability), tasks.boxes(rows).map((x) => x.index)];"""
+    )
+    assert found == [[0.9], [1]]
+
+
 def test_vectors_are_means_of_length_one() -> None:
     body = f"""{TASKS}
     const output = {{ data: Float32Array.of(3, 4, 0, 0, 100, 0), shape: [1, 3, 2] }};
@@ -103,6 +114,7 @@ WRONG = {
     "letterbox(source, [64])": "letterbox: size: got [Number], expected",
     "letterbox(undefined, [64, 64])": "letterbox: got undefined, expected a picture",
     "letterbox({ width: 0, height: 5 }, [64, 64])": "letterbox: got Object, expected a picture",
+    "letterbox({ width: 1, height: 1, data: [] }, [64, 64])": "createImageBitmap makes one of ImageData",
     "drawBoxes()": 'drawBoxes: got undefined, expected what canvas.getContext("2d") gives',
     "drawBoxes({}, [])": "drawBoxes: got Object, expected what canvas",
     "drawBoxes(context)": "drawBoxes: got undefined, expected a list of boxes",

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from containers import flipped, joined, split, with_hostile_values
 
+import singe as sg
 from singe.compiler.build import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, FormatError, InputError
 from singe.graph import Builder, Graph
-from singe.program.format import from_bytes, header, read_program, to_bytes, write_program
+from singe.model.program import write_program
+from singe.program.format import from_bytes, header, read_program, to_bytes
 from singe.program.program import (
     HOST,
     Bind,
@@ -182,6 +184,15 @@ def test_saving_copies_no_weights(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert peak < program.weights.size / 8
     assert (tmp_path / "p.singe").read_bytes() == to_bytes(program)
+
+
+def test_a_file_that_is_saved_over_stays_for_who_has_mapped_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.singe"
+    model = sg.Model.of(lambda x: x @ np.eye(64, dtype=np.float32), {"x": ("N", 64)}, "numpy")
+    sg.save(model, path)
+    held, x = sg.load(path, "numpy"), np.ones((1, 64), np.float32)
+    sg.compile(sg.Model.of(lambda x: {"y": -x}, {"x": (64,)}, "numpy")).save(path)
+    np.testing.assert_array_equal(held(x), x)
 
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_a_device_is_not_compared_with_itself(capsys: pytest.CaptureFixture[str]
 
 
 def test_a_difference_is_exit_code_1(capsys: pytest.CaptureFixture[str], model: Path) -> None:
-    assert cli.main(["diff", str(model), "--devices", "wasm", "--tolerance", "-1"]) == 1
+    assert cli.main(["diff", str(model), "--devices", "wasm", "--tolerance", "0"]) == 1
     assert "first to differ on wasm" in capsys.readouterr().out
 
 

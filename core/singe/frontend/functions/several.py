@@ -134,7 +134,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, axis: int 
     """The integral along an axis of lines through points: at the places x, or at distances dx."""
     moved = y.movedim(axis, -1)
     middles = (moved[..., 1:] + moved[..., :-1]) / 2
-    return (middles * (dx if x is None else x.diff())).sum(-1)
+    return (middles * (dx if x is None else (x if x.ndim == 1 else x.movedim(axis, -1)).diff())).sum(-1)
 
 
 trapz = trapezoid

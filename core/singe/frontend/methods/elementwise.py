@@ -205,7 +205,8 @@ def addcdiv(x: Tensor, tensor1: TensorLike, tensor2: TensorLike, value: Number =
 @method
 def addmm(x: Tensor, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta · x + alpha · (mat1 @ mat2)."""
-    return beta * x + alpha * (mat1 @ mat2)  # pyright: ignore[reportOperatorIssue]
+    product: Any = alpha * (mat1 @ mat2)  # pyright: ignore[reportOperatorIssue]
+    return beta * x + product if beta else x.new_zeros(x.shape) + product
 
 
 alias("baddbmm", addmm)
@@ -436,9 +437,8 @@ def xlogy(x: Tensor, other: TensorLike) -> Tensor:
     """x · log(other), and 0 where x is 0 and the other is not NaN."""
     y = placed(x, other)[1]
     y = y if isinstance(y, Tensor) else x * 0 + y
-    product = x * y.log()
-    nothing = compute("equal", x, 0) & y.isnan().logical_not()
-    return product.masked_fill(nothing, 0)
+    infinite = (y <= 0) | compute("equal", y, math.inf)  # the logarithm, which 0 takes to 0
+    return x * y.masked_fill(compute("equal", x, 0) & infinite, 1).log()
 
 
 @method

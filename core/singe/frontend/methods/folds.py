@@ -195,10 +195,17 @@ def var(x: Tensor, axis: Axis = None, correction: float = 1, keepdims: bool = Fa
     return total / (least if least > 0 else 0.0 if count else math.nan)
 
 
+def root(x: Tensor) -> Tensor:
+    """The square roots of sums of squares. At 0 the gradient is 0: a square root's own would be infinite, and times that of a
+    square, 0, no number."""
+    nothing = compute("equal", x, 0)
+    return x.masked_fill(nothing, 1).sqrt().masked_fill(nothing, 0)
+
+
 @method
 def std(x: Tensor, axis: Axis = None, correction: float = 1, keepdims: bool = False) -> Tensor:
     """The square root of `var`."""
-    return x.var(axis, correction, keepdims).sqrt()
+    return root(x.var(axis, correction, keepdims))
 
 
 @method
@@ -220,7 +227,7 @@ def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = Fals
     if p == 1:
         return size.sum(axis, keepdims)
     if p == 2:
-        return (size * size).sum(axis, keepdims).sqrt()
+        return root((size * size).sum(axis, keepdims))
     return size.pow(p).sum(axis, keepdims).pow(1 / p)
 
 

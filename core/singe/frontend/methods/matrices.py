@@ -64,7 +64,8 @@ def diagflat(x: Tensor, offset: int = 0) -> Tensor:
 @method
 def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta · x + alpha · the sum of the products of two stacks of matrices."""
-    return x * beta + (batch1 @ batch2).sum(0) * alpha
+    product = (batch1 @ batch2).sum(0) * alpha
+    return x * beta + product if beta else x.new_zeros(x.shape) + product
 
 
 @method

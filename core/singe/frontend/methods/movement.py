@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import DType, bool_
-from ...errors import InputError, ShapeError
+from ...errors import InputError, OutOfRange, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ...shapes import Size, axis_of, show, whole
@@ -162,8 +162,11 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     """The elements from `start` to `start + length` along an axis."""
     at = axis_of(axis, x.ndim, "narrow")
     start, length = whole(start, "narrow", "the start"), whole(length, "narrow", "the length")
+    count = x.shape[at]
+    if isinstance(count, int) and not (-count <= start and 0 <= length <= count - start % max(count, 1)):
+        raise OutOfRange(f"narrow: got {length} elements from {start}, of the {count} along the axis {axis}")
     if start < 0:
-        start = start + x.shape[at]  # pyright: ignore[reportAssignmentType]
+        start = start + count  # pyright: ignore[reportAssignmentType]
     return x[(slice(None),) * at + (slice(start, start + length),)]
 
 
@@ -215,8 +218,7 @@ def t(x: Tensor) -> Tensor:
 @method
 def flip(x: Tensor, *axis: Any) -> Tensor:
     """The elements in reverse order along axes (all, if none is given)."""
-    named = unpacked(axis)
-    axes = shaping.chosen_axes(None if named in ((), (None,)) else named, x.ndim, "flip")
+    axes = shaping.chosen_axes(None if axis in ((), (None,)) else unpacked(axis), x.ndim, "flip")
     return x[tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(x.ndim))] if axes else x
 
 

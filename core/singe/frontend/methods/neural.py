@@ -18,6 +18,7 @@ from ..arithmetic import compute
 from ..calls import call_row
 from ..tensor import Tensor, TensorLike
 from .attach import method
+from .folds import root
 
 SELU_ALPHA: Final = 1.6732632423543772
 SELU_SCALE: Final = 1.0507009873554805
@@ -166,7 +167,7 @@ def cosine_similarity(x: Tensor, other: Tensor, axis: int = 1, eps: float = 1e-8
     """The cosines of the angles between vectors along an axis; no length counts as less than eps."""
 
     def unit(y: Tensor) -> Tensor:
-        length = (y * y).sum(axis, keepdims=True).sqrt()
+        length = root((y * y).sum(axis, keepdims=True))
         return y / length.where(length > eps, eps)
 
     return (unit(x) * unit(other)).sum(axis)
@@ -175,8 +176,7 @@ def cosine_similarity(x: Tensor, other: Tensor, axis: int = 1, eps: float = 1e-8
 @method
 def pairwise_distance(x: Tensor, other: Tensor, p: float = 2.0, eps: float = 1e-6, keepdims: bool = False) -> Tensor:
     """The p-norm of x − other + eps along the last axis."""
-    sums = compute("pow", (x - other + eps).abs(), p).sum(-1, keepdims)
-    return compute("pow", sums, 1 / p)
+    return (x - other + eps).norm(p, -1, keepdims)
 
 
 @method

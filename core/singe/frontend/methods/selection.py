@@ -191,7 +191,7 @@ def scatter_reduce(
         x = x.scatter(axis, index, NEUTRAL.get(reduce, src))
     if reduce != "mean":
         return x.scatter(axis, index, src, reduce)
-    counts = (x * 0 + 1).scatter(axis, index, 1 if include_self else 0).scatter(axis, index, 1, "sum")
+    counts = x.new_ones(x.shape).scatter(axis, index, 1 if include_self else 0).scatter(axis, index, 1, "sum")
     return x.scatter(axis, index, src, "sum").div(counts, rounding_mode=None if x.dtype.is_float else "floor")
 
 

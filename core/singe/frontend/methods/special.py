@@ -235,7 +235,11 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number = 1, 
     """The integral up to each point along an axis of lines through points: at the places x, or at distances dx."""
     moved = y.movedim(axis, -1)
     middles = (moved[..., 1:] + moved[..., :-1]) / 2
-    return (middles * (dx if x is None else x.diff())).cumsum(-1).movedim(-1, axis)
+    return (
+        (middles * (dx if x is None else (x if x.ndim == 1 else x.movedim(axis, -1)).diff()))
+        .cumsum(-1)
+        .movedim(-1, axis)
+    )
 
 
 @method

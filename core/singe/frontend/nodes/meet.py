@@ -87,20 +87,23 @@ def matmul_nodes(b: Any, x: Any, y: Any) -> Any:
 
 def is_small_power(exponent: Any) -> bool:
     """Whether `power` takes this exponent."""
-    return type(exponent) in (int, float) and 2 * exponent % 1 == 0 and abs(exponent) <= _POWERS
+    return type(exponent) in (int, float) and (exponent % 1 == 0 or abs(exponent) == 0.5) and abs(exponent) <= _POWERS
 
 
 def power(b: Any, x: Any, exponent: Any) -> Any:
-    """x to a small power: whole exponents by multiplications, halves with a square root."""
+    """x to a small power: whole exponents by multiplications, 0.5 by a square root. With both, as in 1.5, the gradient at 0
+    would be 0 · ∞."""
     if not x.dtype.is_float and (exponent < 0 or exponent != int(exponent)):
         x = b.cast(x, to=float32)
-    whole, half = divmod(abs(exponent), 1)
-    factors = [b.sqrt(x)] if half else []
-    square = x
-    for bit in reversed(f"{int(whole):b}"):
-        factors += [square] if bit == "1" else []
-        square = b.mul(square, square)
-    y = factors[0] if factors else b.expand(b.const(1, x.dtype), shape=x.shape)
-    for f in factors[1:]:
-        y = b.mul(y, f)
+    if abs(exponent) == 0.5:
+        y = b.sqrt(x)
+    else:
+        factors = []
+        square = x
+        for bit in reversed(f"{int(abs(exponent)):b}"):
+            factors += [square] if bit == "1" else []
+            square = b.mul(square, square)
+        y = factors[0] if factors else b.expand(b.const(1, x.dtype), shape=x.shape)
+        for f in factors[1:]:
+            y = b.mul(y, f)
     return b.reciprocal(y) if exponent < 0 else y

@@ -257,4 +257,6 @@ def interpolate(
     sizes: Any = tuple(scaled(d, s) for d, s in zip(space, scales, strict=True))
     if mode == "area":
         return adaptive_avg_pool(b, x, sizes)
-    return b.resize(x, sizes=(*x.shape[:2], *sizes), scales=(1.0, 1.0, *scales), **attrs)
+    if not align_corners:  # otherwise the corners say what the scales are
+        attrs["scales"] = (1.0, 1.0, *scales)
+    return b.resize(x, sizes=(*x.shape[:2], *sizes), **attrs)

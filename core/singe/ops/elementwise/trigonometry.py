@@ -159,7 +159,7 @@ _asin_vjp: Final = _by_slope(lambda b, x, one: b.sqrt(_rest(b, x, one)))
 _acos_vjp: Final = _by_slope(lambda b, x, one: b.neg(b.sqrt(_rest(b, x, one))))
 _atan_vjp: Final = _by_slope(lambda b, x, one: b.add(one, b.mul(x, x)))
 _asinh_vjp: Final = _by_slope(lambda b, x, one: b.sqrt(b.add(one, b.mul(x, x))))
-_acosh_vjp: Final = _by_slope(lambda b, x, one: b.sqrt(b.neg(_rest(b, x, one))))
+_acosh_vjp: Final = _by_slope(lambda b, x, one: b.mul(b.sqrt(b.sub(x, one)), b.sqrt(b.add(x, one))))
 _log1p_vjp: Final = _by_slope(lambda b, x, one: b.add(one, x))
 _atanh_vjp: Final = _by_slope(_rest)
 

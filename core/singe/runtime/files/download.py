@@ -170,6 +170,14 @@ class _Refused(Exception):
     """An answer that will not change."""
 
 
+def _received(answer: Any) -> bytes:
+    """The next bytes of an answer; none at its end."""
+    try:
+        return answer.read(PIECE)
+    except OSError as e:
+        raise _Broken(str(e) or type(e).__name__) from None
+
+
 @dataclass
 class _Download:
     """One file: `run` returns its place in the cache. `told` is what earlier runs wrote down: the ETags of the whole file
@@ -287,7 +295,7 @@ class _Download:
         with self._part.open("r+b" if start else "wb") as file:
             at = file.seek(start)
             with _shown(self.local.name, total) as show:
-                while part := answer.read(PIECE):
+                while part := _received(answer):
                     file.write(part)
                     at += len(part)
                     show(at)

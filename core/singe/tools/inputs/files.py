@@ -155,7 +155,7 @@ def read_labels(path: str | None) -> Mapping[int, str] | None:
     if path is None:
         return None
     try:
-        text = Path(path).read_text("utf-8")
+        text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
     try:

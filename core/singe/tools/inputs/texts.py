@@ -67,7 +67,7 @@ def _pieces(texts: Sequence[str], numbers: Mapping[str, int], specs: Sequence[Te
 def read_vocabulary(path: str) -> dict[str, int]:
     """The number of each piece: the line in which the file has it."""
     try:
-        lines = Path(path).read_text("utf-8").split("\n")
+        lines = Path(path).read_text("utf-8-sig").split("\n")
     except UnicodeDecodeError as e:
         raise InputError(f"{path}: a vocabulary must be UTF-8 text: {e}") from e
     found = {piece: number for number, piece in enumerate(lines)}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DeviceError, InputError
+from ...runtime.files.download import local_file
 
 
 def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:
@@ -18,6 +19,7 @@ def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str
     except ImportError as e:
         raise DeviceError("--against onnxruntime: it is not installed; pip install onnxruntime") from e
     ort: Any = onnxruntime
+    path = str(local_file(path))
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.log_severity_level = 4
