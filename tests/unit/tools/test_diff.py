@@ -84,9 +84,20 @@ def test_a_device_is_not_compared_with_itself(capsys: pytest.CaptureFixture[str]
     assert "no device to compare with numpy" in capsys.readouterr().err
 
 
-def test_a_difference_is_exit_code_1(capsys: pytest.CaptureFixture[str], model: Path) -> None:
-    assert cli.main(["diff", str(model), "--devices", "wasm", "--tolerance", "0"]) == 1
+def test_a_difference_is_exit_code_1(
+    capsys: pytest.CaptureFixture[str], model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("singe.tools.measuring.diff.relative_error", lambda *_: 0.5)
+    assert cli.main(["diff", str(model), "--devices", "wasm"]) == 1
     assert "first to differ on wasm" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("tolerance", ["nan", "-1", "inf", "x"])
+def test_a_tolerance_is_a_number(capsys: pytest.CaptureFixture[str], model: Path, tolerance: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["diff", str(model), "--tolerance", tolerance])
+    assert ended.value.code == 2
+    assert "--tolerance: expected a number, at least 0" in capsys.readouterr().err
 
 
 NAN = np.array([1, np.nan])
