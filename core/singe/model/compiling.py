@@ -43,6 +43,9 @@ def compile(
             raise InputError("compile: states are given with a function of Tensors; a model has its own already")
         if donate:
             raise InputError("compile: donate is given with a function of Tensors; a model has its own already")
+        if examples and len(examples) != len(what.inputs):
+            names = ", ".join(p.name for p in what.inputs)
+            raise InputError(f"compile: got {len(examples)} examples, expected one for each input: {names}")
         shapes = None if not examples else {p.name: np.shape(x) for p, x in zip(what.inputs, examples, strict=True)}
         on = what.device if device == "auto" else open_device(device)
         options = replace(what.options, **chosen)

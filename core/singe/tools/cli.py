@@ -32,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
-    except (SingeError, OSError) as e:
+    except (SingeError, OSError, MemoryError) as e:
         if args.verbose:
             traceback.print_exc()
         print(f"singe {args.command}: {_line(e)}", file=sys.stderr)
@@ -40,6 +40,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code or 0
 
 
-def _line(e: SingeError | OSError) -> str:
+def _line(e: SingeError | OSError | MemoryError) -> str:
     text = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.strerror and e.filename else str(e)
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())) or type(e).__name__

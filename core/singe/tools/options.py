@@ -145,7 +145,11 @@ def _export(command: argparse.ArgumentParser) -> None:
         "input needs no NAME= and takes several"
     )
     _repeated(command, "--input", "NAME=FILE", _pair, text)
-    command.add_argument("--force", action="store_true", help="write into a folder that holds other files too")
+    command.add_argument(
+        "--force",
+        action="store_true",
+        help="write into a folder that holds other files too, and replace those of the same names",
+    )
     command.add_argument(
         "--freestanding",
         action="store_true",

@@ -27,6 +27,10 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "gather": (lambda: ANY.gather(0, 1), "gather: got the index 1, expected a tensor of integers"),
     "sum": (lambda: ANY.sum("a"), "the axis is 'a'"),
     "load": (lambda: sg.load(3), "load: got 3, expected a path, a URL, bytes or a ModelProto"),  # pyright: ignore[reportArgumentType]
+    "examples": (
+        lambda: sg.compile(sg.Model.of(lambda x: x, {"x": (2,)}, "numpy"), X, X),
+        "got 2 examples, expected one for each input: x",
+    ),
     "cat": (lambda: sg.cat(ANY), r"concat: got one tensor, of \(3, 3\), expected several in a list"),
     "in": (lambda: "a" in ANY, "'a'"),
     "repeat_interleave": (
@@ -97,5 +101,11 @@ def test_numbers_of_numpy_are_sizes_axes_and_shapes() -> None:
     assert [part.shape for part in pieces] == [(2, 2), (2, 1)]
     assert sg.linalg.norm(x, 2, np.int64(0)).shape == (3,)
     assert sg.nn.FractionalMaxPool2d(1, output_ratio=np.float32(0.5)).output_ratio == (0.5, 0.5)  # pyright: ignore[reportArgumentType]
+    one, zero = np.int64(1), np.int64(0)
+    assert x.roll(one, zero).shape == x.roll(one).shape == (2, 3)
+    assert x.movedim(zero, one).shape == (3, 2)
+    assert sg.tensordot(x, x, (1, 1)).shape == (2, 2)
+    assert sg.tensordot(x, x.T, one).shape == (2, 2)
+    assert sg.interpolate(x.reshape(1, 2, 3), scale_factor=np.float32(2)).shape == (1, 2, 6)
     model = sg.Model.of(lambda x: x + 1, {"x": ("N", 3)}, "numpy")
     assert model.program({"x": np.array([2, 3])}) is model.program({"x": (2, 3)})  # pyright: ignore[reportArgumentType]

@@ -6,7 +6,7 @@ import json
 import re
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from singe.program.program import (
     State,
     Variant,
 )
+from singe.runtime.files import write
 from singe.runtime.registry import open_backend
 from singe.shapes import evaluate, size
 
@@ -193,6 +194,19 @@ def test_a_file_that_is_saved_over_stays_for_who_has_mapped_it(tmp_path: Path) -
     held, x = sg.load(path, "numpy"), np.ones((1, 64), np.float32)
     sg.compile(sg.Model.of(lambda x: {"y": -x}, {"x": (64,)}, "numpy")).save(path)
     np.testing.assert_array_equal(held(x), x)
+
+
+def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+
+    def pieces() -> Iterator[bytes]:
+        yield b"one"
+        write(path, [b"another"])
+        yield b" whole"
+
+    write(path, pieces())
+    assert path.read_bytes() == b"one whole"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:

@@ -308,6 +308,8 @@ REFUSED = {
         ["inspect", "{}/m.wasm.singe"],
         "m.wasm is compiled: it runs, and has no Graph",
     ),
+    "more than the memory": (["bench", "{}/m.onnx", "--batch", "1000000000000"], "Unable to allocate"),
+    "a program into no folder": (["compile", "{}/m.onnx", "-o", "{}/no/p.singe"], "no/p.singe: No such file"),
     "a shape of no input": (["inspect", "{}/m.onnx", "--input-shape", "y=1x2"], "y"),
     "a shape against the model": (["inspect", "{}/m.onnx", "--input-shape", "x=1x5"], "5"),
 }

@@ -6,7 +6,7 @@ import itertools
 import operator
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ...runtime.device import Device
 from ...shapes import Dim, axis_of, broadcast, product, show, whole
 from ..methods.attach import both_spellings
 from ..nodes.meet import KINDS, as_type, common_type
-from ..nodes.shaping import unpacked
+from ..nodes.shaping import Axis, unpacked
 from ..tensor import Tensor, TensorLike, apply
 from .creation import concat, meshgrid, tensor
 
@@ -110,13 +110,15 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return reduce(operator.matmul, unpacked(matrices))
 
 
-def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
+def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Axis, Axis] = 2) -> Tensor:
     """Sums of products over the last `dims` axes of x and the first of y, or over the given axes of both."""
-    if isinstance(dims, int):
+    if isinstance(dims, SupportsIndex):
+        dims = operator.index(dims)
         if not 0 <= dims <= min(x.ndim, y.ndim):
             raise ShapeError(f"tensordot: {dims} axes of {show(x.shape)} and {show(y.shape)}, which have fewer")
         dims = list(range(x.ndim - dims, x.ndim)), list(range(dims))
-    own, others = ([axis_of(a, z.ndim, "tensordot") for a in axes] for axes, z in zip(dims, (x, y), strict=True))
+    named: Any = ([axes] if isinstance(axes, SupportsIndex) else axes for axes in dims)
+    own, others = ([axis_of(a, z.ndim, "tensordot") for a in axes] for axes, z in zip(named, (x, y), strict=True))
     if [x.shape[a] for a in own] != [y.shape[a] for a in others]:
         raise ShapeError(
             f"tensordot: the axes {own} of {show(x.shape)} and {others} of {show(y.shape)}, expected as many, of the same lengths"

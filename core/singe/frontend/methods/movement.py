@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
@@ -182,7 +182,7 @@ def unfold(x: Tensor, axis: int, size: int, step: int = 1) -> Tensor:
 @method
 def movedim(x: Tensor, source: Axis, destination: Axis) -> Tensor:
     """Axes moved to other positions; the others keep their order."""
-    moved, to = ([a] if isinstance(a, int) else list(a or ()) for a in (source, destination))
+    moved, to = ([a] if isinstance(a, SupportsIndex) else list(a or ()) for a in (source, destination))
     if len(moved) != len(to):
         raise ShapeError(f"movedim: {len(moved)} axes to {len(to)} positions")
     of = {axis_of(t, x.ndim, "movedim"): axis_of(m, x.ndim, "movedim") for m, t in zip(moved, to, strict=True)}
@@ -226,11 +226,12 @@ def flip(x: Tensor, *axis: Any) -> Tensor:
 def roll(x: Tensor, shifts: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
     if axis is None:
-        if not isinstance(shifts, (int, Size)):
+        if not isinstance(shifts, (SupportsIndex, Size)):
             raise InputError(f"roll: got the shifts {shifts} without axes")
         return x.flatten().roll(shifts, 0).reshape(x.shape)
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    by = [shifts] * len(axes) if isinstance(shifts, (int, Size)) else list(shifts)
+    axes = [axis] if isinstance(axis, SupportsIndex) else list(axis)
+    by = [shifts] * len(axes) if isinstance(shifts, (SupportsIndex, Size)) else list(shifts)
+    by = [s if isinstance(s, Size) else operator.index(s) for s in by]
     if len(by) != len(axes):
         raise InputError(f"roll: {len(by)} shifts for {len(axes)} axes")
     for a, s in zip(axes, by, strict=True):

@@ -251,7 +251,7 @@ def interpolate(
         sizes = per_axis(size, spaces, "size")
         return adaptive_avg_pool(b, x, sizes) if mode == "area" else b.resize(x, sizes=(*x.shape[:2], *sizes), **attrs)
     assert scale is not None
-    scales = (float(scale),) * spaces if isinstance(scale, (int, float)) else tuple(map(float, scale))
+    scales = (float(scale),) * spaces if isinstance(scale, (int, float, np.generic)) else tuple(map(float, scale))
     if len(scales) != spaces:
         raise ShapeError(f"interpolate: {len(scales)} scales, expected one number or {spaces}")
     sizes: Any = tuple(scaled(d, s) for d, s in zip(space, scales, strict=True))

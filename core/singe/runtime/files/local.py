@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import secrets
 import stat
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -56,7 +57,7 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
 
     durable: the bytes are on the disk when this returns; after a loss of power, too, the path has the old file or the new one.
     """
-    part = path.with_name(path.name + PART)
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PART}")  # of this writer alone
     try:
         with part.open("wb") as file:
             for piece in pieces:
@@ -65,8 +66,10 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
                 file.flush()
                 os.fsync(file.fileno())
         os.replace(part, path)
-    except BaseException:
+    except BaseException as e:
         part.unlink(missing_ok=True)
+        if isinstance(e, OSError):
+            e.filename, e.filename2 = str(path), None  # the name that the caller knows
         raise
     if durable and os.name == "posix":  # elsewhere a folder cannot be opened
         folder = os.open(path.parent, os.O_RDONLY)
