@@ -155,12 +155,11 @@ export class SingeModelElement extends HTMLElement {
     const isLate = () => turn !== this.#turn;
     try {
       this.#say("Running …");
-      const [{ pictureToTensor }, { classes }, model] = await Promise.all([import("./singe-picture.js"), import("./singe-tasks.js"), this.model]);
+      const [{ classes }, model] = await Promise.all([import("./singe-tasks.js"), this.model]);
       const start = performance.now();
-      const pixels = await pictureToTensor(file, model.image);
+      const outputs = await model.run({ [model.image.input]: file });
       if (isLate()) return;
-      const outputs = await this.run({ [model.image.input]: pixels });
-      if (isLate()) return;
+      this.#tell("result", outputs);
       const time = performance.now() - start;
       this.#show(outputs[model.outputs[0].name], classes);
       this.#say(`${time.toFixed(0)} ms on ${model.device}.`);

@@ -149,7 +149,7 @@ export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: Arra
 /** Numbers, nested as the shape is; or flat, as a typed array. */
 export type List = readonly (number | bigint | boolean | List)[];
 /** A picture is taken by the input that `model.image` names. A worker takes no elements of a page: make an ImageBitmap. */
-export type Picture = Blob | ImageData | CanvasImageSource;
+export type Picture = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 export interface Output<D = TypedArray> {
   data: D;

@@ -36,13 +36,19 @@ function checkNamed(inputs, names) {
 const isPicture = (value) => /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);
 
 async function fromPicture(picture, image, name, dtype, refuse) {
-  if (image?.input !== name || dtype !== "float32") {
+  if (image?.input !== name) {
     throw refuse("the bundle does not say how a picture becomes it: export with --size (and --mean, --std), or give its elements");
   }
+  const [, sign, bits] = /^(u?)int(8|16|32)$/.exec(dtype) ?? [];
+  if (!bits && dtype !== "float32") throw refuse(`pictures become float32 or integers of at most 32 bits, and it takes ${dtype}: give its elements`);
   const { pictureToTensor } = await import("../singe-picture.js");
   const [[height, width], c] = [image.size, image.channels];
   const shape = image.layout === "nchw" ? [1, c, height, width] : [1, height, width, c];
-  return { data: await pictureToTensor(picture, image), shape };
+  const data = await pictureToTensor(picture, image);
+  if (!bits) return { data, shape };
+  const least = sign ? 0 : -(2 ** (bits - 1));
+  const most = least + 2 ** bits - 1;
+  return { data: ARRAYS[dtype].from(data, (x) => Math.min(most, Math.max(least, Math.round(x)))), shape };
 }
 
 /** A nested list has the shape of its nesting; a flat one is like a typed array. */

@@ -12,7 +12,7 @@ import pytest
 from bundles import packed, small_case, unpacked
 from pages import POLICY, Page, open_page
 
-from singe.dtypes import float32
+from singe.dtypes import float32, uint8
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.tools.export.bundle import export
@@ -21,22 +21,26 @@ from singe.tools.inputs.images import PictureSpec
 LABELS: Final = dict(enumerate(["red", "green", "blue", "none", "some", "more"]))
 
 
-def colours() -> Graph:
-    """Scores from a picture's mean colour: its three channels, and three small numbers."""
+def colours(std: float) -> Graph:
+    """Scores from a picture's mean colour: its three channels, and three small numbers. Pixels come as bytes if they are not
+    divided before."""
     b = Builder()
-    x = b.input("pixels", (1, 3, 8, 8), float32)
+    x = pixels = b.input("pixels", (1, 3, 8, 8), uint8 if std == 1 else float32)
+    if std == 1:
+        x = b.div(b.cast(x, to=float32), b.const(255.0, float32))
     w = np.zeros((192, 6), np.float32)
     for channel in range(3):
         w[channel * 64 : (channel + 1) * 64, channel] = 4 / 64
-    return Graph((x,), (b.matmul(b.reshape(x, shape=(1, 192)), b.const(w)),), ("scores",))
+    return Graph((pixels,), (b.matmul(b.reshape(x, shape=(1, 192)), b.const(w)),), ("scores",))
 
 
 @pytest.fixture(scope="module")
 def chromium(browser: Any, bundle: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     root = bundle("small").parent
-    if not (root / "colours").exists():
-        picture = PictureSpec(size=(8, 8), crop=1.0, mean=(0.0,), std=(255.0,), layout="nchw", channels=3)
-        export(Model(colours(), "numpy", "colours"), root / "colours", picture=picture, labels=LABELS)
+    for name, std in (("colours", 255.0), ("bytes", 1.0)):
+        if not (root / name).exists():
+            picture = PictureSpec(size=(8, 8), crop=1.0, mean=(0.0,), std=(std,), layout="nchw", channels=3)
+            export(Model(colours(std), "numpy", name), root / name, picture=picture, labels=LABELS)
     (root / "page.js").write_text(
         """import "/static/singe-element.js";
         globalThis.events = [];
@@ -87,17 +91,18 @@ def test_a_numeric_model(chromium: Page, worker: str) -> None:
         tab.close()
 
 
-def test_a_model_of_pictures(chromium: Page) -> None:
+@pytest.mark.parametrize("name", ["colours", "bytes"])
+def test_a_model_of_pictures(chromium: Page, name: str) -> None:
     image = pytest.importorskip("PIL.Image")
-    tab = opened(chromium, '<singe-model src="/bundles/colours?v=3" device="wasm"></singe-model>')
+    tab = opened(chromium, f'<singe-model src="/bundles/{name}?v=3" device="wasm"></singe-model>')
     try:
         tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
-        for colour, name in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
+        for colour, label in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
             raw = io.BytesIO()
             image.new("RGB", (40, 30), colour).save(raw, "PNG")
             chosen = {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
             tab.get_by_label("A picture").set_input_files([chosen])
-            tab.get_by_role("listitem").first.filter(has_text=name).wait_for(timeout=60_000)
+            tab.get_by_role("listitem").first.filter(has_text=label).wait_for(timeout=60_000)
             assert tab.get_by_role("listitem").count() == 5
             values = tab.locator("meter").evaluate_all("bars => bars.map((bar) => bar.value)")
             assert values == sorted(values, reverse=True)
