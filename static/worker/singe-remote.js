@@ -15,7 +15,6 @@ import { spawn } from "../loading/singe-spawn.js";
 let filled, roomFor;
 
 export async function loadInWorker(folder, { onProgress, onDevice, signal, ...options }) {
-  ({ filled, roomFor } = await import("../program/singe-outputs.js"));
   const aborted = () => new SingeError("aborted", "loading was aborted", signal.reason);
   if (signal?.aborted) throw aborted();
   const link = await Link.start();
@@ -25,7 +24,10 @@ export async function loadInWorker(folder, { onProgress, onDevice, signal, ...op
   if (signal?.aborted) stop();
   link.listeners = { progress: onProgress, device: onDevice };
   try {
-    return new RemoteModel(link, await link.call("load", { folder: folder.href, options }));
+    const loaded = link.call("load", { folder: folder.href, options });
+    const [facts, outputs] = await Promise.all([loaded, import("../program/singe-outputs.js")]);
+    ({ filled, roomFor } = outputs);
+    return new RemoteModel(link, facts);
   } catch (error) {
     link.end(error);
     throw error;
