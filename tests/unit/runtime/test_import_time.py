@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-LIMIT = 250
-"""Milliseconds of CPU time beyond NumPy's own import; the goal is 100, but a busy machine is slow."""
+LIMIT = 4
+"""Times the CPU time of NumPy's own import: both take longer on a busy machine. The goal is 100 ms on an idle one."""
 LAZY = (
     "importlib.metadata",
     "wgpu",
@@ -28,10 +28,12 @@ LAZY = (
 
 SCRIPT = """
 import time, sys
-import numpy
 start = time.process_time()
+import numpy
+middle = time.process_time()
 import singe
-print((time.process_time() - start) * 1000)
+end = time.process_time()
+print((end - middle) * 1000, (middle - start) * 1000)
 print(*sys.modules)
 """
 
@@ -47,8 +49,9 @@ def test_import_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
         ).stdout
         for _ in range(4)
     ]
-    times = [float(out.split("\n")[0]) for out in runs]
+    times, numpys = zip(*(map(float, out.split("\n")[0].split()) for out in runs), strict=True)
     with capsys.disabled():
-        print(f"\nimport singe: {min(times[1:]):.0f} ms beyond NumPy, {times[0]:.0f} ms while its bytecode is written")
-    assert min(times[1:]) < LIMIT
+        told = f"import singe: {min(times[1:]):.0f} ms after {min(numpys[1:]):.0f} of NumPy's"
+        print(f"\n{told}, {times[0]:.0f} ms while its bytecode is written")
+    assert min(times[1:]) < LIMIT * min(numpys[1:])
     assert not set(LAZY) & set(runs[-1].split("\n")[1].split())
