@@ -19,6 +19,7 @@ from singe import data, metrics, nn, optim
 from singe.cluster import RayWorkers
 from singe.errors import InputError, SingeError
 from singe.train import BatchEnded, Checkpoints, DataParallel, EarlyStopping, Event, Learner, RunBegan, TrainStep
+from singe.train.config import plain
 from singe.train.interrupts import interruptible
 from singe.train.reports import find_runs, read_run
 
@@ -233,6 +234,7 @@ def test_a_run_of_numbers_of_numpy_is_listed(tmp_path: Path) -> None:
     assert len(find_runs(tmp_path)) == 1
     facts = json.loads((tmp_path / "run" / "run.json").read_text())
     assert (facts["epochs"], facts["settings"]["clip"]) == (1, 1.5)
+    assert plain({"rate": np.float32(0.5), "folder": tmp_path}) == {"rate": 0.5, "folder": str(tmp_path)}
 
 
 # --- SIGTERM ----------------------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
+
 from ..errors import FormatError, InputError
 from ..runtime.files import reason, write
 
@@ -30,7 +32,12 @@ def plain(config: object) -> dict[str, Any]:
         config = dataclasses.asdict(config)
     if not isinstance(config, Mapping):
         raise InputError(f"config: got a {type(config).__name__}, expected a dataclass or a dict")
-    return json.loads(json.dumps(dict(config), default=str))
+    return json.loads(json.dumps(dict(config), default=in_json))
+
+
+def in_json(value: object) -> Any:
+    """What JSON has of a value that it lacks: a number of NumPy is a number, all else its text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
 
 
 def read_config(path: str | Path, kind: type[C]) -> C:

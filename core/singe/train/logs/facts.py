@@ -12,9 +12,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from ...runtime.files import write
+from ..config import in_json
 from ..events import EpochEnded, Event, RunBegan, Stopped
 from ..folder import FORMAT
 
@@ -58,9 +57,4 @@ class FactsLog:
         seconds = round(self._before + time.monotonic() - self._start, 3)
         ended = datetime.now().astimezone().isoformat(timespec="milliseconds")
         facts = {**self._facts, "ended": ended, "seconds": seconds, "reason": reason, "message": message}
-        write(self.path, [json.dumps(facts, indent=1, default=_plain).encode(), b"\n"])
-
-
-def _plain(value: Any) -> Any:
-    """What a file of JSON has of a value that JSON lacks."""
-    return value.item() if isinstance(value, np.generic) else str(value)
+        write(self.path, [json.dumps(facts, indent=1, default=in_json).encode(), b"\n"])
