@@ -7,7 +7,7 @@ and why. Then each set of these gets a Program; the latest PROGRAMS of them are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Final
@@ -72,7 +72,8 @@ class Model:
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds or {})
         names = [p.name for p in self.inputs]
-        if isinstance(donate, str) or not set(donate) <= set(names):
+        several = isinstance(donate, Collection) and not isinstance(donate, (str, Mapping))
+        if not several or not all(x in names for x in donate):
             raise InputError(f"donate: got {donate!r}, expected a list of inputs, some of {', '.join(names) or 'none'}")
         self.options: Final = Options(activations, fail_on_host, bounds=self.sizes.bounds, donate=tuple(donate))
 
@@ -96,11 +97,15 @@ class Model:
         """
         from ..frontend.tracing import trace  # noqa: PLC0415
 
-        unknown = [k for k in dtypes or {} if k not in input_shapes]
-        if unknown:
-            raise InputError(f"dtypes are given for {', '.join(unknown)}; the inputs are {', '.join(input_shapes)}")
-        kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in input_shapes}
         named, bounds = without_bounds(input_shapes)
+        if dtypes is not None and not isinstance(dtypes, Mapping):
+            raise InputError(
+                f"dtypes: got {dtypes!r:.80}, expected a dict of an input's name to its dtype, such as {{'x': 'int64'}}"
+            )
+        unknown = [k for k in dtypes or {} if k not in named]
+        if unknown:
+            raise InputError(f"dtypes are given for {', '.join(map(str, unknown))}; the inputs are {', '.join(named)}")
+        kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in named}
         shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in named.items()}
         graph = trace(function, [(k, shapes[k], kinds[k]) for k in named], states)
         return Model(graph, device, name, bounds=bounds, donate=donate)
@@ -309,7 +314,13 @@ class Model:
         """The open sizes, from the shapes of the inputs; a shape that does not fit is an error."""
         found: dict[str, int] = {}
         for p in self.inputs:
-            given = shapes[p.name]
+            try:
+                given = shapes[p.name]
+            except (KeyError, TypeError):
+                raise InputError(
+                    f"program: got {shapes!r:.80}, expected the shape of each input by name, as in {{{p.name!r}: (…)}}; the "
+                    f"inputs are {', '.join(map(str, self.inputs))}"
+                ) from None
             if not isinstance(given, (Sequence, np.ndarray)) or not all(
                 isinstance(n, (int, np.integer)) for n in given
             ):

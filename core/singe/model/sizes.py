@@ -42,6 +42,10 @@ def without_bounds(shapes: InputShapes | None) -> tuple[dict[str, tuple[int | st
             raise InputError(f"{found[1]} has the bounds {bounds[found[1]]} and {found[2]}, expected one")
         return found[1]
 
+    if shapes is not None and not isinstance(shapes, Mapping):
+        raise InputError(
+            f"input_shapes: got {shapes!r:.80}, expected a dict of an input's name to its shape, such as {{'x': ('N', 3)}}"
+        )
     named: dict[str, tuple[int | str, ...]] = {}
     for k, shape in (shapes or {}).items():
         if isinstance(shape, str) or not isinstance(shape, Sequence):

@@ -26,6 +26,11 @@ class PairedSource:
 
     def __init__(self, source: Source, pairs: Mapping[str, str]) -> None:
         """pairs: the name of an input ↦ the name of the output that is its next value."""
+        if not isinstance(pairs, Mapping):
+            raise InputError(
+                f"states: got {pairs!r:.80}, expected a dict of an input's name to the name of the output that is its next "
+                "value, such as {'past': 'present'}"
+            )
         given, made = {x.name: x for x in source.inputs}, source.output_names
         unknown = [x for x in pairs if x not in given] + [y for y in pairs.values() if y not in made]
         if unknown:

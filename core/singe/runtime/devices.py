@@ -15,7 +15,7 @@ import numpy as np
 from ..compiler.build import compile_graph
 from ..compiler.target import Target
 from ..dtypes import TEXT, outward, strings
-from ..errors import DeviceError
+from ..errors import DeviceError, InputError
 from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
 from ..program.program import ProgramData
@@ -126,6 +126,8 @@ async def device_async(name: str | Device = "auto") -> Device:
 async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) -> Device:
     if isinstance(name, Device):
         return name
+    if not isinstance(name, str):
+        raise InputError(f"device: got {name!r:.80}, expected a name, such as 'numpy' or 'auto', or a Device")
     if name != "auto":
         found = await soon(opened(name))
         if name not in _told and (facts := found.describe()).get("software"):

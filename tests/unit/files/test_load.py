@@ -203,6 +203,21 @@ def test_files_that_are_no_models_are_named(name: str, tmp_path: Path) -> None:
         sg.load(path, device="foo")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"states": ["x"]}, r"states: got \['x'\], expected a dict of an input's name to the name of the output"),
+        ({"states": "x"}, "states: got 'x', expected a dict"),
+        ({"donate": 5}, "donate: got 5, expected a list of inputs, some of x"),
+        ({"input_shapes": [3, 8]}, r"input_shapes: got \[3, 8\], expected a dict"),
+        ({"device": None}, "device: got None, expected a name"),
+    ],
+)
+def test_arguments_of_the_wrong_kinds_are_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(sg.InputError, match=said):
+        sg.load(onnx_bytes("Relu"), **arguments)
+
+
 def test_a_folder_that_is_no_bundle_is_named(tmp_path: Path) -> None:
     with pytest.raises(
         sg.InputError, match=r"a folder, which is no bundle without a model.json; give the path of a file$"

@@ -268,9 +268,42 @@ def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception]
 def test_what_a_run_takes_is_a_list_of_arrays(device_name: str) -> None:
     program = sg.compile(lambda a: a * 2, np.ones(3, np.float32), device=device_name)
     np.testing.assert_array_equal(program.run([np.ones(3, np.float32)])[0], [2, 2, 2])
-    for given, said in ((np.ones(3, np.float32), "one array"), ([], "0 arrays")):
-        with pytest.raises(InputError, match=rf"run: got {said}, expected a list of 1, .*program\(x\)"):
+    refused = (
+        (np.ones(3, np.float32), "one array"),
+        ([], "0 arrays"),
+        ([[1, 2, 3]], "1 arrays, one of them a list"),
+        ([None], "1 arrays, one of them a NoneType"),
+        (5, "no list"),
+        ({"x": np.ones(3, np.float32)}, "no list"),
+    )
+    for given, said in refused:
+        with pytest.raises(InputError, match=rf"run: got {said}, expected a list of 1 arrays, .*program\(x\)"):
             program.run(given)  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("given", [5, ["x"], {"y": (3,)}, "x"])
+def test_a_program_is_asked_for_by_the_shapes_of_inputs_by_name(given: Any) -> None:
+    model = Model.of(lambda x: x, {"x": ("N",)}, "numpy")
+    with pytest.raises(
+        InputError, match=r"program: got .*, expected the shape of each input by name, as in .*x: float32"
+    ):
+        model.program(given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"input_shapes": ["x"]}, r"input_shapes: got \['x'\], expected a dict"),
+        ({"dtypes": "int64"}, "dtypes: got 'int64', expected a dict"),
+        ({"donate": 5}, "donate: got 5, expected a list of inputs, some of x"),
+        ({"donate": [["x"]]}, "donate: got .*, expected a list of inputs"),
+        ({"device": 5}, "device: got 5, expected a name, such as 'numpy' or 'auto', or a Device"),
+        ({"device": None}, "device: got None, expected a name"),
+    ],
+)
+def test_arguments_of_the_wrong_kinds_are_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Model.of(lambda x: x, **{"input_shapes": {"x": ("N",)}, **arguments})
 
 
 @pytest.mark.parametrize(("kind", "most"), [("int32", 2**31 - 1), ("uint8", 255), ("int4", 7)])
