@@ -39,7 +39,7 @@ def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    return x.flip(tuple(range(x.ndim)) if axis is None else axis)
+    return x.flip(axis)
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:

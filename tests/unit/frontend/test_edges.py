@@ -17,6 +17,8 @@ GRADIENTS: Final[dict[str, tuple[Callable[[Any], Any], list[float], list[float]]
     "expm1": (lambda x: x.expm1(), [-50, 0, 0.5, 20, 50], np.exp([-50, 0, 0.5, 20, 50]).tolist()),
     "pow 1.5": (lambda x: x**1.5, [0, 1, 4], [0, 1.5, 3]),
     "norm": (lambda x: x.norm(), [0, 0], [0, 0]),
+    "norm 3": (lambda x: x.norm(3), [0, 0], [0, 0]),
+    "norm 0.5": (lambda x: x.norm(0.5), [0, 4], [0, 1]),
     "std": (lambda x: x.std(), [1, 1, 1], [0, 0, 0]),
     "normalize": (lambda x: x.reshape(1, 2).normalize(), [0, 0], [1e12, 1e12]),
     "cosine_similarity": (lambda x: x.cosine_similarity(sg.ones(2, device=x.device), 0), [0, 0], [1e8 / math.sqrt(2)] * 2),
@@ -76,7 +78,17 @@ def test_elements_that_do_not_count_stay() -> None:
     assert sg.tensor([1, 2]).flip(()).tolist() == sg.array_api.flip(sg.tensor([1, 2]), axis=()).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(("start", "length"), [(2, 5), (3, -1), (-9, 2)])
+def test_xlogy_of_infinity_and_a_number() -> None:
+    assert sg.tensor([math.inf, 0.0, 2.0]).xlogy(2).tolist() == [math.inf, 0, np.float32(2 * math.log(2))]
+
+
+def test_a_part_of_an_open_length_is_taken_from_an_axis_of_a_known_one() -> None:
+    places = sg.arange(20).float().reshape(10, 2)
+    model = sg.Model.of(lambda x: x + places.narrow(0, 0, x.shape[0]), {"x": ("N", 2)}, "numpy")
+    assert model(np.zeros((3, 2), np.float32)).tolist() == [[0, 1], [2, 3], [4, 5]]
+
+
+@pytest.mark.parametrize(("start", "length"), [(2, 5), (3, -1), (-9, 2), (4, 1), (5, 0)])
 def test_a_part_beyond_the_axis_is_refused(start: int, length: int) -> None:
     with pytest.raises(OutOfRange, match=f"narrow: got {length} elements from {start}, of the 4"):
         sg.arange(4).narrow(0, start, length)

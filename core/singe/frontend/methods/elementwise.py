@@ -202,11 +202,15 @@ def addcdiv(x: Tensor, tensor1: TensorLike, tensor2: TensorLike, value: Number =
     return x + value * (tensor1 / tensor2)
 
 
+def weighted(x: Tensor, beta: Number) -> Tensor:
+    """beta · x, and zeros for a beta of 0, whatever x has."""
+    return beta * x if beta else x.new_zeros(x.shape)
+
+
 @method
 def addmm(x: Tensor, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta · x + alpha · (mat1 @ mat2)."""
-    product: Any = alpha * (mat1 @ mat2)  # pyright: ignore[reportOperatorIssue]
-    return beta * x + product if beta else x.new_zeros(x.shape) + product
+    return weighted(x, beta) + alpha * (mat1 @ mat2)  # pyright: ignore[reportOperatorIssue]
 
 
 alias("baddbmm", addmm)
@@ -436,7 +440,7 @@ def heaviside(x: Tensor, values: TensorLike) -> Tensor:
 def xlogy(x: Tensor, other: TensorLike) -> Tensor:
     """x · log(other), and 0 where x is 0 and the other is not NaN."""
     y = placed(x, other)[1]
-    y = y if isinstance(y, Tensor) else x * 0 + y
+    y = y if isinstance(y, Tensor) else x.new_zeros(x.shape) + y
     infinite = (y <= 0) | compute("equal", y, math.inf)  # the logarithm, which 0 takes to 0
     return x * y.masked_fill(compute("equal", x, 0) & infinite, 1).log()
 

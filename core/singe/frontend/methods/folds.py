@@ -195,11 +195,13 @@ def var(x: Tensor, axis: Axis = None, correction: float = 1, keepdims: bool = Fa
     return total / (least if least > 0 else 0.0 if count else math.nan)
 
 
-def root(x: Tensor) -> Tensor:
-    """The square roots of sums of squares. At 0 the gradient is 0: a square root's own would be infinite, and times that of a
-    square, 0, no number."""
+def root(x: Tensor, exponent: float = 0.5) -> Tensor:
+    """Sizes, and sums of their powers, to a power. That of a root has the gradient 0 at 0: its own would be infinite, and times
+    that of what is inside, 0, NaN."""
+    if not 0 < exponent < 1:
+        return x.pow(exponent)
     nothing = compute("equal", x, 0)
-    return x.masked_fill(nothing, 1).sqrt().masked_fill(nothing, 0)
+    return x.masked_fill(nothing, 1).pow(exponent).masked_fill(nothing, 0)
 
 
 @method
@@ -226,9 +228,7 @@ def norm(x: Tensor, p: float | str = 2, axis: Axis = None, keepdims: bool = Fals
         return (size != 0).cast(size.dtype).sum(axis, keepdims)
     if p == 1:
         return size.sum(axis, keepdims)
-    if p == 2:
-        return root((size * size).sum(axis, keepdims))
-    return size.pow(p).sum(axis, keepdims).pow(1 / p)
+    return root(root(size, p).sum(axis, keepdims), 1 / p)
 
 
 def _nuclear(x: Tensor, axis: Axis, keepdims: bool) -> Tensor:

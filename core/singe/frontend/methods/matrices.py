@@ -15,6 +15,7 @@ from ...shapes import show
 from ..host import hosted
 from ..tensor import Tensor, TensorLike
 from .attach import alias, method
+from .elementwise import weighted
 
 _TERMS: Final = 18
 """Of the series of matrix_exp, for matrices of norm 1/2: their rest is below float64's precision."""
@@ -27,7 +28,7 @@ _TERMS: Final = 18
 def addr(x: Tensor, vec1: TensorLike, vec2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta · x + alpha · the products of each element of a vector with each of another."""
     y = vec2.new_tensor(vec1).outer(vec2) if not isinstance(vec1, Tensor) else vec1.outer(vec2)
-    return (x * beta if beta else x.new_zeros(x.shape)) + y * alpha
+    return weighted(x, beta) + y * alpha
 
 
 @method
@@ -64,8 +65,7 @@ def diagflat(x: Tensor, offset: int = 0) -> Tensor:
 @method
 def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta · x + alpha · the sum of the products of two stacks of matrices."""
-    product = (batch1 @ batch2).sum(0) * alpha
-    return x * beta + product if beta else x.new_zeros(x.shape) + product
+    return weighted(x, beta) + (batch1 @ batch2).sum(0) * alpha
 
 
 @method

@@ -163,11 +163,10 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     at = axis_of(axis, x.ndim, "narrow")
     start, length = whole(start, "narrow", "the start"), whole(length, "narrow", "the length")
     count = x.shape[at]
-    if isinstance(count, int) and not (-count <= start and 0 <= length <= count - start % max(count, 1)):
+    begin: Any = start + count if start < 0 else start
+    if all(isinstance(n, int) for n in (count, begin, length)) and not 0 <= begin <= begin + length <= count:
         raise OutOfRange(f"narrow: got {length} elements from {start}, of the {count} along the axis {axis}")
-    if start < 0:
-        start = start + count  # pyright: ignore[reportAssignmentType]
-    return x[(slice(None),) * at + (slice(start, start + length),)]
+    return x[(slice(None),) * at + (slice(begin, begin + length),)]
 
 
 @method
