@@ -209,6 +209,19 @@ def test_two_writers_of_one_file_do_not_disturb_each_other(tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_an_error_of_writing_names_the_file_that_was_asked_for(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"one"
+        (tmp_path / "source").read_bytes()
+
+    with pytest.raises(FileNotFoundError) as none:
+        write(tmp_path / "none" / "a", [b"one"])
+    assert str(none.value).endswith(f"No such file or directory: '{tmp_path / 'none' / 'a'}'")
+    with pytest.raises(FileNotFoundError, match="source"):
+        write(tmp_path / "a", pieces())
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_program(tmp_path / "none.singe")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import http.client
 import io
 import threading
 import urllib.error
@@ -259,6 +260,17 @@ def test_what_was_fetched_serves_without_a_server(site: Site, monkeypatch: pytes
     assert local_file("hf://o/r/x").read_bytes() == b"1"
     with pytest.raises(sg.InputError, match="no route; 2 attempts"):
         local_file("hf://o/r/y")
+
+
+def test_a_server_that_answers_and_then_cannot_be_reached(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = iter([http.client.BadStatusLine("")] * 3 + [urllib.error.URLError("no route")])
+
+    def refuse(*_: object) -> None:
+        raise next(asked)
+
+    monkeypatch.setattr(download, "_open", refuse)
+    with pytest.raises(sg.InputError, match="no route; 4 attempts"):
+        local_file(f"{site.url}/z")
 
 
 @pytest.mark.parametrize("code", [500, 503, 429])

@@ -232,7 +232,7 @@ class _Download:
                 if self.local.exists() and not self.digest and (isinstance(e, _Unreachable) or attempt == ATTEMPTS):
                     return self.local
                 begun = self._part.exists() or not isinstance(e, _Unreachable)
-                if attempt == (ATTEMPTS if begun else REACHES):
+                if attempt >= (ATTEMPTS if begun else REACHES):
                     raise InputError(f"cannot fetch {self.name}: {e}; {attempt} attempts") from None
                 time.sleep(pause)
                 pause *= 2

@@ -68,8 +68,8 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
         os.replace(part, path)
     except BaseException as e:
         part.unlink(missing_ok=True)
-        if isinstance(e, OSError):
-            e.filename, e.filename2 = str(path), None  # the name that the caller knows
+        if isinstance(e, OSError) and e.errno and e.filename in (None, str(part), part):
+            raise OSError(e.errno, e.strerror, str(path)) from e  # the name that the caller knows
         raise
     if durable and os.name == "posix":  # elsewhere a folder cannot be opened
         folder = os.open(path.parent, os.O_RDONLY)
