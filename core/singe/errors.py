@@ -30,7 +30,7 @@ class ShapeError(SingeError, ValueError):
 class SizeNeeded(ShapeError):
     """Open sizes that must be numbers before a Graph can be built; the message says why."""
 
-    def __init__(self, message: str, sizes: frozenset[str] = frozenset()) -> None:
+    def __init__(self, message: str, sizes: frozenset[str] = frozenset()) -> None:  # pickle gives the message alone
         super().__init__(message)
         self.sizes = sizes
 
@@ -66,7 +66,7 @@ class UnsupportedOp(ImportFailure):
 class ValueNeeded(ImportFailure):
     """Inputs whose values, not only their shapes, must be known before a Graph can be built: they decide how many axes there are."""
 
-    def __init__(self, message: str, inputs: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, inputs: tuple[str, ...] = ()) -> None:  # pickle gives the message alone
         super().__init__(message)
         self.inputs = inputs
 

@@ -130,7 +130,7 @@ class PadCollate:
             raise ShapeError(
                 f"PadCollate: {what}: a sequence of {longest}, longer than {length}; truncate=True cuts it"
             )
-        full = [array for array in arrays if len(array)] or arrays  # an empty list is of float64
+        full = [array for array in arrays if len(array)] or arrays  # an empty list has no type of its own
         dtype = np.result_type(*full)
         with np.errstate(invalid="ignore"):
             exact = np.float64(self.value).astype(dtype) == self.value

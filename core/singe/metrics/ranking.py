@@ -39,8 +39,8 @@ class _Area(Metric):
                 f"{what}: predictions {scores.shape} and targets {y.shape}, expected (batch) or (batch, labels) of both, "
                 "or (batch, classes) and (batch)"
             )
-        rows = len(scores), math.prod(scores.shape[1:])
-        scores, right = scores.reshape(rows), (y == 1).reshape(rows)
+        shape = len(scores), math.prod(scores.shape[1:])
+        scores, right = scores.reshape(shape), (y == 1).reshape(shape)
         if self.thresholds is None:
             return {"scores": scores, "right": right}
         room, classes = self.thresholds + 1, scores.shape[1]

@@ -24,9 +24,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         with opening.notes():
             code = getattr(commands, args.command)(args)
-        print(
-            end="", flush=True
-        )  # unlike stdout.flush(), it does nothing where stdout was closed before the command began
+        # Unlike stdout.flush(), this does nothing where stdout was closed before the command began.
+        print(end="", flush=True)
     except BrokenPipeError:  # the reader of our output has closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0

@@ -300,8 +300,9 @@ class _Handler(BaseHTTPRequestHandler):
         if end < 0:  # parsed as far as it goes, to say what is wrong
             self._received = b""
             return data
-        self._received = data[end + 4 :]
-        return data[: end + 4]
+        end += len(_END)
+        self._received = data[end:]
+        return data[:end]
 
     def _doubt(self, lines: Sequence[bytes]) -> str:
         """What makes it doubtful where this request ends, or for whom it is; "" if nothing does."""
