@@ -146,9 +146,15 @@ export type Input = Data | List | Picture | { data: Data | List; shape?: readonl
  * kernels read it without a copy.
  */
 export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
-/** Numbers, nested as the shape is; or flat, as a typed array. */
+/**
+ * Numbers, nested as the shape is; or flat, as a typed array. Dtypes whose arrays hold bits take none, except float16 where
+ * there is Float16Array.
+ */
 export type List = readonly (number | bigint | boolean | List)[];
-/** A picture is taken by the input that `model.image` names. A worker takes no elements of a page: make an ImageBitmap. */
+/**
+ * A picture is taken by the input that `model.image` names, if its dtype takes lists; for integers it is rounded and kept
+ * within their limits. A worker takes no elements of a page: make an ImageBitmap.
+ */
 export type Picture = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 export interface Output<D = TypedArray> {

@@ -39,16 +39,20 @@ async function fromPicture(picture, image, name, dtype, refuse) {
   if (image?.input !== name) {
     throw refuse("the bundle does not say how a picture becomes it: export with --size (and --mean, --std), or give its elements");
   }
-  const [, sign, bits] = /^(u?)int(8|16|32)$/.exec(dtype) ?? [];
-  if (!bits && dtype !== "float32") throw refuse(`pictures become float32 or integers of at most 32 bits, and it takes ${dtype}: give its elements`);
   const { pictureToTensor } = await import("../singe-picture.js");
   const [[height, width], c] = [image.size, image.channels];
   const shape = image.layout === "nchw" ? [1, c, height, width] : [1, height, width, c];
-  const data = await pictureToTensor(picture, image);
-  if (!bits) return { data, shape };
-  const least = sign ? 0 : -(2 ** (bits - 1));
-  const most = least + 2 ** bits - 1;
-  return { data: ARRAYS[dtype].from(data, (x) => Math.min(most, Math.max(least, Math.round(x)))), shape };
+  const pixels = await pictureToTensor(picture, image);
+  return { data: dtype === "float32" ? pixels : arrayOf(wholeFor(dtype, pixels), dtype, refuse), shape };
+}
+
+/** Pixels as numbers that the dtype has: whole ones within its limits, if it is one of integers. */
+function wholeFor(dtype, pixels) {
+  const limits = limitsOf(dtype);
+  if (!limits) return pixels;
+  const least = Math.max(limits[0], Number.MIN_SAFE_INTEGER);
+  const most = Math.min(limits[1] - 1, Number.MAX_SAFE_INTEGER);
+  return Float64Array.from(pixels, (x) => Math.min(most, Math.max(least, Math.round(x))));
 }
 
 /** A nested list has the shape of its nesting; a flat one is like a typed array. */
@@ -59,28 +63,33 @@ function fromList(list, shape, dtype, refuse) {
   const even = (part, [length, ...rest]) =>
     length === undefined ? !Array.isArray(part) : part.length === length && part.every((inner) => even(inner, rest));
   if (!even(list, nesting)) throw refuse("got lists of several lengths");
-  const flat = list.flat(Infinity);
-  const data = new ARRAYS[dtype](flat.length);
-  flat.forEach((x, k) => (data[k] = element(x, dtype, data, refuse)));
+  const data = arrayOf(list.flat(Infinity), dtype, refuse);
   return nesting.length > 1 ? { data, shape: shape ?? nesting } : { data, shape };
 }
 
-function element(x, dtype, data, refuse) {
-  const wrong = () => refuse(`got ${typeof x === "bigint" ? `${x}n` : textOf(x)} in a list, expected numbers for ${dtype}`);
-  if (dtype === "bool") {
-    if ([0, 1, false, true].includes(x)) return Number(x);
-    throw wrong();
-  }
-  if (["float32", "float64"].includes(dtype)) {
-    if (typeof x === "number") return x;
-    throw wrong();
-  }
-  const big = data instanceof BigInt64Array || data instanceof BigUint64Array;
-  if (!/^u?int\d+$/.test(dtype)) throw refuse(`${dtype} takes its bits, as ${ARRAYS[dtype].name}, no list`);
-  if (typeof x !== "bigint" && !Number.isSafeInteger(x)) throw wrong();
-  const bits = Number(dtype.match(/\d+/)[0]);
-  const whole = BigInt(x);
-  const kept = dtype.startsWith("u") ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole);
-  if (kept !== whole) throw wrong();
-  return big ? whole : Number(whole);
+/** Numbers as a typed array; one that is no element of this dtype is refused. */
+function arrayOf(numbers, dtype, refuse) {
+  const limits = limitsOf(dtype);
+  const isBool = dtype === "bool";
+  if (!limits && !/^float(16|32|64)$/.test(dtype)) throw refuse(`${dtype} takes its bits, as ${ARRAYS[dtype].name}: no list and no picture`);
+  const Elements = dtype === "float16" ? globalThis.Float16Array : ARRAYS[dtype];
+  if (!Elements) throw refuse("float16 takes its bits, as Uint16Array: this engine has no Float16Array, for lists and pictures");
+  const isWhole = (x) => typeof x === "bigint" || Number.isSafeInteger(x) || (isBool && typeof x === "boolean");
+  const fits = limits ? (x) => isWhole(x) && x >= limits[0] && x < limits[1] : (x) => typeof x === "number";
+  const element = /^u?int64$/.test(dtype) ? BigInt : Number;
+  const data = new Elements(numbers.length);
+  numbers.forEach((x, k) => {
+    if (!fits(x)) throw refuse(`got ${typeof x === "bigint" ? `${x}n` : textOf(x)} in a list, expected numbers for ${dtype}`);
+    data[k] = element(x);
+  });
+  return data;
+}
+
+/** The least integer of a dtype, and the one after its most; undefined if its elements are no integers. */
+function limitsOf(dtype) {
+  if (dtype === "bool") return [0, 2];
+  const [, unsigned, bits] = /^(u?)int(\d+)$/.exec(dtype) ?? [];
+  if (!bits) return undefined;
+  const least = unsigned ? 0 : -(2 ** (bits - 1));
+  return [least, least + 2 ** bits];
 }

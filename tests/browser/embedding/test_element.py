@@ -12,7 +12,7 @@ import pytest
 from bundles import packed, small_case, unpacked
 from pages import POLICY, Page, open_page
 
-from singe.dtypes import float32, uint8
+from singe.dtypes import dtype, float32, uint8
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.tools.export.bundle import export
@@ -241,3 +241,32 @@ def test_a_run_takes_pictures_and_lists(chromium: Page, worker: bool) -> None:
     for name, scores in done["found"].items():
         np.testing.assert_allclose(scores, [0, 4, 0, 0, 0, 0], atol=0.05, err_msg=name)
     assert not worker or done["refused"]["code"] == "input"
+
+
+OF_TWO: Final = {
+    "bool": [0, 1],
+    "int8": [-128, 127],
+    "uint8": [0, 255],
+    "int16": [-200, 310],
+    "int64": [-200, 310],
+    "uint64": [0, 310],
+    "float16": [-200, 310],
+    "float64": [-200, 310],
+}
+"""A dtype ↦ its elements for the numbers -200 and 310, which a black and a white pixel become."""
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_pictures_become_elements_of_every_dtype_of_numbers(chromium: Page, name: str) -> None:
+    b = Builder()
+    x = b.input("pixels", (1, 1, 1, 2), dtype(name))
+    two = PictureSpec(size=(1, 2), channels=1, mean=(100.0,), std=(0.5,))
+    model = Model(Graph((x,), (b.cast(x, to=float32),), ("numbers",)), "numpy")
+    export(model, chromium.server.root / f"two-{name}", ["wasm"], picture=two)
+    body = f"""
+    const model = await load("/bundles/two-{name}", {{ device: "wasm" }});
+    const picture = new ImageData(Uint8ClampedArray.of(0, 0, 0, 255, 255, 255, 255, 255), 2, 1);
+    const runs = [picture, [[[given.expected]]]].map((pixels) => model.run({{ pixels }}));
+    return (await Promise.all(runs)).map(({{ numbers }}) => [...numbers.data]);
+    """
+    assert chromium.run(body, expected=OF_TWO[name]) == [OF_TWO[name]] * 2

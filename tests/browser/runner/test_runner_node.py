@@ -131,6 +131,40 @@ def test_bad_inputs_say_what_was_expected(bundle: Callable[[str], Path]) -> None
         assert message in answer["message"]
 
 
+BAD_LISTS = {
+    "one more": (
+        "{ i: [2n ** 63n], u: [1], h: good }",
+        "got 9223372036854775808n in a list, expected numbers for int64",
+    ),
+    "no integer": (
+        "{ i: [2 ** 63], u: [255], h: good }",
+        "got 9223372036854776000 in a list, expected numbers for int64",
+    ),
+    "below zero": ("{ i: [0], u: [-1], h: good }", "got -1 in a list, expected numbers for uint8"),
+    "halves": (
+        "{ i: [0], u: [0], h: [0.5] }",
+        "float16 takes its bits, as Uint16Array: this engine has no Float16Array",
+    ),
+}
+
+
+def test_lists_of_integers_and_halves(bundle: Callable[[str], Path]) -> None:
+    """Whole numbers within a dtype's limits; float16 needs an engine with Float16Array."""
+    cases = ", ".join(f"() => model.run({given})" for given, _ in BAD_LISTS.values())
+    body = f"""
+    delete globalThis.Float16Array;
+    const good = new Uint16Array(1);
+    const model = await load(given.url, {{ device: "wasm" }});
+    const {{ same_i, same_u }} = await model.run({{ i: [2n ** 63n - 1n], u: [255], h: good }});
+    return [[String(same_i.data[0]), same_u.data[0]], ...(await Promise.all([{cases}].map(failure)))];
+    """
+    found = node(body, url=bundle("dtypes").as_uri())
+    assert found[0] == [str(2**63 - 1), 255]
+    for answer, (_, message) in zip(found[1:], BAD_LISTS.values(), strict=True):
+        assert answer["code"] == "input"
+        assert message in answer["message"]
+
+
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a%20b", "a b é"])
 def test_relative_addresses_in_a_folder_of_any_name(bundle: Callable[[str], Path], tmp_path: Path, name: str) -> None:
     shutil.copytree(bundle("small"), tmp_path / name / "model")
