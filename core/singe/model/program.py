@@ -99,13 +99,12 @@ class Program:
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run it with checked arrays, in the order of the inputs; threads take turns."""
+        wanted = len(self.data.inputs)
         listed = isinstance(arrays, (list, tuple))
-        wrong = [x for x in arrays if not isinstance(x, np.ndarray)] if listed else [arrays]
-        if wrong or len(arrays) != len(self.data.inputs):
-            given = "one array" if isinstance(arrays, np.ndarray) else f"{len(arrays)} arrays" if listed else "no list"
-            given += "".join(f", one of them a {type(x).__name__}" for x in wrong[:1] if listed)
+        if not listed or len(arrays) != wanted or not all(isinstance(x, (np.ndarray, np.generic)) for x in arrays):
+            given = f"[{', '.join(type(x).__name__ for x in arrays)}]" if listed else f"one {type(arrays).__name__}"
             raise InputError(
-                f"run: got {given}, expected a list of {len(self.data.inputs)} arrays, in the order of the inputs; "
+                f"run: got {given}, expected a list of {wanted} arrays, in the order of the inputs; "
                 "a call, as in program(x), takes arrays by position or by name"
             )
         return now(self.start(arrays), "await program.run_async(…)")

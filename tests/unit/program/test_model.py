@@ -268,13 +268,14 @@ def test_inputs_that_do_not_fit_are_refused(given: tuple, error: type[Exception]
 def test_what_a_run_takes_is_a_list_of_arrays(device_name: str) -> None:
     program = sg.compile(lambda a: a * 2, np.ones(3, np.float32), device=device_name)
     np.testing.assert_array_equal(program.run([np.ones(3, np.float32)])[0], [2, 2, 2])
+    assert sg.compile(lambda a: a * 2, np.float32(3), device=device_name).run([np.float32(3)])[0] == 6
     refused = (
-        (np.ones(3, np.float32), "one array"),
-        ([], "0 arrays"),
-        ([[1, 2, 3]], "1 arrays, one of them a list"),
-        ([None], "1 arrays, one of them a NoneType"),
-        (5, "no list"),
-        ({"x": np.ones(3, np.float32)}, "no list"),
+        (np.ones(3, np.float32), "one ndarray"),
+        ([], r"\[\]"),
+        ([[1, 2, 3]], r"\[list\]"),
+        ([None], r"\[NoneType\]"),
+        (5, "one int"),
+        ({"x": np.ones(3, np.float32)}, "one dict"),
     )
     for given, said in refused:
         with pytest.raises(InputError, match=rf"run: got {said}, expected a list of 1 arrays, .*program\(x\)"):
