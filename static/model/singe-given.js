@@ -2,10 +2,12 @@
  * Inputs that are no typed arrays: lists of numbers, and pictures where the bundle says how they become the input.
  *
  * Contract: `elementsOf(inputs, program, image)` returns the inputs with typed arrays in place of these; the rest stays as
- * it is, and is checked later. What does not fit is a SingeError with the code "input".
+ * it is, and is checked later. What does not fit is a SingeError with the code "input". A bundle's page gets `ARRAYS` here.
  */
 
 import { ARRAYS, SingeError, textOf } from "../program/singe-format.js";
+
+export { ARRAYS };
 
 const MOST_AXES = 64;
 

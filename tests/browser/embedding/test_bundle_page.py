@@ -123,20 +123,23 @@ def test_a_model_without_weights(site: Server, page: Any) -> None:
     assert page.locator("#facts").inner_text().endswith("(2, 2). It has no weights.")
 
 
-@pytest.mark.parametrize("kind", ["random", "zeros"])
+@pytest.mark.parametrize("kind", ["random", "zeros", "JSON"])
 def test_every_dtype_is_filled(site: Server, page: Any, kind: str) -> None:
     page.goto(f"{site.address}dtypes/")
     wait(page, "ready")
     for name in "hiu":
         page.get_by_test_id(f"fill-{name}").select_option(kind)
+        if kind == "JSON":
+            page.get_by_test_id(f"json-{name}").fill("[1, 2, 3]")
     page.get_by_label("Size N").fill("3")
     page.get_by_test_id("run").click()
     wait(page, "ready", "Done on wasm")
     found = {row[0]: row for row in cells(page)}
     assert found["same_i"][2] == "(3)"
     assert found["table"][6] == "3, -4"
-    if kind == "zeros":
-        assert {found[name][6] for name in ("half", "long", "byte")} == {"0, 0, 0"}
+    doubled = {"zeros": "0, 0, 0", "JSON": "2, 4, 6"}
+    if kind != "random":
+        assert {found[name][6] for name in ("half", "long", "byte")} == {doubled[kind]}
 
 
 @pytest.mark.parametrize("kind", ["random", "zeros", "JSON"])
@@ -158,9 +161,9 @@ def test_inputs_of_whole_numbers_are_filled(site: Server, page: Any, kind: str) 
     ("text", "what"),
     [
         ("[1, 2", "x is not JSON"),
-        ('["a", 1, 2]', "expected numbers in lists"),
-        ("[[1, 2, 3], [4]]", "lists differ in length"),
-        ("[1, 2]", "got 2 numbers, (1, 3) has 3"),
+        ('["a", 1, 2]', 'got "a" in a list, expected numbers'),
+        ("[[1, 2, 3], [4]]", "lists of several lengths"),
+        ("[1, 2]", "got 2 elements for the shape (1, 3)"),
         ("[[1, 2]]", "input"),
     ],
 )
