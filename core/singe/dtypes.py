@@ -313,11 +313,16 @@ def check_fits(values: Any, kind: DType) -> None:
     """Refuse numbers beyond the range of an integer type, before they are converted to it."""
     if not kind.is_int:
         return
+    least, most = kind.limits
+    if isinstance(values, int):  # which may be beyond NumPy's integers, too
+        if not least <= values <= most:
+            given = values if values.bit_length() <= 128 else f"an integer of {values.bit_length()} bits"
+            raise DTypeError(f"{given} does not fit {kind}: {least} to {most}")
+        return
     array = np.asarray(values)
     array = widened(array) if array.dtype.names else array
     if array.dtype.kind not in "iuf" or array.size == 0:
         return
-    least, most = kind.limits
     given = dtype(array.dtype)
     if given.is_int and least <= given.limits[0] and given.limits[1] <= most:
         return

@@ -14,6 +14,7 @@ from ..frontend.host import elements, on_device, refuse_gradients
 from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
+from ..shapes import number, show, whole
 from ._elementwise import named
 
 ALONG_AXIS: Final = {
@@ -36,7 +37,15 @@ def _transformed(what: str, function: Callable[..., Any], x: Tensor, **options: 
     refuse_gradients(what, [x])
     wide = x.dtype in (float64, complex128)
     kind = (float32, float64) if what in GIVE_REALS else (complex64, complex128)
-    return on_device(function(elements(x, what), **options), x.device, kind[wide])
+    try:
+        found = function(elements(x, what), **options)
+    except (ValueError, IndexError, TypeError) as e:
+        given = "".join(f", {k}={v!r}" for k, v in options.items() if v is not None)
+        raise InputError(
+            f"{what} of {x.dtype}{show(x.shape)}{given}: {str(e).rstrip('.')}; expected axes of the tensor, with at least one element or a "
+            "length of 1 or more for each, and the norm 'backward', 'ortho' or 'forward'"
+        ) from None
+    return on_device(found, x.device, kind[wide])
 
 
 def _along_axis(name: str, function: Callable[..., Any]) -> Callable[..., Tensor]:
@@ -71,6 +80,8 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
     kind = float32 if dtype is None else dtype_of(dtype)
     if not kind.is_float:
         raise InputError(f"fftfreq: got {kind}, expected a real floating-point dtype")
+    if whole(n, "fftfreq", "n") < 1 or number(d, "fftfreq", "d") == 0:
+        raise InputError(f"fftfreq: got {n} samples at distances {d}, expected at least 1, and a distance other than 0")
     return on_device(function(n, d), find_device(device or DEFAULT), kind)
 
 

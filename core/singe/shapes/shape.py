@@ -76,8 +76,9 @@ def number(given: Any, what: str, name: str) -> float:
     """An argument of this name that is a real number; what: the function that takes it."""
     try:
         return float(given)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: {name} is {given!r:.80}, expected a number") from None
+    except (TypeError, ValueError, OverflowError):
+        shown = f"an integer of {given.bit_length()} bits" if isinstance(given, int) else f"{given!r:.80}"
+        raise InputError(f"{what}: {name} is {shown}, expected a number") from None
 
 
 def axis_of(axis: int, rank: int, what: str) -> int:

@@ -52,6 +52,38 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "AdaptiveAvgPool2d": (lambda: NN.AdaptiveAvgPool2d("a"), "output_size: got 'a', expected one number or 2"),
     "Dropout": (lambda: NN.Dropout("a"), "Dropout: p is 'a', expected a number"),
     "GroupNorm": (lambda: NN.GroupNorm("a", 2), "num_groups is 'a', expected an integer"),
+    "an integer beyond int64": (
+        lambda: sg.arange(3) + 2**70,
+        "1180591620717411303424 does not fit int64: .*cast the tensor first",
+    ),
+    "an integer beyond a bool": (lambda: (X > 0) + 2**70, "1180591620717411303424 does not fit int64"),
+    "an integer beyond floats": (lambda: X + 10**400, "an integer of 1329 bits does not fit float32"),
+    "an integer that has no digits": (lambda: sg.arange(3) + 10**5000, "an integer of 16610 bits does not fit int64"),
+    "elements beyond int64": (lambda: sg.tensor([1, 2**70]), "1180591620717411303424 does not fit int64"),
+    "linspace of an integer beyond floats": (
+        lambda: sg.linspace(0, 10**400, 3),
+        "end is an integer of 1329 bits, expected a number",
+    ),
+    "arange to infinity": (lambda: sg.arange(float("inf")), "arange: got 0 to inf by 1, expected finite numbers"),
+    "arange to NaN": (lambda: sg.arange(0, float("nan")), "arange: got 0 to nan by 1"),
+    "arange of too many": (lambda: sg.arange(10**12), "at most 2147483647 elements"),
+    "fft of nothing": (lambda: sg.fft.fft(sg.zeros(2, 0)), r"fft of float32\(2, 0\), axis=-1: .*at least one element"),
+    "irfftn of nothing": (lambda: sg.fft.irfftn(sg.zeros(2, 0)), r"irfftn of float32\(2, 0\) .*at least one element"),
+    "fft of an axis that is missing": (
+        lambda: sg.fft.fft(X, dim=2),
+        r"fft of float32\(3, 3\), axis=2.*expected axes of the tensor",
+    ),
+    "fftfreq": (lambda: sg.fft.fftfreq(0), "fftfreq: got 0 samples at distances 1.0, expected at least 1"),
+    "bincount of a negative": (
+        lambda: sg.tensor([-1, 2]).bincount(),
+        "bincount: got the element -1, expected integers from 0",
+    ),
+    "bincount of a large number": (lambda: sg.tensor([2**40]).bincount(), "bincount: got the element 1099511627776"),
+    "bincount of a negative length": (
+        lambda: sg.arange(2).bincount(minlength=-1),
+        "minlength is -1, expected 0 or more",
+    ),
+    "bincount of too few weights": (lambda: sg.arange(2).bincount([1.0]), r"weights of \(1,\), expected \(2,\)"),
     "MultiheadAttention": (lambda: NN.MultiheadAttention("a", 2), "embed_dim is 'a', expected an integer"),
 }
 
@@ -73,6 +105,13 @@ def test_a_tensor_contains_what_any_element_equals(on: sg.Device) -> None:
     assert 3.0 in x
     assert 5.0 not in x
     assert sg.tensor([7.0, 4.0], device=on) in x
+
+
+def test_integers_beyond_64_bits_meet_floats_as_floats(on: sg.Device) -> None:
+    x = sg.tensor([1.0, 2.0], device=on)
+    np.testing.assert_array_equal((x * 2**70).numpy(), np.array([2**70, 2**71], np.float32))
+    np.testing.assert_array_equal((x < 2**70).numpy(), [True, True])
+    np.testing.assert_array_equal(sg.full((2,), -(2**70), sg.float32, on).numpy(), np.full(2, -(2.0**70), np.float32))
 
 
 def test_round_and_divmod_are_those_of_numpy(on: sg.Device) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import Any
@@ -15,7 +16,7 @@ from ...ops import ROWS
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as find_device
-from ...shapes import Dim, Size, ceildiv, dim_max, number, show
+from ...shapes import MAX_ELEMENTS, Dim, Size, ceildiv, dim_max, number, show
 from ..calls import call_row, traced
 from ..methods.attach import both_spellings
 from ..nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
@@ -170,6 +171,11 @@ def arange(
     for given in (first, last, step):
         if not isinstance(given, Real | np.ndarray | Tensor):
             raise InputError(f"arange: got {given!r:.80}, expected numbers")
+    ends, by = (number(first, "arange", "start"), number(last, "arange", "end")), number(step, "arange", "step")
+    if not -math.inf < (ends[1] - ends[0]) / by <= MAX_ELEMENTS:
+        raise InputError(
+            f"arange: got {first} to {last} by {step}, expected finite numbers, and at most {MAX_ELEMENTS} elements"
+        )
     return tensor(np.arange(first, last, step), dtype, device)
 
 

@@ -11,7 +11,7 @@ from ...dtypes import COMPLEX, bool_, float32, float64, int32, int64, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
-from ...shapes import Dim, axis_of, show, whole
+from ...shapes import MAX_ELEMENTS, Dim, axis_of, show, whole
 from ..arithmetic import placed
 from ..calls import call_row
 from ..host import check_classes, hosted, on_device
@@ -162,16 +162,29 @@ def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     return Ordered(*(wrong.where(last.values.isnan(), y) for wrong, y in zip(last, found, strict=True)))
 
 
+def _counted(values: np.ndarray, *weights: np.ndarray, minlength: int) -> np.ndarray:
+    for found in (values.min(), values.max()) if values.size else ():
+        if not 0 <= found < MAX_ELEMENTS:
+            raise InputError(f"bincount: got the element {found}, expected integers from 0 to {MAX_ELEMENTS - 1}")
+    return np.bincount(values.astype(np.int64), *weights, minlength=minlength)
+
+
 @method
 def bincount(x: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
     """How often each integer from 0 on is an element; with weights, the sum of those beside it."""
     if x.ndim != 1 or not x.dtype.is_int:
         raise InputError(f"bincount: got {x.dtype}{show(x.shape)}, expected a vector of integers")
+    if whole(minlength, "bincount", "minlength") < 0:
+        raise InputError(f"bincount: minlength is {minlength}, expected 0 or more")
     if weights is None:
-        return hosted("bincount", np.bincount, x, minlength=minlength)
+        return hosted("bincount", _counted, x, minlength=minlength)
     beside = weights if isinstance(weights, (Tensor, np.ndarray)) else np.asarray(weights, np.float32)
     beside = placed(x, beside)[1]
-    sums = hosted("bincount", np.bincount, x, beside, minlength=minlength)
+    if beside.shape != x.shape:
+        raise ShapeError(
+            f"bincount: got weights of {show(beside.shape)}, expected {show(x.shape)}, one for each element"
+        )
+    sums = hosted("bincount", _counted, x, beside, minlength=minlength)
     return sums.cast(float32 if beside.dtype is float32 else float64)
 
 

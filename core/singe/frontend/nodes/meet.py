@@ -45,6 +45,10 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
         array = own(whole_array(data))
     except ValueError:  # lists of different lengths
         array = np.empty(0, object)
+    if array.dtype == object and array.size and all(isinstance(v, int) for v in array.flat):  # beyond 64 bits
+        for v in array.flat:
+            check_fits(v, kind or int64)
+        array = np.array([_as_float(v, kind or int64) for v in array.flat]).reshape(array.shape)
     if array.dtype == object:
         raise InputError(
             f"tensor: got {data!r:.80}, expected numbers or strings in lists of equal lengths, or an array"
@@ -53,6 +57,16 @@ def plain_array(data: Any, kind: DType | None = None) -> np.ndarray:
         kind = float32 if array.dtype == np.float64 else dtype(array.dtype)
     check_fits(array, kind)
     return np.array(convert(array, kind.numpy))
+
+
+def _as_float(x: int, kind: DType) -> float:
+    """An integer beyond NumPy's as a float, for a type of floats."""
+    try:
+        return float(x)
+    except OverflowError:
+        raise DTypeError(
+            f"an integer of {x.bit_length()} bits does not fit {kind}; give float('inf') for infinity"
+        ) from None
 
 
 def common_type(operands: Sequence[Any]) -> DType:
@@ -76,6 +90,8 @@ def as_type(b: Any, x: Any, kind: DType) -> Any:
         check_fits(x, kind)
     except DTypeError as e:
         raise DTypeError(f"{e}; cast the tensor first") from None
+    if isinstance(x, int) and not kind.is_int and x.bit_length() > 63:
+        x = _as_float(x, kind)
     return b.const(x, kind)
 
 
