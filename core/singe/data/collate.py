@@ -132,6 +132,8 @@ class PadCollate:
             )
         full = [array for array in arrays if len(array)] or arrays  # an empty list has no type of its own
         dtype = np.result_type(*full)
+        if dtype == np.float64 and all(array.dtype != np.float64 for array in full):  # of ints and float32
+            dtype = np.dtype(np.float32)
         with np.errstate(invalid="ignore"):
             exact = np.float64(self.value).astype(dtype) == self.value
         if dtype.kind in "biu" and not exact:

@@ -195,6 +195,7 @@ def test_sequences_are_padded_and_masked() -> None:
     for row, value in (([1, 2], 0.5), ([1, 2], np.nan), (np.uint8([1, 2]), -100)):
         with pytest.raises(InputError, match=r"value=.*that u?int\d+ can hold"):
             data.PadCollate(value=value)([row])
-    assert data.PadCollate(value=np.nan)([[0.5], []])[0].dtype == np.float32
+    for rows in ([[0.5], []], [[0.5], [1, 2]]):
+        assert data.PadCollate(value=np.nan)(rows)[0].dtype == np.float32
     with pytest.raises(ShapeError, match="first axis only"):
         data.PadCollate()([np.ones((2, 3)), np.ones((2, 4))])
