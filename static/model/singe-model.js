@@ -133,9 +133,8 @@ class Model {
     throw stateless();
   }
 
-  async run(inputs, given, session = this.#state.sessions?.own) {
-    const options = given ?? {};
-    const { outputs = "data", signal } = options;
+  async run(inputs, options, session = this.#state.sessions?.own) {
+    const { outputs = "data", signal } = options ?? {};
     if (outputs === "data") this.#state.now.device.wake?.();
     const turn = async () => signal?.aborted || this.#attempt((inputs = await this.#elements(inputs)), outputs, session);
     const results = await runWith(options, () => this.#inTurn(turn));

@@ -16,8 +16,9 @@ export async function checkNames(given, names, kind, whose) {
 
 export const stateless = () => new SingeError("input", "this model has no states: no sessions, no steps of training");
 
-/** A run with checked options: what `start` promises, or the code "aborted" as soon as the signal says so. */
-export function runWith({ outputs, signal, ...unknown }, start) {
+/** A run with checked options, or none: what `start` promises, or the code "aborted" as soon as the signal says so. */
+export function runWith(options, start) {
+  const { outputs, signal, ...unknown } = options ?? {};
   if (Object.keys(unknown).length) return checkNames(unknown, ["outputs", "signal"], "option", "a run takes");
   if (!signal) return start();
   if (!signal.addEventListener) throw new SingeError("input", `signal: got ${typeof signal}, expected an AbortSignal`);

@@ -17,8 +17,6 @@ export class SingeError extends Error {
   }
 }
 
-const { slice } = Object.getPrototypeOf(Int8Array.prototype);
-
 /** A value as an error shows it. */
 export function textOf(value) {
   try {
@@ -27,6 +25,8 @@ export function textOf(value) {
     return typeof value; // it holds itself
   }
 }
+
+const { slice } = Object.getPrototypeOf(Int8Array.prototype);
 
 /** A copy of a typed array: the `slice` of a class of others may share memory. */
 export const copyOf = (array) => slice.call(array);

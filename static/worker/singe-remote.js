@@ -155,7 +155,7 @@ async function ran(inputs, options, ports, call) {
   const room = outputs === "data" ? undefined : roomFor(ports, outputs);
   const { given, copies } = copiesOf(inputs);
   for (const array of Object.values(room ?? {})) if (array) copies.push(array.buffer);
-  const answers = await runWith(options ?? {}, () => call(room ? [given, { outputs: room }] : [given], copies));
+  const answers = await runWith(options, () => call(room ? [given, { outputs: room }] : [given], copies));
   return room ? filled(answers, outputs) : answers;
 }
 

@@ -9,6 +9,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from .. import __version__
@@ -410,10 +411,10 @@ def _fixed(text: str) -> dict[str, int]:
 
 
 def _tolerance(text: str) -> float:
-    found = _read(float, text, text, "a number, at least 0")
-    if not 0 <= found < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number, at least 0, got {text!r}")
-    return found
+    with suppress(ValueError):
+        if 0 <= (found := float(text)) < math.inf:
+            return found
+    raise argparse.ArgumentTypeError(f"expected a number, at least 0, got {text!r}")
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -186,7 +186,8 @@ class Learner:
         it at once, and the last checkpoint is what stays.
         """
         check_asked(train, valid, epochs, None if resume else self.epoch)
-        self._asked, epochs = None, int(epochs)
+        self._asked = None
+        epochs = int(epochs)
         if valid is None and self._stopping and self._stopping.value.startswith("valid."):
             raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")
         reason: Reason = "failed"

@@ -91,17 +91,20 @@ def test_a_numeric_model(chromium: Page, worker: str) -> None:
         tab.close()
 
 
+def picture_file(colour: tuple[int, int, int]) -> Any:
+    image = pytest.importorskip("PIL.Image")
+    raw = io.BytesIO()
+    image.new("RGB", (40, 30), colour).save(raw, "PNG")
+    return {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
+
+
 @pytest.mark.parametrize("name", ["colours", "bytes"])
 def test_a_model_of_pictures(chromium: Page, name: str) -> None:
-    image = pytest.importorskip("PIL.Image")
     tab = opened(chromium, f'<singe-model src="/bundles/{name}?v=3" device="wasm"></singe-model>')
     try:
         tab.get_by_role("status").filter(has_text="ready").wait_for(timeout=60_000)
         for colour, label in (((250, 10, 20), "red"), ((10, 20, 250), "blue")):
-            raw = io.BytesIO()
-            image.new("RGB", (40, 30), colour).save(raw, "PNG")
-            chosen = {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
-            tab.get_by_label("A picture").set_input_files([chosen])
+            tab.get_by_label("A picture").set_input_files([picture_file(colour)])
             tab.get_by_role("listitem").first.filter(has_text=label).wait_for(timeout=60_000)
             assert tab.get_by_role("listitem").count() == 5
             values = tab.locator("meter").evaluate_all("bars => bars.map((bar) => bar.value)")
@@ -116,13 +119,6 @@ def test_a_model_of_pictures(chromium: Page, name: str) -> None:
         assert tab.refused == []
     finally:
         tab.close()
-
-
-def picture_file(colour: tuple[int, int, int], size: tuple[int, int] = (40, 30)) -> Any:
-    image = pytest.importorskip("PIL.Image")
-    raw = io.BytesIO()
-    image.new("RGB", size, colour).save(raw, "PNG")
-    return {"name": "a.png", "mimeType": "image/png", "buffer": raw.getvalue()}
 
 
 @pytest.mark.parametrize("answer", ["unreachable", "HTML"])
