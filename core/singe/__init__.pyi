@@ -1064,10 +1064,10 @@ def nansum(x: Tensor, dim: Axis = None, keepdim: _bool = False, dtype: Any = Non
     """The sum over axes; NaN counts as 0."""
 @overload
 def narrow(x: Tensor, axis: _int, start: _int, length: _int) -> Tensor:
-    """The elements from `start` to `start + length` along an axis."""
+    """The elements from `start` to `start + length` along an axis. A negative number as start counts from the end."""
 @overload
 def narrow(x: Tensor, dim: _int, start: _int, length: _int) -> Tensor:
-    """The elements from `start` to `start + length` along an axis."""
+    """The elements from `start` to `start + length` along an axis. A negative number as start counts from the end."""
 @overload
 def narrow_copy(x: Tensor, axis: _int, start: _int, length: _int) -> Tensor:
     """`narrow`: a tensor does not change, so views and copies are the same."""

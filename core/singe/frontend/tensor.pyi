@@ -888,10 +888,10 @@ class Tensor:
         """The sum over axes; NaN counts as 0."""
     @overload
     def narrow(self, axis: _int, start: _int, length: _int) -> Tensor:
-        """The elements from `start` to `start + length` along an axis."""
+        """The elements from `start` to `start + length` along an axis. A negative number as start counts from the end."""
     @overload
     def narrow(self, dim: _int, start: _int, length: _int) -> Tensor:
-        """The elements from `start` to `start + length` along an axis."""
+        """The elements from `start` to `start + length` along an axis. A negative number as start counts from the end."""
     @overload
     def narrow_copy(self, axis: _int, start: _int, length: _int) -> Tensor:
         """`narrow`: a tensor does not change, so views and copies are the same."""

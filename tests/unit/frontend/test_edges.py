@@ -82,10 +82,12 @@ def test_xlogy_of_infinity_and_a_number() -> None:
     assert sg.tensor([math.inf, 0.0, 2.0]).xlogy(2).tolist() == [math.inf, 0, np.float32(2 * math.log(2))]
 
 
-def test_a_part_of_an_open_length_is_taken_from_an_axis_of_a_known_one() -> None:
+def test_parts_begin_and_end_at_open_sizes() -> None:
     places = sg.arange(20).float().reshape(10, 2)
     model = sg.Model.of(lambda x: x + places.narrow(0, 0, x.shape[0]), {"x": ("N", 2)}, "numpy")
     assert model(np.zeros((3, 2), np.float32)).tolist() == [[0, 1], [2, 3], [4, 5]]
+    last = sg.Model.of(lambda x: x.narrow(0, x.shape[0] - 1, 1), {"x": ("N", 2)}, "numpy")
+    assert last(np.float32([[0, 1], [2, 3]])).tolist() == [[2, 3]]
 
 
 @pytest.mark.parametrize(("start", "length"), [(2, 5), (3, -1), (-9, 2), (4, 1), (5, 0)])

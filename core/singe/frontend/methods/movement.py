@@ -159,11 +159,11 @@ def select(x: Tensor, axis: int, index: int) -> Tensor:
 
 @method
 def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
-    """The elements from `start` to `start + length` along an axis."""
+    """The elements from `start` to `start + length` along an axis. A negative number as start counts from the end."""
     at = axis_of(axis, x.ndim, "narrow")
     start, length = whole(start, "narrow", "the start"), whole(length, "narrow", "the length")
     count = x.shape[at]
-    begin: Any = start + count if start < 0 else start
+    begin: Any = start + count if isinstance(start, int) and start < 0 else start
     if all(isinstance(n, int) for n in (count, begin, length)) and not 0 <= begin <= begin + length <= count:
         raise OutOfRange(f"narrow: got {length} elements from {start}, of the {count} along the axis {axis}")
     return x[(slice(None),) * at + (slice(begin, begin + length),)]
