@@ -9,6 +9,7 @@
  */
 
 import { SingeError, load } from "./singe.js";
+import { folderOf } from "./loading/singe-files.js";
 
 const STYLE = `
 :host { display: block; font: inherit; }
@@ -31,10 +32,8 @@ const make = (tag, properties = {}, ...children) => {
 
 /** The names of the classes; undefined if they cannot be had, and classes then have numbers. */
 async function labelsOf({ labels }, src, signal) {
-  const folder = new URL(src, document.baseURI);
-  if (!folder.pathname.endsWith("/")) folder.pathname += "/";
-  const file = Object.assign(new URL(labels, folder), { search: folder.search });
-  return fetch(file, { signal })
+  const folder = folderOf(src);
+  return fetch(new URL(labels + folder.search, folder), { signal })
     .then((answer) => (answer.ok ? answer.json() : undefined))
     .catch(() => undefined);
 }

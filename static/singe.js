@@ -6,6 +6,7 @@
  */
 
 import { SingeError, VERSION } from "./program/singe-format.js";
+import { folderOf } from "./loading/singe-files.js";
 import { loadHere } from "./model/singe-model.js";
 
 export { SingeError, VERSION };
@@ -28,16 +29,4 @@ export async function load(url, given) {
   if (!worker) return loadHere(folder, options);
   const { loadInWorker } = await import("./worker/singe-remote.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
-}
-
-/** Its address, with its query, which each file of the bundle is given too; none if `url` is none or no file can be in it. */
-function folderOf(url) {
-  url = url?.href ?? url; // a URL of this realm or another
-  if (typeof url !== "string") return;
-  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd().replace(/[%#?]/g, encodeURIComponent)}/`;
-  try {
-    const folder = new URL(url, base);
-    if (!folder.pathname.endsWith("/")) folder.pathname += "/";
-    return Object.assign(new URL(".", folder), { search: folder.search });
-  } catch {}
 }

@@ -225,6 +225,18 @@ export class Files {
   }
 }
 
+/** A bundle's address, with its query, which each file is given too; none if `url` is none or no file can be in it. */
+export function folderOf(url) {
+  url = url?.href ?? url; // a URL of this realm or another
+  if (typeof url !== "string") return;
+  const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd().replace(/[%#?]/g, encodeURIComponent)}/`;
+  try {
+    const folder = new URL(url, base);
+    if (!folder.pathname.endsWith("/")) folder.pathname += "/";
+    return Object.assign(new URL(".", folder), { search: folder.search });
+  } catch {}
+}
+
 /** Whether a file is used as it is, and hashed by the browser: pages have no SubtleCrypto over http, except on localhost. */
 const isPlain = ({ parts }) => !parts && globalThis.crypto?.subtle;
 
