@@ -107,6 +107,21 @@ def test_a_tensor_contains_what_any_element_equals(on: sg.Device) -> None:
     assert sg.tensor([7.0, 4.0], device=on) in x
 
 
+def test_nothing_is_answered_as_pytorch_answers_it(on: sg.Device) -> None:
+    nothing, x = sg.zeros(0, device=on), sg.ones(3, device=on)
+    assert np.isnan(nothing.nanmedian().item())
+    for function in (nothing.nanmedian, lambda axis: nothing.nanquantile(0.5, axis)):
+        with pytest.raises(sg.ShapeError, match=r"axis 0 of \(0,\) has no elements, expected some"):
+            function(0)
+    values, places, counts = nothing.unique_consecutive(return_inverse=True, return_counts=True)
+    assert values.shape == places.shape == counts.shape == (0,)
+    assert sg.zeros(0, 3, device=on).unique_consecutive(dim=0).shape == (0, 3)
+    assert sg.zeros(0, 4, 3, 3, device=on).local_response_norm(2).shape == (0, 4, 3, 3)
+    np.testing.assert_array_equal(x.masked_scatter(x > 1, nothing).numpy(), x.numpy())
+    with pytest.raises(sg.ShapeError, match=r"masked_scatter: the source of \(0,\) has no elements"):
+        x.masked_scatter(x > 0, nothing)
+
+
 def test_integers_beyond_64_bits_meet_floats_as_floats(on: sg.Device) -> None:
     x = sg.tensor([1.0, 2.0], device=on)
     np.testing.assert_array_equal((x * 2**70).numpy(), np.array([2**70, 2**71], np.float32))

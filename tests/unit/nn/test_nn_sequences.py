@@ -59,6 +59,14 @@ def test_recurrent_layers(kind: str, layers: int, both: bool) -> None:
     close(after[0] if kind == "lstm" else after, last[:, 0])
 
 
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_batch_of_no_sequences_has_results_of_its_shape(kind: str) -> None:
+    layer = getattr(nn, kind)(4, 3, num_layers=2, bidirectional=True)
+    steps, last = layer(sg.zeros(5, 0, 4))
+    assert steps.shape == (5, 0, 6)
+    assert (last[0] if isinstance(last, tuple) else last).shape == (4, 0, 3)
+
+
 def test_sequences_of_several_lengths() -> None:
     """As PyTorch's packed sequences: steps beyond the end do not count, also not from behind."""
     net, state = randomised(nn.GRU(3, 4, bidirectional=True))

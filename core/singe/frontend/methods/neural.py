@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import Dim, axis_of, show
+from ...shapes import Dim, axis_of, product, show
 from ..arithmetic import compute
 from ..calls import call_row
 from ..tensor import Tensor, TensorLike
@@ -269,7 +269,7 @@ def local_response_norm(x: Tensor, size: int, alpha: float = 1e-4, beta: float =
     """x / (k + alpha · the mean of x² over `size` neighbouring channels) ^ beta; outside there are zeros."""
     if x.ndim < 3:
         raise ShapeError(f"local_response_norm: got {show(x.shape)}, expected (batch, channels, …space)")
-    squares = (x * x).reshape(x.shape[0], 1, x.shape[1], -1)
+    squares = (x * x).reshape(x.shape[0], 1, x.shape[1], product(x.shape[2:]))
     squares = squares.pad([(0, 0), (0, 0), (size // 2, (size - 1) // 2), (0, 0)])
     mean = squares.avg_pool((size, 1), 1).reshape(*x.shape)
     return x / compute("pow", k + alpha * mean, beta)

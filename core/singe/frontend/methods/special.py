@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 from ...dtypes import int64
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
-from ...shapes import axis_of, number, show
+from ...shapes import axis_of, number, product, show
+from ..host import elements
 from ..nodes.shaping import given_sizes, known_length
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
@@ -53,8 +55,10 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ordered:
 def nanmedian(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     """`median` of the elements that are not NaN; NaN where all are."""
     if axis is None:
-        return x.flatten().nanmedian(0).values
+        empty = x.dtype.is_float and 0 in x.shape
+        return x.new_full((), math.nan) if empty else x.flatten().nanmedian(0).values
     at = axis_of(axis, x.ndim, "nanmedian")
+    _some(x, at, "nanmedian")
     values, indices = x.sort(at)
     middle = ((_counted(x, at) - 1) // 2).clip(0)
     found = Ordered(values.take_along_dim(middle, at), indices.take_along_dim(middle, at))
@@ -75,11 +79,17 @@ def nanquantile(x: Tensor, q: float | Sequence[float], axis: int | None = None, 
         found = x.flatten().nanquantile(q, 0)
         return found.reshape((1,) * x.ndim) if keepdims else found
     at = axis_of(axis, x.ndim, "nanquantile")
+    _some(x, at, "nanquantile")
     values = x.sort(at).values
     place = ((_counted(x, at) - 1).clip(0) * q).cast(x.dtype)
     low, high = (values.take_along_dim(p.cast(int64), at) for p in (place.floor(), place.ceil()))
     found = low.lerp(high, place - place.floor())
     return found if keepdims else found.squeeze(at)
+
+
+def _some(x: Tensor, axis: int, what: str) -> None:
+    if x.shape[axis] == 0:
+        raise ShapeError(f"{what}: axis {axis} of {show(x.shape)} has no elements, expected some")
 
 
 def _counted(x: Tensor, axis: int) -> Tensor:
@@ -94,7 +104,7 @@ def unique_consecutive(
     """The elements, or slices along an axis, that differ from the one before; the place of each in the result, and how many
     are equal."""
     y = x.flatten() if axis is None else x.movedim(axis, 0)
-    rows = y.reshape(y.shape[0], -1)
+    rows = y.reshape(y.shape[0], product(y.shape[1:]))
     new = (rows[1:] != rows[:-1]).any(1)
     first = _joined([new[:0].logical_not(), new], 0) if not y.shape[0] else _joined([new.new_ones((1,)), new], 0)
     places = first.cast(int64).cumsum(0) - 1
@@ -172,6 +182,13 @@ def index_put(x: Tensor, indices: Sequence[Any], values: TensorLike, accumulate:
 @method
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The tensor with elements where a mask holds replaced by those of another, in order."""
+    if 0 in source.shape:
+        if elements(mask, "masked_scatter with an empty source").any():
+            raise ShapeError(
+                f"masked_scatter: the source of {show(source.shape)} has no elements, expected one for each place where the "
+                "mask holds"
+            )
+        return x
     holds = mask.broadcast_to(x.shape)
     places = holds.flatten().cast(int64).cumsum(0).reshape(x.shape) - 1
     return source.flatten().take(places.clip(0)).where(holds, x)

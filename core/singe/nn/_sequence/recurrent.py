@@ -124,8 +124,8 @@ class _Recurrent(Module):
             ROWS[self._row], operands, given=tuple(given), direction="bidirectional" if self.bidirectional else "forward",
             activations=tuple((f, 0.0, 0.0) for f in self._functions()) * len(self._ends()), clip=0.0, **options,
         )  # fmt: skip
-        length, _, batch, _ = steps.shape
-        return steps.transpose(0, 2, 1, 3).reshape(length, batch, -1), *last
+        length, ends, batch, size = steps.shape
+        return steps.transpose(0, 2, 1, 3).reshape(length, batch, ends * size), *last
 
     def _ordered(self, x: Tensor) -> Tensor:
         """A parameter with its gates in ONNX's order."""
