@@ -7,6 +7,9 @@
 
 const KINDS = { F32: ["float32", Float32Array], I32: ["int32", Int32Array], I64: ["int64", BigInt64Array] };
 
+const isRecord = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
+
 export function writeTensors(tensors, metadata) {
   const head = { __metadata__: metadata };
   let at = 0;
@@ -27,8 +30,6 @@ export function writeTensors(tensors, metadata) {
 
 export function readTensors(buffer) {
   const wrong = new Error("This is no safetensors file.");
-  const isRecord = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-  const isCount = (value) => Number.isSafeInteger(value) && value >= 0;
   if (buffer.byteLength < 8) throw wrong;
   const length = Number(new DataView(buffer).getBigUint64(0, true));
   if (length > buffer.byteLength - 8) throw wrong;
