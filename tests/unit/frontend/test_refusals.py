@@ -158,6 +158,8 @@ def test_numbers_of_numpy_are_sizes_axes_and_shapes() -> None:
     one, zero = np.int64(1), np.int64(0)
     assert x.roll(one, zero).shape == x.roll(one).shape == (2, 3)
     assert x.movedim(zero, one).shape == (3, 2)
+    assert [part.shape for part in x.tensor_split(np.int64(2), one)] == [(2, 2), (2, 1)]
+    assert sg.tensor([1.0]).polygamma(one).item() == sg.tensor([1.0]).polygamma(1).item()
     assert sg.tensordot(x, x, (1, 1)).shape == (2, 2)
     assert sg.tensordot(x, x.T, one).shape == (2, 2)
     assert sg.interpolate(x.reshape(1, 2, 3), scale_factor=np.float32(2)).shape == (1, 2, 6)

@@ -117,7 +117,7 @@ def i0(x: Tensor) -> Tensor:
 def polygamma(x: Any, n: Any) -> Tensor:
     """The n-th derivative of digamma: x.polygamma(n), or sg.polygamma(n, x)."""
     x, n = (n, x) if isinstance(n, Tensor) else (x, n)
-    if not isinstance(x, Tensor) or not isinstance(n, int) or n < 0:
+    if not isinstance(x, Tensor) or not isinstance(n, (int, np.integer)) or n < 0:
         raise InputError(f"polygamma: got the derivative {n!r}, expected a whole number of 0 or more, and a tensor")
     if n == 0:
         return x.digamma()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any, Final, SupportsIndex
 
@@ -436,7 +436,8 @@ def tensor_split(x: Tensor, sections: int | Sequence[int], axis: int = 0) -> tup
     """So many pieces along an axis, of sizes that differ by one at most; or pieces that begin at given places."""
     at = axis_of(axis, x.ndim, "tensor_split")
     d = x.shape[at]
-    if isinstance(sections, int):
+    if not isinstance(sections, Iterable):
+        sections = operator.index(whole(sections, "tensor_split", "the number of pieces"))
         if sections < 1:
             raise ShapeError(f"tensor_split: got {sections} pieces, expected at least 1")
         return x.split([(d + i) // sections for i in range(sections)][::-1], at)
