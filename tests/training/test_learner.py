@@ -192,6 +192,13 @@ def test_each_checkpoint_is_written_once(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "checkpoints" / steps[-1]).exists()
 
 
+def test_what_a_run_that_was_killed_left_of_its_files_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "best.safetensors.0a1b2c3d.part").write_bytes(b"the beginning")
+    learner(run=tmp_path).fit(loader(), epochs=1)
+    assert list(tmp_path.rglob("*.part")) == []
+    assert (tmp_path / "best.safetensors").exists()
+
+
 class Elsewhere(TrainStep):
     """A step of which a test sees whether it was closed."""
 

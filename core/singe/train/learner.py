@@ -26,6 +26,7 @@ from ..nn import Module
 from ..optim import Accumulated, Optimizer
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
+from ..runtime.files import clear_parts
 from ..runtime.files import reason as why
 from .asked import check_asked, check_data
 from .config import plain, write_config
@@ -195,6 +196,7 @@ class Learner:
         with ExitStack() as stack:
             if self.folder is not None:
                 stack.enter_context(locked(self.folder))
+                clear_parts(self.folder)
             if self._remote is not None:
                 stack.callback(self._remote.close)
             notes = self._begin(train, resume)

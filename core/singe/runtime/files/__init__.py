@@ -1,6 +1,6 @@
 """Files, on this machine and behind URLs: those that callers name, and those that pages need."""
 
-from .local import PART as PART
+from .local import clear_parts as clear_parts
 from .local import inside as inside
 from .local import mapped as mapped
 from .local import reason as reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import secrets
@@ -12,7 +13,7 @@ from typing import Any, Final
 
 from ...errors import FormatError
 
-PART: Final = ".part"
+_PART: Final = ".part"
 """What the name of a file ends with while it is being written."""
 
 
@@ -57,7 +58,7 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
 
     durable: the bytes are on the disk when this returns; after a loss of power, too, the path has the old file or the new one.
     """
-    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{PART}")  # of this writer alone
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_PART}")  # of this writer alone
     try:
         with part.open("wb") as file:
             for piece in pieces:
@@ -77,3 +78,10 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove what processes that were killed left of files that they wrote in a folder; nobody may be writing there."""
+    with contextlib.suppress(OSError):
+        for left in folder.glob(f"*{_PART}"):
+            left.unlink(missing_ok=True)

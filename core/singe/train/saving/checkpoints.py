@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import PART, mapped, reason, write
+from ...runtime.files import clear_parts, mapped, reason, write
 from ...weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
 from ..watching import Mode, check_watched
 
@@ -77,8 +77,7 @@ class CheckpointFolder:
         """Write a checkpoint and remove those that need not stay. An OSError leaves all as it was."""
         path = self.path(checkpoint.step)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for left in self.folder.glob(f"*{PART}"):  # by a process that was killed
-            left.unlink(missing_ok=True)
+        clear_parts(self.folder)
         write_arrays(path, checkpoint.arrays, {"step": checkpoint.step, **checkpoint.facts})
         # A file of a later step is a damaged one that was passed over; training will write it again.
         for step in [s for s in self.steps() if s <= checkpoint.step][self.keep :]:
