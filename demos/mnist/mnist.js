@@ -1,8 +1,8 @@
 /** The page that reads a digit while it is drawn: strokes become a picture, the picture ten probabilities. */
 
-import { showAnswer, showNothing, showPicture, softmax } from "../shared/answer.js";
+import { showAnswer, showPicture, softmax } from "../shared/answer.js";
 import { Engines } from "../shared/engines.js";
-import { Pad } from "../shared/pad.js";
+import { digitPad } from "../shared/pad.js";
 import { Panel, latest, say } from "../shared/panel.js";
 import { SIDE, toPicture } from "../shared/strokes.js";
 
@@ -10,35 +10,17 @@ const SHAPE = [1, 1, SIDE, SIDE];
 /** Under this name the browser keeps what it was taught: hand.js writes and reads it. */
 const KEPT = "singe hand";
 
-const byId = (id) => document.getElementById(id);
-
-const pad = new Pad(byId("canvas"), changed);
 const read = latest(readDrawing);
+const pad = digitPad(read, taught);
 const panel = new Panel(new Engines({ bundle: "./model/", record: "mnist.singe", shape: SHAPE }), read);
 /** The part that teaches, loaded when it is first needed. */
 let teach;
 
-byId("clear").addEventListener("click", () => pad.clear());
-byId("undo").addEventListener("click", () => pad.undo());
-byId("digits").addEventListener("click", ({ target }) => target.dataset.digit && taught(Number(target.dataset.digit)));
-addEventListener("keydown", (event) => {
-  if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.key.toLowerCase() !== "z") return;
-  event.preventDefault();
-  pad.undo();
-});
-changed();
+pad.clear(); // shows that nothing is drawn
 try {
   if (localStorage.getItem(KEPT)) openTeaching();
 } catch {
   // There is no storage.
-}
-
-function changed() {
-  const empty = pad.strokes.length === 0;
-  byId("clear").disabled = byId("undo").disabled = empty;
-  for (const button of byId("digits").children) button.disabled = empty;
-  if (empty) showNothing();
-  read();
 }
 
 async function readDrawing() {

@@ -1,9 +1,9 @@
 /** The page that trains: choices, the course of training as figures and plots, drawing, teaching, weights as a file. */
 
 import { findReasons } from "../shared/engines.js";
-import { showAnswer, showNothing, showPicture } from "../shared/answer.js";
+import { showAnswer, showPicture } from "../shared/answer.js";
 import { NAMES, latest, say, showProgress, showReasons } from "../shared/panel.js";
-import { Pad } from "../shared/pad.js";
+import { digitPad } from "../shared/pad.js";
 import { toPicture } from "../shared/strokes.js";
 import { fetchDigits } from "../shared/digits.js";
 import { showFilters, showImages } from "../shared/pictures.js";
@@ -47,15 +47,12 @@ let withoutPython = "";
 let wish = false;
 const taught = [];
 
-const pad = new Pad(byId("canvas"), drawn);
 const read = latest(readDrawing);
+const pad = digitPad(read, teach);
 
 byId("train").addEventListener("click", () => (busy ? stop() : train(nextGoal())));
 byId("anew").addEventListener("click", () => act("Starting anew …", anew));
 byId("varied").addEventListener("change", () => trainer?.vary(byId("varied").checked));
-byId("clear").addEventListener("click", () => pad.clear());
-byId("undo").addEventListener("click", () => pad.undo());
-byId("digits").addEventListener("click", ({ target }) => target.dataset.digit && teach(Number(target.dataset.digit)));
 byId("learn").addEventListener("click", () => train(trainer.done + LEARNING));
 byId("forget").addEventListener("click", forget);
 byId("download").addEventListener("click", () => act("Writing the weights …", download));
@@ -66,7 +63,7 @@ byId("python").addEventListener("change", () => {
   open();
 });
 
-drawn();
+pad.clear(); // shows that nothing is drawn
 open().then(findReasons).then(disable);
 
 // --- what the page does: one thing at a time ---------------------------------------------------------------------------
@@ -200,14 +197,6 @@ function begun() {
 }
 
 // --- your hand -------------------------------------------------------------------------------------------------------
-
-function drawn() {
-  const empty = pad.strokes.length === 0;
-  byId("clear").disabled = byId("undo").disabled = empty;
-  for (const button of byId("digits").children) button.disabled = empty;
-  if (empty) showNothing();
-  read();
-}
 
 async function readDrawing() {
   const picture = toPicture(pad.strokes);

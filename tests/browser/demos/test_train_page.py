@@ -155,6 +155,15 @@ def test_it_is_taught(trained: Desk) -> None:
     assert page.item("learn").is_disabled()
 
 
+def test_keys_take_strokes_back(page: Desk) -> None:
+    draw(page, "school", 7)
+    for disabled in (False, True):
+        page.page.keyboard.press("Control+z")
+        assert page.item("undo").is_disabled() == disabled
+    assert page.item("teach-7").is_disabled()
+    assert page.value("prediction") == ""
+
+
 def test_weights_are_kept_as_a_file(trained: Desk, tmp_path: Path) -> None:
     page = trained
     with page.page.expect_download() as download:
