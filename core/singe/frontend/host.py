@@ -12,7 +12,7 @@ from ..errors import DeviceError, InputError, OutOfRange
 from ..ir.arrays import convert
 from ..runtime.device import Device
 from ..shapes import Dim, show
-from .tensor import Tensor, TensorLike
+from .tensor import Tensor, TensorLike, home_of, value_on
 
 _ADVICE: Final = {
     "Singular": "x + 1e-6 * sg.eye(n) may have an inverse, and sg.pinverse(x) is the pseudoinverse",
@@ -71,10 +71,12 @@ def refuse_gradients(what: str, tensors: Sequence[Tensor]) -> None:
 
 
 def hosted(what: str, function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """`function` of NumPy over the elements of tensors; other operands are passed unchanged. Floats that NumPy computes
-    in another type keep the type of the first tensor."""
+    """`function` of NumPy over the elements of tensors of one device; other operands are passed unchanged. Floats that NumPy
+    computes in another type keep the type of the first tensor."""
     tensors = [x for x in operands if isinstance(x, Tensor)]
-    first = tensors[0]
+    first, home = tensors[0], home_of(tensors)
+    for x in tensors:
+        value_on(home, x)  # which refuses that of a device that cannot meet this one
     given = [elements(x, what) if isinstance(x, Tensor) else x for x in operands]
     try:
         with np.errstate(all="ignore"):
@@ -87,6 +89,6 @@ def hosted(what: str, function: Callable[..., Any], *operands: Any, **options: A
         if np.asarray(array).dtype.kind in "fc":
             refuse_gradients(what, tensors)
         same = first.dtype.compute is not first.dtype and np.asarray(array).dtype == first.dtype.compute.numpy
-        return on_device(array, first.device, first.dtype if same and first.dtype.is_float else None)
+        return on_device(array, home, first.dtype if same and first.dtype.is_float else None)
 
     return tuple(map(placed, found)) if isinstance(found, tuple) else placed(found)

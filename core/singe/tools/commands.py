@@ -11,6 +11,7 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -33,6 +34,8 @@ from ..program.container import PROGRAM, format_of
 from ..runtime.devices import DEFAULT, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
+from ..runtime.files import write
+from ..runtime.files.page import is_url
 from ..runtime.registry import backend_names
 from ..shapes import bytes_text, show
 from .completion import script
@@ -112,8 +115,9 @@ def run(args: Namespace) -> None:
     print(table(columns, [(name, a.dtype, show(a.shape), *_summary(a)) for name, a in results.items()]))
     _rank(args, results, labels)
     for name, path in targets.items():
-        with Path(path).open("wb") as file:  # np.save would add a suffix to a path without one
-            np.save(file, _without_objects(results[name]))
+        file = BytesIO()
+        np.save(file, _without_objects(results[name]))
+        write(Path(path), [file.getbuffer()])
 
 
 def _without_objects(a: np.ndarray) -> np.ndarray:
@@ -196,6 +200,9 @@ def inspect(args: Namespace) -> None:
 
 def compile(args: Namespace) -> None:
     """Write a model's Program."""
+    out = Path(args.out)
+    if out.exists() and not is_url(args.model) and out.samefile(args.model):
+        raise InputError(f"-o {args.out}: this is the model itself, which the program would replace; give another file")
     name = open_device(args.device).name if args.device == "auto" else args.device
     program = compiled(single_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
     write_program(program, args.out)
@@ -364,7 +371,7 @@ def bench(args: Namespace) -> None:
         if args.profile:
             limit = peaks(runnable.device, tell)
     if args.trace and found is not None:
-        Path(args.trace).write_text(json.dumps(trace_data(found)), "utf-8")
+        write(Path(args.trace), [json.dumps(trace_data(found)).encode()])
     if args.json:
         print(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
         return

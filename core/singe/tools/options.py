@@ -90,6 +90,7 @@ def _run(command: argparse.ArgumentParser) -> None:
         "--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times"
     )
     command.add_argument("--top", metavar="K", type=_positive, help="show the K most probable classes")
+    _labels(command)
     _media(command)
     _texts(command)
 
@@ -172,6 +173,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep the page's scripts as the modules that they were written as, instead of one file of few bytes",
     )
+    _labels(command)
     _media(command)
 
 
@@ -334,11 +336,14 @@ def _texts(command: argparse.ArgumentParser) -> None:
     command.add_argument("--vocab", metavar="FILE", help=text)
 
 
-def _media(command: argparse.ArgumentParser) -> None:
-    """Options for pictures and sounds in the inputs and classes in the outputs; None if not given."""
+def _labels(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one per line"
     )
+
+
+def _media(command: argparse.ArgumentParser) -> None:
+    """Options for pictures and sounds in the inputs; None if not given."""
     pictures = command.add_argument_group("pictures")
     pictures.add_argument(
         "--size",

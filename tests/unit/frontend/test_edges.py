@@ -19,6 +19,8 @@ GRADIENTS: Final[dict[str, tuple[Callable[[Any], Any], list[float], list[float]]
     "norm": (lambda x: x.norm(), [0, 0], [0, 0]),
     "norm 3": (lambda x: x.norm(3), [0, 0], [0, 0]),
     "norm 0.5": (lambda x: x.norm(0.5), [0, 4], [0, 1]),
+    "cdist 3": (lambda x: x.reshape(1, 2).cdist(x.reshape(1, 2), 3), [1, 1], [0, 0]),
+    "renorm": (lambda x: x.reshape(1, 2).renorm(3, 0, 1), [0, 0], [1, 1]),
     "std": (lambda x: x.std(), [1, 1, 1], [0, 0, 0]),
     "normalize": (lambda x: x.reshape(1, 2).normalize(), [0, 0], [1e12, 1e12]),
     "cosine_similarity": (lambda x: x.cosine_similarity(sg.ones(2, device=x.device), 0), [0, 0], [1e8 / math.sqrt(2)] * 2),

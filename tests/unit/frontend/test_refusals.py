@@ -19,6 +19,10 @@ FAULTS: dict[str, tuple[Callable[[], Any], str]] = {
     "cholesky": (lambda: LINALG.cholesky(-sg.eye(3)), r"cholesky of \(3, 3\): .*; expected symmetric matrices"),
     "inv": (lambda: LINALG.inv(X), r"inv of \(3, 3\): Singular matrix; .* sg.pinverse\(x\)"),
     "solve": (lambda: LINALG.solve(X, X), r"solve of \(3, 3\) and \(3, 3\): Singular matrix"),
+    "solve on two devices": (
+        lambda: LINALG.solve(X, X.to(sg.Fusion("numpy"))),
+        "a value of .* meets one of .*; move one of them",
+    ),
     "not square": (lambda: LINALG.inv(sg.ones(2, 3)), "expected square matrices"),
     "eye": (lambda: sg.eye(-1), r"eye: the shape is \(-1, -1\), expected no negative dimensions"),
     "linspace": (lambda: sg.linspace(0, 1, -1), "linspace: the shape is"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 import tracemalloc
@@ -220,6 +221,18 @@ def test_an_error_of_writing_names_the_file_that_was_asked_for(tmp_path: Path) -
     with pytest.raises(FileNotFoundError, match="source"):
         write(tmp_path / "a", pieces())
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there are no named pipes elsewhere")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(tmp_path / "pipe", [b"one", b" whole"])
+        assert os.read(reader, 100) == b"one whole"
+    finally:
+        os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
 
 
 def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:

@@ -310,6 +310,11 @@ REFUSED = {
     ),
     "more than the memory": (["bench", "{}/m.onnx", "--batch", "1000000000000"], "Unable to allocate"),
     "a program into no folder": (["compile", "{}/m.onnx", "-o", "{}/no/p.singe"], "no/p.singe: No such file"),
+    "a program in place of its model": (
+        ["compile", "{}/m.onnx", "-o", "{}/../{name}/m.onnx"],
+        "this is the model itself",
+    ),
+    "labels of no result": (["diff", "{}/m.onnx", "--labels", "{}/none.txt"], "unrecognized arguments: --labels"),
     "a shape of no input": (["inspect", "{}/m.onnx", "--input-shape", "y=1x2"], "y"),
     "a shape against the model": (["inspect", "{}/m.onnx", "--input-shape", "x=1x5"], "5"),
 }
@@ -330,7 +335,11 @@ def test_bad_input_is_code_2_and_one_line(
     (tmp_path / "bad.json").write_text('{"a": 1}')
     np.save(tmp_path / "bad_shape.npy", np.zeros((1, 3), np.float32))
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
-    args = [a for g in given for a in (inputs if g == "{inputs}" else [g.replace("{}", str(tmp_path))])]
+    args = [
+        a
+        for g in given
+        for a in (inputs if g == "{inputs}" else [g.replace("{}", str(tmp_path)).replace("{name}", tmp_path.name)])
+    ]
     code, _, err = run(capsys, *args)
     assert code == 2
     assert message in err

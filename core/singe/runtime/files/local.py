@@ -58,6 +58,10 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
 
     durable: the bytes are on the disk when this returns; after a loss of power, too, the path has the old file or the new one.
     """
+    if path.exists() and not path.is_file():  # a pipe or a device, in whose place there shall be no file
+        with path.open("wb") as file:
+            file.writelines(pieces)
+        return
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_PART}")  # of this writer alone
     try:
         with part.open("wb") as file:
