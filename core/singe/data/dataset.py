@@ -123,7 +123,7 @@ class Dataset(ABC):
         """Parts without common items: counts as ints, or fractions as floats: train, valid = data.split(0.9, 0.1, seed=0).
 
         With a seed the parts are random, otherwise consecutive. stratify: a field (or an array with a value for each
-        item) of which each part gets every value in the proportions of the whole, to two items; it needs a seed.
+        item) of which each part gets every value in the proportion of the whole, to a few items; it needs a seed.
         """
         ends = np.cumsum(_counts(parts, len(self)))
         if seed is None:
