@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
-from devices import NUMPY, runners, slow
+from devices import NUMPY, RUNNERS, runners, slow
 
 import singe as sg
 from singe import nn
@@ -35,6 +36,16 @@ def maxima(x: np.ndarray, windows: list[list[list[range]]]) -> tuple[np.ndarray,
             values[(row, *place)] = part[best]
             places[(row, *place)] = np.ravel_multi_index(best, part.shape)
     return values, places
+
+
+@RUNNERS
+@pytest.mark.parametrize("kind", ["float32", "float16"])
+def test_the_place_of_the_largest_is_that_of_the_first_nan(kind: str, device_name: str) -> None:
+    n = math.nan
+    x = sg.tensor([[[1, n, 2, n], [n, 3, n, 0], [1, 2, 3, 4], [n, n, 0, 4]]], kind, device_name)
+    values, places = x.max_pool2d(2, return_indices=True)
+    np.testing.assert_array_equal(values.numpy(), np.array([[[n, n], [n, 4]]], kind))
+    np.testing.assert_array_equal(places.numpy(), [[[1, 3], [12, 11]]])
 
 
 @NUMPY

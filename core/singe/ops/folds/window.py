@@ -119,6 +119,7 @@ def _max_index_nest(
         if column_major:  # ONNX's storage_order 1: spatial axes in reverse order
             place, shape = [*place[:2], *reversed(place[2:])], (*shape[:2], *reversed(shape[2:]))
         hit = scalar.eq(v, accumulators[0])
+        hit = hit | scalar.isnan(v) if v.dtype.is_float else hit
         return select(hit if inside is None else inside & hit, flatten(place, shape), const(last, int32))
 
     return Folds(first.inner, [*first.folds, ("min", value)], lambda a: scalar.cast(a[1], int64))
@@ -187,7 +188,8 @@ def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any)
     values = windows_of(wide, _least(wide), **facts)
     indices = windows_of(numbers, np.iinfo(np.int64).max, **facts)
     best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)
-    hits = np.where((values == best) & (indices < x.size), indices, np.iinfo(np.int32).max)
+    hit = (values == best) | (np.isnan(values) if values.dtype.kind == "f" else False)
+    hits = np.where(hit & (indices < x.size), indices, np.iinfo(np.int32).max)
     return hits.min(tuple(range(rank, 2 * rank)))
 
 
