@@ -19,6 +19,7 @@ B = RNG.normal(size=(3, 4)).astype(np.float32)
 V = RNG.normal(size=(2, 3)).astype(np.float32)
 W = RNG.normal(size=(2, 3)).astype(np.float32)
 I = RNG.integers(-5, 6, (3, 4))
+SQUARES = np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4) ** 2
 CUBE = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 HOLES = np.array([[np.inf, -np.inf, 0.5, np.nan]], np.float32)
 MOST = np.finfo(np.float32).max
@@ -66,6 +67,10 @@ METHODS: dict[str, Operation] = {
     "degrees": (lambda a: a.rad2deg() - a.deg2rad(), lambda a: np.rad2deg(a) - np.deg2rad(a), (A,)),
     "hstack, vstack": (lambda v, w: sg.vstack([sg.hstack([v, w])[0], v.repeat(1, 2)]), lambda v, w: np.vstack([np.hstack([v, w])[0], np.tile(v, 2)]), (V, W)),
     "meshgrid of a list": (lambda v, w: sg.meshgrid([v[0], w[1]])[1], lambda v, w: np.meshgrid(v[0], w[1], indexing="ij")[1], (V, W)),
+    "grid_sample beyond the border": (  # the numbers are PyTorch's
+        lambda p, g: p.grid_sample(g, "bicubic", "border", False), lambda p, g: np.array([[[[-0.5625, 108.5, 226.01953, 199.375]]]], np.float32),
+        (SQUARES, np.array([[[[-1.25, -1.125], [-1.25, 0.5], [1.125, 1.25], [0.25, 1.125]]]], np.float32)),
+    ),
     "NumPy's sum": (np.sum, np.sum, (A,)),
     "NumPy's mean and std": (lambda a: np.mean(a, axis=1) + np.std(a, axis=1), lambda a: np.mean(a, axis=1) + np.std(a, axis=1), (A,)),
 }  # fmt: skip

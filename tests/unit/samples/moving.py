@@ -74,6 +74,7 @@ SAMPLES: dict[str, list[Sample]] = {
             for padding in ("zeros", "border", "reflection")
             for corners in (False, True)
         ),
+        floats((1, 2, 4, 3), (1, 3, 2, 2), mode="cubic", padding="border", by_element=True),
         floats((2, 1, 2, 3, 2), (2, 1, 2, 3, 3), mode="linear", padding="reflection"),
         floats((1, 1, 5), (1, 4, 1), mode="cubic"),
         floats((1, 2, 1, 3), (1, 3, 2, 2), mode="nearest", padding="border", align_corners=True),

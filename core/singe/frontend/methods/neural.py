@@ -338,8 +338,8 @@ def grid_sample(
 ) -> Tensor:  # fmt: skip
     """The elements at places of a grid, from −1 to 1 along each axis of space. mode: bilinear, nearest or bicubic;
     padding_mode: zeros, border or reflection."""
-    attrs = {"mode": _SAMPLING.get(mode, mode), "padding": padding_mode, "align_corners": bool(align_corners)}
-    return call_row(ROWS["grid_sample"], (x, grid), **attrs)
+    facts = {"mode": _SAMPLING.get(mode, mode), "padding": padding_mode, "align_corners": bool(align_corners)}
+    return call_row(ROWS["grid_sample"], (x, grid), **facts, by_element=facts["mode"] == "cubic")
 
 
 @method

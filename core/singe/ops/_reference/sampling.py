@@ -35,11 +35,13 @@ _TAPS: Final[Mapping[str, Callable[[float], list[tuple[int, float]]]]] = {
 }
 
 
-def _axis(place: float, d: int, mode: str, padding: str, low: float, high: float) -> Iterator[tuple[int, float]]:
+def _axis(
+    place: float, d: int, mode: str, padding: str, low: float, high: float, by_element: bool = False
+) -> Iterator[tuple[int, float]]:
     """The pairs (index, weight) of the elements around a place; elements that count as zero are left out."""
     place = round(place) if mode == "nearest" else place
     if not low <= place <= high:
-        if padding == "border":
+        if padding == "border" and not by_element:
             place = min(max(place, 0), d - 1)
         elif padding == "reflection":
             place = _reflect(place, low, high)
@@ -59,8 +61,8 @@ def _at(x: np.ndarray, axes: Sequence[Sequence[tuple[int, float]]]) -> Any:
 
 
 def grid_sample(
-    x: np.ndarray, grid: np.ndarray, mode: str = "linear", padding: str = "zeros", align_corners: bool = False
-) -> np.ndarray:
+    x: np.ndarray, grid: np.ndarray, mode: str = "linear", padding: str = "zeros", align_corners: bool = False, by_element: bool = False
+) -> np.ndarray:  # fmt: skip
     space = x.shape[2:]
 
     def element(at: Index) -> Any:
@@ -69,7 +71,7 @@ def grid_sample(
         for d, g in zip(space, grid[(n, *place)][::-1], strict=True):
             where = (g + 1) / 2 * (d - 1) if align_corners else ((g + 1) * d - 1) / 2
             low, high = (0, d - 1) if align_corners else (-0.5, d - 0.5)
-            axes.append(list(_axis(float(where), d, mode, padding, low, high)))
+            axes.append(list(_axis(float(where), d, mode, padding, low, high, by_element)))
         return _at(x[n, c], axes)
 
     return each((*x.shape[:2], *grid.shape[1:-1]), x.dtype, element)

@@ -89,12 +89,15 @@ def _clipped(b: Any, index: Any, d: Dim) -> Any:
     return b.clip(index, b.const(0, int32), b.const(d - 1, int32))
 
 
-def _around(b: Any, place: Any, d: Dim, mode: str, padding: str, edges: tuple[Any, Any]) -> list[tuple[_Tap, Any]]:
+def _around(
+    b: Any, place: Any, d: Dim, mode: str, padding: str, edges: tuple[Any, Any], by_element: bool = False
+) -> list[tuple[_Tap, Any]]:
     """The elements around the places of an axis of length d, by valid indices; and where they count (None: everywhere).
-    edges: the ends of the axis, at which places are reflected."""
+    edges: the ends of the axis, at which places are reflected; by_element: places stay beyond a border, and the elements
+    there are the last ones."""
     if mode == "nearest":
         place = b.round(place)
-    if padding != "zeros":
+    if padding == "reflection" or (padding == "border" and not by_element):
         low, high = edges
         outside = b.logical_or(b.less(place, low), b.greater(place, high))
         first, last = b.const(0, place.dtype), amount(b, d - 1, place.dtype)
@@ -152,8 +155,17 @@ def _last(b: Any, x: Any, k: int) -> Any:
 
 
 def _grid_sample(
-    b: Any, x: Any, grid: Any, *, mode: str = "linear", padding: str = "zeros", align_corners: bool = False
+    b: Any,
+    x: Any,
+    grid: Any,
+    *,
+    mode: str = "linear",
+    padding: str = "zeros",
+    align_corners: bool = False,
+    by_element: bool = False,
 ) -> Any:
+    """by_element: what the padding "border" means: each element beyond an end is the last one, as in PyTorch; otherwise, as
+    in ONNX, the place moves to the end. For cubic weights these differ."""
     space = x.shape[2:]
     fits = len(grid.shape) == len(x.shape) >= 3 and same(grid.shape[0], x.shape[0], "grid_sample")
     if not fits or not same(grid.shape[-1], len(space), "grid_sample"):
@@ -186,7 +198,7 @@ def _grid_sample(
         else:
             place = b.div(b.sub(b.mul(b.add(place, one), length), one), two)
             edges = b.neg(half), b.sub(length, half)
-        around.append(_around(b, place, d, mode, padding, edges))
+        around.append(_around(b, place, d, mode, padding, edges, by_element))
     flat = b.reshape(x, shape=(batch, channels, product(space)))
     found = b.reshape(reduce(b.add, _weighted(b, flat, space, around)), shape=out)
     return as_dtype(b, found, kind)
