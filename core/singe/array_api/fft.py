@@ -11,6 +11,7 @@ from ..dtypes import complex64, complex128, float32, float64
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
 from ..frontend.host import elements, on_device, refuse_gradients
+from ..frontend.nodes.shaping import chosen_axes
 from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
@@ -96,5 +97,5 @@ def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
 
 
 def _shifted(x: Tensor, axes: Any, by: Callable[[Any], Any]) -> Tensor:
-    which = range(x.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-    return x.roll([by(x.shape[a]) for a in which], list(which)) if x.ndim else x
+    which = chosen_axes(axes, x.ndim, "fftshift")
+    return x.roll([by(x.shape[a]) for a in which], which) if which else x

@@ -37,7 +37,8 @@ def plain(config: object) -> dict[str, Any]:
 
 def in_json(value: object) -> Any:
     """What JSON has of a value that it lacks: a number of NumPy is a number, all else its text."""
-    return value.item() if isinstance(value, np.generic) else str(value)
+    own = value.item() if isinstance(value, np.generic) else value
+    return str(value) if own is value else own
 
 
 def read_config(path: str | Path, kind: type[C]) -> C:

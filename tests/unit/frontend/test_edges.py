@@ -56,6 +56,19 @@ def test_integrals_along_an_axis_take_the_places_of_that_axis() -> None:
     wanted = ((y[1:] + y[:-1]) / 2 * np.diff(x, axis=0)).cumsum(0)
     np.testing.assert_allclose(sg.trapezoid(sg.tensor(y), sg.tensor(x), dim=0).numpy(), wanted[-1], rtol=1e-5)
     np.testing.assert_allclose(sg.tensor(y).cumulative_trapezoid(sg.tensor(x), dim=0).numpy(), wanted, rtol=1e-5)
+    several = sg.tensor(np.stack([y, y]))  # places of fewer axes broadcast
+    for values in sg.trapezoid(several, sg.tensor(x), dim=1).numpy():
+        np.testing.assert_allclose(values, wanted[-1], rtol=1e-5)
+
+
+def test_lengths_may_be_numbers_of_numpy() -> None:
+    three = np.int64(3)
+    assert sg.broadcast_shapes(three, (2, 1)) == (2, 3)
+    assert [int(i) for i in sg.unravel_index(sg.tensor(2), three)] == [2]
+    assert sg.tensor([1.0, 2.0]).vander(three).shape == (2, 3)
+    with pytest.raises(InputError, match="got -1 columns"):
+        sg.tensor([1.0, 2.0]).vander(-1)
+    assert sg.fft.fftshift(sg.arange(4), np.int64(0)).tolist() == [2, 3, 0, 1]
 
 
 def test_distances_of_every_order() -> None:

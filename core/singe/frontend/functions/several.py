@@ -15,6 +15,7 @@ from ...errors import InputError, ShapeError
 from ...runtime.device import Device
 from ...shapes import Dim, axis_of, broadcast, product, show, whole
 from ..methods.attach import both_spellings
+from ..methods.special import areas
 from ..nodes.meet import KINDS, as_type, common_type
 from ..nodes.shaping import Axis, unpacked
 from ..tensor import Tensor, TensorLike, apply
@@ -64,7 +65,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Dim, ...]:
     """The shape to which arrays of these shapes broadcast."""
-    return broadcast([(s,) if isinstance(s, int) else tuple(s) for s in shapes], "broadcast_shapes")
+    return broadcast([(s,) if isinstance(s, SupportsIndex) else tuple(s) for s in shapes], "broadcast_shapes")
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -134,9 +135,7 @@ def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Axis, Axis] = 2) -> Tensor
 @both_spellings
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1.0, axis: int = -1) -> Tensor:
     """The integral along an axis of lines through points: at the places x, or at distances dx."""
-    moved = y.movedim(axis, -1)
-    middles = (moved[..., 1:] + moved[..., :-1]) / 2
-    return (middles * (dx if x is None else (x if x.ndim == 1 else x.movedim(axis, -1)).diff())).sum(-1)
+    return areas(y, x, dx, axis).sum(-1)
 
 
 trapz = trapezoid
@@ -170,7 +169,7 @@ def _corners(row: int, col: int, offset: int, what: str) -> tuple[int, int, int]
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The coordinates, along each axis of a shape, of indices into the flat tensor."""
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    sizes = (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
     found, rest = [], indices
     for size in reversed(sizes):
         found.append(rest.remainder(size))

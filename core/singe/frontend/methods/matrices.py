@@ -11,8 +11,9 @@ import numpy as np
 from ...dtypes import COMPLEX, float64
 from ...errors import DTypeError, InputError, ShapeError
 from ...ir.scalar import Number
-from ...shapes import show
+from ...shapes import show, whole
 from ..host import hosted
+from ..nodes.shaping import known_length
 from ..tensor import Tensor, TensorLike
 from .attach import alias, method
 from .elementwise import weighted
@@ -95,8 +96,8 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """The powers of each element of a vector, N of them (as many as elements, if none is given), one row for each."""
     if x.ndim != 1:
         raise ShapeError(f"vander: got {show(x.shape)}, expected a vector")
-    count = x.shape[0] if N is None else N
-    if not isinstance(count, int) or count < 0:
+    count = known_length(x.shape, 0, "vander", "; give N") if N is None else whole(N, "vander", "N")
+    if count < 0:
         raise InputError(f"vander: got {count} columns, expected a number of 0 or more")
     exponents = list(range(count) if increasing else range(count)[::-1])
     return x.unsqueeze(1).pow(x.new_tensor(exponents, x.dtype))

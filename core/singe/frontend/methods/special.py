@@ -250,13 +250,19 @@ def rsub(x: Tensor, other: TensorLike, alpha: Number = 1) -> Tensor:
 @method
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Number = 1, axis: int = -1) -> Tensor:
     """The integral up to each point along an axis of lines through points: at the places x, or at distances dx."""
+    return areas(y, x, dx, axis).cumsum(-1).movedim(-1, axis)
+
+
+def areas(y: Tensor, x: Tensor | None, dx: Number, axis: int) -> Tensor:
+    """The areas below lines through points that are neighbours along an axis, as the last axis. Places x of fewer axes
+    broadcast, and a vector has those along the axis."""
     moved = y.movedim(axis, -1)
     middles = (moved[..., 1:] + moved[..., :-1]) / 2
-    return (
-        (middles * (dx if x is None else (x if x.ndim == 1 else x.movedim(axis, -1)).diff()))
-        .cumsum(-1)
-        .movedim(-1, axis)
-    )
+    if x is None:
+        return middles * dx
+    if x.ndim > 1:
+        x = x.movedim(axis_of(axis, y.ndim, "trapezoid") - y.ndim, -1)
+    return middles * x.diff()
 
 
 @method
