@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +19,15 @@ def conv_last(
     space = x.shape[1:-1]
     shape = [places(*facts) for facts in zip(space, taps, strides, dilations, before, after, strict=True)]
 
+    @cache  # for all channels and items
+    def met(where: Index) -> list[tuple[Index, Index]]:
+        return list(window(where, space, taps, strides, dilations, before))
+
     def element(at: Index) -> Any:
         n, *where, o = at
         first = o // (outputs // group) * per_group
-        met = window(tuple(where), space, taps, strides, dilations, before)
-        terms = [x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in met]
+        pairs = met(tuple(where))
+        terms = [x[(n, *place, slice(first, first + per_group))] @ w[(*tap, slice(None), o)] for tap, place in pairs]
         return np.sum(terms, dtype=x.dtype)
 
     return each((x.shape[0], *shape, outputs), x.dtype, element)
