@@ -45,7 +45,7 @@ system:
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check -q .
-	$(BIN)/pyright --threads $(JOBS) --pythonpath $(BIN)/python
+	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
 test: check
