@@ -17,7 +17,7 @@ from ...shapes import Dim, axis_of, broadcast, product, show, whole
 from ..methods.attach import both_spellings
 from ..methods.special import areas
 from ..nodes.meet import KINDS, as_type, common_type
-from ..nodes.shaping import Axis, unpacked
+from ..nodes.shaping import Axis, given_sizes, unpacked
 from ..tensor import Tensor, TensorLike, apply
 from .creation import concat, meshgrid, tensor
 
@@ -65,7 +65,7 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[Dim, ...]:
     """The shape to which arrays of these shapes broadcast."""
-    return broadcast([(s,) if isinstance(s, SupportsIndex) else tuple(s) for s in shapes], "broadcast_shapes")
+    return broadcast([given_sizes((s,), "broadcast_shapes") for s in shapes], "broadcast_shapes")
 
 
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -169,9 +169,8 @@ def _corners(row: int, col: int, offset: int, what: str) -> tuple[int, int, int]
 
 def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
     """The coordinates, along each axis of a shape, of indices into the flat tensor."""
-    sizes = (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
     found, rest = [], indices
-    for size in reversed(sizes):
+    for size in reversed(given_sizes((shape,), "unravel_index")):
         found.append(rest.remainder(size))
         rest = rest.floor_divide(size)
     return tuple(found[::-1])
