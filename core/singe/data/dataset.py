@@ -11,6 +11,7 @@ import math
 import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -123,7 +124,7 @@ class Dataset(ABC):
         """Parts without common items: counts as ints, or fractions as floats: train, valid = data.split(0.9, 0.1, seed=0).
 
         With a seed the parts are random, otherwise consecutive. stratify: a field (or an array with a value for each
-        item) of which each part gets every value in the proportion of the whole, to a few items; it needs a seed.
+        item) of which each part gets every value in the proportion of the whole, to two items; it needs a seed.
         """
         ends = np.cumsum(_counts(parts, len(self)))
         if seed is None:
@@ -340,7 +341,10 @@ def _counts(parts: Sequence[float], length: int) -> list[int]:
 
 
 def _spread(order: np.ndarray, labels: Any) -> np.ndarray:
-    """The same items in an order in which every stretch has each label in its proportion."""
+    """The same items in an order whose first n have, for every n, each label in its proportion, rounded up or down.
+
+    The k-th of c items of a label is placed between k · length / c and (k + 1) · length / c, that whose end is nearest first.
+    """
     values = np.asarray(labels)
     if values.shape != order.shape:
         raise InputError(f"split: stratify has shape {values.shape}, expected one value for each of {len(order)} items")
@@ -349,4 +353,14 @@ def _spread(order: np.ndarray, labels: Any) -> np.ndarray:
     grouped = np.argsort(label, kind="stable")
     rank = np.empty(len(order), np.int64)
     rank[grouped] = np.arange(len(order)) - np.repeat(np.cumsum(count) - count, count)
-    return order[np.argsort((rank + 0.5) / count[label], kind="stable")]
+    starts = rank * len(order) // count[label]
+    ends = (-(-(rank + 1) * len(order) // count[label])).tolist()
+    waiting = np.argsort(-starts, kind="stable").tolist()
+    started: list[tuple[int, int]] = []
+    places: list[int] = []
+    for place in range(len(order)):
+        while waiting and starts[waiting[-1]] <= place:
+            item = waiting.pop()
+            heappush(started, (ends[item], item))
+        places.append(heappop(started)[1])
+    return order[places]
