@@ -88,14 +88,14 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """The elements with those of frequency 0 moved to the middle."""
-    return _shifted(x, axes, lambda length: length // 2)
+    return _shifted("fftshift", x, axes, lambda length: length // 2)
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
     """What undoes fftshift."""
-    return _shifted(x, axes, lambda length: -(length // 2))
+    return _shifted("ifftshift", x, axes, lambda length: -(length // 2))
 
 
-def _shifted(x: Tensor, axes: Any, by: Callable[[Any], Any]) -> Tensor:
-    which = chosen_axes(axes, x.ndim, "fftshift")
+def _shifted(what: str, x: Tensor, axes: Any, by: Callable[[Any], Any]) -> Tensor:
+    which = chosen_axes(axes, x.ndim, what)
     return x.roll([by(x.shape[a]) for a in which], which) if which else x

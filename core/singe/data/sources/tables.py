@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, contextmanager
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -52,13 +52,22 @@ def _bool(text: str) -> int:
     return found
 
 
-_KINDS: Final[Mapping[Any, tuple[Callable[[str], Any], str, Any, type]]] = {
-    int: (_int, "q", np.int64, Integral),
-    float: (_float, "d", np.float32, Real),
-    bool: (_bool, "b", np.bool_, Integral),
+class _Kind(NamedTuple):
+    """A type of column: how a cell is read, the code of the `array` that holds its numbers, their dtype at the end, and the
+    type of what may fill it."""
+
+    read: Callable[[str], Any]
+    code: str
+    dtype: Any
+    filler: type
+
+
+_KINDS: Final[Mapping[Any, _Kind]] = {
+    int: _Kind(_int, "q", np.int64, Integral),
+    float: _Kind(_float, "d", np.float32, Real),
+    bool: _Kind(_bool, "b", np.bool_, Integral),
 }
-"""A type of column ↦ how a cell is read, the code of an `array`, the dtype, and what may fill it. `str` and "category" have
-no row."""
+"""Columns of `str` and "category" have no row."""
 
 
 class CSV(ArrayDataset):
@@ -99,7 +108,7 @@ class _Column:
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
-        self.values: Any = array(_KINDS[kind][1]) if kind in _KINDS else []
+        self.values: Any = array(_KINDS[kind].code) if kind in _KINDS else []
 
 
 class _CsvReader:
@@ -133,7 +142,7 @@ class _CsvReader:
             raise InputError(f"{self._path}: no columns {', '.join(map(repr, unknown))}; it has {', '.join(names)}")
         kinds: dict[str, Any] = {name: (wanted or {}).get(name) for name in (wanted or names)}
         for name, value in self._fill.items():
-            if (kind := kinds.get(name, str)) in _KINDS and not isinstance(value, _KINDS[kind][3]):
+            if (kind := kinds.get(name, str)) in _KINDS and not isinstance(value, _KINDS[kind].filler):
                 raise InputError(f"CSV: fill has {value!r:.40} for {name!r}, a column of {kind.__name__}")
         return names, {name: _Column(kind) for name, kind in kinds.items()}
 
@@ -163,7 +172,7 @@ class _CsvReader:
                     f"a value; fill={{{name!r}: …}} stands for missing ones, and columns of floats have NaN"
                 )
             return np.nan
-        return _KINDS[kind][0](cell)
+        return _KINDS[kind].read(cell)
 
     def _array(self, name: str, column: _Column, categories: dict[str, Any]) -> Any:
         if column.kind is None:
@@ -179,7 +188,7 @@ class _CsvReader:
             categories[name] = tuple(sorted(set(cells)))
             place = {value: i for i, value in enumerate(categories[name])}
             return np.array([place[cell] for cell in cells], np.int64)
-        return np.array(column.values).astype(_KINDS[column.kind][2])
+        return np.array(column.values).astype(_KINDS[column.kind].dtype)
 
     def _inferred(self, name: str, cells: list[str]) -> Any:
         lacking = any(cell in self._missing for cell in cells)
@@ -187,11 +196,11 @@ class _CsvReader:
             if (
                 lacking
                 and (kind is int or name in self._fill)
-                and not isinstance(self._fill.get(name), _KINDS[kind][3])
+                and not isinstance(self._fill.get(name), _KINDS[kind].filler)
             ):
                 continue
             try:
-                return np.array([self._number(name, cell, kind) for cell in cells], _KINDS[kind][2])
+                return np.array([self._number(name, cell, kind) for cell in cells], _KINDS[kind].dtype)
             except ValueError:
                 continue
         return self._filled(name, cells)

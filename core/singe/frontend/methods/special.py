@@ -60,7 +60,7 @@ def nanmedian(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any
     at = axis_of(axis, x.ndim, "nanmedian")
     _some(x, at, "nanmedian")
     values, indices = x.sort(at)
-    middle = ((_counted(x, at) - 1) // 2).clip(0)
+    middle = ((_not_nan(x, at) - 1) // 2).clip(0)
     found = Ordered(values.take_along_dim(middle, at), indices.take_along_dim(middle, at))
     return found if keepdims else Ordered(*(part.squeeze(at) for part in found))
 
@@ -81,7 +81,7 @@ def nanquantile(x: Tensor, q: float | Sequence[float], axis: int | None = None, 
     at = axis_of(axis, x.ndim, "nanquantile")
     _some(x, at, "nanquantile")
     values = x.sort(at).values
-    place = ((_counted(x, at) - 1).clip(0) * q).cast(x.dtype)
+    place = ((_not_nan(x, at) - 1).clip(0) * q).cast(x.dtype)
     low, high = (values.take_along_dim(p.cast(int64), at) for p in (place.floor(), place.ceil()))
     found = low.lerp(high, place - place.floor())
     return found if keepdims else found.squeeze(at)
@@ -92,7 +92,7 @@ def _some(x: Tensor, axis: int, what: str) -> None:
         raise ShapeError(f"{what}: axis {axis} of {show(x.shape)} has no elements, expected some")
 
 
-def _counted(x: Tensor, axis: int) -> Tensor:
+def _not_nan(x: Tensor, axis: int) -> Tensor:
     """How many elements along an axis are not NaN."""
     return x.isnan().logical_not().sum(axis, keepdims=True)
 
