@@ -36,6 +36,7 @@ SAMPLES: dict[str, list[Sample]] = {
     ],
     "gather_nd": [
         S((5, 3), index((4, 1), -3, 3), batch=0),
+        S((5, 3), index((2,), -3, 3), batch=0),
         S((4, 3, 2), index((2, 3, 2), -3, 3), batch=0),
         S((2, 3, 4), index((2, 5, 1), -3, 3, int32), batch=1),
         S((2, 3, 4), index((2, 3, 2, 1), -4, 4), batch=2),

@@ -167,7 +167,7 @@ def _nd_whole(x: np.ndarray, index: np.ndarray, batch: int) -> np.ndarray:
     places = wrapped(index.astype(np.int64), np.array(x.shape[batch : batch + count], np.int64))
     own = np.indices(index.shape[:-1], sparse=True)[:batch]
     found = x[(*own, *np.moveaxis(places, -1, 0))]
-    return np.ascontiguousarray(found.reshape((*index.shape[:outer], *x.shape[batch + count :])))
+    return np.asarray(found.reshape((*index.shape[:outer], *x.shape[batch + count :])), order="C")
 
 
 def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, batch: int) -> list[Any]:
