@@ -8,7 +8,8 @@ HASH := $(firstword $(shell sha256sum pyproject.toml))
 STAMP := .venv/stamp-$(HASH)
 SINGE := .venv/singe-$(HASH)
 SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
-JOBS ?= 2
+# One more than the two cores: a test that waits for a browser or a process leaves its core to another.
+JOBS ?= 3
 PORT ?= 8000
 MODELS ?=
 

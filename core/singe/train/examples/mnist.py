@@ -30,7 +30,7 @@ MEAN, STD = 0.1307, 0.3081
 class Config:
     """The settings of a run."""
 
-    epochs: int = setting(12, "how often each image is shown", 1)
+    epochs: int = setting(10, "how often each image is shown", 1)
     seed: int = setting(0, "of the first weights, the order of the images and how they are changed", 0)
     batch_size: int = setting(128, "images in a step", 1)
     lr: float = setting(0.006, "the largest learning rate; it rises for a fifth of the steps, then falls to nothing", 0)
