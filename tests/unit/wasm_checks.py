@@ -16,9 +16,10 @@ from singe.ir import scalar as s
 from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.shapes import Dim, known
-from singe_wasm.target import LEVELS, WasmTarget
+from singe_wasm.levels import LEVELS
+from singe_wasm.target import WasmTarget
 
-TARGET = WasmTarget()
+TARGET = WasmTarget(tuple(LEVELS))
 
 
 CANARY = bytes(range(256))

@@ -92,7 +92,7 @@ class WasmtimeEngine:
     still in use move to another store.
     """
 
-    features: frozenset[str] = frozenset({"relaxed-simd"})
+    features: frozenset[str] = frozenset({"relaxed-simd", "wasmtime"})
 
     def __init__(self) -> None:
         config = wasmtime.Config()

@@ -41,6 +41,7 @@ from singe.extension import (
 )
 
 from .driver import NAME, function_number
+from .levels import levels_of
 from .target import WasmTarget
 
 PLANS: Final = 64
@@ -106,7 +107,7 @@ class WasmRuntime:
 
     def __init__(self, engine: Engine) -> None:
         self.engine: Final = engine
-        self.target: Final = WasmTarget()
+        self.target: Final = WasmTarget(levels_of(engine.features))
         self.lock: Final = threading.RLock()
         self._blocks: Final[dict[int, int]] = {}  # the identity of a block of weights ↦ its address
         self._users: Final[Counter[int]] = Counter()  # how many Programs hold the block at an address

@@ -1,15 +1,14 @@
 """The target "wasm": Kernels and Routines in, one WebAssembly module for each level of SIMD out.
 
 A function takes the address of each port in bytes (the scratch port last, where there is one), then its sizes as i32.
-Modules import their memory as env.memory, and their function `run` makes all calls of a run: driver.py. The two levels
-are "simd" and "relaxed", which needs relaxed SIMD and rounds multiply-adds once. If their code differs in nothing else,
-both are linked from one printed function.
+Modules import their memory as env.memory, and their function `run` makes all calls of a run: driver.py. If the code of
+levels differs in nothing but the rounding of multiply-adds, they are linked from one printed function.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
@@ -25,22 +24,14 @@ from .kernels.memory import ELEMENTS
 from .kernels.nest import print_nests
 from .kernels.pieces import kernel_pieces
 from .kernels.products import blocks, contraction, depthwise, integers, planar, tiles, winograd
+from .levels import LEVELS, PAGES, Level
 from .library import LIBRARY
 
-LEVELS: Final[Mapping[str, tuple[str, ...]]] = {"relaxed": ("relaxed-simd",), "simd": ()}
-"""Modules in order of preference, and what each requires."""
-
-
-@dataclass(frozen=True)
-class Twins:
-    """A function at both levels of SIMD."""
-
-    simd: Function
-    relaxed: Function
+Names = tuple[str, ...]
 
 
 class WasmTarget:
-    """See the module's docstring."""
+    """See the module's docstring. levels: names of LEVELS, in order of preference; printed code is a function for each."""
 
     name = "wasm"
     max_ports = 24
@@ -50,14 +41,17 @@ class WasmTarget:
     repeated = 0
     dtypes = frozenset(ELEMENTS)
 
+    def __init__(self, levels: Names = PAGES) -> None:
+        self.levels: Final = levels
+
     def element_size(self, dtype: DType) -> int:
         return dtype.size
 
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
         if isinstance(kernel, Routine):
-            return _ROUTINES[kernel.kind](kernel, constants)
+            return _ROUTINES[kernel.kind](self.levels, kernel, constants)
         cut = kernel_pieces(collapse(keep(kernel)))
-        return _printed(kernel.sizes, lambda sizes, relaxed: print_nests(cut, sizes), alike=True)
+        return _printed(self.levels, kernel.sizes, lambda sizes, _: print_nests(cut, sizes), alike=True)
 
     def print_opaque(
         self,
@@ -68,74 +62,81 @@ class WasmTarget:
     ) -> Printed | None:
         if op in order.OPS:
             sort = order.schedule_sort(attrs, inputs, results)
-            return _printed((), lambda sizes, _: order.print_sort(sort, sizes), scratch=sort.scratch, alike=True)
+            write = partial(order.print_sort, sort)
+            return _printed(self.levels, (), lambda sizes, _: write(sizes), scratch=sort.scratch, alike=True)
         if op == "attention":
             found = attention(attrs, inputs)
-            return None if found is None or strips.is_short(found) else _attention(strips.Strips(found))
+            return None if found is None or strips.is_short(found) else _attention(self.levels, strips.Strips(found))
         if op in scatter.OPS:
-            return _printed((), lambda sizes, _: scatter.print_scatter(op, attrs, inputs, sizes), alike=True)
+            write = partial(scatter.print_scatter, op, attrs, inputs)
+            return _printed(self.levels, (), lambda sizes, _: write(sizes), alike=True)
         return None
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        names: dict[Twins, str] = {}
+        names: dict[tuple[Function, ...], str] = {}
         for p in printed:
             names.setdefault(p.code, f"k{len(names)}")
         modules: dict[str, str | bytes] = {}
-        for level in LEVELS:
-            functions: dict[str, Function] = {name: getattr(code, level) for code, name in names.items()}
-            modules[level] = module({**functions, NAME: driver(functions)}, LIBRARY, level == "relaxed")
-        return modules, [_variants(names[p.code]) for p in printed]
+        for at, level in enumerate(self.levels):
+            functions = {name: code[at] for code, name in names.items()}
+            modules[level] = module({**functions, NAME: driver(functions)}, LIBRARY, LEVELS[level].relaxed)
+        return modules, [_variants(self.levels, names[p.code]) for p in printed]
 
 
-def _variants(name: str) -> tuple[Variant, ...]:
-    return tuple(Variant(f"{level}:{name}", requires) for level, requires in LEVELS.items())
+def _variants(levels: Names, name: str) -> tuple[Variant, ...]:
+    return tuple(Variant(f"{level}:{name}", LEVELS[level].requires) for level in levels)
 
 
 @lru_cache(maxsize=256)
-def _attention(cut: strips.Strips) -> Printed:
-    return replace(_printed((), partial(strips.print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
+def _attention(levels: Names, cut: strips.Strips) -> Printed:
+    return replace(_printed(levels, (), partial(strips.print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
 
 
-def _contraction(routine: Routine, constants: Collection[int]) -> Printed | None:
+def _contraction(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
     made = contraction.schedule(routine, constants)
-    return None if made is None else _scheduled(routine, made)
+    return None if made is None else _scheduled(levels, routine, made)
 
 
-def _scheduled(routine: Routine, made: contraction.Schedule) -> Printed:
+def _scheduled(levels: Names, routine: Routine, made: contraction.Schedule) -> Printed:
     packers = {made.c.b.value: made.pack} if made.packed else {}
-    printed = _printed(routine.kernel.sizes, partial(contraction.print_contraction, made), packers, made.scratch)
-    return replace(printed, sharing=cache(partial(_scheduled, routine, made.sharing)) if made.sharing else None)
+    printed = _printed(
+        levels, routine.kernel.sizes, partial(contraction.print_contraction, made), packers, made.scratch
+    )
+    sharing = cache(partial(_scheduled, levels, routine, made.sharing)) if made.sharing else None
+    return replace(printed, sharing=sharing)
 
 
-def _conv(routine: Routine, constants: Collection[int]) -> Printed | None:
-    plain, folds = routine.kernel, "windows" in routine.facts
+def _conv(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
+    sizes, folds = routine.kernel.sizes, "windows" in routine.facts
     if depthwise.takes(routine):
         write = partial(depthwise.print_depthwise, routine)
-        return None if folds else _printed(plain.sizes, lambda sizes, _: write(sizes), alike=True)
+        return None if folds else _printed(levels, sizes, lambda given, _: write(given), alike=True)
     few = planar.schedule(routine)
     if few is not None:
         write = partial(planar.print_planar, few)
-        return None if folds else _printed(plain.sizes, lambda sizes, _: write(sizes), scratch=few.scratch, alike=True)
+        return (
+            None if folds else _printed(levels, sizes, lambda given, _: write(given), scratch=few.scratch, alike=True)
+        )
     fewer = winograd.schedule(routine)
     if fewer is not None:
-        return _printed(plain.sizes, partial(tiles.print_tiles, fewer), scratch=fewer.scratch)
-    return _contraction(routine, constants)
+        return _printed(levels, sizes, partial(tiles.print_tiles, fewer), scratch=fewer.scratch)
+    return _contraction(levels, routine, constants)
 
 
-def _integers(routine: Routine, constants: Collection[int]) -> Printed | None:
+def _integers(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
     made = integers.schedule_integers(routine, constants)
     if made is None:
         return None
     write = partial(integers.print_integers, made)
-    return _printed(routine.kernel.sizes, write, {made.weights: made.pack}, made.floats.scratch)
+    return _printed(levels, routine.kernel.sizes, write, {made.weights: made.pack}, made.floats.scratch)
 
 
-def _blocks(routine: Routine, constants: Collection[int]) -> Printed | None:
+def _blocks(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
     made = blocks.schedule_blocks(routine, constants)
     if made is None:
         return None
     write = partial(blocks.print_blocks, made)
-    return _printed(routine.kernel.sizes, write, made.packers, made.floats.scratch)
+    return _printed(levels, routine.kernel.sizes, write, made.packers, made.floats.scratch)
 
 
 _ROUTINES: Final = {
@@ -148,18 +149,20 @@ _ROUTINES: Final = {
 
 
 def _printed(
+    levels: Names,
     given: Sequence[Dim],
-    write: Callable[[SizeParameters, bool], Function],
+    write: Callable[[SizeParameters, Level], Function],
     packers: Mapping[int, Packer] | None = None,
     scratch: Dim = 0,
     alike: bool = False,
 ) -> Printed:
-    """The code of a function of the given sizes, and of those that it turns out to need; alike: written once for both
+    """The code of a function of the given sizes, and of those that it turns out to need; alike: written once for all
     levels."""
     while True:
         sizes = SizeParameters(given)
-        relaxed = write(sizes, True)  # its tiles are the larger ones, and lack more
-        code = Twins(relaxed if alike or sizes.lacking else write(sizes, False), relaxed)
+        code: list[Function] = []
+        for level in levels:  # the tiles of the first are the largest, and lack the most
+            code.append(code[0] if code and (alike or sizes.lacking) else write(sizes, LEVELS[level]))
         if not sizes.lacking:
-            return Printed(code, _variants("0"), tuple(sizes), packers or {}, scratch)
+            return Printed(tuple(code), _variants(levels, "0"), tuple(sizes), packers or {}, scratch)
         given = (*sizes, *sizes.lacking)

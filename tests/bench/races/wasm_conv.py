@@ -29,8 +29,8 @@ from singe.shapes import known
 from singe_wasm.code.encode import module
 from singe_wasm.kernels.lower import SizeParameters
 from singe_wasm.kernels.products import contraction, tiles, winograd
+from singe_wasm.levels import LEVELS, PAGES
 from singe_wasm.library import LIBRARY
-from singe_wasm.target import LEVELS
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -122,14 +122,14 @@ def case(shape: Shape) -> Case:
     kernels: dict[str, Made] = {}
     direct = contraction.schedule(routine, {1})
     assert direct is not None
-    for level in LEVELS:
-        relaxed = level == "relaxed"
-        code = module({"k0": contraction.print_contraction(direct, SizeParameters(()), relaxed)}, LIBRARY, relaxed)
-        kernels[f"products.{level}"] = Made(code, direct.pack(w), int(known(direct.scratch, {})))
+    for name in PAGES:
+        level, sizes = LEVELS[name], SizeParameters(())
+        code = module({"k0": contraction.print_contraction(direct, sizes, level)}, LIBRARY, level.relaxed)
+        kernels[f"products.{name}"] = Made(code, direct.pack(w), int(known(direct.scratch, {})))
         if channels % 4 == outputs % 4 == 0:
             fewer = winograd.WinogradSchedule(routine, routine.facts)  # whether it is worth it or not
-            code = module({"k0": tiles.print_tiles(fewer, SizeParameters(()), relaxed)}, LIBRARY, relaxed)
-            kernels[f"Winograd.{level}"] = Made(code, w, fewer.scratch)
+            code = module({"k0": tiles.print_tiles(fewer, SizeParameters(()), level)}, LIBRARY, level.relaxed)
+            kernels[f"Winograd.{name}"] = Made(code, w, fewer.scratch)
     return Case(shape, x, w, rng.standard_normal(outputs).astype(np.float32), kernels)
 
 

@@ -29,7 +29,8 @@ from singe.dtypes import float32, int32
 from singe.ir import scalar
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
 from singe.shapes import known
-from singe_wasm.target import LEVELS, WasmTarget
+from singe_wasm.levels import LEVELS, PAGES
+from singe_wasm.target import WasmTarget
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -111,7 +112,7 @@ def case(shape: Shape) -> Case:
     m, k, n = shape
     rng = np.random.default_rng(0)
     a, b = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
-    target = WasmTarget()
+    target = WasmTarget(tuple(LEVELS))
     printed = target.print(product(m, k, n), [1])
     assert printed is not None
     modules, _ = target.link([printed])
@@ -123,7 +124,7 @@ def case(shape: Shape) -> Case:
 
 def files(cases: Sequence[Case]) -> dict[str, bytes]:
     """The files that the page needs, by name."""
-    found = {f"{level}.wasm": roof(level == "relaxed") for level in LEVELS}
+    found = {f"{level}.wasm": roof(level == "relaxed") for level in PAGES}
     for c in cases:
         found |= {
             f"{c.name}.x": c.a.tobytes(),
@@ -152,21 +153,21 @@ def in_chromium(cases: Sequence[Case], rounds: int, numpy: bool) -> None:
         print(f"Chromium {browser.version}, one thread, GFLOP/s\n")
         columns = [
             "m × k · n",
-            *LEVELS,
+            *PAGES,
             f"{PEER} {VERSION}",
             "times of onnxruntime-web's",
             *["NumPy under Pyodide"] * numpy,
         ]
         print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
         page = Page(browser, address)
-        page.page.evaluate("([l, t]) => openTurns(l, t)", [list(LEVELS), ROOF_TURNS])
-        best = page.best(list(LEVELS), rounds)
-        cells = [f"{ROOF_TURNS * ROOF_WORK / best[who] / 1e9:.1f}" for who in LEVELS]
+        page.page.evaluate("([l, t]) => openTurns(l, t)", [list(PAGES), ROOF_TURNS])
+        best = page.best(list(PAGES), rounds)
+        cells = [f"{ROOF_TURNS * ROOF_WORK / best[who] / 1e9:.1f}" for who in PAGES]
         print(f"| in registers | {' | '.join(cells)} |" + " |" * (2 + numpy), flush=True)
         python = Page(browser, f"{address}numpy.html") if numpy else None
         for c in cases:
             m, k, n = c.shape
-            kernels = {level: Given(level, ("x", "w"), known(c.printed.scratch, {})) for level in LEVELS}
+            kernels = {level: Given(level, ("x", "w"), known(c.printed.scratch, {})) for level in PAGES}
             answers = page.open(c.name, (m, k), m * n, kernels)
             for who, answer in answers.items():
                 c.check(who, answer)

@@ -62,7 +62,7 @@ def test_the_code_of_a_product_is_drafted_once(monkeypatch: pytest.MonkeyPatch) 
     write = Template.write
 
     def counted(self: Template) -> None:
-        written.append(self.relaxed)
+        written.append(self.level.relaxed)
         write(self)
 
     monkeypatch.setattr(Template, "write", counted)

@@ -18,8 +18,9 @@ pytest.importorskip("wasmtime")
 from blocks_cases import CASES, N, made
 
 from singe_wasm.kernels.products.blocks import FEW
+from singe_wasm.levels import LEVELS
 from singe_wasm.native import WasmBackend
-from singe_wasm.target import LEVELS, WasmTarget
+from singe_wasm.target import WasmTarget
 
 
 def at_level(program: ProgramData, level: str) -> ProgramData:
@@ -43,7 +44,7 @@ def test_products_are_those_of_the_unpacked_matrix(
     graph, matrix = made(N if opened else rows, depth, columns, bits, block, one)
     x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
     wanted = np.concatenate([x, np.ones((rows, 1), np.float32)], 1).astype(np.float64) @ matrix
-    program, uses = compile_with_uses(graph, WasmTarget())
+    program, uses = compile_with_uses(graph, WasmTarget(tuple(LEVELS)))
     assert sum(use.packer is not None for use in uses) == (2 if one else 3), "printed as the plain nest"
     for level in LEVELS:
         error = np.abs(run(at_level(program, level), x) - wanted).max()

@@ -20,8 +20,9 @@ from singe.program.program import Dispatch, ProgramData
 from singe.shapes import deferring, known, size
 
 pytest.importorskip("wasmtime")
+from singe_wasm.levels import LEVELS
 from singe_wasm.native import WasmBackend
-from singe_wasm.target import LEVELS, WasmTarget
+from singe_wasm.target import WasmTarget
 
 N = size("N")
 DOTS = [
@@ -90,7 +91,7 @@ def conv_facts(spaces: int, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def check(graph: Graph, *given: np.ndarray) -> None:
     """One Program answers all that is given as NumPy does, at each level."""
-    program = compile_graph(graph, WasmTarget())
+    program = compile_graph(graph, WasmTarget(tuple(LEVELS)))
     taken = [k for k in program.kernels if k.label.startswith(("dot_int", "conv_int"))]
     assert all(k.workspace for k in taken), "printed as the plain nest"
     assert taken
@@ -239,7 +240,8 @@ def test_parts_of_a_run_leave_the_same_bits() -> None:
         x = rng.normal(size=(rows, 33)).astype(np.float32)
         wanted = run_numpy(fixed, x)
         specialised = Options(specialised=[({"N": rows}, specialise(opened, {"N": rows}))])
-        programs = (compile_graph(fixed, WasmTarget()), *compile_graph(opened, WasmTarget(), specialised).programs)
+        target = WasmTarget(tuple(LEVELS))
+        programs = (compile_graph(fixed, target), *compile_graph(opened, target, specialised).programs)
         for program, level, parts in product(programs, LEVELS, (1, 2, 3, 7)):
             np.testing.assert_array_equal(in_parts(program, level, x, parts).reshape(wanted.shape), wanted)
 

@@ -15,7 +15,7 @@ from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.shapes import size
 from singe_wasm import target
 from singe_wasm.kernels.kept import keep
-from singe_wasm.target import LEVELS
+from singe_wasm.levels import LEVELS
 
 N = size("N")
 WIDTH = 37

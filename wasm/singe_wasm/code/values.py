@@ -402,6 +402,10 @@ class F32x4(V128, FloatLike):
     def lane(self, number: int) -> F32:
         return F32(*_joined(encode.lane("f32x4.extract_lane", number), self))
 
+    def broadcast(self, number: int) -> Self:
+        """A lane in all four."""
+        return type(self)(*_joined(encode.shuffle(*(number,) * 4), self, self))
+
 
 class F64x2(V128, FloatLike):
     """Two float64."""

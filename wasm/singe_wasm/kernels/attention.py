@@ -19,9 +19,10 @@ from ..code.elementary import falling_exp
 from ..code.encode import Body, Function, integers, ops
 from ..code.values import F32, I32, F32x4, I32x4, Int, maximum, minimum
 from ..code.writer import Writer
+from ..levels import Level
 from . import memory as elements
 from .lower import Lowering, SizeParameters
-from .products.product import ALONE, LAST, RELAXED, SIMD
+from .products.product import ALONE, FOUR, LAST, RELAXED, SIMD
 from .share import divide
 
 ROWS: Final = 24
@@ -97,20 +98,21 @@ class Strips:
         return self.values + self.padded * (4 * self.wide)
 
 
-def print_strips(s: Strips, sizes: SizeParameters, relaxed: bool) -> Function:
+def print_strips(s: Strips, sizes: SizeParameters, level: Level) -> Function:
     """The function, with the ports of the inputs and of the result, and the scratch memory."""
-    return _Template(s, sizes, relaxed).function()
+    return _Template(s, sizes, level).function()
 
 
 class _Template:
     """The function under construction."""
 
-    def __init__(self, s: Strips, sizes: SizeParameters, relaxed: bool) -> None:
+    def __init__(self, s: Strips, sizes: SizeParameters, level: Level) -> None:
         self.s: Final = s
         self.a: Final = s.a
         self.low: Final = Lowering(s.ports, sizes, scratch=True)
         self.w: Final = Writer(Body(integers(len(s.ports) + 1 + len(sizes) + 2)))
-        self.tile: Final = RELAXED if relaxed else SIMD
+        self.tile: Final = RELAXED if level.relaxed else SIMD
+        self.fours: Final = level.fours
         self.at: Final = I32(number=len(s.ports))  # scratch
 
     def function(self) -> Function:
@@ -297,7 +299,7 @@ class _Template:
 
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
         """Add the products of some rows with a panel; depth: how many, or a local with how many times COLUMNS."""
-        count = ALONE if len(total) == 1 else 1
+        count = ALONE if len(total) == 1 else FOUR if self.fours else 1
         whole = depth // count * count if isinstance(depth, int) else depth * COLUMNS
         if whole != 0:
             with self._until(b, b + whole * (4 * COLUMNS)):
@@ -315,14 +317,17 @@ class _Template:
         if not count:
             return
         w = self.w
-        for k in range(count):
-            with w.scope():
-                columns = [w.f32x4(b.f32x4(4 * COLUMNS * k + 16 * j)) for j in range(2)]
-                one = w.f32x4()
-                for i, sums in enumerate(total):
-                    w.set(one, a.f32x4(line * i + 4 * k, "v128.load32_splat"))
-                    for into, column in zip(sums, columns, strict=True):
-                        w.multiply_add(into, one, column)
+        with w.scope():
+            by_fours = self.fours and count == FOUR and len(total) > 1
+            rows = [w.f32x4(a.f32x4(line * i)) for i in range(len(total))] if by_fours else []
+            for k in range(count):
+                with w.scope():
+                    columns = [w.f32x4(b.f32x4(4 * COLUMNS * k + 16 * j)) for j in range(2)]
+                    one = w.f32x4()
+                    for i, sums in enumerate(total):
+                        w.set(one, rows[i].broadcast(k) if rows else a.f32x4(line * i + 4 * k, "v128.load32_splat"))
+                        for into, column in zip(sums, columns, strict=True):
+                            w.multiply_add(into, one, column)
         w.add(a, 4 * count)
         w.add(b, 4 * COLUMNS * count)
 

@@ -19,6 +19,7 @@ from singe.extension import Contraction, Expr, Kernel, Packer, Port, Reduce, Rou
 from ...code.encode import Function
 from ...code.values import I32, F32x4, I32x4, minimum
 from ...code.writer import Tree, Writer
+from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed
@@ -140,17 +141,17 @@ def _many(s: BlockSchedule) -> bool:
     return not isinstance(rows, int) or rows > FEW
 
 
-def print_blocks(s: BlockSchedule, sizes: SizeParameters, relaxed: bool) -> Function:
+def print_blocks(s: BlockSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Routine."""
     rows = s.floats.c.rows
     if isinstance(rows, int):
-        return _Blocks(s, sizes, relaxed, rows <= FEW).function()
+        return _Blocks(s, sizes, level, rows <= FEW).function()
     w = s.floats.begin(sizes)
-    few = _Blocks(s, sizes, relaxed, True, w)
+    few = _Blocks(s, sizes, level, True, w)
     with w.when(few.low.size(rows) <= FEW):
         few.write()
         w.otherwise()
-        _Blocks(s, sizes, relaxed, False, w).write()
+        _Blocks(s, sizes, level, False, w).write()
     return w.finish()
 
 
@@ -158,11 +159,11 @@ class _Blocks(Template):
     """few: whether weights are unpacked for each tile."""
 
     def __init__(
-        self, s: BlockSchedule, sizes: SizeParameters, relaxed: bool, few: bool, w: Writer | None = None
+        self, s: BlockSchedule, sizes: SizeParameters, level: Level, few: bool, w: Writer | None = None
     ) -> None:
         self.blocks: Final = s
         self.few: Final = few
-        super().__init__(s.floats, sizes, relaxed, w)
+        super().__init__(s.floats, sizes, level, w)
 
     def make_product(self) -> Product:
         return (_FewRows if self.few else _ManyRows)(self)
@@ -172,7 +173,8 @@ class _BlockProduct(Product):
     """What both products have: the walk along the packed weights of some columns."""
 
     def __init__(self, job: _Blocks, c: Contraction, across: Mapping[int, int]) -> None:
-        super().__init__(job.w, job.low, job.edge, c, job.s.tile(job.relaxed), job.depth, job.low.scratch(0), across)
+        tile, spill, fours = job.s.tile(job.level.relaxed), job.low.scratch(0), job.level.fours
+        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, spill, across, fours=fours)
         self.job: Final = job
         self.s: Final = job.blocks
         self.width: Final = self.tile.columns  # of a panel
@@ -232,7 +234,7 @@ class _FewRows(_BlockProduct):
 
     def __init__(self, job: _Blocks) -> None:
         c = replace(job.c, depth=job.blocks.words)
-        super().__init__(job, c, panels_across(c, job.s.tile(job.relaxed), ACROSS))
+        super().__init__(job, c, panels_across(c, job.s.tile(job.level.relaxed), ACROSS))
         self.sums: Final = [[self.w.f32x4() for _ in line] for line in self.accumulators]
 
     def _places(self, vectors: int, rows: int) -> list[int]:

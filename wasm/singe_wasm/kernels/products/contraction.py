@@ -19,6 +19,7 @@ from singe.extension import Contraction, Dim, Expr, Reduce, Routine, affine, cei
 
 from ...code.encode import Function
 from ...code.writer import Writer
+from ...levels import Level
 from ..lower import Lowering, SizeParameters
 from ..nest import lane_cost
 from ..share import begin, choose_loop, first_alone, loop
@@ -177,19 +178,19 @@ def _can_pack(c: Contraction, constants: Collection[int]) -> bool:
     return all(isinstance(d, int) for d in known) and terms.keys() <= {c.k, c.n, *c.batch_vars}
 
 
-def print_contraction(s: Schedule, sizes: SizeParameters, relaxed: bool) -> Function:
+def print_contraction(s: Schedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Contraction."""
-    return Template(s, sizes, relaxed).function()
+    return Template(s, sizes, level).function()
 
 
 class Template:
     """The function of a Contraction under construction."""
 
-    def __init__(self, s: Schedule, sizes: SizeParameters, relaxed: bool, w: Writer | None = None) -> None:
+    def __init__(self, s: Schedule, sizes: SizeParameters, level: Level, w: Writer | None = None) -> None:
         self.s: Final = s
         self.c: Final = s.c
         self.feed_at: Final = s.feed_at
-        self.relaxed: Final = relaxed
+        self.level: Final = level
         self.depth: Final = len(s.c.batch)
         self.w: Final = s.begin(sizes) if w is None else w
         self._sizes: Final = sizes
@@ -207,9 +208,9 @@ class Template:
 
     def make_product(self) -> Product:
         spill = self.low.scratch(0) if self.feed_at else None
-        tile = self.s.tile(self.relaxed)
+        tile = self.s.tile(self.level.relaxed)
         across = panels_across(self.c, tile)
-        return Product(self.w, self.low, self.edge, self.c, tile, self.depth, spill, across)
+        return Product(self.w, self.low, self.edge, self.c, tile, self.depth, spill, across, fours=self.level.fours)
 
     def make_feed(self) -> Feed:
         return self.s.feed.bound(self)

@@ -42,10 +42,11 @@ from singe.extension import (
 from ...code.encode import Function, v128
 from ...code.values import I32, I32x4
 from ...code.writer import Tree, Writer
+from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed, Runs
-from .product import ACCUMULATOR, Product, RegisterTile, panels_across
+from .product import ACCUMULATOR, Place, Product, RegisterTile, panels_across
 
 COLUMNS: Final = 8
 ROWS: Final = {True: 6, False: 2}
@@ -175,15 +176,15 @@ def _weights(total: Expr, ports: Sequence[Port]) -> Expr | None:
     return load if plain and offset.word == "const" and offset.value == -OFFSET else None
 
 
-def print_integers(s: IntegerSchedule, sizes: SizeParameters, relaxed: bool) -> Function:
+def print_integers(s: IntegerSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Routine."""
-    if s.whole is None or not relaxed:
-        return _Integers(s, sizes, relaxed).function()
+    if s.whole is None or not level.relaxed:
+        return _Integers(s, sizes, level).function()
     w = s.floats.begin(sizes)
     with w.when(takes_bytes()):
-        _Integers(s, sizes, True, w).write()
+        _Integers(s, sizes, level, w).write()
         w.otherwise()
-        _Integers(s, sizes, False, w).write()
+        _Integers(s, sizes, level._replace(relaxed=False), w).write()
     return w.finish()
 
 
@@ -194,11 +195,11 @@ def takes_bytes() -> I32:
 
 
 class _Integers(Template):
-    """relaxed: whether one instruction adds four products."""
+    """At a relaxed level one instruction adds four products."""
 
-    def __init__(self, s: IntegerSchedule, sizes: SizeParameters, relaxed: bool, w: Writer | None = None) -> None:
+    def __init__(self, s: IntegerSchedule, sizes: SizeParameters, level: Level, w: Writer | None = None) -> None:
         self.integers: Final = s
-        super().__init__(s.floats, sizes, relaxed, w)
+        super().__init__(s.floats, sizes, level, w)
 
     def make_product(self) -> Product:
         return _IntegerProduct(self)
@@ -224,7 +225,7 @@ class _Records(Feed):
             self._shape = floats.runs or Runs(1, depth, 0)
 
     def addresses(self, rows: int) -> list[tuple[Tree, int]]:
-        record = self._schedule.record(self.job.relaxed)
+        record = self._schedule.record(self.job.level.relaxed)
         return [(self.job.low.scratch(self._schedule.records), record * i) for i in range(rows)]
 
     def start(self, part: tuple[I32, I32] | None) -> None:
@@ -233,7 +234,7 @@ class _Records(Feed):
     def prepare(self, rows: int) -> None:
         self._floats.prepare(rows)
         w, runs = self.job.w, self._shape
-        name = NAMES[self._schedule.whole is not None, self.job.relaxed]
+        name = NAMES[self._schedule.whole is not None, self.job.level.relaxed]
         for (to, place), (source, offset) in zip(self.addresses(rows), self._floats.addresses(rows), strict=True):
             w.call(name, w.value(to) + place, w.value(source) + offset, runs.count, runs.length, runs.jump)
 
@@ -246,17 +247,18 @@ class _IntegerProduct(Product):
         self.whole: Final = s.whole is not None
         depth = s.words + 1
         c = replace(job.c, depth=depth)
-        tile = RegisterTile(ROWS[job.relaxed], COLUMNS)
-        across = panels_across(c, tile, FEW_ROWS[job.relaxed])
+        tile = RegisterTile(ROWS[job.level.relaxed], COLUMNS)
+        across = panels_across(c, tile, FEW_ROWS[job.level.relaxed])
         accumulator = ACCUMULATOR if s.whole is None else s.whole
-        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, job.low.scratch(0), across, accumulator)
+        spill, fours = job.low.scratch(0), job.level.fours
+        super().__init__(job.w, job.low, job.edge, c, tile, job.depth, spill, across, accumulator, fours)
         self.words: Final = s.words
         self.panel: Final = 4 * tile.columns * depth  # bytes
-        self.fours: Final = job.relaxed
+        self.dots: Final = job.level.relaxed
         self.sums: Final = [[job.w.i32x4() for _ in line] for line in self.accumulators]
         # Where one instruction does not add four products, a vector of sums holds two columns, each as two sums of pairs; the
         # other two are here.
-        self.others: Final = [] if self.fours else [[job.w.i32x4() for _ in line] for line in self.sums]
+        self.others: Final = [] if self.dots else [[job.w.i32x4() for _ in line] for line in self.sums]
 
     def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
         w = self.w
@@ -283,17 +285,21 @@ class _IntegerProduct(Product):
         """`count` words of every column; the pointers are moved on."""
         if not count:
             return
-        for turn in range(count):
-            with self.w.scope():
-                (self._four if self.fours else self._pairs)(pointers, turn, vectors)
+        with self.w.scope():
+            words = self._elements([Place(p, 0) for p in pointers], 4, count) if self.dots else ()
+            for turn, a in enumerate(words):
+                with self.w.scope():
+                    self._four([word.integers() for word in a], turn, vectors)
+            for turn in range(0 if self.dots else count):
+                with self.w.scope():
+                    self._pairs(pointers, turn, vectors)
         for pointer in pointers:
-            self.w.add(pointer, count * (4 if self.fours else 8))
+            self.w.add(pointer, count * (4 if self.dots else 8))
         self.w.add(self.b, 4 * self.tile.columns * count)
 
-    def _four(self, pointers: Sequence[I32], turn: int, vectors: int) -> None:
+    def _four(self, a: Sequence[I32x4], turn: int, vectors: int) -> None:
         """A word of B against four of A's bytes in one instruction."""
         w = self.w
-        a = [p.i32x4(4 * turn, "v128.load32_splat") for p in pointers]
         b = [self.b.i32x4(self._at(j, turn)) for j in range(vectors)]
         # Registers hold the fewer of both, beside the sums; the others pass through one register.
         held, passing = (b, a) if len(b) <= len(a) else (a, b)
@@ -327,7 +333,7 @@ class _IntegerProduct(Product):
     def _to_whole(self, pointers: Sequence[I32], vectors: int) -> None:
         """The sums of whole numbers: sum − zero · sum of the column."""
         for i, pointer in enumerate(pointers):
-            zero = self.w.local(pointer.i32x4(4, "v128.load32_splat")) if self.fours else None
+            zero = self.w.local(pointer.i32x4(4, "v128.load32_splat")) if self.dots else None
             for j in range(vectors):
                 total = self._sum(i, j)
                 centred = total if zero is None else total - self.b.i32x4(self._at(j)) * zero

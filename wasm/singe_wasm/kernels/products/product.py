@@ -30,12 +30,14 @@ CACHED: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one is streamed through."""
 ALONE: Final = 4
 """Steps of k in a turn of the innermost loop if the tile has one row."""
-APART: Final = 2
-"""Steps in a turn if the rows need several pointers, which are moved in each turn; other tiles make one step.
+FOUR: Final = 4
+"""Steps in a turn if the level reads rows four elements at a time.
 
-wasmtime's compiler moves the additions of a turn to its end, where several steps need more registers than there are.
-6 × 8 accumulators and one pointer: 41 GFLOP/s by one step, 39 by two, 35 by four, 28 by eight; with six pointers 30, 37,
-36, 28. Chromium: 65 in each case."""
+Where a load fills all lanes with one element, wasmtime's compiler takes the way through an integer register, for which
+Intel's processors have one port: two of its turns for two multiply-adds. Shuffles of a vector spare that. 6 × 8
+accumulators on a Xeon of 3.9 GHz, whose peak is 58 GFLOP/s: 31 in wasmtime, by shuffles 48; in Chromium 61 and 39."""
+APART: Final = 2
+"""Steps in a turn otherwise, if the rows need several pointers, which are moved in each turn; other tiles make one step."""
 SHARED: Final = 1 << 20
 """Rows whose addresses are fewer bytes apart have one pointer."""
 
@@ -95,11 +97,6 @@ class Place(NamedTuple):
 
 def _pointers(places: Sequence[Place]) -> Collection[I32]:
     return {id(p.pointer): p.pointer for p in places}.values()
-
-
-def _unroll(places: Sequence[Place]) -> int:
-    """The steps of k in a turn."""
-    return ALONE if len(places) == 1 else APART if len(_pointers(places)) > 1 else 1
 
 
 class Section(NamedTuple):
@@ -168,10 +165,10 @@ class Product:
 
     def __init__(
         self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, tile: RegisterTile, level: int, spill: Tree | None,
-        across: Mapping[int, int] | None = None, accumulator: Expr = ACCUMULATOR,
+        across: Mapping[int, int] | None = None, accumulator: Expr = ACCUMULATOR, fours: bool = False,
     ) -> None:  # fmt: skip
         """low: lanes along n. edge: the same ports, scalar. level: loops open outside. spill: scratch for a tile. across: as
-        `panels_across` says; None: tiles of any height span one panel. accumulator: what the store reads."""
+        `panels_across` says; None: tiles of any height span one panel. accumulator: what the store reads. fours: see Level."""
         self.w: Final = w
         self.low: Final = low
         self.edge: Final = edge
@@ -180,6 +177,7 @@ class Product:
         self.level: Final = level
         self.spill: Final = spill
         self.across: Final = across or {}
+        self.fours: Final = fours
         self.n: Final = low.size(c.columns)
         self.wide: Final = lane_cost(c.kernel, [c.store], c.n) is not None
         # Only the values are vectorised, and only if no tile crosses the edge: they may load elements that do not exist.
@@ -347,16 +345,35 @@ class Product:
                     w.add(self.b, (panels - 1) * depth * width)
             else:
                 k, start = self.low.size(depth), w.i32(self.b)
-                for count in dict.fromkeys((_unroll(places), 1)):
+                for count in dict.fromkeys((self._unroll(places, feed.step), 1)):
                     end = w.i32(start + (k & -count) * width)
                     with w.when(self.b.below(end)), self._until(end):
                         self._steps(places, feed.step, count)
+
+    def _by_fours(self, places: Sequence[Place], step: int) -> bool:
+        """Whether rows are read four elements at a time: neighbours, and not those of one row, which are broadcast once."""
+        return self.fours and step == 4 and len(places) > 1
+
+    def _unroll(self, places: Sequence[Place], step: int) -> int:
+        """The steps of k in a turn."""
+        if self._by_fours(places, step):
+            return FOUR
+        return ALONE if len(places) == 1 else APART if len(_pointers(places)) > 1 else 1
+
+    def _elements(self, places: Sequence[Place], step: int, count: int) -> Iterator[list[F32x4]]:
+        """An element of each row in all lanes, for each step of a turn."""
+        if count == FOUR and self._by_fours(places, step):
+            rows = [self.w.local(p.pointer.f32x4(p.offset)) for p in places]
+            yield from ([row.broadcast(turn) for row in rows] for turn in range(FOUR))
+        else:
+            for turn in range(count):
+                yield [p.pointer.f32x4(p.offset + turn * step, "v128.load32_splat") for p in places]
 
     def _run(self, places: Sequence[Place], step: int, length: int, panels: int) -> None:
         """The products of `length` neighbours in k."""
         if not length:
             return
-        unroll = min(_unroll(places), length)
+        unroll = min(self._unroll(places, step), length)
         rest = length % unroll
         with self._until(self.w.i32(self.b + (length - rest) * 4 * self.tile.columns)):
             self._steps(places, step, unroll, panels)
@@ -374,20 +391,20 @@ class Product:
             return
         w, width, depth = self.w, self.tile.columns // 4, self.c.depth
         panel = 16 * width * depth if isinstance(depth, int) else 0  # bytes
-        for turn in range(count):
-            a = [p.pointer.f32x4(p.offset + turn * step, "v128.load32_splat") for p in places]
-            b = [self.b.f32x4(i * panel + 16 * (turn * width + j)) for i in range(panels) for j in range(width)]
-            # Besides the accumulators, registers hold the operand with fewer values in a step; the other one is loaded value
-            # by value.
-            held, passing = (b, a) if len(b) <= len(a) else (a, b)
-            with w.scope():
-                kept = [w.local(value) for value in held]
-                one = w.f32x4()
-                for i, value in enumerate(passing):
-                    w.set(one, value)
-                    for j, local in enumerate(kept):
-                        into = self.accumulators[i][j] if held is b else self.accumulators[j][i]
-                        w.multiply_add(into, one, local)
+        with w.scope():
+            for turn, a in enumerate(self._elements(places, step, count)):
+                b = [self.b.f32x4(i * panel + 16 * (turn * width + j)) for i in range(panels) for j in range(width)]
+                # Besides the accumulators, registers hold the operand with fewer values in a step; the other one is loaded
+                # value by value.
+                held, passing = (b, a) if len(b) <= len(a) else (a, b)
+                with w.scope():
+                    kept = [w.local(value) for value in held]
+                    one = w.f32x4()
+                    for i, value in enumerate(passing):
+                        w.set(one, value)
+                        for j, local in enumerate(kept):
+                            into = self.accumulators[i][j] if held is b else self.accumulators[j][i]
+                            w.multiply_add(into, one, local)
         for pointer in _pointers(places):
             w.add(pointer, count * step)
         w.add(self.b, 16 * width * count)

@@ -17,6 +17,7 @@ from singe.extension import Contraction, Store, affine, ceildiv, float32, int32,
 from ...code.encode import Function
 from ...code.values import I32, F32x4, Int, maximum, minimum, select
 from ...code.writer import Tree
+from ...levels import Level
 from ...transforms import SIZE, TAPS, WIDE
 from ..lower import Lowering, SizeParameters
 from ..share import begin, choose_loop, divide, first_alone
@@ -25,9 +26,9 @@ from .product import RELAXED, SIMD, Product, Section, row_turns, sections
 from .winograd import COLUMNS, POSITIONS, WinogradSchedule
 
 
-def print_tiles(s: WinogradSchedule, sizes: SizeParameters, relaxed: bool) -> Function:
+def print_tiles(s: WinogradSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled convolution."""
-    return _Tiles(s, sizes, relaxed).function()
+    return _Tiles(s, sizes, level).function()
 
 
 class _Inputs(Feed):
@@ -43,23 +44,23 @@ class _Inputs(Feed):
 
 
 class _Tiles:
-    def __init__(self, s: WinogradSchedule, sizes: SizeParameters, relaxed: bool) -> None:
+    def __init__(self, s: WinogradSchedule, sizes: SizeParameters, level: Level) -> None:
         kernel = s.routine.kernel
         self.s: Final = s
         self.store: Final[Store] = s.routine.epilogue
         self.image, self.y, self.x, self.channel = kernel.grid_vars
         self.w: Final = begin(kernel, True, sizes)
         self.low: Final = Lowering(kernel.ports, sizes, True, self.channel)
-        self.tile: Final = RELAXED if relaxed else SIMD
+        self.tile: Final = RELAXED if level.relaxed else SIMD
         self.image_at, self.y_at, self.x_at, self.channel_at = (self.w.i32() for _ in range(4))
-        levels = ((self.image, self.image_at, 2), (self.x, self.x_at, 2), (self.channel, self.channel_at, 3))
-        for variable, local, level in (*levels, (self.y, self.y_at, 4)):
-            self.low.variable(variable, local, level)
+        loops = ((self.image, self.image_at, 2), (self.x, self.x_at, 2), (self.channel, self.channel_at, 3))
+        for variable, local, depth in (*loops, (self.y, self.y_at, 4)):
+            self.low.variable(variable, local, depth)
         value = scalar.const(0.0, float32)
         self.c: Final = Contraction(
             kernel, (), s.tiles, s.outputs, s.channels, value, value, self.store, a_deep=True, b_deep=False
         )
-        self.product: Final = Product(self.w, self.low, self.low, self.c, self.tile, 1, None)
+        self.product: Final = Product(self.w, self.low, self.low, self.c, self.tile, 1, None, fours=level.fours)
         self.half, self.patch, self.inputs, self.weights, self.sums = (0, *s.areas[:-1])
         simple, size = self.w.simple, self.low.size
         self.height, self.width = (simple(size(d)) for d in s.facts["x_shape"][1:-1])
