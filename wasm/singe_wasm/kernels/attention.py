@@ -22,7 +22,7 @@ from ..code.writer import Writer
 from ..levels import Level
 from . import memory as elements
 from .lower import Lowering, SizeParameters
-from .products.product import ALONE, FOUR, LAST, RELAXED, SIMD
+from .products.product import LAST, RELAXED, SIMD, Place, broadcasts, unrolled
 from .share import divide
 
 ROWS: Final = 24
@@ -299,13 +299,14 @@ class _Template:
 
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
         """Add the products of some rows with a panel; depth: how many, or a local with how many times COLUMNS."""
-        count = ALONE if len(total) == 1 else FOUR if self.fours else 1
+        rows = [Place(a, line * i) for i in range(len(total))]
+        count = unrolled(rows, self.fours)
         whole = depth // count * count if isinstance(depth, int) else depth * COLUMNS
         if whole != 0:
             with self._until(b, b + whole * (4 * COLUMNS)):
-                self._steps(total, a, line, b, count)
+                self._steps(total, rows, b, count)
         if isinstance(depth, int):
-            self._steps(total, a, line, b, depth % count)
+            self._steps(total, rows, b, depth % count)
 
     @contextmanager
     def _until(self, b: I32, end: I32) -> Iterator[None]:
@@ -313,22 +314,20 @@ class _Template:
         with self.w.repeat_while(b.below(limit)):
             yield
 
-    def _steps(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, count: int) -> None:
+    def _steps(self, total: Sequence[Sequence[F32x4]], rows: Sequence[Place], b: I32, count: int) -> None:
         if not count:
             return
         w = self.w
         with w.scope():
-            by_fours = self.fours and count == FOUR and len(total) > 1
-            rows = [w.f32x4(a.f32x4(line * i)) for i in range(len(total))] if by_fours else []
-            for k in range(count):
+            for k, values in enumerate(broadcasts(w, rows, count, self.fours)):
                 with w.scope():
                     columns = [w.f32x4(b.f32x4(4 * COLUMNS * k + 16 * j)) for j in range(2)]
                     one = w.f32x4()
-                    for i, sums in enumerate(total):
-                        w.set(one, rows[i].broadcast(k) if rows else a.f32x4(line * i + 4 * k, "v128.load32_splat"))
+                    for value, sums in zip(values, total, strict=True):
+                        w.set(one, value)
                         for into, column in zip(sums, columns, strict=True):
                             w.multiply_add(into, one, column)
-        w.add(a, 4 * count)
+        w.add(rows[0].pointer, 4 * count)
         w.add(b, 4 * COLUMNS * count)
 
     # --- weights

@@ -46,7 +46,7 @@ from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import Schedule, Template, schedule
 from .feeds import Feed, Runs
-from .product import ACCUMULATOR, Place, Product, RegisterTile, panels_across
+from .product import ACCUMULATOR, Place, Product, RegisterTile, broadcasts, panels_across
 
 COLUMNS: Final = 8
 ROWS: Final = {True: 6, False: 2}
@@ -285,17 +285,19 @@ class _IntegerProduct(Product):
         """`count` words of every column; the pointers are moved on."""
         if not count:
             return
-        with self.w.scope():
-            words = self._elements([Place(p, 0) for p in pointers], 4, count) if self.dots else ()
-            for turn, a in enumerate(words):
-                with self.w.scope():
-                    self._four([word.integers() for word in a], turn, vectors)
-            for turn in range(0 if self.dots else count):
-                with self.w.scope():
-                    self._pairs(pointers, turn, vectors)
+        w = self.w
+        with w.scope():
+            if self.dots:
+                for turn, words in enumerate(broadcasts(w, [Place(p, 0) for p in pointers], count, self.fours)):
+                    with w.scope():
+                        self._four([word.integers() for word in words], turn, vectors)
+            else:
+                for turn in range(count):
+                    with w.scope():
+                        self._pairs(pointers, turn, vectors)
         for pointer in pointers:
-            self.w.add(pointer, count * (4 if self.dots else 8))
-        self.w.add(self.b, 4 * self.tile.columns * count)
+            w.add(pointer, count * (4 if self.dots else 8))
+        w.add(self.b, 4 * self.tile.columns * count)
 
     def _four(self, a: Sequence[I32x4], turn: int, vectors: int) -> None:
         """A word of B against four of A's bytes in one instruction."""

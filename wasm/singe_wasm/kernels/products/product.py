@@ -99,6 +99,26 @@ def _pointers(places: Sequence[Place]) -> Collection[I32]:
     return {id(p.pointer): p.pointer for p in places}.values()
 
 
+def unrolled(places: Sequence[Place], fours: bool, step: int = 4) -> int:
+    """The steps of k in a turn. fours: see Level; step: bytes from one k to the next."""
+    if len(places) == 1:
+        return ALONE
+    if fours and step == 4:
+        return FOUR
+    return APART if len(_pointers(places)) > 1 else 1
+
+
+def broadcasts(w: Writer, places: Sequence[Place], count: int, fours: bool, step: int = 4) -> Iterator[list[F32x4]]:
+    """An element of each row in all lanes, for each of `count` steps of k; see `unrolled`. Rows that are read by fours take
+    locals."""
+    if fours and step == 4 and count == FOUR and len(places) > 1:
+        rows = [w.local(p.pointer.f32x4(p.offset)) for p in places]
+        yield from ([row.broadcast(turn) for row in rows] for turn in range(FOUR))
+    else:
+        for turn in range(count):
+            yield [p.pointer.f32x4(p.offset + turn * step, "v128.load32_splat") for p in places]
+
+
 class Section(NamedTuple):
     """Rows done with tiles of one height, up to a limit."""
 
@@ -345,35 +365,16 @@ class Product:
                     w.add(self.b, (panels - 1) * depth * width)
             else:
                 k, start = self.low.size(depth), w.i32(self.b)
-                for count in dict.fromkeys((self._unroll(places, feed.step), 1)):
+                for count in dict.fromkeys((unrolled(places, self.fours, feed.step), 1)):
                     end = w.i32(start + (k & -count) * width)
                     with w.when(self.b.below(end)), self._until(end):
                         self._steps(places, feed.step, count)
-
-    def _by_fours(self, places: Sequence[Place], step: int) -> bool:
-        """Whether rows are read four elements at a time: neighbours, and not those of one row, which are broadcast once."""
-        return self.fours and step == 4 and len(places) > 1
-
-    def _unroll(self, places: Sequence[Place], step: int) -> int:
-        """The steps of k in a turn."""
-        if self._by_fours(places, step):
-            return FOUR
-        return ALONE if len(places) == 1 else APART if len(_pointers(places)) > 1 else 1
-
-    def _elements(self, places: Sequence[Place], step: int, count: int) -> Iterator[list[F32x4]]:
-        """An element of each row in all lanes, for each step of a turn."""
-        if count == FOUR and self._by_fours(places, step):
-            rows = [self.w.local(p.pointer.f32x4(p.offset)) for p in places]
-            yield from ([row.broadcast(turn) for row in rows] for turn in range(FOUR))
-        else:
-            for turn in range(count):
-                yield [p.pointer.f32x4(p.offset + turn * step, "v128.load32_splat") for p in places]
 
     def _run(self, places: Sequence[Place], step: int, length: int, panels: int) -> None:
         """The products of `length` neighbours in k."""
         if not length:
             return
-        unroll = min(self._unroll(places, step), length)
+        unroll = min(unrolled(places, self.fours, step), length)
         rest = length % unroll
         with self._until(self.w.i32(self.b + (length - rest) * 4 * self.tile.columns)):
             self._steps(places, step, unroll, panels)
@@ -392,7 +393,7 @@ class Product:
         w, width, depth = self.w, self.tile.columns // 4, self.c.depth
         panel = 16 * width * depth if isinstance(depth, int) else 0  # bytes
         with w.scope():
-            for turn, a in enumerate(self._elements(places, step, count)):
+            for turn, a in enumerate(broadcasts(w, places, count, self.fours, step)):
                 b = [self.b.f32x4(i * panel + 16 * (turn * width + j)) for i in range(panels) for j in range(width)]
                 # Besides the accumulators, registers hold the operand with fewer values in a step; the other one is loaded
                 # value by value.
