@@ -32,8 +32,9 @@ from singe_webgpu.code.variants import variants
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.device.timing import text_seconds
 from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
-from singe_webgpu.kernels.gemm import Cut, Thin, Tile, quads_of
+from singe_webgpu.kernels.gemm import Cut, Thin, Tile
 from singe_webgpu.kernels.matrix import MatrixCut
+from singe_webgpu.kernels.operands import quads_of
 from singe_webgpu.target import WgslTarget
 
 SIZES: Final = (

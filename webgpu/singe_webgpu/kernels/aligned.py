@@ -24,7 +24,7 @@ from singe.extension import (
 )
 
 from ..code.shader import Shader
-from .gemm import quads_of
+from .operands import quads_of
 from .quads import SIDE
 
 

@@ -20,10 +20,11 @@ from typing import Final, TypeAlias, TypeVar
 from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, known, product
 
 from ..code.shader import PACKED_DOTS, SUBGROUP_MATRIX, Shader, Text
-from .gemm import Cut, Thin, Tile, print_contraction, quads_of
+from .gemm import Cut, Thin, Tile, print_contraction
 from .integers import print_integers
 from .matrix import MatrixCut, fits, print_matrix, suits
 from .nest import print_kernel
+from .operands import quads_of
 
 AnyCut = TypeVar("AnyCut", bound="Cut | MatrixCut")
 Sizes: TypeAlias = Mapping[str, int]

@@ -15,7 +15,8 @@ from singe.extension import Contraction, float32
 
 from ..code.shader import Shader, Text
 from ..code.wgsl import TYPES, Statements
-from .gemm import arguments, place, put_functions, quads_of
+from .gemm import place
+from .operands import arguments, put_functions, quads_of
 from .quads import PARTS, SIDE
 
 TILE: Final = 32

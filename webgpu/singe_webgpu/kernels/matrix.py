@@ -21,7 +21,8 @@ from singe.extension import Contraction, Expr, float16
 
 from ..code.shader import Shader, Text
 from ..code.wgsl import Statements
-from .gemm import arguments, place, put_functions
+from .gemm import place
+from .operands import arguments, put_functions
 from .quads import PARTS, SIDE, in_fours, is_quad
 
 MATRIX: Final = 16
