@@ -10,15 +10,12 @@ fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_
 fn min_number(a: f32, number: f32) -> f32 { return select(min(a, number), a, is_nan(a)); }
 
 fn load_a(t0: i32, m: i32, k: i32) -> vec4<f32> {
-  if (k >= 216i) { return vec4<f32>(0); }
-  let v1 = ((min(max((((m / 14i) + (k / 72i)) + -1i), 0i), 13i) * 336i) + (min(max((((m % 14i) + ((k / 24i) % 3i)) + -1i), 0i), 13i) * 24i));
-  let v2 = (((m / 14i) + (k / 72i)) + -1i);
-  let v3 = (((m % 14i) + ((k / 24i) % 3i)) + -1i);
-  return select(vec4<f32>(0.0f), b0[(v1 + (k % 24i)) / 4i], (((0i <= v2) && (v2 < 14i)) && ((0i <= v3) && (v3 < 14i))));
+  let v1 = (((m / 14i) + (k / 72i)) + -1i);
+  let v2 = (((m % 14i) + ((k / 24i) % 3i)) + -1i);
+  return select(vec4<f32>(0.0f), b0[(((min(max(v1, 0i), 13i) * 336i) + (min(max(v2, 0i), 13i) * 24i)) + (k % 24i)) / 4i], (((0i <= v1) && (v1 < 14i)) && ((0i <= v2) && (v2 < 14i))));
 }
 
 fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
-  if (k >= 216i) { return vec4<f32>(0); }
   return b1[((k * 48i) + n) / 4i];
 }
 
@@ -50,15 +47,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   parts[0][lane] = c0;
   workgroupBarrier();
-  if (slice < 8i) {
-    for (var other = lane + 32u; other < 256u; other += 32u) {
+  if (slice < 16i) {
+    for (var other = lane + 64u; other < 256u; other += 64u) {
       c0 += parts[0][other];
     }
     parts[0][lane] = c0;
   }
   workgroupBarrier();
   if (slice > 0i) { return; }
-  for (var other = lane + 4u; other < 32u; other += 4u) {
+  for (var other = lane + 4u; other < 64u; other += 4u) {
     c0 += parts[0][other];
   }
   store_c(0i, row, side, c0);

@@ -9,25 +9,37 @@ fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)
 
 fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
 
-fn load_a(t0: i32, m: i32, k: i32) -> vec4<f32> {
-  if (k >= 216i) { return vec4<f32>(0); }
-  let v1 = ((min(max((((((m / 28i) * 2i) + ((m / 2i) % 2i)) + (k / 72i)) + -1i), 0i), 13i) * 336i) + (min(max(((((((m / 4i) % 7i) * 2i) + (m % 2i)) + ((k / 24i) % 3i)) + -1i), 0i), 13i) * 24i));
-  let v2 = (((((m / 28i) * 2i) + ((m / 2i) % 2i)) + (k / 72i)) + -1i);
-  let v3 = ((((((m / 4i) % 7i) * 2i) + (m % 2i)) + ((k / 24i) % 3i)) + -1i);
-  return select(vec4<f32>(0.0f), b0[(v1 + (k % 24i)) / 4i], (((0i <= v2) && (v2 < 14i)) && ((0i <= v3) && (v3 < 14i))));
+fn load_a(t0: i32, q: i32, k: i32) -> array<vec4<f32>, 4> {
+  let v1 = ((q / 7i) * 2i);
+  let v2 = (k / 72i);
+  let v3 = ((v1 + v2) + -1i);
+  let v4 = ((0i <= v3) && (v3 < 14i));
+  let v5 = ((q % 7i) * 2i);
+  let v6 = ((k / 24i) % 3i);
+  let v7 = ((v5 + v6) + -1i);
+  let v8 = ((0i <= v7) && (v7 < 14i));
+  let v9 = (min(max(v3, 0i), 13i) * 336i);
+  let v10 = (min(max(v7, 0i), 13i) * 24i);
+  let v11 = (k % 24i);
+  let v12 = (((v5 + 1i) + v6) + -1i);
+  let v13 = ((0i <= v12) && (v12 < 14i));
+  let v14 = (min(max(v12, 0i), 13i) * 24i);
+  let v15 = (((v1 + 1i) + v2) + -1i);
+  let v16 = ((0i <= v15) && (v15 < 14i));
+  let v17 = (min(max(v15, 0i), 13i) * 336i);
+  return array<vec4<f32>, 4>(select(vec4<f32>(0.0f), b0[((v9 + v10) + v11) / 4i], (v4 && v8)), select(vec4<f32>(0.0f), b0[((v9 + v14) + v11) / 4i], (v4 && v13)), select(vec4<f32>(0.0f), b0[((v17 + v10) + v11) / 4i], (v16 && v8)), select(vec4<f32>(0.0f), b0[((v17 + v14) + v11) / 4i], (v16 && v13)));
 }
 
 fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
-  if (k >= 216i) { return vec4<f32>(0); }
   return b1[((k * 48i) + n) / 4i];
 }
 
 fn store_c(t0: i32, m: i32, n: i32, a0: vec4<f32>, a1: vec4<f32>, a2: vec4<f32>, a3: vec4<f32>) {
-  let v4 = max_f32(max_f32(max_f32(max_number(a0.x, 0.0f), max_number(a1.x, 0.0f)), max_number(a2.x, 0.0f)), max_number(a3.x, 0.0f));
-  let v5 = max_f32(max_f32(max_f32(max_number(a0.y, 0.0f), max_number(a1.y, 0.0f)), max_number(a2.y, 0.0f)), max_number(a3.y, 0.0f));
-  let v6 = max_f32(max_f32(max_f32(max_number(a0.z, 0.0f), max_number(a1.z, 0.0f)), max_number(a2.z, 0.0f)), max_number(a3.z, 0.0f));
-  let v7 = max_f32(max_f32(max_f32(max_number(a0.w, 0.0f), max_number(a1.w, 0.0f)), max_number(a2.w, 0.0f)), max_number(a3.w, 0.0f));
-  b2[((m * 48i) + n) / 4i] = vec4<f32>(v4, v5, v6, v7);
+  let v18 = max_f32(max_f32(max_f32(max_number(a0.x, 0.0f), max_number(a1.x, 0.0f)), max_number(a2.x, 0.0f)), max_number(a3.x, 0.0f));
+  let v19 = max_f32(max_f32(max_f32(max_number(a0.y, 0.0f), max_number(a1.y, 0.0f)), max_number(a2.y, 0.0f)), max_number(a3.y, 0.0f));
+  let v20 = max_f32(max_f32(max_f32(max_number(a0.z, 0.0f), max_number(a1.z, 0.0f)), max_number(a2.z, 0.0f)), max_number(a3.z, 0.0f));
+  let v21 = max_f32(max_f32(max_f32(max_number(a0.w, 0.0f), max_number(a1.w, 0.0f)), max_number(a2.w, 0.0f)), max_number(a3.w, 0.0f));
+  b2[((m * 48i) + n) / 4i] = vec4<f32>(v18, v19, v20, v21);
 }
 
 @compute @workgroup_size(256)
@@ -45,38 +57,35 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c2 = vec4<f32>();
   var c3 = vec4<f32>();
   for (var deep = slice * 4i; deep < 216i; deep += 256i) {
-    let a0 = load_a(0i, row, deep);
-    let a1 = load_a(0i, row + 1i, deep);
-    let a2 = load_a(0i, row + 2i, deep);
-    let a3 = load_a(0i, row + 3i, deep);
+    let a0 = load_a(0i, row / 4i, deep);
     let right0 = load_b(0i, deep, side);
     let right1 = load_b(0i, deep + 1i, side);
     let right2 = load_b(0i, deep + 2i, side);
     let right3 = load_b(0i, deep + 3i, side);
-    c0 += a0.x * right0;
-    c1 += a1.x * right0;
-    c2 += a2.x * right0;
-    c3 += a3.x * right0;
-    c0 += a0.y * right1;
-    c1 += a1.y * right1;
-    c2 += a2.y * right1;
-    c3 += a3.y * right1;
-    c0 += a0.z * right2;
-    c1 += a1.z * right2;
-    c2 += a2.z * right2;
-    c3 += a3.z * right2;
-    c0 += a0.w * right3;
-    c1 += a1.w * right3;
-    c2 += a2.w * right3;
-    c3 += a3.w * right3;
+    c0 += a0[0].x * right0;
+    c1 += a0[1].x * right0;
+    c2 += a0[2].x * right0;
+    c3 += a0[3].x * right0;
+    c0 += a0[0].y * right1;
+    c1 += a0[1].y * right1;
+    c2 += a0[2].y * right1;
+    c3 += a0[3].y * right1;
+    c0 += a0[0].z * right2;
+    c1 += a0[1].z * right2;
+    c2 += a0[2].z * right2;
+    c3 += a0[3].z * right2;
+    c0 += a0[0].w * right3;
+    c1 += a0[1].w * right3;
+    c2 += a0[2].w * right3;
+    c3 += a0[3].w * right3;
   }
   parts[0][lane] = c0;
   parts[1][lane] = c1;
   parts[2][lane] = c2;
   parts[3][lane] = c3;
   workgroupBarrier();
-  if (slice < 8i) {
-    for (var other = lane + 32u; other < 256u; other += 32u) {
+  if (slice < 16i) {
+    for (var other = lane + 64u; other < 256u; other += 64u) {
       c0 += parts[0][other];
       c1 += parts[1][other];
       c2 += parts[2][other];
@@ -89,7 +98,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   workgroupBarrier();
   if (slice > 0i) { return; }
-  for (var other = lane + 4u; other < 32u; other += 4u) {
+  for (var other = lane + 4u; other < 64u; other += 4u) {
     c0 += parts[0][other];
     c1 += parts[1][other];
     c2 += parts[2][other];

@@ -61,15 +61,15 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   }
   parts[0][lane] = c0;
   workgroupBarrier();
-  if (slice < 8i) {
-    for (var other = lane + 64u; other < 256u; other += 64u) {
+  if (slice < 16i) {
+    for (var other = lane + 128u; other < 256u; other += 128u) {
       c0 += parts[0][other];
     }
     parts[0][lane] = c0;
   }
   workgroupBarrier();
   if (slice > 0i) { return; }
-  for (var other = lane + 8u; other < 64u; other += 8u) {
+  for (var other = lane + 8u; other < 128u; other += 8u) {
     c0 += parts[0][other];
   }
   store_c(row, side, c0);

@@ -107,7 +107,7 @@ def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
             quads = "".join(sorted(quads_of(Shader(c.kernel.ports), c)))
             row = {
                 "kind": r.kind, "batch": batch, "rows": rows, "columns": columns, "depth": depth, "a_deep": c.a_deep,
-                "b_deep": c.b_deep, "quads": quads, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),
+                "b_deep": c.b_deep, "quads": quads, "window": c.window, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),
             }  # fmt: skip
             key = tuple(row.values())
             if key in seen:
@@ -132,6 +132,8 @@ def plausible(row: Row) -> list[Cut]:
     def worth(cut: Cut) -> bool:
         if cut is None:
             return size <= PLAIN and row["kind"] == "matmul"
+        if cut.rows % row["window"]:
+            return False
         if isinstance(cut, Thin) and (size > SMALL or (cut.rows > 1 and not {*"ab"} <= {*row["quads"]})):
             return False
         return held(cut) <= WASTE * least and (size <= HUGE or cut.rows * cut.columns >= 1024)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from graphs import pooled_conv
 
 from singe.compiler.fuse import fuse
 from singe.dtypes import DType, float16, float32, int8, int32
@@ -84,18 +85,7 @@ def _conv(channels: int, outputs: int, group: int) -> Routine:
 
 def _conv_pooled() -> Routine:
     """The maximum over 2×2 windows of relu(conv 3×3), in the form that fusion makes."""
-    b = Builder()
-    x, w = b.input("x", (1, 14, 14, 24), float32), b.input("w", (3, 3, 24, 48), float32)
-    space = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1), "group": 1}
-    window = {
-        "window": (1, 2, 2, 1),
-        "strides": (1, 2, 2, 1),
-        "dilations": (1,) * 4,
-        "before": (0,) * 4,
-        "after": (0,) * 4,
-    }
-    y = b.max_pool(b.relu(b.conv_last(x, w, **space)), **window)
-    _, (group,) = fuse(Graph((x, w), (y,), ("y",)), WgslTarget.max_ports, lambda group: True)
+    _, (group,) = fuse(pooled_conv((1, 14, 14, 24), 48), WgslTarget.max_ports, lambda group: True)
     assert isinstance(group.kernel, Routine)
     return group.kernel
 

@@ -7,12 +7,15 @@ from functools import partial
 
 import numpy as np
 import pytest
+from graphs import pooled_conv
 from wgsl_checks import Case, check, conv, matmul, program_of, this_gpu
 
+from singe.compiler.fuse import fuse
 from singe.dtypes import int32, int64
 from singe.ir import affine
 from singe.ir import scalar as S
-from singe.ir.kernel import Store
+from singe.ir.interpreter import interpret
+from singe.ir.kernel import Routine, Store
 from singe.ir.scalar import Expr
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
@@ -79,18 +82,53 @@ def test_every_cut(gpu: WebGpuBackend, sizes: tuple[int, int, int], turned: str)
     rng = np.random.default_rng(10)
     a, b, bias = (rng.normal(size=s).astype(np.float32) for s in ((m, k), (k, n), (n,)))
     routine = matmul(m, n, k, turned=turned, after=_bias_relu)
+    given = [a.T.copy() if turned == "a" else a, b.T.copy() if turned == "b" else b, bias]
+    _check_cuts(gpu, routine, given, np.maximum(a @ b + bias, 0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", [1, 2, 3, 6])
+def test_every_cut_of_few_rows(gpu: WebGpuBackend, rows: int) -> None:
+    rng = np.random.default_rng(12)
+    for n, k in ((10, 33), (24, 40), (20, 12)):
+        a, b = rng.normal(size=(rows, k)).astype(np.float32), rng.normal(size=(k, n)).astype(np.float32)
+        _check_cuts(gpu, matmul(rows, n, k), [a, b], a @ b)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pooled", [False, True], ids=["plain", "pooled"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("outputs", [7, 8])
+def test_every_cut_of_a_convolution(gpu: WebGpuBackend, channels: int, outputs: int, pooled: bool) -> None:
+    """Four neighbouring rows of its matrix lie in one row of pixels, in two, or in one window."""
+    rng = np.random.default_rng(13)
+    x, w = (2, 10, 6, channels), (3, 3, channels, outputs)
+    if pooled:
+        _, (group,) = fuse(pooled_conv(x, outputs), gpu.target.max_ports, lambda group: True)
+        routine = group.kernel
+        assert isinstance(routine, Routine)
+    else:
+        routine = conv(x, w, before=(1, 1), after=(1, 1), epilogue=lambda y: S.maximum(y, 0.0))
+    given = [rng.normal(size=s).astype(np.float32) for s in (x, w)]
+    wanted = np.zeros((2, 5, 3, outputs) if pooled else (2, 10, 6, outputs), np.float32)
+    interpret(routine, arrays := [*(a.reshape(-1) for a in given), wanted.reshape(-1)])
+    _check_cuts(gpu, routine, given, arrays[-1].reshape(wanted.shape))
+
+
+def _check_cuts(gpu: WebGpuBackend, routine: Routine, given: list[np.ndarray], wanted: np.ndarray) -> None:
+    """Compare a product's result in every cut that can compute it."""
     found = contraction(routine)
     assert found is not None
-    wanted = np.maximum(a @ b + bias, 0)
-    given = [a.T.copy() if turned == "a" else a, b.T.copy() if turned == "b" else b, bias]
-    for cut in (*filter(None, RATES), Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8)):
+    every = (*filter(None, RATES), Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8))
+    for cut in (cut for cut in every if cut.rows % found.window == 0):
         printed = variants(routine.kernel.ports, partial(print_contraction, found, cut))
         _, ((variant,),) = gpu.target.link([printed])
         program = program_of(gpu, [routine], [[*given, wanted]])
         code = replace(program.kernels[0], variants=(variant,))
         program = replace(program, kernels=(code,), modules={"w0": printed.code[0]})
         (out,) = gpu.prepare(program).run([gpu.upload(x) for x in given])
-        np.testing.assert_allclose(gpu.download(out).reshape(m, n), wanted, rtol=1e-4, atol=1e-4, err_msg=str(cut))
+        got = gpu.download(out).reshape(wanted.shape)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4, err_msg=str(cut))
 
 
 def test_tiles_keep_to_what_webgpu_promises() -> None:

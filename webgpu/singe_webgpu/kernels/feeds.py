@@ -32,9 +32,13 @@ class Spot:
     first: str  # index in the matrix of the tile's first side
     start: str  # where this team's part of the array begins
     split: bool  # whether the load takes the digits of its row too
+    four: bool  # whether one load gives all four sides
 
     def loads(self, deep: str, vector: str, rows: str) -> list[str]:
         """The loads of the four sides of a vector of the tile. rows: the name of their digits, if they have any."""
+        if self.four:
+            four = f"{self.first} / {SIDE}i + {vector}"
+            return [f"load_{self.name}({self.batch}{f'{four}, {deep}' if self.name == 'a' else f'{deep}, {four}'})"]
         out: list[str] = []
         for i, side in enumerate(self.sides(vector)):
             arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
@@ -91,8 +95,9 @@ class Fetched:
         return range(-(-self._units // self.spot.team))
 
     def _registers(self, turn: int) -> list[str]:
+        """What the loads of a unit are kept in."""
         name = f"next_{self.spot.name}{turn}"
-        return [f"{name}_{i}" for i in range(SIDE)] if self.spot.deep_first else [name]
+        return [f"{name}_{i}" for i in range(SIDE)] if self.spot.deep_first and not self.spot.four else [name]
 
     def _at(self, turn: int) -> tuple[str, str]:
         """The names of a unit's first depth and of its vector."""
@@ -109,8 +114,9 @@ class Fetched:
             else:
                 out.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
                 out.put(f"let {side} = {unit} % {s.side // SIDE}i;")
+            kind = f"array<{s.vector}, {SIDE}>" if s.four else s.vector
             for register in self._registers(turn):
-                out.put(f"var {register} = {s.vector}();")
+                out.put(f"var {register} = {kind}();")
             s.put_rows(out, f"rows{turn}", side)
 
     def fetch(self, out: Statements, base: str) -> None:
@@ -136,8 +142,9 @@ class Fetched:
         if not self.spot.deep_first:
             out.put(f"{self.spot.place(deep, side)} = {registers[0]};")
             return
+        sides = [f"{registers[0]}[{i}]" for i in range(SIDE)] if self.spot.four else registers
         for i, part in enumerate(PARTS):
-            column = ", ".join(f"{r}.{part}" for r in registers)
+            column = ", ".join(f"{side_}.{part}" for side_ in sides)
             place = self.spot.place(f"{deep} + {i}i" if i else deep, side)
             out.put(f"{place} = {self.spot.vector}({column});")
 
@@ -164,4 +171,4 @@ class Filled:
             turn.put(f"let side = {side};")
             s.put_rows(turn, "rows", "side")
             loads = ", ".join(s.loads(f"{base} + deep", "side", "rows"))
-            turn.put(f"{s.place('deep', 'side')} = {s.vector}({loads});")
+            turn.put(f"{s.place('deep', 'side')} = {loads if s.four else f'{s.vector}({loads})'};")

@@ -21,7 +21,7 @@ from ..code.shader import Shader, Text
 from ..code.wgsl import Statements
 from .feeds import Feed, Fetched, Filled, Spot
 from .nest import bind_coordinates
-from .operands import arguments, element, put_functions, quads_of, split_rows, unpacks
+from .operands import Loads, arguments, divides_rows, element, put_functions, quads_of, split_rows, unpacks
 from .quads import PARTS, SIDE
 
 
@@ -95,7 +95,7 @@ class Thin:
         return 16 * self.rows * self.threads
 
 
-FEW: Final = 8
+FEW: Final = 16
 """How many slices' sums one invocation adds."""
 SPREAD: Final = 65535
 """The workgroups that every device can dispatch in one dimension. More are spread over two; the surplus does nothing."""
@@ -105,17 +105,25 @@ Cut: TypeAlias = "Tile | Thin | None"
 
 def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:
     """The contraction in a given cut."""
-    quads = quads_of(shader, c)
+    if isinstance(cut, Thin) and isinstance(c.rows, int):
+        cut = replace(cut, rows=min(cut.rows, max(c.rows, c.window)))
+    loads = _loads(shader, c, cut)
+    tiled = isinstance(cut, Tile)
+    # The loop of a thin product ends at the depth by itself, but for the rest of a four.
+    put_functions(shader, c, cut.rows, cut.columns, cut.reach if tiled else SIDE, loads)
+    out, groups = _tiled(shader, c, cut, loads) if tiled else _thin(shader, c, cut, loads)
+    return shader.text(out.lines, cut.threads, groups)
+
+
+def _loads(shader: Shader, c: Contraction, cut: Tile | Thin) -> Loads:
+    quads, split, fours = quads_of(shader, c), split_rows(c), set[str]()
     if cut.rows < SIDE and not c.a_deep:
         quads -= {"a"}
-    split = split_rows(c)
-    shared = isinstance(cut, Thin) and unpacks(c, quads)
-    put_functions(shader, c, cut.rows, cut.columns, cut.reach, quads, split=split, shared=shared)
-    if isinstance(cut, Tile):
-        out, groups = _tiled(shader, c, cut, quads, bool(split))
-    else:
-        out, groups = _thin(shader, c, cut, quads, bool(split))
-    return shader.text(out.lines, cut.threads, groups)
+    if cut.rows >= SIDE and not split and ("a" not in quads or (c.a_deep and divides_rows(c))):
+        fours.add("a")
+    if "b" not in quads or (isinstance(cut, Thin) and unpacks(c, quads)):
+        fours.add("b")
+    return Loads(quads, fours=frozenset(fours), split=split)
 
 
 def place(out: Statements, c: Contraction, rows: int, columns: int) -> Dim:
@@ -142,7 +150,7 @@ def _sum(name: str, plus: int) -> str:
 # --- tiled -----------------------------------------------------------------------------------------------------------
 
 
-def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str], split: bool) -> tuple[Statements, Dim]:
+def _tiled(shader: Shader, c: Contraction, tile: Tile, loads: Loads) -> tuple[Statements, Dim]:
     out = Statements(shader)
     vector = f"vec4<{element(c)}>"
     total = place(out, c, tile.rows, tile.columns)
@@ -152,8 +160,8 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str], sp
     out.put(f"let y = member / {across}i;")
     if tile.slices > 1:
         out.put(f"let slice = i32(lane) / {tile.team}i;")
-    a = _feed(shader, c, tile, "a", quads, split)
-    b = _feed(shader, c, tile, "b", quads, False)
+    a = _feed(shader, c, tile, "a", loads)
+    b = _feed(shader, c, tile, "b", loads)
     a.prepare(out)
     b.prepare(out)
     sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // SIDE)] for i in range(tile.thread_rows)]
@@ -163,12 +171,17 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str], sp
     part = "" if tile.slices == 1 else f" + slice * {tile.depth}i"
     for feed in (a, b):
         feed.fetch(out, f"0i{part}")
-    with out.scope(f"for (var base = 0i; base < {shader.dim(c.depth)}; base += {tile.reach}i)") as step:
+    with ExitStack() as stack:
+        step, base = out, "0i"
+        several = not isinstance(c.depth, int) or c.depth > tile.reach
+        if several:
+            header = f"for (var base = 0i; base < {shader.dim(c.depth)}; base += {tile.reach}i)"
+            step, base = stack.enter_context(out.scope(header)), "base"
         for feed in (a, b):
-            feed.put(step, f"base{part}")
+            feed.put(step, f"{base}{part}")
         step.put("workgroupBarrier();")
-        for feed in (a, b):
-            feed.fetch(step, f"base + {tile.reach}i{part}")
+        for feed in (a, b) if several else ():
+            feed.fetch(step, f"{base} + {tile.reach}i{part}")
         _walk(step, tile, _Operands((a.spot, b.spot), (down, across), sums))
         step.put("workgroupBarrier();")
     if tile.slices > 1:
@@ -178,27 +191,29 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, quads: frozenset[str], sp
     for i in range(0, len(sums), c.window):
         m = i // SIDE * down * SIDE + i % SIDE
         for j, names in enumerate(zip(*sums[i : i + c.window], strict=True)):
-            _store(out, c, ("top", m), ("left", j * across * SIDE), names, quads)
+            _store(out, c, ("top", m), ("left", j * across * SIDE), names, loads)
     return out, total
 
 
 def _store(
-    out: Statements, c: Contraction, row: tuple[str, int], column: tuple[str, int], sums: Sequence[str], quads: frozenset[str]
+    out: Statements, c: Contraction, row: tuple[str, int], column: tuple[str, int], sums: Sequence[str], loads: Loads
 ) -> None:  # fmt: skip
     """Store four columns of a row, or of a window's rows; row and column: a name and an offset."""
     m = _sum(*row) if c.window == 1 else f"({_sum(*row)}) / {c.window}i"
-    for number, part in enumerate([""] if "c" in quads else [f".{part}" for part in PARTS]):
+    for number, part in enumerate([""] if "c" in loads.quads else [f".{part}" for part in PARTS]):
         values = ", ".join(f"{name}{part}" for name in sums)
         out.put(f"store_c({arguments(c)}{m}, {_sum(column[0], column[1] + number)}, {values});")
 
 
-def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, quads: frozenset[str], split: bool) -> Feed:
+def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, loads: Loads) -> Feed:
     side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
     vector = f"vec4<{element(c)}>"
-    bare = Spot(name, side, tile.depth, tile.team, deep_first, vector, arguments(c), first, "", split)
+    start = f"slice * {tile.depth}i + " if tile.slices > 1 else ""
+    split = name == "a" and bool(loads.split)
+    four = name in loads.fours
+    spot = Spot(name, side, tile.depth, tile.team, deep_first, vector, arguments(c), first, start, split, four)
     shader.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
-    spot = replace(bare, start=f"slice * {tile.depth}i + ") if tile.slices > 1 else bare
-    return Fetched(spot) if name in quads else Filled(spot)
+    return Fetched(spot) if name in loads.quads else Filled(spot)
 
 
 @dataclass(frozen=True)
@@ -257,7 +272,7 @@ def _gather(out: Statements, tile: Tile, names: Sequence[str]) -> None:
 # --- thin ------------------------------------------------------------------------------------------------------------
 
 
-def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str], split: bool) -> tuple[Statements, Dim]:
+def _thin(shader: Shader, c: Contraction, cut: Thin, loads: Loads) -> tuple[Statements, Dim]:
     out = Statements(shader)
     vector = f"vec4<{element(c)}>"
     total = place(out, c, cut.rows, cut.columns)
@@ -267,18 +282,18 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, quads: frozenset[str], spli
     sums = [f"c{i}" for i in range(cut.rows)]
     for name in sums:
         out.put(f"var {name} = {vector}();")
-    for i in range(0, cut.rows if split else 0, SIDE):
+    for i in range(0, cut.rows if loads.split else 0, SIDE):
         out.put(f"let rows{i // SIDE} = rows_a({_sum('row', i)});")
     header = f"for (var deep = slice * {SIDE}i; deep < {shader.dim(c.depth)}; deep += {cut.reach}i)"
     with out.scope(header) as turn:
-        left = _fours(turn, c, "a", cut.rows, quads, split)
-        right = _rights(turn, c, vector, quads)
+        left = _fours(turn, c, "a", cut.rows, loads)
+        right = _rights(turn, c, vector, loads)
         for number, four in enumerate(right):
             for name, line in zip(sums, left, strict=True):
                 turn.put(f"{name} += {line[number]} * {four};")
     _add_slices(out, cut, sums)
     for i in range(0, cut.rows, c.window):
-        _store(out, c, ("row", i), ("side", 0), sums[i : i + c.window], quads)
+        _store(out, c, ("row", i), ("side", 0), sums[i : i + c.window], loads)
     return out, total
 
 
@@ -307,37 +322,40 @@ def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
     add(out, 1, few)
 
 
-def _rights(out: Statements, c: Contraction, vector: str, quads: frozenset[str]) -> list[str]:
+def _rights(out: Statements, c: Contraction, vector: str, loads: Loads) -> list[str]:
     """The second operand at four depths: names of vectors of four columns."""
-    if unpacks(c, quads):
+    if "b" in loads.fours and "b" in loads.quads:
         fours = out.let("rights", f"load_b({arguments(c)}deep / {SIDE}i, side)")
         return [f"{fours}[{deep}]" for deep in range(SIDE)]
-    if "b" in quads and not c.b_deep:
-        texts = [_load(c, "b", 0, deep) for deep in range(SIDE)]
+    if "b" in loads.quads and c.b_deep:
+        texts = [f"{vector}({', '.join(line)})" for line in zip(*_fours(out, c, "b", SIDE, loads), strict=True)]
     else:
-        texts = [f"{vector}({', '.join(line)})" for line in zip(*_fours(out, c, "b", SIDE, quads), strict=True)]
+        texts = [_load(c, "b", 0, deep, loads) for deep in range(SIDE)]
     return [out.let(f"right{deep}", text) for deep, text in enumerate(texts)]
 
 
-def _fours(
-    out: Statements, c: Contraction, name: str, count: int, quads: frozenset[str], split: bool = False
-) -> list[list[str]]:
+def _fours(out: Statements, c: Contraction, name: str, count: int, loads: Loads) -> list[list[str]]:
     """An operand at `count` sides: for each, the texts at four depths."""
-    deep_first = c.a_deep if name == "a" else c.b_deep
-    if name not in quads:
-        return [[_load(c, name, side, deep, split) for deep in range(SIDE)] for side in range(count)]
-    if deep_first:
-        vectors = [out.let(f"{name}{side}", _load(c, name, side, 0, split)) for side in range(count)]
+    quad, four = name in loads.quads, name in loads.fours
+    if not quad and not four:
+        return [[_load(c, name, side, deep, loads) for deep in range(SIDE)] for side in range(count)]
+    if quad and (c.a_deep if name == "a" else c.b_deep):
+        step = SIDE if four else 1
+        found = [out.let(f"{name}{side}", _load(c, name, side, 0, loads)) for side in range(0, count, step)]
+        vectors = [f"{found[side // SIDE]}[{side % SIDE}]" for side in range(count)] if four else found
         return [[f"{vector}.{part}" for part in PARTS] for vector in vectors]
     fours = [
-        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep, split)) for deep in range(SIDE)]
+        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep, loads)) for deep in range(SIDE)]
         for side in range(0, count, SIDE)
     ]
     return [[f"{vector}.{PARTS[side % SIDE]}" for vector in fours[side // SIDE]] for side in range(count)]
 
 
-def _load(c: Contraction, name: str, side: int, deep: int, split: bool = False) -> str:
+def _load(c: Contraction, name: str, side: int, deep: int, loads: Loads) -> str:
     """A call of load_a or load_b at an offset from the invocation's position."""
-    at = (_sum("row" if name == "a" else "side", side), _sum("deep", deep))
-    more = f", rows{side // SIDE}[{side % SIDE}]" if split else ""
-    return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))}{more})"
+    at, down = _sum("side", side), _sum("deep", deep)
+    if name == "b":
+        return f"load_b({arguments(c)}{down}, {_sum(f'side / {SIDE}i', side // SIDE) if 'b' in loads.fours else at})"
+    at = _sum(f"row / {SIDE}i", side // SIDE) if "a" in loads.fours else _sum("row", side)
+    more = f", rows{side // SIDE}[{side % SIDE}]" if loads.split else ""
+    return f"load_a({arguments(c)}{at}, {down}{more})"

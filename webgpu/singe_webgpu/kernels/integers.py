@@ -16,7 +16,7 @@ from singe.extension import Contraction, float32
 from ..code.shader import Shader, Text
 from ..code.wgsl import TYPES, Statements
 from .gemm import place
-from .operands import arguments, put_functions, quads_of
+from .operands import Loads, arguments, put_functions, quads_of
 from .quads import PARTS, SIDE
 
 TILE: Final = 32
@@ -32,7 +32,7 @@ def print_integers(c: Contraction, shader: Shader) -> Text:
     if c.a.word == "cast" and c.a.args[0].dtype is float32:  # whole numbers need no test before they are converted
         c = replace(c, a=c.a.args[0])
     quads = quads_of(shader, c) - {name for name, deep in (("a", not c.a_deep), ("b", c.b_deep)) if deep}
-    put_functions(shader, c, TILE, TILE, SIDE * WORDS, quads)
+    put_functions(shader, c, TILE, TILE, SIDE * WORDS, Loads(quads))
     for name in ("halves", "odds", "weights"):
         shader.shared(name, f"array<vec4<u32>, {ACROSS}>", WORDS)
     out = Statements(shader)

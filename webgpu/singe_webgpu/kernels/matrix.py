@@ -22,7 +22,7 @@ from singe.extension import Contraction, Expr, float16
 from ..code.shader import Shader, Text
 from ..code.wgsl import Statements
 from .gemm import place
-from .operands import arguments, put_functions
+from .operands import Loads, arguments, put_functions
 from .quads import PARTS, SIDE, in_fours, is_quad
 
 MATRIX: Final = 16
@@ -99,7 +99,7 @@ def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), OCTET))
     octets = frozenset(x.name for x in (a, b) if x.octets)
     quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
-    put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, quads, octets)
+    put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, Loads(quads, octets))
     shader.functions += [x.gather() for x in (a, b) if not x.octets]
     for x in (a, b):
         shader.shared(x.tile, "vec4<u32>", x.room)

@@ -7,15 +7,15 @@ neighbours are contiguous is stored as vectors of four.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from singe.extension import Contraction, Dim, Expr, affine, ceildiv, divides, int32, scalar
 
 from ..code.shader import Shader
 from ..code.wgsl import TYPES, Statements
-from .quads import SIDE, in_fours, is_quad, octet_text, put_four, quad_text, quad_texts
+from .quads import SIDE, in_fours, is_quad, octet_text, put_four, quad_texts
 
 
 def element(c: Contraction) -> str:
@@ -43,6 +43,29 @@ class Digit:
 
     value: Expr
     length: Dim | None
+
+
+@dataclass(frozen=True)
+class Loads:
+    """How the functions load and store: sets of "a" and "b", the operands, and "c", the output.
+
+    quads: as vectors of four, as `quads_of` finds them. octets: as vectors of eight.
+    fours: a call gives four neighbours, by the number of the four: rows of "a"; columns of "b", or depths if it is a quad. They
+    share what they have in common, as the coordinates of pixels or the words of packed weights. Of a four that crosses an
+    edge of the matrix, what is outside may be anything: it is not stored.
+    split: the digits of rows that `rows_a` computes for four neighbours, and that load_a is then given.
+    """
+
+    quads: frozenset[str]
+    octets: frozenset[str] = frozenset()
+    fours: frozenset[str] = frozenset()
+    split: Sequence[Digit] = ()
+
+
+def divides_rows(c: Contraction) -> bool:
+    """Whether the first operand divides the number of a row, as into the coordinates of a pixel."""
+    divided = [e.args[0] for e in scalar.postorder([c.a]) if e.word in ("div", "rem")]
+    return c.m.word == "var" and c.m in scalar.postorder(divided)
 
 
 def unpacks(c: Contraction, quads: frozenset[str]) -> bool:
@@ -76,66 +99,81 @@ def split_rows(c: Contraction) -> list[Digit]:
     return found if open_ and len(found) == len(used.intersection(split)) else []
 
 
-def put_functions(
-    shader: Shader, c: Contraction, rows: int, columns: int, depth: int, quads: frozenset[str],
-    octets: frozenset[str] = frozenset(), split: Sequence[Digit] = (), shared: bool = False,
-) -> None:  # fmt: skip
-    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test.
+@dataclass(frozen=True)
+class Side:
+    """A parameter of the functions that counts along a side of the matrices."""
 
-    shared: load_b gives the vectors of four neighbours in depth, by the number of the four.
-    split: the digits of rows that `rows_a` computes for four neighbours, and that load_a is then given.
-    """
-    limits = {"m": (c.rows, rows), "n": (c.columns, columns), "k": (c.depth, depth), "q": (0, 1)}
+    name: str
+    variable: Expr
+    length: Dim
+    tile: int  # of a multiple of it, no call is out of bounds
 
-    def function(
-        name: str, variables: Sequence[tuple[str, Expr]], more: str, result: str, otherwise: str
-    ) -> Statements:
-        out = Statements(shader)
-        names = [*(f"t{i}" for i in range(len(c.batch))), *(n for n, _ in variables)]
-        shader.functions.append(f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){result} {{")
-        out.names.update((v, v.value[0]) for v in c.batch_vars if v.word == "var")
-        out.names.update((v, n) for n, v in variables if v.word == "var")
-        tests = [f"{n} >= {shader.dim(limits[n][0])}" for n, _ in variables if not divides(*limits[n])]
-        if tests:
-            out.put(f"if ({' || '.join(tests)}) {{ return{otherwise}; }}")
-        return out
+    def in_fours(self) -> Side:
+        """The number of four neighbours."""
+        length = ceildiv(self.length, SIDE)
+        return Side("q", scalar.var("q", int32, length), length, max(self.tile // SIDE, 1))
 
-    def close(out: Statements) -> None:
-        shader.functions[-1] = "\n".join((shader.functions[-1], *out.lines, "}"))
 
-    four = scalar.var("k", int32, ceildiv(c.depth, SIDE))
-    for name, e, variables in (("a", c.a, (("m", c.m), ("k", c.k))), ("b", c.b, (("k", c.k), ("n", c.n)))):
-        along = c.k if (c.a_deep if name == "a" else c.b_deep) else c.m if name == "a" else c.n
-        kind = f"vec4<{TYPES[e.dtype]}>" if name in quads else "vec4<u32>" if name in octets else TYPES[e.dtype]
-        if name == "b" and shared:
-            kind, variables = f"array<{kind}, {SIDE}>", (("q", four), ("n", c.n))
-        more = ", at: Row" if name == "a" and split else ""
-        out = function(f"load_{name}", variables, more, f" -> {kind}", f" {kind}({'' if 'array' in kind else '0'})")
-        if more:
-            out.names.update((digit.value, f"at.d{i}") for i, digit in enumerate(split))
-        if name == "b" and shared:
-            deep = [affine.substitute(e, {c.k: four * SIDE + i}) for i in range(SIDE)]
-            text = f"{kind}({', '.join(quad_texts(out, deep, c.n))})"
-        elif name in quads:
-            text = quad_text(out, e, along)
-        else:
-            text = octet_text(out, e, along) if name in octets else out.value(e)
-        out.put(f"return {text};")
-        close(out)
-    if split:
-        _put_rows(shader, split)
-    limits["m"] = (c.places, rows // c.window)
-    kind = f"vec4<{element(c)}>" if "c" in quads else element(c)
+def put_functions(shader: Shader, c: Contraction, rows: int, columns: int, depth: int, loads: Loads) -> None:
+    """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test."""
+    m, n, k = Side("m", c.m, c.rows, rows), Side("n", c.n, c.columns, columns), Side("k", c.k, c.depth, depth)
+    _put_load(shader, c, "a", c.a, (m, k), c.k if c.a_deep else c.m, loads)
+    _put_load(shader, c, "b", c.b, (k, n), c.k if c.b_deep else c.n, loads)
+    if loads.split:
+        _put_rows(shader, loads.split)
+    kind = f"vec4<{element(c)}>" if "c" in loads.quads else element(c)
     totals = {total: total.value[0] for total in c.accumulators}
     given = "".join(f", {name}: {kind}" for name in totals.values())
-    out = function("store_c", (("m", c.place), ("n", c.n)), given, "", "")
-    if "c" in quads:
-        put_four(out, (c.store,), c.n, totals, (c.a, c.b))
-    else:
-        out.names.update(totals)
-        index, value = out.values([c.store.index, c.store.value])
-        out.put(shader.store(c.store.port, index, value))
-    close(out)
+    with _function(shader, c, "store_c", (Side("m", c.place, c.places, rows // c.window), n), given) as out:
+        if "c" in loads.quads:
+            put_four(out, (c.store,), c.n, totals, (c.a, c.b))
+        else:
+            out.names.update(totals)
+            index, value = out.values([c.store.index, c.store.value])
+            out.put(shader.store(c.store.port, index, value))
+
+
+def _put_load(
+    shader: Shader, c: Contraction, name: str, e: Expr, sides: tuple[Side, ...], along: Expr, loads: Loads
+) -> None:
+    """Write the function that loads an operand, whose elements are contiguous in memory along a variable."""
+    kind = f"vec4<{TYPES[e.dtype]}>" if name in loads.quads else "vec4<u32>" if name in loads.octets else TYPES[e.dtype]
+    split = loads.split if name == "a" else ()
+    neighbours = [e]
+    if name in loads.fours:
+        kind = f"array<{kind}, {SIDE}>" if name in loads.quads else f"vec4<{kind}>"
+        side = sides[0] if name == "a" or name in loads.quads else sides[1]
+        four = side.in_fours()
+        neighbours = [e] * SIDE
+        if side.variable.word == "var":  # more than one element
+            neighbours = [affine.substitute(e, {side.variable: four.variable * SIDE + i}) for i in range(SIDE)]
+        sides = tuple(four if s is side else s for s in sides)
+    zero = f"{kind}()" if name in loads.fours else f"{kind}(0)"
+    with _function(shader, c, f"load_{name}", sides, ", at: Row" if split else "", kind, zero) as out:
+        out.names.update((digit.value, f"at.d{i}") for i, digit in enumerate(split))
+        if name in loads.quads:
+            texts = quad_texts(out, neighbours, along)
+        else:
+            texts = [octet_text(out, e, along)] if name in loads.octets else out.values(neighbours)
+        joined = ", ".join(texts)
+        out.put(f"return {f'{kind}({joined})' if name in loads.fours else joined};")
+
+
+@contextmanager
+def _function(
+    shader: Shader, c: Contraction, name: str, sides: Sequence[Side], more: str, kind: str = "", otherwise: str = ""
+) -> Iterator[Statements]:
+    """A function of the batch coordinates, of sides and of more parameters, which returns `otherwise` out of bounds."""
+    out = Statements(shader)
+    out.names.update((v, v.value[0]) for v in c.batch_vars if v.word == "var")
+    out.names.update((side.variable, side.name) for side in sides if side.variable.word == "var")
+    tests = [f"{side.name} >= {shader.dim(side.length)}" for side in sides if not divides(side.length, side.tile)]
+    if tests:
+        out.put(f"if ({' || '.join(tests)}) {{ return{otherwise and f' {otherwise}'}; }}")
+    yield out
+    names = [*(f"t{i}" for i in range(len(c.batch))), *(side.name for side in sides)]
+    header = f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){kind and f' -> {kind}'} {{"
+    shader.functions.append("\n".join((header, *out.lines, "}")))
 
 
 def _put_rows(shader: Shader, split: Sequence[Digit]) -> None:

@@ -9,7 +9,7 @@ loads where it loads neighbours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -87,32 +87,42 @@ def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
     return None
 
 
-def quad_text(out: Statements, e: Expr, along: Expr) -> str:
-    """The vector of a quad."""
-    return quad_texts(out, [e], along)[0]
-
-
 def quad_texts(out: Statements, quads: Sequence[Expr], along: Expr) -> list[str]:
-    """The vectors of quads; a vector that several of them load is loaded once."""
+    """The vectors of quads; what several of them compute or load is computed and loaded once."""
     found = [x for e in quads for x in loads([e])]
+    singles = [x for e in quads for x in _singles(e, along)]
+    single = dict(zip(singles, out.values(singles), strict=True))
     names: dict[Expr, str] = {}
 
     def text(e: Expr) -> str:
         if e in names:
             return names[e]
         if e.word == "load" and _course(e.args[0], along) == "step":
-            loaded = out.shader.load_vector(e.value, out.value(e.args[0]))
+            loaded = out.shader.load_vector(e.value, single[e.args[0]])
             if found.count(e) > 1:
                 loaded = names[e] = out.let(out.shader.fresh(), loaded)
             return loaded
-        if _course(e, along) == "same":
-            return f"vec4<{TYPES[e.dtype]}>({out.value(e)})"
+        if e in single:
+            return f"vec4<{TYPES[e.dtype]}>({single[e]})"
         if e.word == "select":
-            return f"select({text(e.args[2])}, {text(e.args[1])}, {out.value(e.args[0])})"
+            return f"select({text(e.args[2])}, {text(e.args[1])}, {single[e.args[0]]})"
         spelling = CASTS[e.args[0].dtype, e.dtype] if e.word == "cast" else WORDS[e.word]
         return spelling.format(*map(text, e.args))
 
     return [text(e) for e in quads]
+
+
+def _singles(e: Expr, along: Expr) -> Iterator[Expr]:
+    """What a quad needs besides vectors: the indices of its loads, the conditions of choices, values that stay the same."""
+    if e.word == "load" and _course(e.args[0], along) == "step":
+        yield e.args[0]
+    elif _course(e, along) == "same":
+        yield e
+    else:
+        condition, values = (e.args[:1], e.args[1:]) if e.word == "select" else ((), e.args)
+        yield from condition
+        for value in values:
+            yield from _singles(value, along)
 
 
 def octet_text(out: Statements, e: Expr, along: Expr) -> str:
