@@ -93,6 +93,7 @@ function takeDevice() {
 export async function requestDevice() {
   const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
+  if (adapter.features.has(MATRICES)) import("./singe-matrices.js").catch(() => {}); // comes while the device is opened
   const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;
   return adapter.requestDevice({
     requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
