@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,8 @@ from sites import serving, until
 
 from singe.tools.cli import main as singe
 from singe.tools.serve import Server, _Handler
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "embedding"))
 
 LATENCY: Final = 0.4
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,">HINTS
