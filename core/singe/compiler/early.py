@@ -24,7 +24,7 @@ def early(
     room: Callable[[Value], int],
 ) -> list[Item]:
     """The items in another order in which they can run. room: the bytes that a value takes until it has been read."""
-    taken = {item: set(reads(item)) for item in items}
+    taken = {item: dict.fromkeys(reads(item)) for item in items}  # in order: that of a set would differ from run to run
     made = {item: list(writes(item)) for item in items}
     waiting: dict[Value, dict[Item, None]] = {}
     for item in items:
@@ -43,7 +43,7 @@ def early(
             if any(value in absent and value not in ahead for value in taken[last]):
                 return False
             ahead.update(made[last])
-            read |= taken[last]
+            read.update(taken[last])
             held = {value for value in read | ahead if not waiting.get(value) or waiting[value].keys() - chain.keys()}
             if sum(map(room, read - ahead - held)) > sum(map(room, ahead & held)):
                 return True
@@ -64,8 +64,8 @@ def early(
             for value in taken[item]:
                 del waiting[value][item]
             # A value that more items wait for than can move together is not freed yet.
-            touched = [*(v for v in taken[item] & inside if len(waiting[v]) <= LONGEST), *made[item]]
+            touched = [*(v for v in taken[item] if v in inside and len(waiting[v]) <= LONGEST), *made[item]]
             near = dict.fromkeys(x for value in touched for x in waiting.get(value, ()))
-            near.update(dict.fromkeys(maker[value] for x in list(near) for value in taken[x] & absent))
+            near.update(dict.fromkeys(maker[value] for x in list(near) for value in taken[x] if value in absent))
             ready += [x for x in near if x not in done and frees(x)]
     return list(done)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import permutations
 
 from singe.compiler.early import early
 
@@ -53,3 +55,33 @@ def test_many_readers_of_one_value_take_little_time() -> None:
     start = time.process_time()
     assert order(items, {}) == list(items)
     assert time.process_time() - start < 1
+
+
+@dataclass(frozen=True)
+class Hashed:
+    """A value with the hash that it is given, as that of a node depends on its address."""
+
+    name: str
+    number: int
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+def test_the_order_does_not_depend_on_hashes() -> None:
+    items: Items = {
+        "p": ([], "a"), "q": ([], "b"), "loss": (["a", "b"], "g"),
+        "weight a": (["a", "g"], "w1"), "more": (["g"], "h"), "weight b": (["b", "g"], "w2"),
+    }  # fmt: skip
+    found: set[tuple[str, ...]] = set()
+    for numbers in permutations(range(4)):
+        values = {name: Hashed(name, number) for name, number in zip("abgh", numbers, strict=True)}
+        values |= {name: Hashed(name, 9) for name in ("w1", "w2")}
+        made = early(
+            list(items),
+            lambda i, v=values: [v[x] for x in items[i][0]],
+            lambda i, v=values: [v[items[i][1]]],
+            lambda v: 0 if v.name in ("w1", "w2") else 8,
+        )
+        found.add(tuple(made))
+    assert len(found) == 1
