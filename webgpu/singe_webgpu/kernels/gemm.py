@@ -3,7 +3,7 @@
 tiled  both operands go through workgroup memory, `depth` steps of the sum at a time. Registers hold the invocation's
        tile, and the next part of the operands, which is fetched while the current part is multiplied.
 thin   for products too small to fill a device: only sums are shared. Each invocation computes a few rows by four columns
-       of the output over every n-th group of four depths; the partial sums are added in two steps.
+       of the output over every n-th group of four depths; many partial sums are added in two steps.
 
 The operands and the epilogue are the functions of `operands.py`.
 """
@@ -298,7 +298,7 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, loads: Loads) -> tuple[Stat
 
 
 def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
-    """Add all slices' sums into the first slice's, in two steps; the other slices end."""
+    """Add all slices' sums into the first slice's, in two steps if they are many; the other slices end."""
     few = min(cut.slices, FEW)
 
     def add(where: Statements, start: int, end: int) -> None:
