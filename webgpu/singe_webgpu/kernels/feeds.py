@@ -36,11 +36,8 @@ class Spot:
 
     def loads(self, deep: str, vector: str, rows: str) -> list[str]:
         """The loads of the four sides of a vector of the tile. rows: the name of their digits, if they have any."""
-        if self.four:
-            four = f"{self.first} / {SIDE}i + {vector}"
-            return [f"load_{self.name}({self.batch}{f'{four}, {deep}' if self.name == 'a' else f'{deep}, {four}'})"]
         out: list[str] = []
-        for i, side in enumerate(self.sides(vector)):
+        for i, side in enumerate([f"{self.first} / {SIDE}i + {vector}"] if self.four else self.sides(vector)):
             arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
             more = f", {rows}[{i}]" if self.split else ""
             out.append(f"load_{self.name}({self.batch}{arguments}{more})")
@@ -105,6 +102,7 @@ class Fetched:
 
     def prepare(self, out: Statements) -> None:
         s = self.spot
+        kind = f"array<{s.vector}, {SIDE}>" if s.four else s.vector
         for turn in self._turns:
             deep, side = self._at(turn)
             unit = f"(member + {turn * s.team}i)" if turn else "member"
@@ -114,7 +112,6 @@ class Fetched:
             else:
                 out.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
                 out.put(f"let {side} = {unit} % {s.side // SIDE}i;")
-            kind = f"array<{s.vector}, {SIDE}>" if s.four else s.vector
             for register in self._registers(turn):
                 out.put(f"var {register} = {kind}();")
             s.put_rows(out, f"rows{turn}", side)

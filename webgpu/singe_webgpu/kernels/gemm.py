@@ -353,9 +353,8 @@ def _fours(out: Statements, c: Contraction, name: str, count: int, loads: Loads)
 
 def _load(c: Contraction, name: str, side: int, deep: int, loads: Loads) -> str:
     """A call of load_a or load_b at an offset from the invocation's position."""
-    at, down = _sum("side", side), _sum("deep", deep)
-    if name == "b":
-        return f"load_b({arguments(c)}{down}, {_sum(f'side / {SIDE}i', side // SIDE) if 'b' in loads.fours else at})"
-    at = _sum(f"row / {SIDE}i", side // SIDE) if "a" in loads.fours else _sum("row", side)
-    more = f", rows{side // SIDE}[{side % SIDE}]" if loads.split else ""
-    return f"load_a({arguments(c)}{at}, {down}{more})"
+    first = "row" if name == "a" else "side"
+    across = _sum(f"{first} / {SIDE}i", side // SIDE) if name in loads.fours else _sum(first, side)
+    at = (across, _sum("deep", deep))
+    more = f", rows{side // SIDE}[{side % SIDE}]" if name == "a" and loads.split else ""
+    return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))}{more})"

@@ -100,7 +100,7 @@ def split_rows(c: Contraction) -> list[Digit]:
 
 
 @dataclass(frozen=True)
-class Side:
+class _Side:
     """A parameter of the functions that counts along a side of the matrices."""
 
     name: str
@@ -108,15 +108,15 @@ class Side:
     length: Dim
     tile: int  # of a multiple of it, no call is out of bounds
 
-    def in_fours(self) -> Side:
+    def in_fours(self) -> _Side:
         """The number of four neighbours."""
         length = ceildiv(self.length, SIDE)
-        return Side("q", scalar.var("q", int32, length), length, max(self.tile // SIDE, 1))
+        return _Side("q", scalar.var("q", int32, length), length, max(self.tile // SIDE, 1))
 
 
 def put_functions(shader: Shader, c: Contraction, rows: int, columns: int, depth: int, loads: Loads) -> None:
     """Write load_a, load_b and store_c; a side that is a multiple of the tile needs no bounds test."""
-    m, n, k = Side("m", c.m, c.rows, rows), Side("n", c.n, c.columns, columns), Side("k", c.k, c.depth, depth)
+    m, n, k = _Side("m", c.m, c.rows, rows), _Side("n", c.n, c.columns, columns), _Side("k", c.k, c.depth, depth)
     _put_load(shader, c, "a", c.a, (m, k), c.k if c.a_deep else c.m, loads)
     _put_load(shader, c, "b", c.b, (k, n), c.k if c.b_deep else c.n, loads)
     if loads.split:
@@ -124,7 +124,7 @@ def put_functions(shader: Shader, c: Contraction, rows: int, columns: int, depth
     kind = f"vec4<{element(c)}>" if "c" in loads.quads else element(c)
     totals = {total: total.value[0] for total in c.accumulators}
     given = "".join(f", {name}: {kind}" for name in totals.values())
-    with _function(shader, c, "store_c", (Side("m", c.place, c.places, rows // c.window), n), given) as out:
+    with _function(shader, c, "store_c", (_Side("m", c.place, c.places, rows // c.window), n), given) as out:
         if "c" in loads.quads:
             put_four(out, (c.store,), c.n, totals, (c.a, c.b))
         else:
@@ -134,7 +134,7 @@ def put_functions(shader: Shader, c: Contraction, rows: int, columns: int, depth
 
 
 def _put_load(
-    shader: Shader, c: Contraction, name: str, e: Expr, sides: tuple[Side, ...], along: Expr, loads: Loads
+    shader: Shader, c: Contraction, name: str, e: Expr, sides: tuple[_Side, ...], along: Expr, loads: Loads
 ) -> None:
     """Write the function that loads an operand, whose elements are contiguous in memory along a variable."""
     kind = f"vec4<{TYPES[e.dtype]}>" if name in loads.quads else "vec4<u32>" if name in loads.octets else TYPES[e.dtype]
@@ -161,7 +161,7 @@ def _put_load(
 
 @contextmanager
 def _function(
-    shader: Shader, c: Contraction, name: str, sides: Sequence[Side], more: str, kind: str = "", otherwise: str = ""
+    shader: Shader, c: Contraction, name: str, sides: Sequence[_Side], more: str, kind: str = "", otherwise: str = ""
 ) -> Iterator[Statements]:
     """A function of the batch coordinates, of sides and of more parameters, which returns `otherwise` out of bounds."""
     out = Statements(shader)
