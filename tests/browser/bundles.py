@@ -1,4 +1,4 @@
-"""Bundles for the tests of the runner, written by `export`: of small Graphs, and of the shared models."""
+"""Bundles for the tests of the runner, written by `export`: of small Graphs, of the shared models, and of a small file."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import pytest
 
 from singe.dtypes import bool_, dtype, float16, float32, int32, int64, uint8
 from singe.graph import Builder, Graph
@@ -150,3 +151,29 @@ def assert_close(found: dict[str, Any], expected: dict[str, np.ndarray], bound: 
             continue
         difference = np.abs(got[name].astype(np.float64) - wanted.astype(np.float64)).max(initial=0)
         assert difference <= bound * max(1.0, np.abs(wanted.astype(np.float64)).max(initial=0)), name
+
+
+def small_model(path: Path) -> Path:
+    """An ONNX model with the inputs and outputs of a digit classifier, and meaningless weights."""
+    onnx = pytest.importorskip("onnx")
+    rng = np.random.default_rng(5)
+
+    def weight(name: str, *shape: int) -> Any:
+        return onnx.numpy_helper.from_array(rng.normal(size=shape).astype(np.float32) / 8, name)
+
+    make, info, kind = onnx.helper.make_node, onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    graph = onnx.helper.make_graph(
+        [
+            make("Conv", ["input", "w0", "b0"], ["c"], strides=[2, 2]),
+            make("Relu", ["c"], ["r"]),
+            make("Flatten", ["r"], ["f"]),
+            make("Gemm", ["f", "w1", "b1"], ["logits"]),
+        ],
+        "digits",
+        [info("input", kind, ["N", 1, 28, 28])],
+        [info("logits", kind, ["N", 10])],
+        [weight("w0", 8, 1, 3, 3), weight("b0", 8), weight("w1", 8 * 13 * 13, 10), weight("b1", 10)],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=9)
+    onnx.save(model, path)
+    return path

@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from browsers import WEBGPU, chromium
-from bundles import MODELS, ROOT
-from embedded import EMBED, PATIENCE, Digits, answer_of, small_model
+from bundles import MODELS, ROOT, small_model
+from embedded import EMBED, PATIENCE, Digits, answer_of
 from sites import SCREENSHOTS, Console, served, served_plainly
 
 onnx = pytest.importorskip("onnx")

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from bundles import ROOT, STATIC, assert_close, packed, small_case
-from embedded import EMBED, Digits, answer_of, small_model
+from bundles import ROOT, STATIC, assert_close, packed, small_case, small_model
+from embedded import EMBED, Digits, answer_of
 from packages import npm, npm_package
 from pages import node
 from sites import Console, served_plainly

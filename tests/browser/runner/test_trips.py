@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,12 +9,11 @@ from typing import Any, Final
 
 import pytest
 from browsers import chromium
+from bundles import small_model
 from sites import serving, until
 
 from singe.tools.cli import main as singe
 from singe.tools.serve import Server, _Handler
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "embedding"))
 
 LATENCY: Final = 0.4
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,">HINTS
@@ -50,9 +48,6 @@ def trips() -> int:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("onnx")
-    from embedded import small_model  # noqa: PLC0415 (needs onnx)
-
     made = tmp_path_factory.mktemp("trips")
     assert singe(["export", str(small_model(made / "m.onnx")), "-o", str(made / "model")]) == 0
     return made
