@@ -3,11 +3,13 @@
 @group(0) @binding(2) var<storage, read_write> b2: array<vec4<f32>>;
 var<workgroup> parts: array<array<vec4<f32>, 256>, 1>;
 
-fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn are_nan(x: vec4<f32>) -> vec4<bool> {
+  return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+}
 
-fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
+fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max(a, number), a, are_nan(a)); }
 
-fn min_number(a: f32, number: f32) -> f32 { return select(min(a, number), a, is_nan(a)); }
+fn min_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(min(a, number), a, are_nan(a)); }
 
 fn load_a(t0: i32, m: i32, k: i32) -> vec4<f32> {
   let v1 = (((m / 14i) + (k / 72i)) + -1i);
@@ -20,7 +22,7 @@ fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
 }
 
 fn store_c(t0: i32, m: i32, n: i32, a0: vec4<f32>) {
-  b2[((m * 48i) + n) / 4i] = vec4<f32>(min_number(max_number(a0.x, 0.0f), 6.0f), min_number(max_number(a0.y, 0.0f), 6.0f), min_number(max_number(a0.z, 0.0f), 6.0f), min_number(max_number(a0.w, 0.0f), 6.0f));
+  b2[((m * 48i) + n) / 4i] = min_numbers(max_numbers(a0, vec4<f32>(0.0f)), vec4<f32>(6.0f));
 }
 
 @compute @workgroup_size(256)

@@ -3,31 +3,35 @@
 @group(0) @binding(2) var<storage, read_write> b2: array<vec4<f32>>;
 var<workgroup> parts: array<array<vec4<f32>, 256>, 4>;
 
-fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn are_nan(x: vec4<f32>) -> vec4<bool> {
+  return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+}
 
-fn max_f32(a: f32, b: f32) -> f32 { return select(select(max(a, b), b, is_nan(b)), a, is_nan(a)); }
+fn max_f32s(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+  return select(select(max(a, b), b, are_nan(b)), a, are_nan(a));
+}
 
-fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
+fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max(a, number), a, are_nan(a)); }
 
 fn load_a(t0: i32, q: i32, k: i32) -> array<vec4<f32>, 4> {
   let v1 = ((q / 7i) * 2i);
   let v2 = (k / 72i);
   let v3 = ((v1 + v2) + -1i);
-  let v4 = ((0i <= v3) && (v3 < 14i));
+  let v4 = (min(max(v3, 0i), 13i) * 336i);
   let v5 = ((q % 7i) * 2i);
   let v6 = ((k / 24i) % 3i);
   let v7 = ((v5 + v6) + -1i);
-  let v8 = ((0i <= v7) && (v7 < 14i));
-  let v9 = (min(max(v3, 0i), 13i) * 336i);
-  let v10 = (min(max(v7, 0i), 13i) * 24i);
-  let v11 = (k % 24i);
+  let v8 = (min(max(v7, 0i), 13i) * 24i);
+  let v9 = (k % 24i);
+  let v10 = ((0i <= v3) && (v3 < 14i));
+  let v11 = ((0i <= v7) && (v7 < 14i));
   let v12 = (((v5 + 1i) + v6) + -1i);
-  let v13 = ((0i <= v12) && (v12 < 14i));
-  let v14 = (min(max(v12, 0i), 13i) * 24i);
+  let v13 = (min(max(v12, 0i), 13i) * 24i);
+  let v14 = ((0i <= v12) && (v12 < 14i));
   let v15 = (((v1 + 1i) + v2) + -1i);
-  let v16 = ((0i <= v15) && (v15 < 14i));
-  let v17 = (min(max(v15, 0i), 13i) * 336i);
-  return array<vec4<f32>, 4>(select(vec4<f32>(0.0f), b0[((v9 + v10) + v11) / 4i], (v4 && v8)), select(vec4<f32>(0.0f), b0[((v9 + v14) + v11) / 4i], (v4 && v13)), select(vec4<f32>(0.0f), b0[((v17 + v10) + v11) / 4i], (v16 && v8)), select(vec4<f32>(0.0f), b0[((v17 + v14) + v11) / 4i], (v16 && v13)));
+  let v16 = (min(max(v15, 0i), 13i) * 336i);
+  let v17 = ((0i <= v15) && (v15 < 14i));
+  return array<vec4<f32>, 4>(select(vec4<f32>(0.0f), b0[((v4 + v8) + v9) / 4i], (v10 && v11)), select(vec4<f32>(0.0f), b0[((v4 + v13) + v9) / 4i], (v10 && v14)), select(vec4<f32>(0.0f), b0[((v16 + v8) + v9) / 4i], (v17 && v11)), select(vec4<f32>(0.0f), b0[((v16 + v13) + v9) / 4i], (v17 && v14)));
 }
 
 fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
@@ -35,11 +39,7 @@ fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {
 }
 
 fn store_c(t0: i32, m: i32, n: i32, a0: vec4<f32>, a1: vec4<f32>, a2: vec4<f32>, a3: vec4<f32>) {
-  let v18 = max_f32(max_f32(max_f32(max_number(a0.x, 0.0f), max_number(a1.x, 0.0f)), max_number(a2.x, 0.0f)), max_number(a3.x, 0.0f));
-  let v19 = max_f32(max_f32(max_f32(max_number(a0.y, 0.0f), max_number(a1.y, 0.0f)), max_number(a2.y, 0.0f)), max_number(a3.y, 0.0f));
-  let v20 = max_f32(max_f32(max_f32(max_number(a0.z, 0.0f), max_number(a1.z, 0.0f)), max_number(a2.z, 0.0f)), max_number(a3.z, 0.0f));
-  let v21 = max_f32(max_f32(max_f32(max_number(a0.w, 0.0f), max_number(a1.w, 0.0f)), max_number(a2.w, 0.0f)), max_number(a3.w, 0.0f));
-  b2[((m * 48i) + n) / 4i] = vec4<f32>(v18, v19, v20, v21);
+  b2[((m * 48i) + n) / 4i] = max_f32s(max_f32s(max_f32s(max_numbers(a0, vec4<f32>(0.0f)), max_numbers(a1, vec4<f32>(0.0f))), max_numbers(a2, vec4<f32>(0.0f))), max_numbers(a3, vec4<f32>(0.0f)));
 }
 
 @compute @workgroup_size(256)

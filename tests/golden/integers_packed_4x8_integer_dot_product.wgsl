@@ -23,7 +23,7 @@ fn load_b(k: i32, n: i32) -> vec4<i32> {
 }
 
 fn store_c(m: i32, n: i32, a0: vec4<i32>) {
-  b2[((m * 512i) + n) / 4i] = vec4<i32>(a0.x, a0.y, a0.z, a0.w);
+  b2[((m * 512i) + n) / 4i] = a0;
 }
 
 @compute @workgroup_size(64)

@@ -5,9 +5,11 @@
 @group(0) @binding(4) var<uniform> sizes: array<vec4<i32>, 1>;
 var<workgroup> parts: array<array<vec4<f32>, 256>, 1>;
 
-fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn are_nan(x: vec4<f32>) -> vec4<bool> {
+  return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+}
 
-fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
+fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max(a, number), a, are_nan(a)); }
 
 fn load_a(m: i32, k: i32) -> vec4<f32> {
   return b0[((m * 128i) + k) / 4i];
@@ -18,8 +20,7 @@ fn load_b(k: i32, n: i32) -> vec4<f32> {
 }
 
 fn store_c(m: i32, n: i32, a0: vec4<f32>) {
-  let v1 = b2[n / 4i];
-  b3[((m * 320i) + n) / 4i] = vec4<f32>(max_number((a0.x + v1.x), 0.0f), max_number((a0.y + v1.y), 0.0f), max_number((a0.z + v1.z), 0.0f), max_number((a0.w + v1.w), 0.0f));
+  b3[((m * 320i) + n) / 4i] = max_numbers((a0 + b2[n / 4i]), vec4<f32>(0.0f));
 }
 
 @compute @workgroup_size(256)

@@ -10,9 +10,11 @@ enable chromium_experimental_subgroup_matrix;
 var<workgroup> tile_a: array<vec4<u32>, 576>;
 var<workgroup> tile_b: array<vec4<u32>, 1152>;
 
-fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
+fn are_nan(x: vec4<f32>) -> vec4<bool> {
+  return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+}
 
-fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_nan(a)); }
+fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max(a, number), a, are_nan(a)); }
 
 fn load_a(m: i32, k: i32) -> vec4<u32> {
   if (m >= sizes[0].y) { return vec4<u32>(0); }
@@ -25,8 +27,8 @@ fn load_b(k: i32, n: i32) -> vec4<u32> {
 
 fn store_c(m: i32, n: i32, a0: vec4<f32>) {
   if (m >= sizes[0].y) { return; }
-  let v1 = vec4<f32>(b2[n / 4i]);
-  b3[((m * 320i) + n) / 4i] = vec4<f16>(f16(max_number((a0.x + v1.x), 0.0f)), f16(max_number((a0.y + v1.y), 0.0f)), f16(max_number((a0.z + v1.z), 0.0f)), f16(max_number((a0.w + v1.w), 0.0f)));
+  let v1 = max_numbers((a0 + vec4<f32>(b2[n / 4i])), vec4<f32>(0.0f));
+  b3[((m * 320i) + n) / 4i] = vec4<f16>(f16(v1.x), f16(v1.y), f16(v1.z), f16(v1.w));
 }
 
 fn drain(m: i32, n: i32, first: u32, member: u32, sum: subgroup_matrix_result<f32, 16, 16>) {

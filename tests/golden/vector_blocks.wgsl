@@ -9,17 +9,18 @@ fn load_a(m: i32, k: i32) -> vec4<f32> {
 }
 
 fn load_b(q: i32, n: i32) -> array<vec4<f32>, 4> {
-  let v1 = (n + ((q / 2i) * 512i));
-  let v2 = (q % 2i);
-  let v3 = (n + ((q / 8i) * 512i));
-  let v4 = (v2 * 4i);
-  let v5 = b0[v1 / 4i];
-  let v6 = b1[v3 / 4i];
-  return array<vec4<f32>, 4>(((vec4<f32>(((v5 >> bitcast<vec4<u32>>(vec4<i32>((v2 * 16i)))) & vec4<i32>(15i))) - vec4<f32>(8.0f)) * v6), ((vec4<f32>(((v5 >> bitcast<vec4<u32>>(vec4<i32>(((v4 + 1i) * 4i)))) & vec4<i32>(15i))) - vec4<f32>(8.0f)) * v6), ((vec4<f32>(((v5 >> bitcast<vec4<u32>>(vec4<i32>(((v4 + 2i) * 4i)))) & vec4<i32>(15i))) - vec4<f32>(8.0f)) * v6), ((vec4<f32>(((v5 >> bitcast<vec4<u32>>(vec4<i32>(((v4 + 3i) * 4i)))) & vec4<i32>(15i))) - vec4<f32>(8.0f)) * v6));
+  let v1 = (q % 2i);
+  let v2 = (v1 * 4i);
+  let v3 = b0[(n + ((q / 2i) * 512i)) / 4i];
+  let v4 = b1[(n + ((q / 8i) * 512i)) / 4i];
+  let v5 = (vec4<f32>(((v3 >> (bitcast<vec4<u32>>(vec4<i32>(((v2 + 1i) * 4i))) & vec4<u32>(31u))) & vec4<i32>(15i))) - vec4<f32>(8.0f));
+  let v6 = (vec4<f32>(((v3 >> (bitcast<vec4<u32>>(vec4<i32>(((v2 + 2i) * 4i))) & vec4<u32>(31u))) & vec4<i32>(15i))) - vec4<f32>(8.0f));
+  let v7 = (vec4<f32>(((v3 >> (bitcast<vec4<u32>>(vec4<i32>(((v2 + 3i) * 4i))) & vec4<u32>(31u))) & vec4<i32>(15i))) - vec4<f32>(8.0f));
+  return array<vec4<f32>, 4>(((vec4<f32>(((v3 >> (bitcast<vec4<u32>>(vec4<i32>((v1 * 16i))) & vec4<u32>(31u))) & vec4<i32>(15i))) - vec4<f32>(8.0f)) * v4), (v5 * v4), (v6 * v4), (v7 * v4));
 }
 
 fn store_c(m: i32, n: i32, a0: vec4<f32>) {
-  b3[n / 4i] = vec4<f32>(a0.x, a0.y, a0.z, a0.w);
+  b3[n / 4i] = a0;
 }
 
 @compute @workgroup_size(256)

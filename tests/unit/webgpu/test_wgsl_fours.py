@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from singe.compiler.build import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe.errors import DeviceError
-from singe.graph import Builder, Graph
+from singe.graph import Builder, Graph, Node
 from singe.model.model import Model
 from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
@@ -19,6 +21,7 @@ pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.kernels.nest import CROWD
 from singe_webgpu.target import WgslTarget
 
+Chain: TypeAlias = Callable[[Builder, Node, Node], Node]
 LINES, LONG = 520, 256
 """A large kernel's shape: LINES · LONG is beyond CROWD."""
 
@@ -36,7 +39,11 @@ def text(graph: Graph) -> str:
 
 
 def stores_fours(graph: Graph) -> bool:
-    return re.search(r"^ *b\d+\[.*\] = (vec4<|vec2<u32>\(pair_of)", text(graph), re.MULTILINE) is not None
+    return re.search(r"read_write> b\d+: array<vec4<|= vec2<u32>\(pair_of", text(graph)) is not None
+
+
+def clipped(b: Builder, x: Node) -> Node:
+    return b.minimum(b.maximum(x, b.const(-1.0)), b.const(6.0))
 
 
 def scaled(kind: DType, shape: tuple[int, int]) -> Graph:
@@ -58,6 +65,48 @@ def test_large_elementwise_kernels(gpu: EagerDevice, kind: DType, long: int) -> 
     np.testing.assert_array_equal(found, x == line if kind is bool_ else x * x + line)
     fours = long % 4 == 0 and kind is not int64
     assert stores_fours(graph) == fours
+
+
+CHAINS: dict[str, tuple[DType, Chain, bool]] = {
+    "clip of a shared sum": (float32, lambda b, x, y: b.mul(clipped(b, b.add(x, y)), b.add(x, y)), True),
+    "rounded": (float32, lambda b, x, y: b.sub(b.floor(x), b.mul(b.round(y), b.ceil(b.neg(b.abs(x))))), True),
+    "larger and smaller": (float32, lambda b, x, y: b.sub(b.maximum(x, y), b.minimum(y, x)), True),
+    "a vector below a function of each": (float32, lambda b, x, y: b.mul(b.tanh(b.add(x, y)), b.add(x, y)), False),
+    "a function of each below a vector": (float32, lambda b, x, y: b.relu(b.add(b.tanh(x), y)), False),
+    "chosen by each": (float32, lambda b, x, y: b.where(b.less(x, y), b.add(x, y), y), False),
+    "integers": (int32, lambda b, x, y: b.maximum(b.abs(b.sub(x, y)), b.mul(b.neg(x), y)), True),
+    "shifted": (
+        int32,
+        lambda b, x, y: b.bitwise_right_shift(b.bitwise_and(x, y), b.const(np.array(2, np.int32))),
+        True,
+    ),
+    "to floats and back": (int32, lambda b, x, y: b.cast(b.mul(b.cast(x, to=float32), b.const(0.3)), to=int32), True),
+    "to narrow integers": (int32, lambda b, x, y: b.cast(b.mul(x, y), to=uint8), True),
+    "to halves": (float32, lambda b, x, y: b.cast(b.add(x, y), to=float16), True),
+}
+"""What follows a load: a name ↦ the type of two inputs, the chain, and whether all of it can be computed as vectors."""
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_equal_numpy_in_vectors_and_for_each(gpu: EagerDevice, name: str) -> None:
+    kind, chain, vectors = CHAINS[name]
+    rng = np.random.default_rng(3)
+    b = Builder()
+    x, y = b.input("x", (LINES, LONG), kind), b.input("y", (LONG,), kind)
+    graph = Graph((x, y), (chain(b, x, y),), ("z",))
+    if kind is float32:
+        given = {"x": rng.normal(0, 9, (LINES, LONG)), "y": rng.normal(0, 9, LONG)}
+        for array in given.values():
+            array.reshape(-1)[:5] = np.nan, np.inf, -np.inf, 0.5, -0.0
+            array.reshape(-1)[7::11] = np.nan
+    else:
+        given = {"x": rng.integers(-(2**20), 2**20, (LINES, LONG)), "y": rng.integers(-99, 99, LONG)}
+    arrays = {key: array.astype(kind.numpy) for key, array in given.items()}
+    found, wanted = (Model(graph, device)(arrays) for device in (gpu, open_device("numpy")))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5 if kind is float32 else 0)
+    assert stores_fours(graph)
+    body = text(graph).partition("@compute")[2]
+    assert ("tanh_f32(v" in body or "lt_f32" in body) == (not vectors)
 
 
 def test_small_kernels_keep_a_point_for_each_invocation() -> None:

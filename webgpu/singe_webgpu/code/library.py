@@ -35,6 +35,22 @@ fn max_number(a: f32, number: f32) -> f32 { return select(max(a, number), a, is_
 
 fn min_number(a: f32, number: f32) -> f32 { return select(min(a, number), a, is_nan(a)); }
 
+fn are_nan(x: vec4<f32>) -> vec4<bool> {
+  return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+}
+
+fn max_f32s(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+  return select(select(max(a, b), b, are_nan(b)), a, are_nan(a));
+}
+
+fn min_f32s(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
+  return select(select(min(a, b), b, are_nan(b)), a, are_nan(a));
+}
+
+fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max(a, number), a, are_nan(a)); }
+
+fn min_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(min(a, number), a, are_nan(a)); }
+
 fn eq_f32(a: f32, b: f32) -> bool { return a == b && !is_nan(a) && !is_nan(b); }
 
 fn lt_f32(a: f32, b: f32) -> bool { return a < b && !is_nan(a) && !is_nan(b); }

@@ -166,6 +166,10 @@ class Shader:
         """Whether four elements of a port can be written as a vector."""
         return not ELEMENTS[self.ports[port].dtype].type.startswith("vec")
 
+    def takes_vectors(self, port: int) -> bool:
+        """Whether a vector of values is written as it is."""
+        return ELEMENTS[self.ports[port].dtype].store == "{0}"
+
     def load_vector(self, port: int, index: str) -> str:
         """Four elements of a port from an index that is a multiple of four; all reads of the port must then be vectors."""
         return self.load_four(port, f"{index} / 4i")
@@ -196,14 +200,17 @@ class Shader:
         return f"b{port}[{index}] = {ELEMENTS[self.ports[port].dtype].store.format(value)};"
 
     def store_vector(self, port: int, index: str, values: Sequence[str]) -> str:
-        """The statement that writes four elements of a port from an index that is a multiple of four; see load_vector."""
+        """The statement that writes four elements of a port from an index that is a multiple of four; see load_vector.
+
+        values: the texts of the four; or only that of their vector, if the port takes vectors.
+        """
         self.vectors[port] = 4
         if self._pairs(port):
             pairs = (f"pair_of({', '.join(values[i : i + 2])})" for i in (0, 2))
             return f"b{port}[{index} / 4i] = vec2<u32>({', '.join(pairs)});"
         element = ELEMENTS[self.ports[port].dtype]
         parts = ", ".join(map(element.store.format, values))
-        return f"b{port}[{index} / 4i] = vec4<{element.type}>({parts});"
+        return f"b{port}[{index} / 4i] = {parts if len(values) == 1 else f'vec4<{element.type}>({parts})'};"
 
     def shared(self, name: str, element: str, count: int) -> str:
         """An array in workgroup memory."""

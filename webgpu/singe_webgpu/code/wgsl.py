@@ -66,12 +66,14 @@ def _number(e: Expr) -> bool:
     return e.word == "const" and not math.isnan(e.value)
 
 
-def _extreme(word: str) -> Callable[[Expr, Sequence[str]], str]:
-    """min or max of floats; a constant argument cannot be NaN and is not tested."""
+def extreme(word: str, plural: str = "") -> Callable[[Expr, Sequence[str]], str]:
+    """min or max of floats, or of vectors of them; a constant argument cannot be NaN and is not tested."""
 
     def spell(e: Expr, args: Sequence[str]) -> str:
         a, b = args if _number(e.args[1]) else reversed(args)
-        return f"{word}_number({a}, {b})" if any(map(_number, e.args)) else f"{word}_f32({args[0]}, {args[1]})"
+        if any(map(_number, e.args)):
+            return f"{word}_number{plural}({a}, {b})"
+        return f"{word}_f32{plural}({args[0]}, {args[1]})"
 
     return spell
 
@@ -168,8 +170,8 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "mul": _words("({0} * {1})", "mul_i64({0}, {1})", "({0} * {1})"),
     "div": {int32: _divide, uint32: _divide, int64: "div_i64({0}, {1})", uint64: "divide_u64({0}, {1}).xy", float32: _quotient},
     "rem": {int32: _remainder, uint32: _modulo, int64: "rem_i64({0}, {1})", uint64: "divide_u64({0}, {1}).zw", float32: "rem_f32({0}, {1})"},
-    "min": _words("min({0}, {1})", "min_i64({0}, {1})", _extreme("min"), "min_u64({0}, {1})"),
-    "max": _words("max({0}, {1})", "max_i64({0}, {1})", _extreme("max"), "max_u64({0}, {1})"),
+    "min": _words("min({0}, {1})", "min_i64({0}, {1})", extreme("min"), "min_u64({0}, {1})"),
+    "max": _words("max({0}, {1})", "max_i64({0}, {1})", extreme("max"), "max_u64({0}, {1})"),
     "neg": _words("(-{0})", "neg_i64({0})", "(-{0})") | {uint32: "(~{0} + 1u)"},
     "abs": _words("abs({0})", "abs_i64({0})", "abs({0})", "{0}"),
     "sqrt": _float("sqrt_f32({0})"),

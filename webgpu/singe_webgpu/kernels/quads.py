@@ -1,15 +1,15 @@
-"""Vectors of four: which expressions are one vector load, which stores are one vector store, and their texts.
+"""Vectors of four: which expressions are computed as vectors, which stores are one vector store, and their texts.
 
 Over an aligned four of a variable (4·q, 4·q + 1, …) an index may stay the same, or step by one from a multiple of four.
-An expression is a quad if it is computed, by WORDS, from loads whose indices step and from values that stay the same: a
-weight that is unpacked, say. An octet is the same for eight, aligned to eight, but only a load, or a choice between one
-and a constant. A store can write a vector if its index steps: its value is computed for each of the four, with vector
-loads where it loads neighbours.
+A vector is loaded where the index steps. What words of this module compute from vectors and from values that stay the
+same is computed as a vector, too: a weight that is unpacked, a bias that is added. An operand is a quad if all of it is
+a vector. An octet is the same for eight, aligned to eight, but only a load, or a choice between one and a constant. A
+store can write a vector if its index steps; what no word of this module computes is computed for each of the four.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,69 +17,76 @@ import numpy as np
 from singe.extension import DType, Expr, Store, affine, divides, float32, int32, scalar
 
 from ..code.shader import Shader
-from ..code.wgsl import TYPES, Statements
+from ..code.wgsl import INLINE_LIMIT, SPELLINGS, TYPES, Spelling, Statements, extreme
 
 SIDE: Final = 4
 PARTS: Final = "xyzw"
-WORDS: Final[Mapping[str, str]] = {
-    "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})", "and": "({0} & {1})", "shr": "({0} >> bitcast<vec4<u32>>({1}))",
-}  # fmt: skip
-"""The words of quads, besides choices and casts: word ↦ its spelling for vectors."""
+WORDS: Final[Mapping[str, Mapping[DType, Spelling]]] = {
+    **{word: {d: SPELLINGS[word][d] for d in (int32, float32)} for word in ("add", "sub", "mul", "neg", "abs")},
+    **{word: {float32: SPELLINGS[word][float32]} for word in ("floor", "ceil", "round")},
+    "min": {int32: "min({0}, {1})", float32: extreme("min", "s")},
+    "max": {int32: "max({0}, {1})", float32: extreme("max", "s")},
+    "and": {int32: "({0} & {1})"},
+    "shr": {int32: "({0} >> (bitcast<vec4<u32>>({1}) & vec4<u32>(31u)))"},
+}
+"""The words that compute vectors, besides choices and casts: word ↦ type ↦ its spelling for vectors."""
 CASTS: Final[Mapping[tuple[DType, DType], str]] = {
     (int32, float32): "vec4<f32>({0})",
     (float32, int32): "i32s_of_f32s({0})",
 }
-_VECTORS: Final = (int32, float32)
-"""The types of quads that are computed."""
 
 
 def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], side: int = SIDE) -> bool:
     """Whether an operand is a quad along a variable. others: the shader's other expressions, which load single elements."""
-    if along.word != "var" or not divides(along.value[1], side) or not _is_quad(e, along, side):
+    if along.word != "var" or not divides(along.value[1], side):
+        return False
+    courses = _courses([e], along, side)
+    if not (_is_octet(e, courses) if side != SIDE else e in _vectors([e], courses)):
         return False
     found = loads([e])
-    stepping = {x.value for x in found if _course(x.args[0], along, side) == "step"}
-    single = {x.value for x in (*loads(others), *(x for x in found if _course(x.args[0], along, side) != "step"))}
+    stepping = {x.value for x in found if courses[x.args[0]] == "step"}
+    single = {x.value for x in (*loads(others), *(x for x in found if courses[x.args[0]] != "step"))}
     return bool(stepping) and not stepping & single and all(map(shader.has_vectors, stepping))
 
 
-def _is_quad(e: Expr, along: Expr, side: int) -> bool:
-    if e.word == "load":
-        course = _course(e.args[0], along, side)
-        return course == "step" or (course == "same" and side == SIDE)
-    if e.word == "const":
-        return True
+def _is_octet(e: Expr, courses: Mapping[Expr, str | None]) -> bool:
     if e.word == "select":
-        condition, *values = e.args
-        return _course(condition, along, side) == "same" and all(_is_quad(x, along, side) for x in values)
-    if side != SIDE:
-        return False
-    if _course(e, along, side) == "same":
-        return True
-    if e.word == "cast":
-        return (e.args[0].dtype, e.dtype) in CASTS and _is_quad(e.args[0], along, side)
-    return e.word in WORDS and e.dtype in _VECTORS and all(_is_quad(x, along, side) for x in e.args)
+        return courses[e.args[0]] == "same" and all(_is_octet(x, courses) for x in e.args[1:])
+    return e.word == "const" or (e.word == "load" and courses[e.args[0]] == "step")
 
 
-def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
-    """How an expression changes over an aligned four: "same", or "step" by one from a multiple of four."""
-    if e is along:
-        return "step"
-    if not e.args:
-        return "same"
-    courses = [_course(a, along, side) for a in e.args]
-    if all(c == "same" for c in courses):
-        return "same"
+def _courses(
+    roots: Iterable[Expr], along: Expr, side: int = SIDE, given: Collection[Expr] = ()
+) -> dict[Expr, str | None]:
+    """How expressions change over an aligned four: "same", "step" by one from a multiple of four, or None.
+
+    given: expressions that change though they do not depend on the variable.
+    """
+    found: dict[Expr, str | None] = {}
+    for e in scalar.postorder(roots):
+        if e is along:
+            found[e] = "step"
+        elif e in given:
+            found[e] = None
+        elif all(found[a] == "same" for a in e.args):
+            found[e] = "same"
+        else:
+            found[e] = _index_course(e, along, side, found) if e.dtype is int32 else None
+    return found
+
+
+def _index_course(e: Expr, along: Expr, side: int, found: Mapping[Expr, str | None]) -> str | None:
     if e.word in ("div", "rem"):
         by = e.args[1]
-        if courses[0] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
+        if found[e.args[0]] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
             return "same" if e.word == "div" else "step"
         return None
     if e.word in ("add", "sub", "mul"):
         terms, constant = affine.linear(e)
         if e in terms:
             return None
-        parts = [(_course(atom, along, side), factor) for atom, factor in terms.items()]
+        more = _courses([atom for atom in terms if atom not in found], along, side)
+        parts = [(found[atom] if atom in found else more[atom], factor) for atom, factor in terms.items()]
         steps = [factor for course, factor in parts if course == "step"]
         rest = [factor for course, factor in parts if course == "same"]
         if len(steps) + len(rest) == len(parts) and steps == [1] and all(divides(f, side) for f in (*rest, constant)):
@@ -87,42 +94,80 @@ def _course(e: Expr, along: Expr, side: int = SIDE) -> str | None:
     return None
 
 
+def _vectors(
+    roots: Iterable[Expr],
+    courses: Mapping[Expr, str | None],
+    given: Collection[Expr] = (),
+    singly: Collection[int] = (),
+) -> list[Expr]:
+    """The parts of expressions that are vectors, arguments first. given: those that there are already. singly: the ports
+    that are read element by element."""
+    found = dict.fromkeys(given)
+    for e in scalar.postorder(roots):
+        if e.word == "load":
+            vector = courses[e.args[0]] == "step" and e.value not in singly
+        elif courses[e] == "same":
+            continue
+        else:
+            vector = _computes(e) and all(a in found or courses[a] == "same" for a in _values(e))
+            vector = vector and (e.word != "select" or courses[e.args[0]] == "same")
+        if vector:
+            found[e] = None
+    return list(found)
+
+
+def _computes(e: Expr) -> bool:
+    """Whether a word computes vectors from vectors."""
+    if e.word == "cast":
+        return (e.args[0].dtype, e.dtype) in CASTS
+    return e.word == "select" or (e.word in WORDS and e.dtype in WORDS[e.word])
+
+
+def _values(e: Expr) -> Sequence[Expr]:
+    """The arguments that are vectors if the expression is."""
+    return e.args[1:] if e.word == "select" else e.args
+
+
+def _put_vectors(
+    out: Statements, roots: Sequence[Expr], along: Expr, given: Mapping[Expr, str], singly: Collection[int] = ()
+) -> dict[Expr, str]:
+    """The texts of all parts of expressions that are vectors. Those that are used more than once, or by what is no vector,
+    are bound to names, as are loads of ports that are written."""
+    courses = _courses(roots, along, given=given)
+    vectors = _vectors(roots, courses, given, singly)
+    uses = dict.fromkeys(vectors, 0)
+    for e in (*roots, *(a for x in scalar.postorder(roots) for a in x.args)):
+        if e in uses:
+            uses[e] += 1
+    apart = {a for x in scalar.postorder(roots) if x not in uses for a in x.args if a in uses}
+    computed = [e for e in vectors if e not in given]
+    # What vectors need besides vectors: the indices of loads, the conditions of choices, values that stay the same.
+    singles = list(dict.fromkeys(a for e in computed for a in e.args if a not in uses))
+    single = dict(zip(singles, out.values(singles), strict=True))
+    texts = dict(given)
+    for e in computed:
+        if e.word == "load":
+            text = out.shader.load_vector(e.value, single[e.args[0]])
+        else:
+            text = _spell(e, [texts.get(a) or f"vec4<{TYPES[a.dtype]}>({single[a]})" for a in _values(e)], single)
+        written = e.word == "load" and out.shader.ports[e.value].written
+        if uses[e] > 1 or e in apart or written or (len(text) > INLINE_LIMIT and e not in roots):
+            text = out.let(out.shader.fresh(), text)
+        texts[e] = text
+    return texts
+
+
+def _spell(e: Expr, args: Sequence[str], single: Mapping[Expr, str]) -> str:
+    if e.word == "select":
+        return f"select({args[1]}, {args[0]}, {single[e.args[0]]})"
+    spelling = CASTS[e.args[0].dtype, e.dtype] if e.word == "cast" else WORDS[e.word][e.dtype]
+    return spelling.format(*args) if isinstance(spelling, str) else spelling(e, args)
+
+
 def quad_texts(out: Statements, quads: Sequence[Expr], along: Expr) -> list[str]:
     """The vectors of quads; what several of them compute or load is computed and loaded once."""
-    found = [x for e in quads for x in loads([e])]
-    singles = [x for e in quads for x in _singles(e, along)]
-    single = dict(zip(singles, out.values(singles), strict=True))
-    names: dict[Expr, str] = {}
-
-    def text(e: Expr) -> str:
-        if e in names:
-            return names[e]
-        if e.word == "load" and _course(e.args[0], along) == "step":
-            loaded = out.shader.load_vector(e.value, single[e.args[0]])
-            if found.count(e) > 1:
-                loaded = names[e] = out.let(out.shader.fresh(), loaded)
-            return loaded
-        if e in single:
-            return f"vec4<{TYPES[e.dtype]}>({single[e]})"
-        if e.word == "select":
-            return f"select({text(e.args[2])}, {text(e.args[1])}, {single[e.args[0]]})"
-        spelling = CASTS[e.args[0].dtype, e.dtype] if e.word == "cast" else WORDS[e.word]
-        return spelling.format(*map(text, e.args))
-
-    return [text(e) for e in quads]
-
-
-def _singles(e: Expr, along: Expr) -> Iterator[Expr]:
-    """What a quad needs besides vectors: the indices of its loads, the conditions of choices, values that stay the same."""
-    if e.word == "load" and _course(e.args[0], along) == "step":
-        yield e.args[0]
-    elif _course(e, along) == "same":
-        yield e
-    else:
-        condition, values = (e.args[:1], e.args[1:]) if e.word == "select" else ((), e.args)
-        yield from condition
-        for value in values:
-            yield from _singles(value, along)
+    texts = _put_vectors(out, quads, along, {})
+    return [texts[e] for e in quads]
 
 
 def octet_text(out: Statements, e: Expr, along: Expr) -> str:
@@ -141,9 +186,8 @@ def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Itera
         return False
     # A port that is updated in place is read before it is written, at the same four elements.
     singly = _singly(stores, along, shader, others)
-    return all(
-        _course(s.index, along) == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores
-    )
+    courses = _courses([s.index for s in stores], along)
+    return all(courses[s.index] == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores)
 
 
 def put_four(
@@ -154,20 +198,25 @@ def put_four(
     vectors: expressions whose four values are in a vector already ↦ the vector's name.
     """
     singly = _singly(stores, along, out.shader, others)
-    named = dict(vectors)
-    for x in loads(s.value for s in stores):
-        if x.value not in singly:
-            named[x] = out.let(out.shader.fresh(), out.shader.load_vector(x.value, out.value(x.args[0])))
-    values = []
+    texts = _put_vectors(out, [s.value for s in stores], along, vectors, singly)
+    apart = [s.value for s in stores if s.value not in texts]
+    found = {a: texts[a] for x in scalar.postorder(apart) if x not in texts for a in x.args if a in texts}
+    values: list[list[Expr]] = []
     for number, part in enumerate(PARTS):
-        place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in named.items()}
+        place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in found.items()}
         out.names.update((v, v.value[0]) for v in place.values())
         swap = {**place, along: along + scalar.const(number, int32)}
-        values.append([scalar.substitute(s.value, swap) for s in stores])
-    roots = [e for k, s in enumerate(stores) for e in (s.index, *(four[k] for four in values))]
-    texts = iter(out.values(roots))
-    for s in stores:
-        index, *four = (next(texts) for _ in range(1 + SIDE))
+        values.append([scalar.substitute(e, swap) for e in apart])
+    indices = out.values([s.index for s in stores])
+    single = iter(out.values([four[k] for k in range(len(apart)) for four in values]))
+    for s, index in zip(stores, indices, strict=True):
+        if s.value not in texts:
+            four = [next(single) for _ in PARTS]
+        elif out.shader.takes_vectors(s.port):
+            four = [texts[s.value]]
+        else:
+            name = out.let(out.shader.fresh(), texts[s.value])
+            four = [f"{name}.{part}" for part in PARTS]
         out.put(out.shader.store_vector(s.port, index, four))
 
 
@@ -179,5 +228,6 @@ def loads(roots: Iterable[Expr]) -> list[Expr]:
 def _singly(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr]) -> set[int]:
     """The ports that are read element by element: by other expressions, or not contiguously, or without vectors."""
     mine = loads(s.value for s in stores)
-    strays = [x for x in mine if _course(x.args[0], along) != "step" or not shader.stored_vectors(x.value)]
+    courses = _courses([s.value for s in stores], along)
+    strays = [x for x in mine if courses[x.args[0]] != "step" or not shader.stored_vectors(x.value)]
     return {x.value for x in (*loads(others), *strays)}
