@@ -67,15 +67,45 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var c1_0 = vec4<i32>();
   var c2_0 = vec4<i32>();
   var c3_0 = vec4<i32>();
-  next_a0_0 = load_a(row + a_side0 * 4i, 0i + slice * 16i + a_deep0);
-  next_a0_1 = load_a(row + a_side0 * 4i + 1i, 0i + slice * 16i + a_deep0);
-  next_a0_2 = load_a(row + a_side0 * 4i + 2i, 0i + slice * 16i + a_deep0);
-  next_a0_3 = load_a(row + a_side0 * 4i + 3i, 0i + slice * 16i + a_deep0);
-  next_b0 = load_b(0i + slice * 16i + b_deep0, column + b_side0 * 4i);
-  next_b1 = load_b(0i + slice * 16i + b_deep1, column + b_side1 * 4i);
-  next_b2 = load_b(0i + slice * 16i + b_deep2, column + b_side2 * 4i);
-  next_b3 = load_b(0i + slice * 16i + b_deep3, column + b_side3 * 4i);
-  for (var base = 0i; base < 256i; base += 64i) {
+  for (var base = 0i; ; base += 64i) {
+    next_a0_0 = load_a(row + a_side0 * 4i, base + slice * 16i + a_deep0);
+    next_a0_1 = load_a(row + a_side0 * 4i + 1i, base + slice * 16i + a_deep0);
+    next_a0_2 = load_a(row + a_side0 * 4i + 2i, base + slice * 16i + a_deep0);
+    next_a0_3 = load_a(row + a_side0 * 4i + 3i, base + slice * 16i + a_deep0);
+    next_b0 = load_b(base + slice * 16i + b_deep0, column + b_side0 * 4i);
+    next_b1 = load_b(base + slice * 16i + b_deep1, column + b_side1 * 4i);
+    next_b2 = load_b(base + slice * 16i + b_deep2, column + b_side2 * 4i);
+    next_b3 = load_b(base + slice * 16i + b_deep3, column + b_side3 * 4i);
+    if (base > 0i) {
+      for (var first = 0i; first < 16i; first += 4i) {
+        let left0_0 = tile_a[slice * 16i + first][y];
+        let right0_0 = tile_b[slice * 16i + first][x];
+        c0_0 += left0_0.x * right0_0;
+        c1_0 += left0_0.y * right0_0;
+        c2_0 += left0_0.z * right0_0;
+        c3_0 += left0_0.w * right0_0;
+        let left1_0 = tile_a[slice * 16i + first + 1i][y];
+        let right1_0 = tile_b[slice * 16i + first + 1i][x];
+        c0_0 += left1_0.x * right1_0;
+        c1_0 += left1_0.y * right1_0;
+        c2_0 += left1_0.z * right1_0;
+        c3_0 += left1_0.w * right1_0;
+        let left2_0 = tile_a[slice * 16i + first + 2i][y];
+        let right2_0 = tile_b[slice * 16i + first + 2i][x];
+        c0_0 += left2_0.x * right2_0;
+        c1_0 += left2_0.y * right2_0;
+        c2_0 += left2_0.z * right2_0;
+        c3_0 += left2_0.w * right2_0;
+        let left3_0 = tile_a[slice * 16i + first + 3i][y];
+        let right3_0 = tile_b[slice * 16i + first + 3i][x];
+        c0_0 += left3_0.x * right3_0;
+        c1_0 += left3_0.y * right3_0;
+        c2_0 += left3_0.z * right3_0;
+        c3_0 += left3_0.w * right3_0;
+      }
+      workgroupBarrier();
+    }
+    if (base >= 256i) { break; }
     if (member < 16i) {
       tile_a[slice * 16i + a_deep0][a_side0] = vec4<i32>(next_a0_0.x, next_a0_1.x, next_a0_2.x, next_a0_3.x);
       tile_a[slice * 16i + a_deep0 + 1i][a_side0] = vec4<i32>(next_a0_0.y, next_a0_1.y, next_a0_2.y, next_a0_3.y);
@@ -87,55 +117,20 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     tile_b[slice * 16i + b_deep2][b_side2] = next_b2;
     tile_b[slice * 16i + b_deep3][b_side3] = next_b3;
     workgroupBarrier();
-    next_a0_0 = load_a(row + a_side0 * 4i, base + 64i + slice * 16i + a_deep0);
-    next_a0_1 = load_a(row + a_side0 * 4i + 1i, base + 64i + slice * 16i + a_deep0);
-    next_a0_2 = load_a(row + a_side0 * 4i + 2i, base + 64i + slice * 16i + a_deep0);
-    next_a0_3 = load_a(row + a_side0 * 4i + 3i, base + 64i + slice * 16i + a_deep0);
-    next_b0 = load_b(base + 64i + slice * 16i + b_deep0, column + b_side0 * 4i);
-    next_b1 = load_b(base + 64i + slice * 16i + b_deep1, column + b_side1 * 4i);
-    next_b2 = load_b(base + 64i + slice * 16i + b_deep2, column + b_side2 * 4i);
-    next_b3 = load_b(base + 64i + slice * 16i + b_deep3, column + b_side3 * 4i);
-    for (var first = 0i; first < 16i; first += 4i) {
-      let left0_0 = tile_a[slice * 16i + first][y];
-      let right0_0 = tile_b[slice * 16i + first][x];
-      c0_0 += left0_0.x * right0_0;
-      c1_0 += left0_0.y * right0_0;
-      c2_0 += left0_0.z * right0_0;
-      c3_0 += left0_0.w * right0_0;
-      let left1_0 = tile_a[slice * 16i + first + 1i][y];
-      let right1_0 = tile_b[slice * 16i + first + 1i][x];
-      c0_0 += left1_0.x * right1_0;
-      c1_0 += left1_0.y * right1_0;
-      c2_0 += left1_0.z * right1_0;
-      c3_0 += left1_0.w * right1_0;
-      let left2_0 = tile_a[slice * 16i + first + 2i][y];
-      let right2_0 = tile_b[slice * 16i + first + 2i][x];
-      c0_0 += left2_0.x * right2_0;
-      c1_0 += left2_0.y * right2_0;
-      c2_0 += left2_0.z * right2_0;
-      c3_0 += left2_0.w * right2_0;
-      let left3_0 = tile_a[slice * 16i + first + 3i][y];
-      let right3_0 = tile_b[slice * 16i + first + 3i][x];
-      c0_0 += left3_0.x * right3_0;
-      c1_0 += left3_0.y * right3_0;
-      c2_0 += left3_0.z * right3_0;
-      c3_0 += left3_0.w * right3_0;
-    }
-    workgroupBarrier();
   }
   if (slice > 0i) {
-    tile_b[(((slice - 1i) * 4i + 0i) * 32i + member) / 8i][(((slice - 1i) * 4i + 0i) * 32i + member) % 8i] = c0_0;
-    tile_b[(((slice - 1i) * 4i + 1i) * 32i + member) / 8i][(((slice - 1i) * 4i + 1i) * 32i + member) % 8i] = c1_0;
-    tile_b[(((slice - 1i) * 4i + 2i) * 32i + member) / 8i][(((slice - 1i) * 4i + 2i) * 32i + member) % 8i] = c2_0;
-    tile_b[(((slice - 1i) * 4i + 3i) * 32i + member) / 8i][(((slice - 1i) * 4i + 3i) * 32i + member) % 8i] = c3_0;
+    tile_b[((slice - 1i) * 4i + 0i) * 4i + y][x] = c0_0;
+    tile_b[((slice - 1i) * 4i + 1i) * 4i + y][x] = c1_0;
+    tile_b[((slice - 1i) * 4i + 2i) * 4i + y][x] = c2_0;
+    tile_b[((slice - 1i) * 4i + 3i) * 4i + y][x] = c3_0;
   }
   workgroupBarrier();
   if (slice > 0i) { return; }
   for (var other = 0i; other < 3i; other++) {
-    c0_0 += tile_b[((other * 4i + 0i) * 32i + member) / 8i][((other * 4i + 0i) * 32i + member) % 8i];
-    c1_0 += tile_b[((other * 4i + 1i) * 32i + member) / 8i][((other * 4i + 1i) * 32i + member) % 8i];
-    c2_0 += tile_b[((other * 4i + 2i) * 32i + member) / 8i][((other * 4i + 2i) * 32i + member) % 8i];
-    c3_0 += tile_b[((other * 4i + 3i) * 32i + member) / 8i][((other * 4i + 3i) * 32i + member) % 8i];
+    c0_0 += tile_b[(other * 4i + 0i) * 4i + y][x];
+    c1_0 += tile_b[(other * 4i + 1i) * 4i + y][x];
+    c2_0 += tile_b[(other * 4i + 2i) * 4i + y][x];
+    c3_0 += tile_b[(other * 4i + 3i) * 4i + y][x];
   }
   let top = row + y * 4i;
   let left = column + x * 4i;

@@ -2,15 +2,18 @@
 
 The arrays are nested because shaders check each index: the check of a side is then done once for all depths.
 
-Fetched  for operands that are quads: each invocation loads its share of the next tile into registers while the current
-         tile is multiplied, and stores it to workgroup memory afterwards.
-Filled   for other operands: element by element, once the tile is free.
+A unit is what is loaded at once: a vector of four sides or, for quads whose depth is contiguous, four sides by four
+depths. Neighbouring invocations read along the axis that is contiguous in memory.
 
-Neighbouring invocations read along the axis that is contiguous in memory.
+Fetched  each invocation loads its units of the next tile into registers while the current tile is multiplied, and
+         stores them to workgroup memory afterwards.
+Filled   unit by unit, once the tile is free: for a depth of one tile; and for operands that are no quads, since single
+         elements would need too many registers and too much code to fetch ahead.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,21 +30,44 @@ class Spot:
     depth: int
     team: int  # invocations that share the work, numbered by `member`
     deep_first: bool  # which axis is contiguous
+    quad: bool  # whether a load gives four neighbours along that axis
     vector: str  # the vectors' type
     batch: str  # the first arguments of the loads
     first: str  # index in the matrix of the tile's first side
-    start: str  # where this team's part of the array begins
+    start: str  # where this team's depths begin, in the matrix and in the array
     split: bool  # whether the load takes the digits of its row too
     four: bool  # whether one load gives all four sides
 
+    @property
+    def blocks(self) -> bool:
+        """Whether a unit has four depths."""
+        return self.quad and self.deep_first
+
+    @property
+    def units(self) -> int:
+        return self.side // SIDE * self.depth // (SIDE if self.blocks else 1)
+
+    @property
+    def kind(self) -> str:
+        """The type of a load."""
+        return f"array<{self.vector}, {SIDE}>" if self.blocks and self.four else self.vector
+
+    def at(self, unit: str) -> tuple[str, str]:
+        """The first depth of a unit, and which vector of the tile it is."""
+        vectors, deeps = self.side // SIDE, self.depth // (SIDE if self.blocks else 1)
+        if not self.deep_first:
+            return f"{unit} / {vectors}i", f"{unit} % {vectors}i"
+        return f"{unit} % {deeps}i" + (f" * {SIDE}i" if self.blocks else ""), f"{unit} / {deeps}i"
+
     def loads(self, deep: str, vector: str, rows: str) -> list[str]:
-        """The loads of the four sides of a vector of the tile. rows: the name of their digits, if they have any."""
+        """The loads of a unit: vectors. deep: its depth in the matrix. rows: the name of the digits of its rows, if any."""
+        sides = [f"{self.first} / {SIDE}i + {vector}"] if self.four else self.sides(vector)
         out: list[str] = []
-        for i, side in enumerate([f"{self.first} / {SIDE}i + {vector}"] if self.four else self.sides(vector)):
+        for i, side in enumerate(sides[:1] if self.quad and not self.deep_first else sides):
             arguments = f"{side}, {deep}" if self.name == "a" else f"{deep}, {side}"
             more = f", {rows}[{i}]" if self.split else ""
             out.append(f"load_{self.name}({self.batch}{arguments}{more})")
-        return out
+        return out if self.quad or self.four else [f"{self.vector}({', '.join(out)})"]
 
     def put_rows(self, out: Statements, name: str, vector: str) -> None:
         """Bind a name to the digits of the four sides of a vector of the tile, if they have any."""
@@ -55,6 +81,16 @@ class Spot:
 
     def place(self, deep: str, vector: str) -> str:
         return f"tile_{self.name}[{self.start}{deep}][{vector}]"
+
+    def put(self, out: Statements, deep: str, vector: str, found: Sequence[str]) -> None:
+        """Write a unit into the tile. found: its loads, names if the unit has four depths."""
+        if not self.blocks:
+            out.put(f"{self.place(deep, vector)} = {found[0]};")
+            return
+        sides = [f"{found[0]}[{i}]" for i in range(SIDE)] if self.four else found
+        for i, part in enumerate(PARTS):
+            column = ", ".join(f"{side}.{part}" for side in sides)
+            out.put(f"{self.place(f'{deep} + {i}i' if i else deep, vector)} = {self.vector}({column});")
 
 
 class Feed(Protocol):
@@ -78,77 +114,53 @@ class Feed(Protocol):
 
 @dataclass(frozen=True)
 class Fetched:
-    """For quads. A unit is one vector of four sides or, if the depth is contiguous, four sides by four depths."""
+    """For quads, tile by tile."""
 
     spot: Spot
 
     @property
-    def _units(self) -> int:
-        s = self.spot
-        return s.side // SIDE * (s.depth // SIDE if s.deep_first else s.depth)
-
-    @property
     def _turns(self) -> range:
-        return range(-(-self._units // self.spot.team))
+        return range(-(-self.spot.units // self.spot.team))
 
     def _registers(self, turn: int) -> list[str]:
         """What the loads of a unit are kept in."""
         name = f"next_{self.spot.name}{turn}"
-        return [f"{name}_{i}" for i in range(SIDE)] if self.spot.deep_first and not self.spot.four else [name]
+        return [f"{name}_{i}" for i in range(SIDE)] if self.spot.blocks and not self.spot.four else [name]
 
     def _at(self, turn: int) -> tuple[str, str]:
         """The names of a unit's first depth and of its vector."""
         return f"{self.spot.name}_deep{turn}", f"{self.spot.name}_side{turn}"
 
     def prepare(self, out: Statements) -> None:
-        s = self.spot
-        kind = f"array<{s.vector}, {SIDE}>" if s.four else s.vector
         for turn in self._turns:
-            deep, side = self._at(turn)
-            unit = f"(member + {turn * s.team}i)" if turn else "member"
-            if s.deep_first:
-                out.put(f"let {deep} = {unit} % {s.depth // SIDE}i * {SIDE}i;")
-                out.put(f"let {side} = {unit} / {s.depth // SIDE}i;")
-            else:
-                out.put(f"let {deep} = {unit} / {s.side // SIDE}i;")
-                out.put(f"let {side} = {unit} % {s.side // SIDE}i;")
+            unit = f"(member + {turn * self.spot.team}i)" if turn else "member"
+            for name, text in zip(self._at(turn), self.spot.at(unit), strict=True):
+                out.put(f"let {name} = {text};")
             for register in self._registers(turn):
-                out.put(f"var {register} = {kind}();")
-            s.put_rows(out, f"rows{turn}", side)
+                out.put(f"var {register} = {self.spot.kind}();")
+            self.spot.put_rows(out, f"rows{turn}", self._at(turn)[1])
 
     def fetch(self, out: Statements, base: str) -> None:
         # After the last part, elements beyond the depth are fetched but never used.
         for turn in self._turns:
             deep, side = self._at(turn)
-            loads = self.spot.loads(f"{base} + {deep}", side, f"rows{turn}")
-            for register, load in zip(self._registers(turn), loads, strict=False):
+            loads = self.spot.loads(f"{base} + {self.spot.start}{deep}", side, f"rows{turn}")
+            for register, load in zip(self._registers(turn), loads, strict=True):
                 out.put(f"{register} = {load};")
 
     def put(self, out: Statements, base: str) -> None:
         for turn in self._turns:
-            left = self._units - turn * self.spot.team
+            left = self.spot.units - turn * self.spot.team
             if left < self.spot.team:
                 with out.scope(f"if (member < {left}i)") as some:
-                    self._put(some, turn)
+                    self.spot.put(some, *self._at(turn), self._registers(turn))
             else:
-                self._put(out, turn)
-
-    def _put(self, out: Statements, turn: int) -> None:
-        registers = self._registers(turn)
-        deep, side = self._at(turn)
-        if not self.spot.deep_first:
-            out.put(f"{self.spot.place(deep, side)} = {registers[0]};")
-            return
-        sides = [f"{registers[0]}[{i}]" for i in range(SIDE)] if self.spot.four else registers
-        for i, part in enumerate(PARTS):
-            column = ", ".join(f"{side_}.{part}" for side_ in sides)
-            place = self.spot.place(f"{deep} + {i}i" if i else deep, side)
-            out.put(f"{place} = {self.spot.vector}({column});")
+                self.spot.put(out, *self._at(turn), self._registers(turn))
 
 
 @dataclass(frozen=True)
 class Filled:
-    """For other operands: single elements would need too many registers and too much code to fetch ahead."""
+    """For any operand."""
 
     spot: Spot
 
@@ -160,12 +172,11 @@ class Filled:
 
     def put(self, out: Statements, base: str) -> None:
         s = self.spot
-        vectors = s.side // SIDE
-        with out.scope(f"for (var at = member; at < {vectors * s.depth}i; at += {s.team}i)") as turn:
-            by = s.depth if s.deep_first else vectors
-            deep, side = (f"at % {by}i", f"at / {by}i") if s.deep_first else (f"at / {by}i", f"at % {by}i")
-            turn.put(f"let deep = {deep};")
-            turn.put(f"let side = {side};")
+        with out.scope(f"for (var unit = member; unit < {s.units}i; unit += {s.team}i)") as turn:
+            for name, text in zip(("deep", "side"), s.at("unit"), strict=True):
+                turn.put(f"let {name} = {text};")
             s.put_rows(turn, "rows", "side")
-            loads = ", ".join(s.loads(f"{base} + deep", "side", "rows"))
-            turn.put(f"{s.place('deep', 'side')} = {loads if s.four else f'{s.vector}({loads})'};")
+            found = s.loads(f"{base} + {s.start}deep", "side", "rows")
+            if s.blocks:
+                found = [turn.let(f"found{i}", load) for i, load in enumerate(found)]
+            s.put(turn, "deep", "side", found)
