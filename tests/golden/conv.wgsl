@@ -12,9 +12,9 @@ fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max
 fn min_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(min(a, number), a, are_nan(a)); }
 
 fn load_a(t0: i32, m: i32, k: i32) -> vec4<f32> {
-  let v1 = (((m / 14i) + (k / 72i)) + -1i);
-  let v2 = (((m % 14i) + ((k / 24i) % 3i)) + -1i);
-  return select(vec4<f32>(0.0f), b0[(((min(max(v1, 0i), 13i) * 336i) + (min(max(v2, 0i), 13i) * 24i)) + (k % 24i)) / 4i], (((0i <= v1) && (v1 < 14i)) && ((0i <= v2) && (v2 < 14i))));
+  let v1 = (k / 72i);
+  let v2 = ((k / 24i) % 3i);
+  return select(vec4<f32>(0.0f), b0[(((((m * 24i) + (v1 * 336i)) + (v2 * 24i)) + (k % 24i)) + -360i) / 4i], ((bitcast<u32>((((m / 14i) + v1) + -1i)) < 14u) && (bitcast<u32>((((m % 14i) + v2) + -1i)) < 14u)));
 }
 
 fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {

@@ -14,24 +14,23 @@ fn max_f32s(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
 fn max_numbers(a: vec4<f32>, number: vec4<f32>) -> vec4<f32> { return select(max(a, number), a, are_nan(a)); }
 
 fn load_a(t0: i32, q: i32, k: i32) -> array<vec4<f32>, 4> {
-  let v1 = ((q / 7i) * 2i);
+  let v1 = (q / 7i);
   let v2 = (k / 72i);
-  let v3 = ((v1 + v2) + -1i);
-  let v4 = (min(max(v3, 0i), 13i) * 336i);
-  let v5 = ((q % 7i) * 2i);
+  let v3 = ((v1 * 672i) + (v2 * 336i));
+  let v4 = (q % 7i);
+  let v5 = (v4 * 48i);
   let v6 = ((k / 24i) % 3i);
-  let v7 = ((v5 + v6) + -1i);
-  let v8 = (min(max(v7, 0i), 13i) * 24i);
+  let v7 = (v6 * 24i);
+  let v8 = ((v3 + v5) + v7);
   let v9 = (k % 24i);
-  let v10 = ((0i <= v3) && (v3 < 14i));
-  let v11 = ((0i <= v7) && (v7 < 14i));
-  let v12 = (((v5 + 1i) + v6) + -1i);
-  let v13 = (min(max(v12, 0i), 13i) * 24i);
-  let v14 = ((0i <= v12) && (v12 < 14i));
-  let v15 = (((v1 + 1i) + v2) + -1i);
-  let v16 = (min(max(v15, 0i), 13i) * 336i);
-  let v17 = ((0i <= v15) && (v15 < 14i));
-  return array<vec4<f32>, 4>(select(vec4<f32>(0.0f), b0[((v4 + v8) + v9) / 4i], (v10 && v11)), select(vec4<f32>(0.0f), b0[((v4 + v13) + v9) / 4i], (v10 && v14)), select(vec4<f32>(0.0f), b0[((v16 + v8) + v9) / 4i], (v17 && v11)), select(vec4<f32>(0.0f), b0[((v16 + v13) + v9) / 4i], (v17 && v14)));
+  let v10 = (v1 * 2i);
+  let v11 = (bitcast<u32>(((v10 + v2) + -1i)) < 14u);
+  let v12 = (v4 * 2i);
+  let v13 = (bitcast<u32>(((v12 + v6) + -1i)) < 14u);
+  let v14 = (bitcast<u32>((((v12 + 1i) + v6) + -1i)) < 14u);
+  let v15 = (((v3 + 336i) + v5) + v7);
+  let v16 = (bitcast<u32>((((v10 + 1i) + v2) + -1i)) < 14u);
+  return array<vec4<f32>, 4>(select(vec4<f32>(0.0f), b0[((v8 + v9) + -360i) / 4i], (v11 && v13)), select(vec4<f32>(0.0f), b0[(((v8 + 24i) + v9) + -360i) / 4i], (v11 && v14)), select(vec4<f32>(0.0f), b0[((v15 + v9) + -360i) / 4i], (v16 && v13)), select(vec4<f32>(0.0f), b0[(((v15 + 24i) + v9) + -360i) / 4i], (v16 && v14)));
 }
 
 fn load_b(t0: i32, k: i32, n: i32) -> vec4<f32> {

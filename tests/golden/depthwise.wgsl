@@ -19,12 +19,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
   var a0: f32 = 0.0f;
   for (var r0 = 0i; r0 < 3i; r0++) {
     let v1 = ((g0 + r0) + -1i);
-    let v2 = ((0i <= v1) && (v1 < 14i));
-    let v3 = (g2 + (min(max(v1, 0i), 13i) * 448i));
+    let v2 = (bitcast<u32>(v1) < 14u);
+    let v3 = (g2 + (v1 * 448i));
     let v4 = (r0 * 96i);
     for (var r1 = 0i; r1 < 3i; r1++) {
       let v5 = ((g1 + r1) + -1i);
-      let v6 = (select(0.0f, b0[(v3 + (min(max(v5, 0i), 13i) * 32i))], (v2 && ((0i <= v5) && (v5 < 14i)))) * b1[((v4 + (r1 * 32i)) + g2)]);
+      let v6 = (select(0.0f, b0[(v3 + (v5 * 32i))], (v2 && (bitcast<u32>(v5) < 14u))) * b1[((v4 + (r1 * 32i)) + g2)]);
       a0 = (a0 + v6);
     }
   }

@@ -7,8 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from singe.extension import CompileError, DType, Kernel, Printed, Routine, Shape, Variant, attention, collapse
+from singe.extension import CompileError, DType, Expr, Kernel, Printed, Routine, Shape, Variant, attention, collapse
 
+from .code.bounds import lean
 from .code.elements import ELEMENTS
 from .code.shader import Packed, element_size
 from .code.variants import for_all_sizes, variants
@@ -43,10 +44,12 @@ class WgslTarget:
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
         narrow = [k for k in sorted(constants) if Packed.holds(kernel.ports[k].dtype)]
         ports = tuple(Packed(p.dtype) if k in narrow else p for k, p in enumerate(kernel.ports))
+        nest = kernel.kernel if isinstance(kernel, Routine) else kernel
+        found: Kernel | Routine = replace(nest.with_roots(lean(nest.roots), nest.grid), ports=ports)
         if isinstance(kernel, Routine):
-            printed = self._print(replace(kernel, kernel=replace(kernel.kernel, ports=ports)))
-        else:
-            printed = self._print(replace(kernel, ports=ports))
+            facts = {name: lean([fact])[0] if isinstance(fact, Expr) else fact for name, fact in kernel.facts.items()}
+            found = replace(kernel, kernel=found, facts=facts)
+        printed = self._print(found)
         packers = {k: Packed(kernel.ports[k].dtype).words for k in narrow}
         return None if printed is None else replace(printed, packers=packers)
 

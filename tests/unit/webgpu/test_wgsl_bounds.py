@@ -1,0 +1,92 @@
+"""Indices in WGSL: what counts only inside the bounds is not clamped, all else is, and the results are NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from singe.compiler.build import compile_graph
+from singe.dtypes import float32, int32, uint32
+from singe.errors import DeviceError
+from singe.graph import Builder, Graph
+from singe.ir import affine, scalar
+from singe.model.model import Model
+from singe.runtime.devices import device as open_device
+from singe.shapes import Dim, size
+
+pytest.importorskip("wgpu", reason="wgpu is not installed")
+from singe_webgpu.code.bounds import lean
+from singe_webgpu.target import WgslTarget
+
+V, W = scalar.var("v", int32), scalar.var("w", int32)
+
+
+def read(port: int, index: scalar.Expr) -> scalar.Expr:
+    return scalar.load(port, index, float32)
+
+
+@pytest.mark.parametrize("n", [7, size("N")])
+def test_inside_both_bounds_there_is_one_comparison_and_no_clamp(n: Dim) -> None:
+    end = scalar.size(n)
+    clamped = affine.clamp(V, n) * 4 + affine.clamp(W, n)
+    everywhere = (V >= 0) & (end > V) & (W >= 0) & (end > W)
+    (found,) = lean([scalar.select(everywhere, read(0, clamped), read(1, clamped))])
+    below = scalar.cast(end, uint32)
+    assert found.args[0] is (scalar.cast(V, uint32) < below) & (scalar.cast(W, uint32) < below)
+    assert found.args[1] is read(0, V * 4 + W)
+    assert found.args[2] is read(1, clamped), "what counts outside of the bounds is clamped"
+
+
+TESTS = {
+    "from below": (V >= 0, scalar.minimum(V, 6)),
+    "from above": (V < 7, affine.clamp(V, 7)),
+    "to another end": ((V >= 0) & (V < 8), scalar.minimum(V, 6)),
+    "of another index": ((W >= 0) & (W < 7), affine.clamp(V, 7)),
+    "either": ((V >= 0) | (V < 7), affine.clamp(V, 7)),
+}
+"""What is tested of an index of seven elements: a name ↦ the test, and the index where it holds."""
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_bound_that_is_not_tested_is_clamped(name: str) -> None:
+    condition, index = TESTS[name]
+    (found,) = lean([scalar.select(condition, read(0, affine.clamp(V, 7)), 0.0)])
+    assert found.args[1] is read(0, index)
+
+
+PADS = {
+    "both axes": ((1, 2), (2, 1)),
+    "before": ((3, 0), (0, 0)),
+    "after": ((0, 0), (0, 3)),
+    "one axis": ((0, 2), (0, 2)),
+}
+"""The padding of two axes, before and after each."""
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
+@pytest.mark.parametrize("pads", PADS)
+def test_padded_arrays_equal_numpys(pads: str, mode: str) -> None:
+    try:
+        gpu = open_device("webgpu")
+    except DeviceError as e:
+        pytest.skip(str(e))
+    before, after = PADS[pads]
+    b = Builder()
+    x = b.input("x", (5, size("N")), float32)
+    graph = Graph((x,), (b.pad(b.exp(x), b.const(2.5), before=before, after=after, mode=mode),), ("y",))
+    given = np.random.default_rng(0).normal(size=(5, 6)).astype(np.float32)
+    wanted = Model(graph, open_device("numpy"))({"x": given})
+    np.testing.assert_allclose(Model(graph, gpu)({"x": given}), wanted, rtol=1e-6)
+
+
+def test_a_padded_convolution_clamps_no_index() -> None:
+    b = Builder()
+    x, w = b.input("x", (1, 8, 9, 9), float32), b.const(np.ones((4, 8, 3, 3), np.float32))
+    y = b.conv(
+        x, w, b.const(np.ones(4, np.float32)), strides=(1, 1), dilations=(1, 1), before=(1, 1), after=(1, 1), group=1
+    )
+    text = "".join(map(str, compile_graph(Graph((x,), (y,), ("y",)), WgslTarget()).modules.values()))
+    assert "bitcast<u32>" in text
+    assert "0i <=" not in text
+    assert "clamp(" not in text
+    assert "min(" not in text
