@@ -174,7 +174,7 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, loads: Loads) -> tuple[St
         _fill(out, feeds, "0i")
         _walk(out, tile, operands)
     if tile.slices > 1:
-        _gather(out, tile, sums, (down, across))
+        _gather(out, tile, operands)
     out.put(f"let top = row + y * {SIDE}i;")
     out.put(f"let left = column + x * {SIDE}i;")
     for i in range(0, len(sums), c.window):
@@ -190,7 +190,7 @@ def _several(c: Contraction, tile: Tile) -> bool:
 
 
 def _put_parts(out: Statements, c: Contraction, tile: Tile, feeds: Sequence[Feed], operands: _Operands) -> None:
-    """Part by part of the depth, the next one is fetched while one is multiplied."""
+    """Multiply part by part of the depth; while one is multiplied, the next is fetched."""
     depth = out.shader.dim(c.depth)
     if tile.unroll == tile.depth:
         # Compilers move the loads in between the multiplications: on an H100, 4096³ takes a tenth less time.
@@ -277,14 +277,14 @@ def _multiply(out: Statements, operands: _Operands, deep: str, number: int) -> N
             out.put(f"{sum_} += {left} * {right};")
 
 
-def _gather(out: Statements, tile: Tile, sums: Sequence[Sequence[str]], apart: tuple[int, int]) -> None:
+def _gather(out: Statements, tile: Tile, operands: _Operands) -> None:
     """Add all teams' sums into the first team's, through the second operand's tiles; the other teams end."""
     assert (tile.slices - 1) * tile.rows <= tile.slices * tile.depth, tile
-    down, across = apart
+    down, across = operands.apart
 
     def places(slice_: str) -> Iterator[tuple[str, str]]:
         """Each sum, and where a team's is."""
-        for i, line in enumerate(sums):
+        for i, line in enumerate(operands.sums):
             for j, name in enumerate(line):
                 row = f"({slice_} * {tile.thread_rows}i + {i}i) * {down}i + y"
                 yield name, f"tile_b[{row}][{_sum('x', j * across)}]"
