@@ -142,3 +142,30 @@ def test_products_store_what_follows_them_in_fours(gpu: EagerDevice, columns: in
     bound = 1e-5 if kind is float32 else 1e-2
     np.testing.assert_allclose(Model(graph, gpu)(given), wanted, rtol=bound, atol=bound * 10)
     assert stores_fours(graph) == (columns % 4 == 0)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 8])
+@pytest.mark.parametrize("pads", [(1, 1), (2, 0), (0, 2)])
+def test_four_depths_of_which_some_are_padding(gpu: EagerDevice, rows: int, pads: tuple[int, int]) -> None:
+    """The neighbours of a quad that are known to lie outside are constants."""
+    rng = np.random.default_rng(4)
+    b = Builder()
+    x, w = b.input("x", (rows, 4), float32), b.input("w", (2, 8), float32)
+    wide = b.pad(w, b.const(0.0), before=(pads[0], 0), after=(pads[1], 0), mode="constant")
+    graph = Graph((x, w), (b.matmul(x, b.mul(wide, b.const(2.0))),), ("y",))
+    given = {"x": rng.normal(size=(rows, 4)).astype(np.float32), "w": rng.normal(size=(2, 8)).astype(np.float32)}
+    wanted = given["x"] @ (np.pad(given["w"], (pads, (0, 0))) * 2)
+    np.testing.assert_allclose(Model(graph, gpu)(given), wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_what_ends_within_four_is_read_singly(gpu: EagerDevice) -> None:
+    """Six elements, padded to eight: a second vector would reach beyond the array."""
+    rng = np.random.default_rng(5)
+    b = Builder()
+    x, w, v = b.input("x", (8, 16), float32), b.input("w", (16, 8), float32), b.input("v", (6,), float32)
+    padded = b.pad(v, b.const(2.5), before=(0,), after=(2,), mode="constant")
+    graph = Graph((x, w, v), (b.add(b.matmul(x, w), padded),), ("y",))
+    given = {key: rng.normal(size=s).astype(np.float32) for key, s in (("x", (8, 16)), ("w", (16, 8)), ("v", (6,)))}
+    wanted = given["x"] @ given["w"] + np.pad(given["v"], (0, 2), constant_values=2.5)
+    np.testing.assert_allclose(Model(graph, gpu)(given), wanted, rtol=1e-5, atol=1e-5)
+    assert re.search(r"var<storage, read> b\d+: array<f32>", text(graph))

@@ -199,18 +199,19 @@ class Shader:
             return f"{{ let at = {index}; let shift = 16u * (u32(at) & 1u); {clear}; {set_}; }}"
         return f"b{port}[{index}] = {ELEMENTS[self.ports[port].dtype].store.format(value)};"
 
-    def store_vector(self, port: int, index: str, values: Sequence[str]) -> str:
+    def store_vector(self, port: int, index: str, values: str | Sequence[str]) -> str:
         """The statement that writes four elements of a port from an index that is a multiple of four; see load_vector.
 
-        values: the texts of the four; or only that of their vector, if the port takes vectors.
+        values: the texts of the four, or that of their vector if the port takes vectors.
         """
         self.vectors[port] = 4
         if self._pairs(port):
             pairs = (f"pair_of({', '.join(values[i : i + 2])})" for i in (0, 2))
             return f"b{port}[{index} / 4i] = vec2<u32>({', '.join(pairs)});"
         element = ELEMENTS[self.ports[port].dtype]
-        parts = ", ".join(map(element.store.format, values))
-        return f"b{port}[{index} / 4i] = {parts if len(values) == 1 else f'vec4<{element.type}>({parts})'};"
+        if not isinstance(values, str):
+            values = f"vec4<{element.type}>({', '.join(map(element.store.format, values))})"
+        return f"b{port}[{index} / 4i] = {values};"
 
     def shared(self, name: str, element: str, count: int) -> str:
         """An array in workgroup memory."""

@@ -67,7 +67,8 @@ def _number(e: Expr) -> bool:
 
 
 def extreme(word: str, plural: str = "") -> Callable[[Expr, Sequence[str]], str]:
-    """min or max of floats, or of vectors of them; a constant argument cannot be NaN and is not tested."""
+    """min or max of floats, or of vectors, by the library's functions with this ending; a constant number is not tested for
+    NaN."""
 
     def spell(e: Expr, args: Sequence[str]) -> str:
         a, b = args if _number(e.args[1]) else reversed(args)

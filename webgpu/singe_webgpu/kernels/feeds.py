@@ -7,7 +7,7 @@ depths. Neighbouring invocations read along the axis that is contiguous in memor
 
 Fetched  each invocation loads its units of the next tile into registers while the current tile is multiplied, and
          stores them to workgroup memory afterwards.
-Filled   unit by unit, once the tile is free: for a depth of one tile; and for operands that are no quads, since single
+Filled   unit by unit, once the tile is free: for a depth of one part; and for operands that are no quads, since single
          elements would need too many registers and too much code to fetch ahead.
 """
 

@@ -1,7 +1,7 @@
 """Templates for matrix products: a workgroup computes a tile of the output, each invocation a smaller tile.
 
 tiled  both operands go through workgroup memory, `depth` steps of the sum at a time. Registers hold the invocation's
-       tile, and the next part of the operands, which is fetched while the current part is multiplied.
+       tile, and the next part of operands that are quads, which is fetched while the current part is multiplied.
 thin   for products too small to fill a device: only sums are shared. Each invocation computes a few rows by four columns
        of the output over every n-th group of four depths; many partial sums are added in two steps.
 
@@ -192,7 +192,7 @@ def _several(c: Contraction, tile: Tile) -> bool:
 def _put_parts(out: Statements, c: Contraction, tile: Tile, feeds: Sequence[Feed], operands: _Operands) -> None:
     """Multiply part by part of the depth; while one is multiplied, the next is fetched."""
     depth = out.shader.dim(c.depth)
-    if tile.unroll == tile.depth:
+    if tile.unroll == tile.depth or not any(isinstance(feed, Fetched) for feed in feeds):
         # Compilers move the loads in between the multiplications: on an H100, 4096³ takes a tenth less time.
         _fetch(out, feeds, "0i")
         with out.scope(f"for (var base = 0i; base < {depth}; base += {tile.reach}i)") as step:

@@ -60,7 +60,7 @@ def _courses(
 ) -> dict[Expr, str | None]:
     """How expressions change over an aligned four: "same", "step" by one from a multiple of four, or None.
 
-    given: expressions that change though they do not depend on the variable.
+    given: expressions whose four values differ though they do not depend on the variable.
     """
     found: dict[Expr, str | None] = {}
     for e in scalar.postorder(roots):
@@ -71,11 +71,13 @@ def _courses(
         elif all(found[a] == "same" for a in e.args):
             found[e] = "same"
         else:
-            found[e] = _index_course(e, along, side, found) if e.dtype is int32 else None
+            found[e] = _index_course(e, along, side, given, found) if e.dtype is int32 else None
     return found
 
 
-def _index_course(e: Expr, along: Expr, side: int, found: Mapping[Expr, str | None]) -> str | None:
+def _index_course(
+    e: Expr, along: Expr, side: int, given: Collection[Expr], found: Mapping[Expr, str | None]
+) -> str | None:
     if e.word in ("div", "rem"):
         by = e.args[1]
         if found[e.args[0]] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
@@ -85,7 +87,7 @@ def _index_course(e: Expr, along: Expr, side: int, found: Mapping[Expr, str | No
         terms, constant = affine.linear(e)
         if e in terms:
             return None
-        more = _courses([atom for atom in terms if atom not in found], along, side)
+        more = _courses([atom for atom in terms if atom not in found], along, side, given)
         parts = [(found[atom] if atom in found else more[atom], factor) for atom, factor in terms.items()]
         steps = [factor for course, factor in parts if course == "step"]
         rest = [factor for course, factor in parts if course == "same"]
@@ -100,7 +102,7 @@ def _vectors(
     given: Collection[Expr] = (),
     singly: Collection[int] = (),
 ) -> list[Expr]:
-    """The parts of expressions that are vectors, arguments first. given: those that there are already. singly: the ports
+    """The parts of expressions that are vectors, arguments first. given: those that are there already. singly: the ports
     that are read element by element."""
     found = dict.fromkeys(given)
     for e in scalar.postorder(roots):
@@ -131,8 +133,9 @@ def _values(e: Expr) -> Sequence[Expr]:
 def _put_vectors(
     out: Statements, roots: Sequence[Expr], along: Expr, given: Mapping[Expr, str], singly: Collection[int] = ()
 ) -> dict[Expr, str]:
-    """The texts of all parts of expressions that are vectors. Those that are used more than once, or by what is no vector,
-    are bound to names, as are loads of ports that are written."""
+    """Write what computes the parts of expressions that are vectors, and return their texts. Parts that are used more than
+    once, or by an expression that is not a vector, are bound to names; so are long texts, and loads of ports that are
+    written."""
     courses = _courses(roots, along, given=given)
     vectors = _vectors(roots, courses, given, singly)
     uses = dict.fromkeys(vectors, 0)
@@ -165,9 +168,10 @@ def _spell(e: Expr, args: Sequence[str], single: Mapping[Expr, str]) -> str:
 
 
 def quad_texts(out: Statements, quads: Sequence[Expr], along: Expr) -> list[str]:
-    """The vectors of quads; what several of them compute or load is computed and loaded once."""
+    """The vectors of quads, or of neighbours of a quad, which may be the same for all four; what several of them compute or
+    load is computed and loaded once."""
     texts = _put_vectors(out, quads, along, {})
-    return [texts[e] for e in quads]
+    return [texts.get(e) or f"vec4<{TYPES[e.dtype]}>({out.value(e)})" for e in quads]
 
 
 def octet_text(out: Statements, e: Expr, along: Expr) -> str:
@@ -201,23 +205,22 @@ def put_four(
     texts = _put_vectors(out, [s.value for s in stores], along, vectors, singly)
     apart = [s.value for s in stores if s.value not in texts]
     found = {a: texts[a] for x in scalar.postorder(apart) if x not in texts for a in x.args if a in texts}
-    values: list[list[Expr]] = []
+    swaps: list[dict[Expr, Expr]] = []
     for number, part in enumerate(PARTS):
         place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in found.items()}
         out.names.update((v, v.value[0]) for v in place.values())
-        swap = {**place, along: along + scalar.const(number, int32)}
-        values.append([scalar.substitute(e, swap) for e in apart])
+        swaps.append({**place, along: along + scalar.const(number, int32)})
     indices = out.values([s.index for s in stores])
-    single = iter(out.values([four[k] for k in range(len(apart)) for four in values]))
+    single = iter(out.values([scalar.substitute(e, swap) for e in apart for swap in swaps]))
     for s, index in zip(stores, indices, strict=True):
         if s.value not in texts:
-            four = [next(single) for _ in PARTS]
+            values = [next(single) for _ in PARTS]
         elif out.shader.takes_vectors(s.port):
-            four = [texts[s.value]]
+            values = texts[s.value]
         else:
             name = out.let(out.shader.fresh(), texts[s.value])
-            four = [f"{name}.{part}" for part in PARTS]
-        out.put(out.shader.store_vector(s.port, index, four))
+            values = [f"{name}.{part}" for part in PARTS]
+        out.put(out.shader.store_vector(s.port, index, values))
 
 
 def loads(roots: Iterable[Expr]) -> list[Expr]:
