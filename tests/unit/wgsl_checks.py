@@ -18,6 +18,7 @@ from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.ir.scalar import Expr, const, load, select
 from singe.program.program import Buffer, Code, Dispatch, ProgramData
+from singe.runtime.devices import EagerDevice, device
 from singe.shapes import Dim, known, size, symbols
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
@@ -38,6 +39,14 @@ def this_gpu() -> WebGpuBackend:
     if isinstance(found, str):
         pytest.skip(found)
     return found
+
+
+def gpu_device() -> EagerDevice:
+    """The device "webgpu", as a user opens it; without an adapter, the test is skipped."""
+    try:
+        return device("webgpu")
+    except DeviceError as e:
+        pytest.skip(str(e))
 
 
 @contextmanager

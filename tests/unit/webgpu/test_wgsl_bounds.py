@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from wgsl_checks import gpu_device
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import float32, int32, uint32
-from singe.errors import DeviceError
 from singe.graph import Builder, Graph
 from singe.ir import affine, scalar
 from singe.model.model import Model
@@ -75,10 +75,7 @@ PADS = {
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "wrap"])
 @pytest.mark.parametrize("pads", PADS)
 def test_padded_arrays_equal_numpys(pads: str, mode: str) -> None:
-    try:
-        gpu = open_device("webgpu")
-    except DeviceError as e:
-        pytest.skip(str(e))
+    gpu = gpu_device()
     before, after = PADS[pads]
     b = Builder()
     x = b.input("x", (5, size("N")), float32)

@@ -8,10 +8,10 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+from wgsl_checks import gpu_device
 
 from singe.compiler.build import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
-from singe.errors import DeviceError
 from singe.graph import Builder, Graph, Node
 from singe.model.model import Model
 from singe.runtime.devices import EagerDevice
@@ -28,10 +28,7 @@ LINES, LONG = 520, 256
 
 @pytest.fixture(scope="module")
 def gpu() -> EagerDevice:
-    try:
-        return open_device("webgpu")
-    except DeviceError as e:
-        pytest.skip(str(e))
+    return gpu_device()
 
 
 def text(graph: Graph) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from functools import reduce
 from typing import Final
 
-from singe.extension import Dim, Expr, affine, bool_, dim_max, int32, scalar, uint32
+from singe.extension import Dim, Expr, affine, bool_, int32, scalar, uint32
 
 ZERO: Final = scalar.const(0, int32)
 
@@ -35,10 +35,9 @@ def _unclamped(e: Expr, args: tuple[Expr, ...]) -> Expr:
     above = {p.args[1] for p in parts if p.word == "le" and p.args[0] is ZERO}
     swap = {scalar.maximum(v, 0): v for v in above}
     for v, end in filter(None, map(_below, parts)):
-        last = scalar.size(dim_max(end - 1, 0))
-        swap[scalar.minimum(v, last)] = v
-        if v in above:
-            swap[scalar.minimum(scalar.maximum(v, 0), last)] = v
+        least, _ = affine.bounds(v)
+        if v in above or (least is not None and affine.at_least(least, 0)):
+            swap[affine.clamp(v, end)] = v
 
     def free(e: Expr, args: tuple[Expr, ...]) -> Expr:
         """Indices that count more than one element each lose their clamps."""

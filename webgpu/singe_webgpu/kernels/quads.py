@@ -41,7 +41,7 @@ def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], side: 
     if along.word != "var" or not divides(along.value[1], side):
         return False
     courses = _courses([e], along, side)
-    if not (_is_octet(e, courses) if side != SIDE else e in _vectors([e], courses)):
+    if not (_is_octet(e, courses) if side != SIDE else e in _vectors(courses)):
         return False
     found = loads([e])
     stepping = {x.value for x in found if courses[x.args[0]] == "step"}
@@ -58,7 +58,8 @@ def _is_octet(e: Expr, courses: Mapping[Expr, str | None]) -> bool:
 def _courses(
     roots: Iterable[Expr], along: Expr, side: int = SIDE, given: Collection[Expr] = ()
 ) -> dict[Expr, str | None]:
-    """How expressions change over an aligned four: "same", "step" by one from a multiple of four, or None.
+    """How all parts of expressions, arguments first, change over an aligned four: "same", "step" by one from a multiple of
+    four, or None.
 
     given: expressions whose four values differ though they do not depend on the variable.
     """
@@ -97,18 +98,15 @@ def _index_course(
 
 
 def _vectors(
-    roots: Iterable[Expr],
-    courses: Mapping[Expr, str | None],
-    given: Collection[Expr] = (),
-    singly: Collection[int] = (),
+    courses: Mapping[Expr, str | None], given: Collection[Expr] = (), singly: Collection[int] = ()
 ) -> list[Expr]:
-    """The parts of expressions that are vectors, arguments first. given: those that are there already. singly: the ports
-    that are read element by element."""
+    """The parts of expressions that are vectors, arguments first. courses: all parts and their courses. given: the vectors
+    that are there already. singly: the ports that are read element by element."""
     found = dict.fromkeys(given)
-    for e in scalar.postorder(roots):
+    for e, course in courses.items():
         if e.word == "load":
             vector = courses[e.args[0]] == "step" and e.value not in singly
-        elif courses[e] == "same":
+        elif course == "same":
             continue
         else:
             vector = _computes(e) and all(a in found or courses[a] == "same" for a in _values(e))
@@ -137,12 +135,12 @@ def _put_vectors(
     once, or by an expression that is not a vector, are bound to names; so are long texts, and loads of ports that are
     written."""
     courses = _courses(roots, along, given=given)
-    vectors = _vectors(roots, courses, given, singly)
+    vectors = _vectors(courses, given, singly)
     uses = dict.fromkeys(vectors, 0)
-    for e in (*roots, *(a for x in scalar.postorder(roots) for a in x.args)):
+    for e in (*roots, *(a for x in courses for a in x.args)):
         if e in uses:
             uses[e] += 1
-    apart = {a for x in scalar.postorder(roots) if x not in uses for a in x.args if a in uses}
+    apart = {a for x in courses if x not in uses for a in x.args if a in uses}
     computed = [e for e in vectors if e not in given]
     # What vectors need besides vectors: the indices of loads, the conditions of choices, values that stay the same.
     singles = list(dict.fromkeys(a for e in computed for a in e.args if a not in uses))
