@@ -1,5 +1,5 @@
-"""Transformers, decoders step by step and quantised networks give in a page what onnxruntime gives: each as one bundle for all
-of its sizes, on WebAssembly; a few on WebGPU too."""
+"""Transformers and decoders step by step give in a page what onnxruntime gives, quantised networks what exact arithmetic gives:
+each as one bundle for all of its sizes, on WebAssembly; a few on WebGPU too."""
 
 from __future__ import annotations
 

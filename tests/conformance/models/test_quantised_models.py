@@ -1,6 +1,5 @@
-"""Small networks as onnxruntime quantises them, beside onnxruntime on every device, for several batch sizes.
+"""Small networks as onnxruntime's tools quantise them, beside exact arithmetic on every device, for several batch sizes.
 
-onnxruntime computes them node by node: the quantised forms of ops that it would otherwise choose give other roundings.
 A rounding that falls the other way moves a quantised value by a step, and what is computed from it by a few.
 """
 
