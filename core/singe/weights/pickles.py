@@ -3,12 +3,16 @@
 A pickle is a program that builds an object. Here it can only build numbers, strings, lists, tuples and dicts, and what
 the caller's functions return for these; anything else is a FormatError with the position. Memory is proportional to the
 bytes read: every opcode pushes at most one value and none copies.
+
+A few bytes can say that a value holds itself, or one value twice, which holds one value twice, and so on: to walk through
+all of it never ends. So what comes out is a tree of a bounded number of values. What the caller's functions are given is
+not yet: they look at values that are known to be of a few parts, and never compare, hash or print containers.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -16,14 +20,36 @@ from ..errors import FormatError
 
 STEPS: Final = 4_000_000
 """The most opcodes in a pickle; a model of a thousand layers has about a hundred thousand."""
+PARTS: Final = 4_000_000
+"""The most values in what a pickle makes; one that is there twice counts twice, with what it holds."""
+DEEP: Final = 1000
+"""How deep a value may be in others."""
+KEYS: Final = 1 << 63
+"""Keys that are numbers are smaller: larger ones can be chosen such that all have one hash."""
 _MARK: Final = object()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Instance:
     """An object of a class that only its name is known of: its attributes."""
 
     attributes: dict[str, Any] = field(default_factory=dict)
+
+
+_CONTAINERS: Final = (dict, list, tuple, Instance)
+
+
+class _Walk:
+    """How far a value has been walked through: the parts that are left, and how many values there were."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self.count = value, 1
+        self.left: Iterator[Any] = iter(
+            value.values() if isinstance(value, dict)
+            else value if isinstance(value, (list, tuple))
+            else (value.attributes,) if isinstance(value, Instance)
+            else ()
+        )  # fmt: skip
 
 
 class Machine:
@@ -57,6 +83,7 @@ class Machine:
             try:
                 if code == 0x2E:  # STOP
                     self.value = self.pop()
+                    self._count_parts()
                     return
                 if code not in OPCODES:
                     raise ValueError(f"the opcode {code:#04x} is not among those that state dicts use")
@@ -67,6 +94,33 @@ class Machine:
                 what = str(e) if isinstance(e, ValueError) else "the pickle is damaged"
                 raise FormatError(f"{name}, byte {start}: {what}") from None
         raise FormatError(f"{name}: a pickle of more than {STEPS:,} steps")
+
+    def _count_parts(self) -> None:
+        """Refuse a value that is no tree of at most PARTS values."""
+        counts: dict[int, int] = {id(self.value): 0}  # by the identity of a container; 0 while it is walked through
+        walked = [_Walk(self.value)]
+        while walked:
+            walk = walked[-1]
+            for part in walk.left:
+                if not isinstance(part, _CONTAINERS):
+                    walk.count += 1
+                elif found := counts.get(id(part)):
+                    walk.count += found
+                elif found == 0:
+                    raise FormatError(f"{self._name}: a pickle with {shown(part)} that holds itself")
+                elif len(walked) == DEEP:
+                    raise FormatError(f"{self._name}: a pickle of values nested more than {DEEP} deep")
+                else:
+                    counts[id(part)] = 0
+                    walked.append(_Walk(part))
+                    break
+            else:
+                walked.pop()
+                counts[id(walk.value)] = walk.count
+                if walked:
+                    walked[-1].count += walk.count
+            if walk.count > PARTS:
+                raise FormatError(f"{self._name}: a pickle that unfolds to more than {PARTS:,} values")
 
     def take(self, count: int) -> bytes:
         if count > len(self._data) - self.at:
@@ -150,7 +204,7 @@ class Machine:
         if not isinstance(target, dict) or len(pairs) % 2:
             raise ValueError(f"sets items of {shown(target)}, expected a dict and pairs")
         for k, v in zip(pairs[::2], pairs[1::2], strict=True):
-            if type(k) not in (str, int):
+            if not is_key(k):
                 raise ValueError(f"a key is {shown(k)}, expected a string")
             if k in target:
                 raise ValueError(f"the key {k!r:.60} comes twice")
@@ -164,6 +218,8 @@ class Machine:
         self.update([key, value])
 
     def find(self, module: Any, name: Any) -> None:
+        if not isinstance(module, str) or not isinstance(name, str):
+            raise ValueError(f"names {shown(name)} in {shown(module)}, expected two strings")
         full = f"{module}.{name}"
         value = self._known(full)
         if value is None:
@@ -189,7 +245,7 @@ class Machine:
 
     def new(self) -> None:
         args, kind = self.pop(), self.pop()
-        if self._new is None or args != ():
+        if self._new is None or not isinstance(args, tuple) or args:
             raise ValueError(f"makes an object of {shown(kind)}, which state dicts do not need")
         self.push(self._new(kind))
 
@@ -198,7 +254,7 @@ class Machine:
         if isinstance(target, Instance):
             if not isinstance(attributes, dict) or target.attributes:
                 raise ValueError("sets attributes of an object twice, or to something other than a dict")
-            target.attributes.update(attributes)
+            target.attributes = attributes
         elif not isinstance(target, dict) and not self._build(target, attributes):
             raise ValueError(f"sets attributes of {shown(target)}, expected an OrderedDict")
 
@@ -254,6 +310,13 @@ OPCODES: Final[Mapping[int, Callable[[Machine], None]]] = {
 """Opcode ↦ its action. STOP is handled by the machine."""
 
 
+def is_key(value: Any) -> bool:
+    """Whether a value may be a key of a dict."""
+    return type(value) is str or (type(value) is int and abs(value) < KEYS)
+
+
 def shown(value: Any) -> str:
     """A value for a message; containers are shown by their type."""
-    return f"{value!r:.60}" if isinstance(value, (int, float, str, type(None))) else f"a {type(value).__name__}"
+    if isinstance(value, (int, float, str, type(None))):
+        return f"{value!r:.60}"
+    return "an object" if isinstance(value, Instance) else f"a {type(value).__name__}"

@@ -20,7 +20,7 @@ from ..dtypes import DTYPES, DType
 from ..errors import FormatError, InputError
 from ..shapes import MAX_RANK, bytes_text
 from .archive import Archive
-from .pickles import Instance, Machine, shown
+from .pickles import Instance, Machine, is_key, shown
 from .stored import elements
 
 LEGACY: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
@@ -31,9 +31,10 @@ EXPORTED: Final = "/archive_format"
 SHARING: Final = 8
 """Tensors may share storages; all arrays together take at most this many times the file's bytes."""
 SHOWN: Final = 8
-MOST_PARTS: Final = 1_000_000
+MOST_PARTS: Final = 200_000
 MAX_DEPTH: Final = 100
-"""How many parts a TorchScript module may have, and how deep one may be in others."""
+MAX_PATH: Final = 1000
+"""How many parts a TorchScript module may have, how deep one may be in others, and how long the name of a part may be."""
 
 
 def is_stream(data: memoryview) -> bool:
@@ -126,7 +127,7 @@ def _tensor(given: tuple[Any, ...]) -> _TensorView:
 
 def _of_type(args: tuple[Any, ...]) -> Any:
     """What a function made, in a subclass of tensors: (function, class, arguments, attributes)."""
-    if len(args) != 4 or not isinstance(args[2], tuple):
+    if len(args) != 4 or not isinstance(args[2], tuple) or getattr(args[0], "call", None) is _of_type:
         raise ValueError("a tensor of a subclass is not made of a function, a class and arguments")
     return _call(args[0], args[2])
 
@@ -152,7 +153,7 @@ def _ordered(args: tuple[Any, ...]) -> dict[Any, Any]:
         raise ValueError("an OrderedDict is made of something other than nothing or one list")
     made: dict[Any, Any] = {}
     for pair in pairs:
-        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or type(pair[0]) not in (str, int) or pair[0] in made:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not is_key(pair[0]) or pair[0] in made:
             raise ValueError("an OrderedDict is not made of different strings, each with a value")
         made[pair[0]] = pair[1]
     pairs.clear()  # a list that is used repeatedly would be copied each time
@@ -351,6 +352,8 @@ def _script_state(root: Any, name: str) -> dict[str, _TensorView]:
         elif isinstance(value, Instance):
             if depth == MAX_DEPTH:
                 raise FormatError(f"{name}: a TorchScript module with parts nested more than {MAX_DEPTH} deep")
+            if len(path) > MAX_PATH:
+                raise FormatError(f"{name}: a TorchScript module with names of more than {MAX_PATH} characters")
             parts = [(f"{path}.{k}" if path else str(k), v, depth + 1) for k, v in value.attributes.items()]
             stack.extend(reversed(parts))
     raise FormatError(f"{name}: a TorchScript module of more than {MOST_PARTS:,} parts")

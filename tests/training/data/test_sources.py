@@ -12,6 +12,7 @@ import pickle
 import struct
 import tarfile
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -245,6 +246,17 @@ def test_cifar_is_read_from_archives_and_folders(version: str, tmp_path: Path) -
         np.testing.assert_array_equal(found.labels, FINE.reshape(-1))
     with pytest.raises(InputError, match=r"expected a file test_batch\.bin or test_batch"):
         data.CIFAR10(inner, train=False)
+
+
+def test_a_pickle_that_asks_for_its_bytes_again_and_again_takes_little_memory() -> None:
+    text = pickle.dumps("x" * 1_000_000, 2)[2:-1]
+    call = b"c_codecs\nencode\n(h\x00X\x06\0\0\0latin1tR"
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="expected a dict"):
+        cifar.read_pickle(b"](" + text + call * 1000 + b"e.", "a", "labels")
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 10_000_000
 
 
 def test_cifar100_has_fine_and_coarse_labels(tmp_path: Path) -> None:

@@ -46,9 +46,18 @@ medium_mammals non-insect_invertebrates people reptiles small_mammals trees vehi
 
 @dataclass
 class _Array:
-    """An array of a pickle, once its state is set."""
+    """An array of a pickle: its bytes, once its state is set."""
 
-    values: np.ndarray | None = None
+    data: _Latin | bytes | str | None = None
+    shape: Any = None
+
+
+@dataclass(frozen=True)
+class _Latin:
+    """The bytes that a text of Latin-1 has. It is encoded when the file has been read: a file may ask for that any number of
+    times, of one long text."""
+
+    text: str
 
 
 def _dtype(args: tuple[Any, ...]) -> dict[str, Any]:
@@ -57,10 +66,10 @@ def _dtype(args: tuple[Any, ...]) -> dict[str, Any]:
     return {}  # its state, which would say the byte order, is ignored
 
 
-def _encoded(args: tuple[Any, ...]) -> bytes:
+def _encoded(args: tuple[Any, ...]) -> _Latin:
     if len(args) != 2 or not isinstance(args[0], str) or args[1] != "latin1":
         raise ValueError("bytes are not written as Python 3 does for Python 2")
-    return args[0].encode("latin-1")
+    return _Latin(args[0])
 
 
 def _uncalled(args: tuple[Any, ...]) -> Any:
@@ -80,13 +89,32 @@ def _build(target: Any, state: Any) -> bool:
     """The state of an array: version, shape, dtype, whether columns come first, bytes."""
     if not isinstance(target, _Array):
         return False
-    if not isinstance(state, tuple) or len(state) != 5 or not isinstance(state[4], (bytes, str)) or state[3]:
+    if not isinstance(state, tuple) or len(state) != 5 or not isinstance(state[4], (bytes, str, _Latin)) or state[3]:
         raise ValueError("the state of an array is not as NumPy writes it")
-    data = state[4].encode() if isinstance(state[4], str) else state[4]  # bytes that happen to be UTF-8
-    if state[1] != (len(data) // PIXELS, PIXELS) or len(data) % PIXELS:
-        raise ValueError(f"an array of shape {shown(state[1])} has {len(data)} bytes, expected rows of {PIXELS}")
-    target.values = np.frombuffer(data, np.uint8).reshape(-1, PIXELS)
+    target.shape, target.data = state[1], state[4]
     return True
+
+
+def _pixels(array: Any, name: str) -> np.ndarray:
+    """The pixels of an array, a row for each picture."""
+    if not isinstance(array, _Array) or array.data is None:
+        raise FormatError(f"{name}: expected a dict with an array `data`")
+    given = array.data
+    try:  # bytes that happen to be UTF-8 were read as a text
+        data = (
+            given
+            if isinstance(given, bytes)
+            else given.encode()
+            if isinstance(given, str)
+            else given.text.encode("latin-1")
+        )
+    except UnicodeEncodeError:
+        raise FormatError(f"{name}: the array `data` is not made of bytes") from None
+    if array.shape != (len(data) // PIXELS, PIXELS) or len(data) % PIXELS:
+        raise FormatError(
+            f"{name}: an array of shape {shown(array.shape)} has {len(data)} bytes, expected rows of {PIXELS}"
+        )
+    return np.frombuffer(data, np.uint8).reshape(-1, PIXELS)
 
 
 def _call(function: Any, args: tuple[Any, ...]) -> Any:
@@ -100,13 +128,12 @@ def _none(value: Any) -> Any:
 def read_pickle(data: bytes, name: str, key: str) -> tuple[np.ndarray, np.ndarray]:
     """Pixels (items, 3072) and the labels of a key, of a file of the Python version."""
     root = Machine(memoryview(data), 0, name, _GLOBALS.get, _call, _none, build=_build).value
-    found = root.get("data") if isinstance(root, dict) else None
     labels = root.get(key) if isinstance(root, dict) else None
-    if not isinstance(found, _Array) or found.values is None or not isinstance(labels, list):
+    if not isinstance(root, dict) or not isinstance(labels, list):
         raise FormatError(f"{name}: expected a dict with an array `data` and a list `{key}`")
     if not all(type(x) is int and 0 <= x < 256 for x in labels):
         raise FormatError(f"{name}: the list `{key}` has other values than labels")
-    return found.values, np.array(labels, np.int64)
+    return _pixels(root.get("data"), name), np.array(labels, np.int64)
 
 
 def read_records(data: bytes, name: str, labels: int, which: int) -> tuple[np.ndarray, np.ndarray]:
