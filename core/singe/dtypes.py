@@ -77,10 +77,12 @@ class DType:
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
+        """The type of the arrays that hold such elements."""
         return np.dtype([(self.name, self.held)]) if self.held else np.dtype(self.name)
 
     @cached_property
     def compute(self) -> DType:
+        """The type in which such elements are computed."""
         return DTYPES[self.computed]
 
     @property
@@ -95,10 +97,12 @@ class DType:
 
     @property
     def is_float(self) -> bool:
+        """Whether the elements are floats; complex numbers are not."""
         return self.kind == "float"
 
     @property
     def is_int(self) -> bool:
+        """Whether the elements are integers, signed or not."""
         return self.kind in ("int", "uint")
 
     @property

@@ -78,6 +78,7 @@ def linspace(
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of a shape with one value in all places."""
     kind = dtype
     if kind is None and isinstance(fill_value, complex):
         kind = "complex64"
@@ -90,10 +91,12 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of zeros."""
     return full(shape, 0.0 if dtype is None else 0, dtype=dtype, device=device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of ones."""
     return full(shape, 1.0 if dtype is None else 1, dtype=dtype, device=device)
 
 
@@ -103,6 +106,7 @@ def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of the shape of another, with one value in all places."""
     like = x if device is None else x.to(device)
     if dtype is None and x.dtype.is_int and isinstance(fill_value, float):
         raise InputError(f"full_like: got {fill_value} for an array of {x.dtype}; pass dtype")
@@ -110,10 +114,12 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 
 
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of zeros of the shape of another."""
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """An array of ones of the shape of another."""
     return full_like(x, 1, dtype=dtype, device=device)
 
 

@@ -47,44 +47,53 @@ def _sum_type(x: Tensor, given: Any) -> DType:
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The sum of the elements along axes."""
     return x.sum(axis, keepdims, _sum_type(x, dtype))
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+    """The product of the elements along axes."""
     return x.prod(axis, keepdims, _sum_type(x, dtype))
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The mean of the elements along axes."""
     if x.dtype.kind == "complex":
         return hosted("mean", np.mean, x, axis=_tuple(axis), keepdims=keepdims)
     return x.mean(axis, keepdims)
 
 
 def var(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The variance of the elements along axes."""
     return x.var(axis, correction, keepdims)
 
 
 def std(x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+    """The standard deviation of the elements along axes."""
     return x.std(axis, correction, keepdims)
 
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The largest element along axes."""
     return x.amax(axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """The smallest element along axes."""
     return x.amin(axis, keepdims)
 
 
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:  # fmt: skip
+    """The sums of the elements up to each, along an axis."""
     return _cumulative(x, "cumsum", 0, axis, dtype, include_initial)
 
 
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:  # fmt: skip
+    """The products of the elements up to each, along an axis."""
     return _cumulative(x, "cumprod", 1, axis, dtype, include_initial)
 
 
@@ -110,10 +119,12 @@ def _tuple(axis: Axes) -> Any:
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether all elements are true, along axes."""
     return x.all(axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """Whether any element is true, along axes."""
     return x.any(axis, keepdims)
 
 
@@ -128,14 +139,17 @@ def diff(
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the largest element along an axis, or of all."""
     return x.argmax(axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The index of the smallest element along an axis, or of all."""
     return x.argmin(axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+    """How many elements are not zero, along axes."""
     return x.count_nonzero(axis, keepdims)
 
 
@@ -165,10 +179,12 @@ def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in order along an axis."""
     return x.sort(axis, descending).values
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The indices that sort the elements along an axis."""
     return x.sort(axis, descending).indices
 
 
@@ -184,14 +200,17 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The different elements, and how often each is there."""
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The different elements, and for each element which one it is."""
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Tensor, /) -> Tensor:
+    """The different elements."""
     return unique_all(x).values

@@ -20,6 +20,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 
 def broadcast_to(x: Tensor, /, shape: Sequence[Any]) -> Tensor:
+    """The array repeated to a shape."""
     if broadcast([x.shape, tuple(shape)]) != tuple(shape):
         raise ShapeError(f"broadcast_to: {show(x.shape)} does not broadcast to {show(tuple(shape))}")
     return x.broadcast_to(tuple(shape))
@@ -32,6 +33,7 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
 
 
 def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
+    """The array with a new axis of length 1."""
     try:
         return x.unsqueeze(axis)
     except ShapeError as e:
@@ -39,18 +41,22 @@ def expand_dims(x: Tensor, /, axis: int = 0) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """The elements in reverse order along axes."""
     return x.flip(axis)
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+    """The array with some axes at other places."""
     return x.movedim(source, destination)
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
+    """The array with its axes in another order."""
     return x.permute(tuple(axes))
 
 
 def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> Tensor:
+    """Each element several times along an axis."""
     return x.repeat_interleave(repeats, axis)
 
 
@@ -60,23 +66,28 @@ def reshape(x: Tensor, /, shape: Sequence[Any], *, copy: bool | None = None) -> 
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: Any = None) -> Tensor:
+    """The elements moved along axes; those that leave at the end come in at the start."""
     return x.roll(shift, axis)
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
+    """The array without axes of length 1."""
     return x.reshape(squeezed(x.shape, axis))
 
 
 def stack(arrays: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
+    """Arrays of one shape along a new axis."""
     kind = result_type(*arrays)
     return creation.stack([x.cast(kind) for x in arrays], axis_of(axis, arrays[0].ndim + 1, "stack"))
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
+    """The array several times along each axis."""
     return x.tile(tuple(repetitions))
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+    """The parts of an array along an axis."""
     return x.unbind(axis)
 
 

@@ -70,10 +70,12 @@ globals().update({name: _along_axes(name, function) for name, function in ALONG_
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of what fft gives for n samples at a distance of d."""
     return _frequencies(np.fft.fftfreq, n, d, dtype, device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of what rfft gives for n samples at a distance of d."""
     return _frequencies(np.fft.rfftfreq, n, d, dtype, device)
 
 

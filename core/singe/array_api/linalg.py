@@ -19,21 +19,29 @@ from ._types import result_type
 
 
 class EighResult(NamedTuple):
+    """Eigenvalues and eigenvectors."""
+
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QRResult(NamedTuple):
+    """The two factors of a QR decomposition."""
+
     Q: Tensor
     R: Tensor
 
 
 class SlogdetResult(NamedTuple):
+    """The sign of a determinant, and the logarithm of its absolute value."""
+
     sign: Tensor
     logabsdet: Tensor
 
 
 class SVDResult(NamedTuple):
+    """The factors of a singular value decomposition."""
+
     U: Tensor
     S: Tensor
     Vh: Tensor
@@ -52,6 +60,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
+    """Every matrix of the last two axes transposed."""
     return x.mT
 
 
@@ -72,6 +81,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The products of each element of one vector with each of another."""
     return x1.outer(x2)
 
 
@@ -82,14 +92,17 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """Square matrices to a whole power."""
     return hosted("matrix_power", np.linalg.matrix_power, x, n)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+    """The diagonal of every matrix of the last two axes."""
     return x.diagonal(offset, -2, -1)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of the diagonal of every matrix of the last two axes."""
     kind = _sum_type(x, dtype)
     return x.diagonal(offset, -2, -1).sum(-1, dtype=kind)
 
@@ -104,10 +117,12 @@ def _check_numbers(what: str, *given: Tensor) -> None:
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
+    """The norm of vectors along axes."""
     return x.norm(ord, axis, keepdims)
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """The norm of every matrix of the last two axes."""
     if ord == "fro":
         return x.norm(2, (-2, -1), keepdims)
     return hosted("matrix_norm", np.linalg.norm, x, ord=ord, axis=(-2, -1), keepdims=keepdims)
@@ -133,22 +148,28 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 
 def det(x: Tensor, /) -> Tensor:
+    """The determinant of every matrix."""
     return _decomposed("det", np.linalg.det, x)
 
 
 def eigh(x: Tensor, /) -> EighResult:
+    """The eigenvalues, in ascending order, and the eigenvectors of symmetric or Hermitian matrices."""
     return EighResult(*_decomposed("eigh", np.linalg.eigh, x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of symmetric or Hermitian matrices, in ascending order."""
     return _decomposed("eigvalsh", np.linalg.eigvalsh, x)
 
 
 def inv(x: Tensor, /) -> Tensor:
+    """The inverse of every matrix."""
     return _decomposed("inv", np.linalg.inv, x)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """How many singular values of each matrix are larger than rtol times the largest one."""
+
     def found(array: np.ndarray) -> Any:
         size = np.linalg.svd(array, compute_uv=False)
         least = max(array.shape[-2:]) * np.finfo(array.dtype).eps if rtol is None else np.asarray(_elements(rtol))
@@ -159,17 +180,20 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudoinverse of every matrix."""
     least = max(x.shape[-2:]) * np.finfo(dtype_of(x.dtype).numpy).eps if rtol is None else _elements(rtol)
     return _decomposed("pinv", np.linalg.pinv, x, rcond=least)
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
+    """Matrices Q of orthonormal columns and upper triangular R with Q @ R = x."""
     if mode not in ("reduced", "complete"):
         raise InputError(f"qr: got mode={mode!r}, expected 'reduced' or 'complete'; qr(x).R is R alone")
     return QRResult(*_decomposed("qr", np.linalg.qr, x, mode=mode))
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
+    """The sign of every determinant, and the logarithm of its absolute value."""
     return SlogdetResult(*_decomposed("slogdet", np.linalg.slogdet, x))
 
 
@@ -184,10 +208,12 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
+    """Matrices U and Vh and singular values S, in descending order, with U @ diag(S) @ Vh = x."""
     return SVDResult(*_decomposed("svd", np.linalg.svd, x, full_matrices=full_matrices))
 
 
 def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values of every matrix, in descending order."""
     return _decomposed("svdvals", np.linalg.svd, x, compute_uv=False)
 
 

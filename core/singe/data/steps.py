@@ -20,7 +20,9 @@ class Step(ABC):
     """A change of a batch of images. `apply` is what differs; it leaves its argument as it is."""
 
     @abstractmethod
-    def apply(self, images: np.ndarray, draws: Draws) -> np.ndarray: ...
+    def apply(self, images: np.ndarray, draws: Draws) -> np.ndarray:
+        """The images of a batch, changed by random numbers of `draws`."""
+        ...
 
     def __call__(self, images: np.ndarray, seed: int = 0) -> np.ndarray:
         """The images of a batch, changed by the random numbers of a seed."""

@@ -48,6 +48,7 @@ class Gradients:
         return (x for x, _ in self._of.values())
 
     def values(self) -> Iterator[Tensor]:
+        """The gradients, in order."""
         return (g for _, g in self._of.values())
 
     def items(self) -> Iterator[tuple[str, Tensor]]:

@@ -12,7 +12,7 @@ Tensors of different devices cannot be combined: that is a DeviceError.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from .gradients import Gradients
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
+CHOICE: Final = "in place of `if` and `while`, sg.where(condition, x, y) chooses between values"
+LATER: Final = (
+    "compute with tensors here, return the tensor (has_aux=True returns more than the loss), and read it after the call"
+)
+"""What to do where elements are not known: for the truth of a tensor, and for all other uses."""
 
 
 class Tensor:
@@ -120,11 +125,23 @@ class Tensor:
         """The elements as a NumPy array that the caller owns; waits for the device.
 
         Elements of a type that NumPy lacks, such as bfloat16, are their bits, in a field of the type's name."""
-        return self.device.download(self._value)
+        return self._read("numpy()")
 
-    def _widened(self) -> np.ndarray:
+    def _read(self, what: str) -> np.ndarray:
+        """`numpy`, for what a caller wrote."""
+        try:
+            return self.device.download(self._value)
+        except DeviceError:
+            if not self.device.adopts:
+                raise
+            raise DeviceError(
+                f"{what}: got a tensor whose elements are not known, as a function is traced (to compile it, or for its "
+                f"gradient); {CHOICE if what == 'bool(x)' else LATER}"
+            ) from None
+
+    def _widened(self, what: str = "numpy()") -> np.ndarray:
         """The elements as numbers of NumPy's: those of a type that it lacks in the type that they are computed in."""
-        array = self.numpy()
+        array = self._read(what)
         return widened(array) if array.dtype.names else array
 
     async def numpy_async(self) -> np.ndarray:
@@ -134,7 +151,7 @@ class Tensor:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ValueError("a tensor cannot become an array without a copy")
-        array = self.numpy()
+        array = self._read("np.asarray(x)")
         if dtype is None or array.dtype == dtype:
             return array
         return self._widened().astype(dtype)
@@ -162,34 +179,40 @@ class Tensor:
 
     def item(self) -> Number:
         """The only element as a Python number."""
+        return self._only("item()")
+
+    def _only(self, what: str) -> Number:
+        """`item`, for what a caller wrote."""
         if self.size != 1:
-            raise ShapeError(f"item: the tensor has {self.size} elements, expected 1; use numpy() or tolist()")
-        return self._widened().item()
+            raise ShapeError(f"{what}: got a tensor of {self.size} elements, expected one; use numpy() or tolist()")
+        return self._widened(what).item()
 
     def tolist(self) -> Any:
         """The elements as Python numbers, in nested lists; a number, if there are no axes."""
-        return self._widened().tolist()
+        return self._widened("tolist()").tolist()
 
     def __bool__(self) -> bool:
         if self.size != 1:
             raise ShapeError(
                 f"the truth of a tensor with {self.size} elements is ambiguous; reduce it first, as in (x > 0).min()"
             )
-        return bool(self.item())
+        return bool(self._only("bool(x)"))
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._only("float(x)"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        return complex(self._only("complex(x)"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._only("int(x)"))
 
     def __index__(self) -> int:
         if not self.dtype.is_int:
-            raise DTypeError(f"an index must be an integer, this tensor is {self.dtype}")
-        return int(self.item())
+            raise DTypeError(
+                f"got a tensor of {self.dtype} as an index or a count, expected an integer; int(x) makes one"
+            )
+        return int(self._only("int(x)"))
 
     def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
         """The tensor on another device, or in another dtype, or both: to("wasm"), to(sg.float16), to("wasm", sg.float16), or
@@ -197,6 +220,11 @@ class Tensor:
         device, dtype = destination("to", targets, device, dtype)
         x = self if dtype is None else self.cast(dtype)  # pyright: ignore[reportAttributeAccessIssue]
         target = x.device if device is None else find_device(device)
+        if target is not x.device and x.device.adopts:
+            raise DeviceError(
+                f"to: got the device {target.name!r} while a function is traced (to compile it, or for its gradient), which runs "
+                "on one device; leave the move out, and move its arguments before the call, or what it returns"
+            )
         return x if target is x.device else Tensor(target, target.upload(x.numpy()))
 
     def cpu(self) -> Tensor:

@@ -81,9 +81,7 @@ class Tracer(Device):
     def fetch(self, value: Node) -> np.ndarray:
         known = self.builder.value_of(value)
         if known is None or known.dtype == object:
-            raise DeviceError(
-                "a tensor's elements are not known while a function is traced; choose with where(condition, x, y)"
-            )
+            raise DeviceError("a tensor's elements are not known while a function is traced; read them after the call")
         return np.array(known)
 
     def detached(self, value: Node) -> Node:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -24,6 +24,17 @@ class TensorSpec:
 
     def __str__(self) -> str:
         return f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}"
+
+
+LISTED: Final = 4
+"""How many of many inputs, outputs or states the text of an object names."""
+
+
+def listed(parts: Iterable[Any]) -> str:
+    """What there is, for the text of an object: a training step has hundreds of states."""
+    texts = list(map(str, parts))
+    more = len(texts) - LISTED
+    return ", ".join(texts if more <= 1 else [*texts[:LISTED], f"and {more} more"])
 
 
 def bind(inputs: Sequence[TensorSpec], args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ from ..runtime.devices import device as open_device
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import Size, show, show_sizes, size
-from .arguments import TensorSpec, bind, by_name, unwrap
+from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
 from .session import Session
@@ -123,7 +123,7 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        return f"<model {self.name} on {self.device.name}: {', '.join(self._described())} → {', '.join(self.source.output_names)}>"
+        return f"<model {self.name} on {self.device.name}: {listed(self._described())} → {listed(self.source.output_names)}>"
 
     def _described(self) -> list[str]:
         """Its inputs, for people."""

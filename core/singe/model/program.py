@@ -20,7 +20,7 @@ from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
 from ..runtime.files import write
 from ..runtime.waiting import Later, now, soon, then, together
-from .arguments import TensorSpec, bind, unwrap
+from .arguments import TensorSpec, bind, listed, unwrap
 from .session import Session, copies
 
 
@@ -38,22 +38,26 @@ class Program:
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and shapes of the inputs."""
         return self._ports(self.data.inputs)
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and shapes of the outputs."""
         return self._ports(self.data.outputs)
 
     @property
     def states(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and shapes of what is kept from run to run."""
         return self._ports([s.buffer for s in self.data.states])
 
     def __repr__(self) -> str:
         data = self.data
         held = sum(len(block) for block in (data.weights, *data.shared.values()))
-        inputs, outputs = (", ".join(map(str, ports)) for ports in (self.inputs, self.outputs))
+        states = f"; states: {listed(self.states)}" if data.states else ""
         return (
-            f"<program on {self.device.name}: {inputs} → {outputs}; steps: {len(data.steps)}, bytes of weights: {held}>"
+            f"<program on {self.device.name}: {listed(self.inputs)} → {listed(self.outputs)}{states}; "
+            f"steps: {len(data.steps)}, bytes of weights: {held}>"
         )
 
     def session(self) -> Session:
@@ -119,6 +123,7 @@ class Program:
             return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
 
     def save(self, path: str | Path) -> None:
+        """Write it to a file, which `Program.load` reads."""
         write_program(self.data, path)
 
     @staticmethod

@@ -20,7 +20,7 @@ from ..errors import DeviceError, InputError, ShapeError
 from ..graph import Graph, GraphState, leaf
 from ..runtime.waiting import Later, now, soon
 from ..shapes import show
-from .arguments import TensorSpec, as_array
+from .arguments import TensorSpec, as_array, listed
 
 if TYPE_CHECKING:
     from .program import Program
@@ -46,10 +46,11 @@ class Session:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the states."""
         return tuple(s.name for s in self.states)
 
     def __repr__(self) -> str:
-        return f"<session: {', '.join(map(str, self.states))}>"
+        return f"<session: {listed(self.states)}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A run, called like the model."""

@@ -135,9 +135,11 @@ class Module(metaclass=_Closed):
         return self._tensors(buffers=True)
 
     def parameters(self) -> Iterator[Tensor]:
+        """All parameters, those of inner modules too, each once."""
         return (t for _, t in self.named_parameters())
 
     def buffers(self) -> Iterator[Tensor]:
+        """All buffers, those of inner modules too, each once."""
         return (t for _, t in self.named_buffers())
 
     def _tensors(self, buffers: bool) -> Iterator[tuple[str, Tensor]]:
@@ -246,6 +248,7 @@ class Module(metaclass=_Closed):
         return _rebuilt(self, lambda path, key, part: training if key == "training" else part)
 
     def eval(self) -> Self:
+        """The module in inference mode: `train(False)`."""
         return self.train(False)
 
     def replace(self, **fields: Any) -> Self:

@@ -81,16 +81,19 @@ class Backend:
 
     @classmethod
     def is_compatible(cls, model: Any, device: str = "CPU", **_: Any) -> bool:
+        """Whether Singe has every op of a model, and the device is there."""
         return cls.supports_device(device) and not unsupported_ops(_read(model))
 
     @classmethod
     def prepare(cls, model: Any, device: str = "CPU", **options: Any) -> BackendRep:
+        """A model on a device, to run several times; fail_on_host=True refuses ops that would run on the host."""
         read = _read(model)
         fail_on_host = bool(options.get("fail_on_host", False))
         return BackendRep(Model(OnnxSource(read), _device(device), read.path, fail_on_host=fail_on_host))
 
     @classmethod
     def run_model(cls, model: Any, inputs: Any, device: str = "CPU", **options: Any) -> tuple[np.ndarray, ...]:
+        """The results of a model for inputs, as `BackendRep.run` takes them."""
         return cls.prepare(model, device, **options).run(inputs)
 
     @classmethod
@@ -113,6 +116,7 @@ class Backend:
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
+        """Whether a device is there: CPU, WASM, WEBGPU, or one of Singe's names."""
         try:
             _device(device)
         except DeviceError:

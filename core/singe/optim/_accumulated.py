@@ -34,6 +34,7 @@ class Accumulated:
             raise InputError(f"Accumulated: got every={self.every!r}, expected at least 1")
 
     def init(self, model: Any) -> State:
+        """The state before the first update: that of the optimiser, and sums of gradients."""
         state = self.optimizer.init(model)
         for path, p in Held(model).named_parameters():
             state[key(SUM, path)] = zeros(p.shape, dtype=wide(p.dtype), device=p.device)

@@ -347,6 +347,12 @@ class ProgramData:
         default=0.0, compare=False
     )  # how long it took to compile; not saved, so that equal models give equal files
 
+    def __repr__(self) -> str:
+        held = sum(len(block) for block in (self.weights, *self.shared.values()))
+        counts = {"inputs": self.inputs, "outputs": self.outputs, "states": self.states, "steps": self.steps}
+        told = ", ".join(f"{what}: {len(parts)}" for what, parts in counts.items())
+        return f"<program data for {self.target}: {told}, bytes of weights: {held}>"
+
     @property
     def symbols(self) -> frozenset[str]:
         """The names of the sizes that the inputs give; the others are found in mid-run."""

@@ -302,7 +302,7 @@ def test_compile_a_module() -> None:
 
 def test_what_cannot_be_traced_says_so() -> None:
     spec = [("x", (2, 3), sg.float32)]
-    with pytest.raises(sg.DeviceError, match="choose with where"):
+    with pytest.raises(sg.DeviceError, match="in place of `if`"):
         trace(lambda x: x if x.max() > 0 else -x, spec)
     with pytest.raises(sg.InputError, match="expected a Tensor"):
         trace(lambda x: 3, spec)

@@ -39,6 +39,13 @@ ALONG_AXIS: Final = frozenset((
     "nanmedian", "nanquantile", "nansum", "norm", "prod", "quantile", "softmax", "sort", "std", "sum", "topk", "var",
 ))  # fmt: skip
 """Methods that take a tensor without axes as a vector of one element."""
+AS_WRITTEN: Final = {
+    "__abs__": "abs(a)", "__add__": "a + b", "__and__": "a & b", "__eq__": "a == b", "__floordiv__": "a // b", "__ge__": "a >= b",
+    "__getitem__": "x[…]", "__gt__": "a > b", "__invert__": "~a", "__le__": "a <= b", "__lshift__": "a << b", "__lt__": "a < b",
+    "__matmul__": "a @ b", "__mod__": "a % b", "__mul__": "a * b", "__ne__": "a != b", "__neg__": "-a", "__or__": "a | b",
+    "__pow__": "a ** b", "__rshift__": "a >> b", "__sub__": "a - b", "__truediv__": "a / b", "__xor__": "a ^ b",
+}  # fmt: skip
+"""Methods that are operators ↦ what is written, which their errors name."""
 
 
 def method(function: F) -> F:
@@ -110,17 +117,27 @@ def both_spellings(function: C) -> C:
             check_arguments("argument", function.__name__, given.keys() - set(taken))
             return function(*args, **given)
         except SingeError as e:
-            _say(e, function.__name__)
+            _say(e, written(function.__name__))
             raise
 
     return spelled  # pyright: ignore[reportReturnType]
+
+
+def written(name: str) -> str:
+    """What a caller writes for the method of this name; a reflected operator is written as the operator."""
+    return AS_WRITTEN.get(name) or AS_WRITTEN.get(name.replace("__r", "__", 1), name)
 
 
 def _say(error: SingeError, name: str) -> None:
     """Let an error name the function that was called, where it begins with that of one by which this is computed."""
     text = str(error.args[0]) if error.args else ""
     begin, colon, rest = text.partition(": ")
-    if colon and begin != name and not name.startswith("_") and (begin in ROWS or begin in PARTS):
+    if (
+        colon
+        and begin != name
+        and not name.startswith("_")
+        and (begin in ROWS or begin in PARTS or begin in AS_WRITTEN.values())
+    ):
         error.args = (f"{name}: {rest.replace(f'{begin}(', f'{name}(')}", *error.args[1:])
 
 

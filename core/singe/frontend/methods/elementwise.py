@@ -17,7 +17,7 @@ from ..calls import call_row, operand
 from ..host import hosted
 from ..nodes.meet import PLAIN, is_small_power, matmul_nodes, power
 from ..tensor import Tensor, TensorLike, apply
-from .attach import alias, method
+from .attach import alias, method, written
 
 ALSO: Final = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
@@ -31,6 +31,15 @@ OPERATORS: Final = {
 }  # fmt: skip
 """Python's operators, which are reflected, too ↦ the functions."""
 COMPARISONS: Final = {"eq": "equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
+
+OPERANDS: Final = (Tensor, np.ndarray, np.generic, *PLAIN)
+"""What the operators compute with."""
+MATRICES: Final = (Tensor, np.ndarray)
+"""What a @ b computes with."""
+UNFIT: Final = (str, bytes, list, tuple, dict, set, type(None))
+"""Types of Python that have no operators for tensors."""
+SHOWN: Final = 40
+"""The most characters of an operand that an error shows."""
 
 
 def _function(name: str) -> Callable[..., Tensor]:
@@ -49,15 +58,34 @@ def _function(name: str) -> Callable[..., Tensor]:
     return function
 
 
-def _operator(name: str, reflected: bool = False) -> Callable[..., Any]:
-    """A binary operator from a function."""
+def _operator(name: str, function: str, reflected: bool = False) -> Callable[..., Any]:
+    """A binary operator, the method of this name, from a function."""
 
     def method(x: Tensor, other: Any) -> Tensor:
-        if not isinstance(other, (Tensor, np.ndarray, np.generic, *PLAIN)):
+        if not takes(name, other):
             return NotImplemented
-        return compute(name, other, x) if reflected else compute(name, x, other)
+        return compute(function, other, x) if reflected else compute(function, x, other)
 
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
     return method
+
+
+def takes(name: str, other: Any, kinds: tuple[type, ...] = OPERANDS) -> bool:
+    """Whether an operator computes with an operand; if not, the operand may know how. One that Python made does not."""
+    if isinstance(other, kinds):
+        return True
+    if (type(other) in UNFIT or isinstance(other, PLAIN)) and name not in ("__eq__", "__ne__"):
+        given = type(other).__name__
+        way = {"list": "sg.tensor(b) makes a tensor of it", "tuple": "sg.tensor(b) makes a tensor of it"}.get(given)
+        way = way or ("a * b multiplies by a number" if isinstance(other, PLAIN) else "convert it first")
+        expected = "a Tensor, an array or a number" if kinds is OPERANDS else "a Tensor or an array"
+        raise DTypeError(f"{written(name)}: one operand is {a_value(other)}, a {given}; expected {expected}; {way}")
+    return False
+
+
+def a_value(x: Any) -> str:
+    text = repr(x)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 for _name in FUNCTIONS:
@@ -65,10 +93,10 @@ for _name in FUNCTIONS:
 for _name, _long in ALSO.items():
     alias(_name, _function(_long))
 for _name, _long in OPERATORS.items():
-    alias(f"__{_name}__", _operator(_long))
-    alias(f"__r{_name}__", _operator(_long, reflected=True))
+    alias(f"__{_name}__", _operator(f"__{_name}__", _long))
+    alias(f"__r{_name}__", _operator(f"__r{_name}__", _long, reflected=True))
 for _name, _long in COMPARISONS.items():
-    alias(f"__{_name}__", _operator(_long))
+    alias(f"__{_name}__", _operator(f"__{_name}__", _long))
 
 
 @method
@@ -328,22 +356,22 @@ def pow(x: Tensor, exponent: TensorLike) -> Tensor:
 
 @method
 def __pow__(x: Tensor, exponent: Any) -> Tensor:
-    return x.pow(exponent) if isinstance(exponent, (Tensor, np.ndarray, np.generic, *PLAIN)) else NotImplemented
+    return x.pow(exponent) if takes("__pow__", exponent) else NotImplemented
 
 
 @method
 def __rpow__(x: Tensor, base: Any) -> Tensor:
-    return compute("pow", base, x) if isinstance(base, (np.ndarray, np.generic, *PLAIN)) else NotImplemented
+    return compute("pow", base, x) if takes("__rpow__", base) else NotImplemented
 
 
 @method
 def __matmul__(x: Tensor, other: Any) -> Tensor:
-    return x.matmul(other) if isinstance(other, (Tensor, np.ndarray)) else NotImplemented
+    return x.matmul(other) if takes("__matmul__", other, MATRICES) else NotImplemented
 
 
 @method
 def __rmatmul__(x: Tensor, other: Any) -> Tensor:
-    return apply(matmul_nodes, other, x) if isinstance(other, np.ndarray) else NotImplemented
+    return apply(matmul_nodes, other, x) if takes("__rmatmul__", other, MATRICES) else NotImplemented
 
 
 @method

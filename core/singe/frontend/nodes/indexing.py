@@ -49,13 +49,13 @@ def without_arrays(key: Any, tensor: type, held: Callable[[Any], np.ndarray | No
         if isinstance(item, (np.ndarray, list, bool, np.bool_)):
             array = np.asarray(item, np.int64 if isinstance(item, list) and not item else None)
             if array.dtype.kind not in "biu":
-                raise InputError(f"index: got an array of {array.dtype}, expected integers or bools")
+                raise InputError(f"x[…]: got an array of {array.dtype}, expected integers or bools")
             known = None if array.dtype.kind == "b" else array
             items.append(ArrayIndex(len(arrays), dtype(array.dtype), array.ndim, known))
             arrays.append(array)
         elif isinstance(item, tensor):
             if not item.dtype.is_int and item.dtype is not bool_:  # pyright: ignore[reportAttributeAccessIssue]
-                raise InputError(f"index: got an array of {item.dtype}, expected integers or bools")  # pyright: ignore[reportAttributeAccessIssue]
+                raise InputError(f"x[…]: got an array of {item.dtype}, expected integers or bools")  # pyright: ignore[reportAttributeAccessIssue]
             known = None if item.dtype is bool_ else held(item)  # pyright: ignore[reportAttributeAccessIssue]
             items.append(ArrayIndex(len(arrays), item.dtype, item.ndim, known))  # pyright: ignore[reportAttributeAccessIssue]
             arrays.append(item)
@@ -102,7 +102,7 @@ def _integers_as_arrays(b: Any, items: Sequence[Any], arrays: list[Any]) -> tupl
             arrays.append(b.const(array, int64))
         elif item.is_mask:
             if item.rank == 0:
-                raise InputError("index: a single bool beside other arrays; index twice")
+                raise InputError("x[…]: a single bool beside other arrays; index twice")
             found = b.nonzero(arrays[item.number])
             for k in range(item.rank):
                 out.append(ArrayIndex(len(arrays), int64, 1))
@@ -129,7 +129,7 @@ def _sliced(b: Any, x: Any, items: Sequence[Any]) -> tuple[Any, list[tuple[int, 
             at.append((len(kept), item))
         for _ in range(item.rank if isinstance(item, ArrayIndex) and item.is_mask else 1):
             d = shape[len(starts)]
-            where = f"index: axis {len(starts)} of {show(shape)}"
+            where = f"x[…]: axis {len(starts)} of {show(shape)}"
             start, step, count = 0, 1, d
             if isinstance(item, ArrayIndex):
                 check_range(item.array, d, where)
@@ -151,10 +151,10 @@ def _spread(shape: Shape, key: Sequence[Any]) -> list[Any]:
     """The key with full slices in place of ... and for the missing axes."""
     dots = [i for i, item in enumerate(key) if item is Ellipsis]
     if len(dots) > 1:
-        raise InputError("index: got ... twice, expected it at most once")
+        raise InputError("x[…]: got ... twice, expected it at most once")
     named = sum(_axes_of(item) for item in key)
     if named > len(shape):
-        raise ShapeError(f"index: {named} axes are indexed, {show(shape)} has {len(shape)}")
+        raise ShapeError(f"x[…]: {named} axes are indexed, {show(shape)} has {len(shape)}")
     at = dots[0] if dots else len(key)
     rest = [slice(None)] * (len(shape) - named)
     return [*key[:at], *rest, *key[at + 1 :]]
@@ -170,7 +170,7 @@ def _axes_of(item: Any) -> int:
 def _compressed(b: Any, x: Any, axis: int, mask: Any, rank: int) -> Any:
     """The elements of x where a mask of its axes from `axis` on holds."""
     covered = x.shape[axis : axis + max(rank, 1)]
-    text = f"index: a mask {show(mask.shape)} over the axes {show(covered)}"
+    text = f"x[…]: a mask {show(mask.shape)} over the axes {show(covered)}"
     if rank and not all(same(d, m, text) for d, m in zip(covered, mask.shape, strict=True)):
         raise ShapeError(f"{text}: expected equal shapes")
     count = product(covered)

@@ -30,6 +30,7 @@ from ...compiler.host import beyond_scripts
 from ...compiler.target import Target, find_target
 from ...errors import InputError, SingeError
 from ...graph import Graph, Node
+from ...model.arguments import listed
 from ...model.model import Model
 from ...model.program import Program
 from ...program.bundled import MANIFEST
@@ -81,6 +82,12 @@ class Bundle:
     files: Mapping[str, bytes]
     kept: Sequence[Kept] = ()  # arrays that stay float32 although a smaller dtype was requested
     deviation: Deviation | None = None  # measured for a smaller dtype
+
+    def __repr__(self) -> str:
+        inputs, outputs = (listed(x["name"] for x in self.manifest[key]) for key in ("inputs", "outputs"))
+        size = bytes_text(sum(map(len, self.files.values())))
+        targets = listed(self.manifest["targets"])
+        return f"<bundle for {targets}: {inputs} → {outputs}; {len(self.files)} files, {size}>"
 
 
 def export(

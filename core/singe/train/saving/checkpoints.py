@@ -12,7 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,7 +55,7 @@ class Checkpoint:
     """What a file holds: the arrays by name, and what can be written as JSON."""
 
     step: int
-    arrays: Mapping[str, np.ndarray]
+    arrays: Mapping[str, np.ndarray] = field(repr=False)
     facts: Mapping[str, Any]
 
 
@@ -66,6 +66,7 @@ class CheckpointFolder:
         self.folder, self.keep = Path(folder), keep
 
     def path(self, step: int) -> Path:
+        """Where the checkpoint of a step is, or would be."""
         return self.folder / f"step-{step:08}.safetensors"
 
     def steps(self) -> list[int]:
