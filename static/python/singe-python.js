@@ -63,6 +63,11 @@ class PythonGpu {
     this.#gpu = gpu;
   }
 
+  /** Whether the device is gone. */
+  get lost() {
+    return Boolean(this.#gpu.lost);
+  }
+
   /** A description of the device, as JSON. */
   describe() {
     const { adapterInfo, features, limits } = this.#gpu.device;

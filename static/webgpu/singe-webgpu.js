@@ -105,13 +105,14 @@ export async function requestDevice() {
 export class Gpu {
   bytes = 0;
   #own;
-  #lost;
+  /** Why the device is gone, once it is. */
+  lost;
   #buffers = new Set();
 
   constructor(device, own) {
     this.device = device;
     this.#own = own;
-    device.lost.then(({ message }) => (this.#lost = message || "the GPU device was lost"));
+    device.lost.then(({ message }) => (this.lost = message || "the GPU device was lost"));
   }
 
   allocate(size, usage = RESIDENT) {
@@ -141,7 +142,7 @@ export class Gpu {
     if (reason instanceof SingeError) throw reason;
     const fault = scopes.find((scope) => scope.value)?.value ?? reason;
     if (reason) await Promise.race([device.lost, new Promise((done) => setTimeout(done, LOST_WITHIN_MS))]);
-    if (this.#lost) throw new SingeError("lost", this.#lost, reason);
+    if (this.lost) throw new SingeError("lost", this.lost, reason);
     if (fault) throw new SingeError("device", fault.message, fault);
     return value;
   }

@@ -101,7 +101,8 @@ class TimedExecutable(Executable, Protocol):
 class Backend(Protocol):
     """A device that holds arrays and runs Programs. In a page, its results may have to be awaited.
 
-    A backend with the attribute `survives_fork = False` is refused in a forked process.
+    A backend with the attribute `survives_fork = False` is refused in a forked process. One whose attribute `lost` is true is
+    opened anew when its device is asked for again.
     """
 
     name: str

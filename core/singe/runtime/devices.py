@@ -48,6 +48,11 @@ class EagerDevice(Device):
     def target(self) -> Target | None:
         return self.backend.target
 
+    @property
+    def lost(self) -> bool:
+        """Whether the device went away, with all that it held."""
+        return getattr(self.backend, "lost", False)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return device, (self.name,)
 
@@ -92,11 +97,12 @@ _log: Final = logging.getLogger("singe")
 _opening: Final = threading.Lock()
 _told: Final[set[str]] = set()
 """The devices that were asked for by name."""
-_devices: Final[dict[str, Device]] = {}
+_devices: Final[dict[str, EagerDevice]] = {}
 
 
 def _opened(name: str) -> Later[Device]:
-    """The only device of a backend. Callers that wait for it at the same time get the same device."""
+    """The only device of a backend; another one after it was lost. Callers that wait for it at the same time get the same
+    device."""
 
     def kept(backend: Backend) -> Device:
         made = EagerDevice(backend)
@@ -106,6 +112,8 @@ def _opened(name: str) -> Later[Device]:
         return found
 
     with _opening:
+        if name in _devices and _devices[name].lost:
+            del _devices[name]
         return _devices[name] if name in _devices else then(open_backend(name), kept)
 
 

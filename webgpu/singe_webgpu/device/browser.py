@@ -74,6 +74,10 @@ class BrowserBackend:
         self.gpu: Final = gpu
         self.target: Final = WgslTarget()
 
+    @property
+    def lost(self) -> bool:
+        return bool(self.gpu.lost)
+
     def upload(self, array: np.ndarray) -> BrowserArray:
         kind = dtype(array.dtype)
         if kind is string:

@@ -78,6 +78,8 @@ class Gpu(Protocol):
     features: frozenset[str]
     limits: Limits
     has_timestamps: bool
+    lost: bool
+    """Whether an error said that the device is lost."""
 
     def allocate(self, size: int) -> Handle: ...
 

@@ -56,6 +56,10 @@ _LATELY: Final = 128
 _PROBES: Final = 15
 """Empty submits whose median time is the cost of a submit and a wait."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
+LOST: Final = (
+    "the device is lost, with all that it held; sg.device('webgpu') opens another one, on which training goes on from a state "
+    "that was kept"
+)
 _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
 
 
@@ -84,9 +88,10 @@ def _translated(doing: str) -> Iterator[None]:
     except (wgpu.GPUError, RuntimeError) as e:
         if isinstance(e, DeviceError):
             raise
-        text = str(e)
-        kind = DeviceLost if "lost" in text.lower() else DeviceError
-        raise kind(f"{doing}: {text.strip()}") from e
+        text = str(e).strip()
+        if "lost" in text.lower():
+            raise DeviceLost(f"{doing}: {LOST}: {text}") from e
+        raise DeviceError(f"{doing}: {text}") from e
 
 
 @contextmanager
@@ -143,6 +148,7 @@ class NativeGpu:
 
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
+        self.lost = False
         names = {_NAMES.get(name, name) for name in adapter.features}
         # wgpu lists no features of the language, but has this one.
         self.features: frozenset[str] = frozenset(FEATURES).intersection(names) | {PACKED_DOTS}
@@ -168,21 +174,31 @@ class NativeGpu:
         self._fence = self.allocate(LEAST)
         self._staging: dict[int, list[Any]] = defaultdict(list)
 
+    @contextmanager
+    def _doing(self, what: str) -> Iterator[None]:
+        """wgpu's errors as ours; a loss of the device is noted."""
+        try:
+            with _translated(what):
+                yield
+        except DeviceLost:
+            self.lost = True
+            raise
+
     def allocate(self, size: int) -> Handle:
-        with _translated(f"allocating {size} bytes"):
+        with self._doing(f"allocating {size} bytes"):
             return self.device.create_buffer(size=size, usage=_STORAGE)
 
     def free(self, buffer: Handle) -> None:
         buffer.destroy()
 
     def write(self, buffer: Handle, offset: int, data: np.ndarray) -> None:
-        with _translated("writing a buffer"):
+        with self._doing("writing a buffer"):
             self._queue.write_buffer(buffer, offset, data)
 
     def read(self, buffer: Handle, count: int, offset: int = 0) -> np.ndarray:
         whole = -(-count // 4) * 4
         size = size_class(whole)
-        with _translated("reading a buffer"):
+        with self._doing("reading a buffer"):
             staging = (
                 self._staging[size].pop()
                 if self._staging[size]
@@ -233,6 +249,9 @@ class NativeGpu:
             compute = {"module": module, "entry_point": ENTRY}
             return Pipeline(self.device.create_compute_pipeline(layout=layout, compute=compute), bind_layout)
         except wgpu.GPUError as e:
+            if "lost" in str(e).lower():
+                self.lost = True
+                raise DeviceLost(f"compiling WGSL: {LOST}") from e
             raise DeviceError(f"WGSL does not compile: {e}\n{_blamed(code, str(e))}") from e
 
     def _layout(self, code: str) -> tuple[Any, Any]:
@@ -252,11 +271,11 @@ class NativeGpu:
             {"binding": i, "resource": {"buffer": b.buffer, "offset": b.offset, "size": b.bytes}}
             for i, b in enumerate(bindings)
         ]
-        with _translated("binding buffers"):
+        with self._doing("binding buffers"):
             return self.device.create_bind_group(layout=pipeline.layout, entries=entries)
 
     def submit(self, commands: Sequence[Command]) -> None:
-        with _translated("running a program"):
+        with self._doing("running a program"):
             for first in range(0, max(1, len(commands)), _AHEAD):
                 self._submit(commands[first : first + _AHEAD])
 
@@ -298,7 +317,7 @@ class NativeGpu:
 
     def _by_timestamps(self, commands: Sequence[Command]) -> Timed:
         """Each command with a timestamp before and one after it, a dispatch in a pass of its own."""
-        with _translated("timing a program"):
+        with self._doing("timing a program"):
             # Every query must be written: NVIDIA's driver waits for each query that is resolved.
             sets = [
                 self.device.create_query_set(type="timestamp", count=min(_QUERIES, 2 * len(commands) - first))

@@ -47,6 +47,10 @@ class WebGpuRuntime:
         self.uploads = Uploads(gpu)
         self.target = WgslTarget()
 
+    @property
+    def lost(self) -> bool:
+        return self.gpu.lost
+
     def upload(self, array: np.ndarray) -> GpuArray | HostArray:
         array = np.asarray(array)
         dtype = dtype_of(array.dtype)
