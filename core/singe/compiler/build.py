@@ -26,6 +26,7 @@ from .host import hosted_ops
 from .late import late_sizes
 from .layout import Layout
 from .own import own_kernels
+from .ranges import input_ranges
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
 from .target import Target
@@ -90,7 +91,7 @@ def compile_with_uses(
         ]
         parts.append(replace(part, checks=(*limits, *part.checks)))
     program = _linked(parts, [sizes for sizes, _ in chosen], target, weights)
-    program = replace(program, bounds=bounds, shared=weights.others)
+    program = replace(program, bounds=bounds, ranges=input_ranges(graph), shared=weights.others)
     facts = {**program.facts, "ops": graph.ops()}
     if options.donate:
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}

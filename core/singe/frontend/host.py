@@ -8,8 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from ..dtypes import DType, dtype, widened
-from ..errors import DeviceError, InputError, OutOfRange
+from ..errors import DeviceError, InputError
 from ..ir.arrays import convert
+from ..program.ranges import Range
 from ..runtime.device import Device
 from ..shapes import Dim, show
 from .tensor import Tensor, TensorLike, home_of, value_on
@@ -38,24 +39,15 @@ def elements(x: Tensor, what: str) -> np.ndarray:
 
 
 def held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:
-    """Indices, if the host has them: those of a device that computes later, or elsewhere, would have to be waited for."""
-    if not isinstance(x, Tensor):
-        return np.asarray(x)
-    on = x.device
-    return widened(x.numpy()) if not on.adopts and on.eager is on and on.target is None else None
+    """Indices that are given as an array or a list. Those of a tensor are checked where the op runs."""
+    return None if isinstance(x, Tensor) else np.asarray(x)
 
 
 def check_classes(labels: Tensor, classes: Dim, what: str, ignored: int | None = None) -> None:
     """Refuse numbers of classes, but for one that is ignored, outside of 0 to classes - 1, if the host has them."""
-    found = held(labels)
-    if found is None or not isinstance(classes, int):
-        return
-    wrong = (found < 0) | (found >= classes)
-    if ignored is not None:
-        wrong &= found != ignored
-    if wrong.any():
-        beside = "" if ignored is None else f", or {ignored} for places that do not count"
-        raise OutOfRange(f"{what}: got the class {found[wrong].flat[0]}, expected from 0 to {classes - 1}{beside}")
+    found = labels.device.integers(labels._value) if isinstance(classes, int) else None
+    if found is not None:
+        Range(0, None, 0, classes - 1, ignored, what).check(found, {})
 
 
 def on_device(array: Any, device: Device, kind: DType | None = None) -> Tensor:

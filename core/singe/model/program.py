@@ -116,6 +116,8 @@ class Program:
     def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:
         """Start a run over the states of a session (None: the Program's own); `run` waits for its results."""
         on = self.device.eager
+        if self.data.ranges:
+            self.data.check_indices(arrays)
         with on.lock:
             states = (session or self._own).held(self) if self.data.states else ()
             if self._direct is not None:

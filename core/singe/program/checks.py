@@ -132,6 +132,19 @@ def _check_states(p: ProgramData, need: Need) -> None:
     need(len({*names}) == len(names), f"two states have one name: {', '.join(names):.200}")
 
 
+def _check_ranges(p: ProgramData, need: Need) -> None:
+    for k, r in enumerate(p.ranges):
+        need(r.input < len(p.inputs), f"range {k} is of input {r.input} of {len(p.inputs)}")
+        own = p.buffers[p.inputs[r.input]]
+        need(own.dtype.numpy.kind in "iuf", f"range {k} is of {own.name!r:.40}, which is {own.dtype}, expected numbers")
+        part = r.part or ()
+        need(
+            r.part is None or len(part) == len(own.shape), f"range {k} has {len(part)} axes, expected {len(own.shape)}"
+        )
+        need(all(step != 0 for _, step, _ in part), f"range {k} takes steps of 0")
+        need(r.sizes <= p.symbols, f"range {k} depends on sizes that no input gives")
+
+
 def _check_room(p: ProgramData, need: Need) -> None:
     """Check that no buffer is larger than its input, output or state; if that depends on sizes, the run checks it."""
     for k, b in enumerate(p.buffers):

@@ -138,6 +138,13 @@ def count(value: Any) -> int:
     return value
 
 
+def whole(value: Any) -> int:
+    """A whole number that a header gives, which may be negative."""
+    if type(value) is not int or abs(value) >= 1 << 53:
+        raise ValueError(f"expected a whole number, got {value!r:.40}")
+    return value
+
+
 def string(value: Any) -> str:
     """A name that a header gives."""
     if not isinstance(value, str):

@@ -31,6 +31,7 @@ from .container import (
     file_pieces,
     read,
     string,
+    whole,
 )
 from .program import (
     Bind,
@@ -48,6 +49,7 @@ from .program import (
     Step,
     Variant,
 )
+from .ranges import Range
 
 T = TypeVar("T")
 
@@ -94,7 +96,7 @@ def from_bytes(data: bytes, name: str = "program") -> ProgramData:
 
 def made(head: Mapping[str, Any], modules: Mapping[str, str | bytes], weights: np.ndarray, name: str) -> ProgramData:
     """The Program of a header, its code and its weights, checked."""
-    fields = {name: codec.decode(head[name]) for name, codec in HEADER.items()}
+    fields = {name: codec.decode(head.get(name, []) if name in LATER else head[name]) for name, codec in HEADER.items()}
     program = ProgramData(**fields, modules=modules, weights=weights)
     check_program(program, name)
     return program
@@ -206,6 +208,11 @@ BUFFERS: Final = _list(
 )
 CHECKS: Final = _list(_tuple(dim=DIM, text=TEXT))
 SIZES: Final = _object(COUNT)
+WHOLE: Final = _same(whole)
+PART: Final = _list(_tuple(start=DIM, step=WHOLE, count=DIM))
+RANGES: Final = _list(
+    _record(Range, input=COUNT, part=_maybe(PART), least=DIM, most=DIM, ignored=_maybe(WHOLE), text=TEXT)
+)
 VARIANT: Final = _record(Variant, entry=TEXT, requires=_list(TEXT), groups=DIMS)
 KERNEL: Final = _record(
     Code, label=TEXT, kind=TEXT, ports=COUNT, sizes=DIMS, variants=_list(VARIANT), flops=DIM, bytes=DIM, workspace=FLAG
@@ -222,7 +229,10 @@ HEADER: Final[Mapping[str, Codec]] = {
     "states": _list(_record(State, name=TEXT, buffer=COUNT, initial=_maybe(COUNT))),
     "checks": CHECKS,
     "bounds": SIZES,
+    "ranges": RANGES,
     "specialised": _list(_record(Specialised, sizes=SIZES, slots=COUNT, buffers=BUFFERS, steps=BODY, checks=CHECKS)),
     "facts": _object(_same(lambda data: data)),
 }
 """A field of ProgramData ↦ its codec, in the order in which they are written."""
+LATER: Final = ("ranges",)
+"""Lists that older files of this version lack."""

@@ -34,6 +34,7 @@ from ..shapes import (
     symbols,
 )
 from .container import ALIGN, align
+from .ranges import Range
 
 HOST: Final = "host"
 """The name of the target in Programs of host steps, which need no code generator."""
@@ -341,6 +342,7 @@ class ProgramData:
     checks: tuple[tuple[Dim, str], ...] = ()
     specialised: tuple[Specialised, ...] = ()  # the first one that has the sizes of a run is used for it
     bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be; memory is allocated for that
+    ranges: tuple[Range, ...] = ()  # what of the inputs are indices, which a run refuses where they are out of range
     # blocks of weights that other Programs hold too, by their start offset; see block.py
     shared: Mapping[int, np.ndarray] = field(default_factory=dict)
     seconds: float = field(
@@ -423,6 +425,23 @@ class ProgramData:
     def doubtful(self, sizes: Mapping[str, int]) -> tuple[str, ...]:
         """The checks within branches and loops that fail at these sizes: a run that reaches them is refused."""
         return tuple(_unmet(self._inner, sizes))
+
+    def check_indices(self, arrays: Sequence[np.ndarray | None], named: bool = True) -> None:
+        """Refuse inputs, in order, among whose elements an index is out of range; those that are None are not looked at.
+        named: whether the names of inputs say something to who reads the error."""
+        sizes: Mapping[str, int] = {}
+        if self._ranged:
+            shapes = {self.buffers[i].name: a.shape for i, a in zip(self.inputs, arrays, strict=True) if a is not None}
+            sizes = self.sizes(shapes) if len(shapes) == len(arrays) else {}
+        for r in self.ranges:
+            array = arrays[r.input]
+            if array is not None and r.sizes <= sizes.keys():
+                r.check(array, sizes, self.buffers[self.inputs[r.input]].name if named else "")
+
+    @cached_property
+    def _ranged(self) -> bool:
+        """Whether ranges depend on sizes."""
+        return any(r.sizes for r in self.ranges)
 
     @cached_property
     def _inner(self) -> tuple[tuple[Dim, str], ...]:

@@ -102,7 +102,7 @@ class Backend(Protocol):
     """A device that holds arrays and runs Programs. In a page, its results may have to be awaited.
 
     A backend with the attribute `survives_fork = False` is refused in a forked process. One whose attribute `lost` is true is
-    opened anew when its device is asked for again.
+    opened anew when its device is asked for again. `reads_at_once = True`: `download` waits for nothing.
     """
 
     name: str

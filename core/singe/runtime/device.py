@@ -73,6 +73,10 @@ class Device(ABC):
     def fetch(self, value: Any) -> Later[np.ndarray]:
         """The value's elements as an array that the caller owns."""
 
+    def integers(self, value: Any) -> np.ndarray | None:
+        """The elements of a value of integers, if they can be had without waiting for the device. They must not be changed."""
+        return None
+
     def download(self, value: Any) -> np.ndarray:
         """`fetch` without an await."""
         return now(self.fetch(value), "await tensor.numpy_async()")

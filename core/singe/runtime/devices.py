@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..errors import DeviceError, InputError
 from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
 from ..program.program import ProgramData
-from .backend import Backend, Executable
+from .backend import Backend, Executable, HostArray
 from .device import Build, Device, nodes_of
 from .lock import DeviceLock
 from .recent import Recent
@@ -28,6 +29,9 @@ from .waiting import Later, finished, now, soon, then
 
 PROGRAMS: Final = 512
 """How many compiled Programs a device keeps; the least recently used is dropped first."""
+KEPT: Final = 1 << 24
+"""The most bytes of an array of integers of which a device whose elements must be waited for keeps a copy on the host, by
+which indices are checked."""
 DEFAULT: Final = "numpy"
 """The backend in this package, which is always available."""
 
@@ -39,6 +43,8 @@ class EagerDevice(Device):
         self.backend: Final = backend
         self.lock = DeviceLock(backend.name, backend.target is None, getattr(backend, "survives_fork", True))
         self._programs: Recent[Executable] = Recent(PROGRAMS)
+        self._reads: Final = getattr(backend, "reads_at_once", False)
+        self._integers: Final[WeakKeyDictionary[Any, np.ndarray]] = WeakKeyDictionary()
 
     @property
     def name(self) -> str:
@@ -59,7 +65,10 @@ class EagerDevice(Device):
     def upload(self, array: np.ndarray) -> Any:
         with self.lock:
             array = strings(array) if array.dtype.kind in TEXT else array
-            return self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
+            value = self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
+            if not self._reads and array.dtype.kind in "iu" and array.nbytes <= KEPT:
+                self._integers[value] = array.copy()
+            return value
 
     def fetch(self, value: Any) -> Later[np.ndarray]:
         with self.lock:
@@ -76,7 +85,18 @@ class EagerDevice(Device):
         key = structure(graph)
         with self.lock:
             found = self._programs.at(key, lambda: self.prepare(compile_graph(graph, self.target)))
+            if found.program.ranges:
+                used = {r.input for r in found.program.ranges}
+                arrays = [self.integers(v) if k in used else None for k, v in enumerate(values)]
+                found.program.check_indices(arrays, named=False)
             return tuple(found.run(values))
+
+    def integers(self, value: Any) -> np.ndarray | None:
+        if isinstance(value, HostArray):
+            return value.data
+        if self._reads:
+            return now(self.backend.download(value), "await tensor.numpy_async()")
+        return self._integers.get(value)
 
     def synchronize(self) -> None:
         with self.lock:

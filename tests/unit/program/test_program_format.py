@@ -40,6 +40,7 @@ from singe.program.program import (
     State,
     Variant,
 )
+from singe.program.ranges import Range
 from singe.runtime.files import write
 from singe.runtime.registry import open_backend
 from singe.shapes import evaluate, size
@@ -104,6 +105,7 @@ def every_step() -> ProgramData:
         ((size("N") - 1, "N must be at least 1"),),
         (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
         {"N": 64},
+        (Range(0, ((0, 2, size("N")),), -4, size("N"), -100, "index"),),
     )  # fmt: skip
 
 

@@ -137,6 +137,8 @@ def take_along_dim(x: Tensor, index: TensorLike, axis: int | None = None) -> Ten
     def wide(shape: Any, other: Any) -> list[Any]:
         return [d if i == at else o if d == 1 else d for i, (d, o) in enumerate(zip(shape, other, strict=True))]
 
+    known = places.device.integers(places._value)  # what is broadcast is the device's
+    indexing.check_range(known, x.shape[at], f"take_along_dim: axis {at} of {show(x.shape)}")
     index_shape, shape = wide(places.shape, x.shape), wide(x.shape, places.shape)
     return x.broadcast_to(shape).gather(at, places.broadcast_to(index_shape))
 

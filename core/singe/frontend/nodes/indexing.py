@@ -3,8 +3,8 @@
 Keys may hold integers, slices with any step, None (a new axis), ... (all axes in between), integer arrays and masks of
 bools, with NumPy's meaning. How many elements a mask selects depends on data: the result has a size that the run finds.
 
-Negative indices count from the end. Integers, lists, arrays, and tensors whose elements the host has, are checked against
-the length of their axis. Indices that only a device has are not: one beyond the axis reads the nearest element.
+Negative indices count from the end. Integers, lists and arrays are checked here against the length of their axis, tensors
+whose elements the host has where the op runs. Indices that only a device has follow its rule (ops/movement/indices.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import DType, bool_, dtype, int64
+from ...dtypes import DType, bool_, dtype, int32, int64
 from ...errors import InputError, OutOfRange, ShapeError
 from ...ops import as_dtype
 from ...ops.movement.move import amount, numbered
@@ -196,9 +196,10 @@ def _gathered(b: Any, x: Any, axes: Sequence[int], indices: Sequence[Any], to_fr
 
 
 def _from_start(b: Any, index: Any, d: Dim) -> Any:
-    """Indices along an axis of length d as int64, with negative ones counted from its start."""
-    i = as_dtype(b, index, int64)
-    return b.where(b.less(i, b.const(0, int64)), b.add(i, amount(b, d, int64)), i)
+    """Indices along an axis of length d as int64, counted from its start; one beyond it is the nearest."""
+    i, length = as_dtype(b, as_dtype(b, index, int32), int64), amount(b, d, int64)
+    i = b.where(b.less(i, b.const(0, int64)), b.add(i, length), i)
+    return b.minimum(b.maximum(i, b.const(0, int64)), b.sub(length, b.const(1, int64)))
 
 
 # --- other ways to select and replace -------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def check_range(indices: np.ndarray | None, d: Dim, where: str) -> None:
     if indices is not None and indices.size and isinstance(d, int):
         low, high = int(indices.min()), int(indices.max())
         if low < -d or high >= d:
-            raise OutOfRange(f"{where}: the indices run from {low} to {high}, expected from {-d} to {d - 1}")
+            raise OutOfRange(f"{where}: got {low if low < -d else high}, expected from {-d} to {d - 1}")
 
 
 def _integer(item: Any, d: Dim, where: str) -> Dim:

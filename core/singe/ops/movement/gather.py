@@ -43,7 +43,7 @@ def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, 
 
 
 def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    return np.take(x, wrapped(index.astype(np.int64), x.shape[axis]), axis=axis)
+    return np.take(x, wrapped(index, x.shape[axis]), axis=axis)
 
 
 def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
@@ -60,7 +60,7 @@ def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
     known = b.value_of(index) if isinstance(d, int) and 0 not in (d, count) else None
     if known is not None and known.dtype != object:
         flat = b.reshape(g, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]))
-        taps = _taps(wrapped(known.reshape(-1).astype(np.int64), d), d)
+        taps = _taps(wrapped(known.reshape(-1), d), d)
         if len(taps) <= MOST_TAPS:
             return [_summed(b, flat, taps, axis), None]
     ends = (*range(axis), *range(axis + rank, len(y.shape)))
@@ -122,7 +122,7 @@ def _elements_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
     axis %= x.ndim
     repeated = [i for i, step in enumerate(index.strides) if step == 0 and i != axis and index.size]
     few = index[tuple(slice(0, 1) if i in repeated else slice(None) for i in range(x.ndim))]
-    few = wrapped(few.astype(np.int64), x.shape[axis])
+    few = wrapped(few, x.shape[axis])
     if few.size == index.shape[axis]:
         cut = x[tuple(slice(None) if i == axis else slice(0, d) for i, d in enumerate(index.shape))]
         return np.take(cut, few.reshape(-1), axis=axis)
@@ -164,7 +164,7 @@ def _nd_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, batc
 
 def _nd_whole(x: np.ndarray, index: np.ndarray, batch: int) -> np.ndarray:
     outer, count = index.ndim - 1, index.shape[-1]
-    places = wrapped(index.astype(np.int64), np.array(x.shape[batch : batch + count], np.int64))
+    places = wrapped(index, np.array(x.shape[batch : batch + count], np.int64))
     own = np.indices(index.shape[:-1], sparse=True)[:batch]
     found = x[(*own, *np.moveaxis(places, -1, 0))]
     return np.asarray(found.reshape((*index.shape[:outer], *x.shape[batch + count :])), order="C")

@@ -1,5 +1,7 @@
-"""Indices into axes. Negative ones count from the end, and others beyond the range name the nearest element. An axis that is
-empty has no element to name: then there must be no index."""
+"""Indices into axes. Of an index that a device computes, all devices take the lower 32 bits; negative ones count from the end,
+and those beyond the range name the nearest element. An axis that is empty has no element to name: then there must be no index.
+
+What the host knows is refused before it comes here, if it is out of range: compiler/ranges.py, frontend/nodes/indexing.py."""
 
 from __future__ import annotations
 
@@ -35,6 +37,7 @@ def grid_of(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
 
 def wrapped(indices: np.ndarray, d: Any) -> np.ndarray:
     """Indices as 0 to d − 1: negative ones count from the end, others are clipped to the range."""
+    indices = indices.astype(np.int32).astype(np.int64)
     return np.clip(np.where(indices < 0, indices + d, indices), 0, np.maximum(np.asarray(d) - 1, 0))
 
 

@@ -82,7 +82,7 @@ def _elements_where(
 
 
 def _elements_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int) -> None:
-    out[grid_of(wrapped(indices.astype(np.int64), out.shape[axis]), axis % out.ndim)] = part
+    out[grid_of(wrapped(indices, out.shape[axis]), axis % out.ndim)] = part
 
 
 def _elements_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
@@ -104,7 +104,7 @@ def _nd_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indic
 
 def _nd_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray) -> None:
     rank = indices.shape[-1]
-    places = wrapped(indices.astype(np.int64), np.array(out.shape[:rank], np.int64))
+    places = wrapped(indices, np.array(out.shape[:rank], np.int64))
     out[tuple(np.moveaxis(places, -1, 0))] = part
 
 

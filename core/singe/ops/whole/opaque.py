@@ -255,7 +255,7 @@ def _reduce_nd_shapes(x: Shaped, part: Shaped, indices: Shaped, reduction: str) 
 def _reduce_elements(x: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int, reduction: str) -> np.ndarray:
     out = x.copy()
     if part.size:
-        REDUCTIONS[reduction].at(out, grid_of(wrapped(indices.astype(np.int64), x.shape[axis]), axis), part)
+        REDUCTIONS[reduction].at(out, grid_of(wrapped(indices, x.shape[axis]), axis), part)
     return out
 
 
@@ -263,7 +263,7 @@ def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: 
     out = x.copy()
     if part.size:
         rank = indices.shape[-1]
-        places = wrapped(indices.astype(np.int64), np.array(x.shape[:rank], np.int64))
+        places = wrapped(indices, np.array(x.shape[:rank], np.int64))
         REDUCTIONS[reduction].at(out, tuple(np.moveaxis(places, -1, 0)), part)
     return out
 

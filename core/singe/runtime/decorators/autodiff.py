@@ -76,6 +76,9 @@ class Autodiff(Decorator):
     def fetch(self, value: RecordedValue) -> Later[np.ndarray]:
         return self.inner.fetch(value.held)
 
+    def integers(self, value: RecordedValue) -> np.ndarray | None:
+        return self.inner.integers(value.held)
+
     def apply(self, build: Build, values: Sequence[RecordedValue]) -> tuple[RecordedValue, ...]:
         made = self.inner.apply(build, [v.held for v in values])
         if not any(v.recorded for v in values):

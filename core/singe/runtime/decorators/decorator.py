@@ -40,6 +40,9 @@ class Decorator(Device):
     def fetch(self, value: Any) -> Later[np.ndarray]:
         return self.inner.fetch(value)
 
+    def integers(self, value: Any) -> np.ndarray | None:
+        return self.inner.integers(value)
+
     def apply(self, build: Build, values: Sequence[Any]) -> tuple[Any, ...]:
         return self.inner.apply(build, values)
 

@@ -95,6 +95,9 @@ class Fusion(Decorator):
             assert isinstance(value.node, Leaf)
             return self.inner.fetch(value.node.held)
 
+    def integers(self, value: LazyValue) -> np.ndarray | None:
+        return self.inner.integers(value.node.held) if isinstance(value.node, Leaf) else None
+
     def apply(self, build: Build, values: Sequence[LazyValue]) -> tuple[LazyValue, ...]:
         with self.lock:
             depth = 1 + max((v.depth for v in values), default=0)
