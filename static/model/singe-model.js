@@ -229,6 +229,7 @@ async function bind({ name: device, program }, inputs) {
   tensors.forEach((tensor, k) => tensor.shape && learnSizes(buffers[k], tensor.shape, sizes));
   tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
   tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));
+  if (program.ranges?.length) (await import("./singe-ranges.js")).checkRanges(program, tensors, sizes);
   return { given: tensors.map((tensor) => tensor.data), sizes };
 }
 
