@@ -2,15 +2,15 @@
 
 A key is a number, or a tensor of two uint32 numbers, which `key` makes of a number. Equal keys give equal numbers, which
 each device makes by itself (ops/whole/random.py); `split` makes new keys of one. A traced function may take its key as an
-input, so that a compiled model draws new numbers in every run. `rand`, `randn`, `randint` and `randperm` take the next key
-of a sequence that `manual_seed` begins, as in PyTorch.
+input, so that a compiled model draws the numbers that the caller asks for. `rand`, `randn`, `randint`, `randperm`,
+`multinomial` and `poisson` take the next key of a sequence that `manual_seed` begins, as in PyTorch; in a function that is
+traced they draw new numbers in every run (frontend/keys.py says of what).
 """
 
 from __future__ import annotations
 
 import math
 import operator
-import threading
 from collections.abc import Sequence
 from typing import Any, Final, SupportsIndex, TypeAlias
 
@@ -22,23 +22,22 @@ from .errors import InputError
 from .frontend.calls import call_row
 from .frontend.functions.creation import tensor
 from .frontend.host import hosted
+from .frontend.keys import next_key, number_words, refuse_host_draws
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes, made_shape
 from .frontend.tensor import Tensor
 from .ir.scalar import Number
 from .ops import ROWS
+from .runtime import keys
 from .runtime.device import Device
+from .runtime.keys import WORD
 from .shapes import Dim, whole
 
 Key: TypeAlias = SupportsIndex | Tensor
 Shape: TypeAlias = Sequence[Dim]
 
-_SALT: Final = 0x9E3779B9
-_WORD: Final = (1 << 32) - 1
 _STREAM_OF_KEYS: Final = 2
 """Keys are made of other numbers than those that random_normal takes from the streams 0 and 1."""
-_state: Final = {"seed": 0, "drawn": 0}
-_drawing: Final = threading.Lock()
 
 
 # --- keys ------------------------------------------------------------------------------------------------------------
@@ -46,11 +45,7 @@ _drawing: Final = threading.Lock()
 
 def key(seed: int, device: str | Device | None = None) -> Tensor:
     """The key of a seed, of which 64 bits count, as a tensor on a device."""
-    return tensor(_words(seed), uint32, device)
-
-
-def _words(seed: int) -> list[int]:
-    return [seed >> 32 & _WORD, seed & _WORD]
+    return tensor(list(number_words(seed)), uint32, device)
 
 
 def split(given: Key, count: int = 2, *, device: str | Device | None = None) -> Tensor:
@@ -112,7 +107,7 @@ def integers(
     key: Key, shape: Shape, low: int, high: int, *, dtype: Any = int64, device: str | Device | None = None
 ) -> Tensor:  # fmt: skip
     """Integers from low (inclusive) to high (exclusive). The likelihoods of n numbers differ by less than n / 2³²."""
-    if not 0 < high - low <= _WORD:
+    if not 0 < high - low <= WORD:
         raise InputError(f"random: integers from {low} to {high}; expected a range of 1 to 2**32 - 1 numbers")
     bits = _drawn("random_bits", key, device, shape=made_shape(shape, "random"))
     return (bits % (high - low)).cast(int64).add(low).cast(dtype)
@@ -135,33 +130,21 @@ def _floating(given: Any) -> DType:
     return kind
 
 
-# --- the shared sequence ---------------------------------------------------------------------------------------------
+# --- without a key ---------------------------------------------------------------------------------------------------
 
-
-def manual_seed(seed: int) -> None:
-    """Begin the sequence of keys that rand, randn, randint and randperm share."""
-    with _drawing:
-        _state.update(seed=operator.index(seed), drawn=0)
-
-
-def next_key() -> int:
-    """The next key of the shared sequence."""
-    with _drawing:
-        _state["drawn"] += 1
-        entropy = [*_words(_state["seed"])[::-1], _state["drawn"], _SALT]
-    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
+manual_seed = keys.manual_seed
 
 
 @both_spellings
 def rand(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     """Numbers from 0 to 1, with the next key: rand(2, 3) or rand((2, 3))."""
-    return uniform(next_key(), given_sizes(shape, "rand"), dtype=dtype, device=device)
+    return uniform(next_key("rand", device), given_sizes(shape, "rand"), dtype=dtype)
 
 
 @both_spellings
 def randn(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     """Numbers of the normal distribution, with the next key: randn(2, 3) or randn((2, 3))."""
-    return normal(next_key(), given_sizes(shape, "randn"), dtype=dtype, device=device)
+    return normal(next_key("randn", device), given_sizes(shape, "randn"), dtype=dtype)
 
 
 @both_spellings
@@ -186,7 +169,7 @@ def randint(
     if shape is None:
         raise InputError("randint: got no shape, expected one, as in randint(0, 10, (2, 3)) or randint(10, (2, 3))")
     first, end = (0, low) if high is None else (low, high)
-    return integers(next_key(), shape, first, end, dtype=dtype, device=device)
+    return integers(next_key("randint", device), shape, first, end, dtype=dtype)
 
 
 @both_spellings
@@ -195,12 +178,13 @@ def randint_like(
 ) -> Tensor:
     """`randint` with x's shape and (unless given) device and dtype; randint_like(x, high) starts at 0."""
     first, end = (0, low) if high is None else (low, high)
-    return integers(next_key(), x.shape, first, end, dtype=dtype or x.dtype, device=device or x.device)
+    return integers(next_key("randint_like", device or x.device), x.shape, first, end, dtype=dtype or x.dtype)
 
 
 def poisson(rates: Tensor) -> Tensor:
     """Numbers of a Poisson distribution of each rate, drawn on the host with the next key."""
-    generator = np.random.default_rng(next_key())
+    refuse_host_draws("poisson")
+    generator = np.random.default_rng(next_key("poisson").numpy())
 
     def draw(array: np.ndarray) -> np.ndarray:
         if not (array >= 0).all():
@@ -212,7 +196,7 @@ def poisson(rates: Tensor) -> Tensor:
 
 def randperm(n: int, *, device: str | Device | None = None) -> Tensor:
     """The integers below n in random order, with the next key."""
-    return permutation(next_key(), n, device=device)
+    return permutation(next_key("randperm", device), n)
 
 
 def multinomial(weights: Tensor, num_samples: int, replacement: bool = False) -> Tensor:

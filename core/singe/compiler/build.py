@@ -176,7 +176,7 @@ def _planned(
             raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}, expected numbers")
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
-        states.append(State(s.name, given[s.leaf], initial))
+        states.append(State(s.name, given[s.leaf], initial, s.draws))
     blocks = Blocks(target, layout, late_sizes(graph), first is not None)
     donated = [x for x in graph.inputs if x.name in donate] if first is None else []
     ends = [*outputs, *(s.buffer for s in states)]

@@ -8,12 +8,15 @@ A function with states takes them as keyword arguments. It returns its outputs, 
 
     def step(x, *, count):
         return x + count, {"count": count + 1}
+
+What the function draws without a key (keys.py) is drawn of a state that the trace adds: a sequence of keys, of which each
+run takes as many as there are draws.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, TypeAlias
@@ -21,10 +24,11 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ..compiler.target import Target
-from ..dtypes import DType, dtype
+from ..dtypes import DType, dtype, uint32
 from ..errors import DeviceError, DTypeError, InputError, ShapeError
 from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
+from ..runtime import keys
 from ..runtime.backend import Executable
 from ..runtime.device import Build, Device, nodes_of
 from ..runtime.lock import DeviceLock
@@ -36,7 +40,43 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 """An argument: its name, its shape, which may hold Sizes, and its dtype."""
 
 
+KEY: Final = "key"
+"""The name of the state that is a sequence of keys, unless it is taken."""
+
 _TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
+
+
+class KeyState:
+    """A state that is a sequence of keys. leaf: the node that reads it, once something was drawn; count: its draws."""
+
+    def __init__(self, taken: Iterable[str], first: np.ndarray | None = None) -> None:
+        """taken: the names of inputs and of other states."""
+        names = {*taken}
+        number = 1
+        while (name := KEY if number == 1 else f"{KEY}{number}") in names:
+            number += 1
+        self.name: Final = name
+        self.first: Final = first
+        self.leaf: Node | None = None
+        self.count = 0
+
+    def next(self, b: Builder) -> Node:
+        """The next key."""
+        self.count += 1
+        return self._after(b)
+
+    def state(self, b: Builder) -> GraphState:
+        """The state of the Graph; what a run leaves are the keys after those that it took."""
+        return GraphState(self._read(b), self.name, self.first, self._after(b), self.count)
+
+    def _read(self, b: Builder) -> Node:
+        self.leaf = self.leaf or b.input(self.name, (2,), uint32)
+        return self.leaf
+
+    def _after(self, b: Builder) -> Node:
+        """What is left after the draws so far."""
+        leaf = self._read(b)
+        return b.add(leaf, b.const(keys.as_array(keys.after((0, 0), self.count)))) if self.count else leaf
 
 
 class Tracer(Device):
@@ -47,6 +87,8 @@ class Tracer(Device):
     def __init__(self, builder: Builder | None = None) -> None:
         self.lock = DeviceLock("tracing", renews=True)
         self.builder: Final = builder or Builder()
+        self.keys: KeyState | None = None
+        """Of what the function draws, if that can be a state."""
         self._adopted: Final[dict[int, tuple[Any, Node]]] = {}  # id ↦ the value (keeps the id in use) and its node
 
     @property
@@ -121,14 +163,17 @@ class Lifting(Tracer):
         return self._adopted[id(value)][1]
 
 
-def runs_again(on: Device) -> bool:
-    """Whether what a device traces runs later and more than once, so that constants are the same in every run. What a
-    Lifting traces runs once, unless it becomes part of another trace."""
+def running_again(on: Device | None) -> Tracer | None:
+    """The Tracer of the function that runs later and more than once, so that constants are the same in every run, if a
+    device is it, or traces a part of it. What a Lifting traces runs once, unless it becomes part of another trace."""
     while isinstance(on, Lifting):
-        if on.outer is None:
-            return False
         on = on.outer
-    return isinstance(on, Tracer)
+    return on if isinstance(on, Tracer) else None
+
+
+def present_tracer() -> Tracer | None:
+    """The device of the function that is being traced at present, if any."""
+    return _TRACER.get()
 
 
 def tracer() -> Tracer:
@@ -152,13 +197,20 @@ def tracing(on: Tracer) -> Iterator[None]:
         _TRACER.reset(token)
 
 
-def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
+def trace(
+    function: Callable[..., Any],
+    specs: Sequence[Spec],
+    states: Mapping[str, Any] | None = None,
+    key: np.ndarray | None = None,
+) -> Graph:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name.
 
     Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
-    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring.
+    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring. key: what the state of keys
+    begins with; with it there is one, even if nothing is drawn.
     """
     on = Tracer()
+    on.keys = KeyState([*(name for name, _, _ in specs), *(states or {})], key)
     arguments = [on.input(spec) for spec in specs]
     if states is not None and not isinstance(states, Mapping):
         raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
@@ -174,6 +226,8 @@ def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[s
         GraphState(value_on(on, leaf), name, first[name][2], value_on(on, updated[name]))
         for name, leaf in leaves.items()
     )
+    if on.keys.count or key is not None:
+        kept = (*kept, on.keys.state(on.builder))
     nodes = tuple(value_on(on, x) for x in named.values())
     return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept)
 

@@ -16,12 +16,17 @@ from .node import Node, postorder, symbols_of
 
 @dataclass(frozen=True, eq=False)
 class GraphState:
-    """A value that is kept from run to run. `leaf` reads it, `updated` is its next value; `initial`: None for zeros."""
+    """A value that is kept from run to run. `leaf` reads it, `updated` is its next value; `initial`: None for zeros.
+
+    draws: None, or that this is a sequence of keys (runtime/keys.py), of which a run takes so many. A runner begins it
+    where a seed says; without `initial` and without a seed, where nobody can foresee.
+    """
 
     leaf: Node
     name: str
     initial: np.ndarray | None
     updated: Node
+    draws: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

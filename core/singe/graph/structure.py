@@ -34,7 +34,7 @@ def structure(graph: Graph) -> Any:
                 )
                 parts.append((n.row.name, attrs, tuple(number[x] for x in n.inputs)))
     states = tuple(
-        (s.name, None if s.initial is None else _contents(s.initial), number[s.updated]) for s in graph.states
+        (s.name, None if s.initial is None else _contents(s.initial), number[s.updated], s.draws) for s in graph.states
     )
     bound = tuple((s, number[n]) for s, n in graph.found.items())
     return tuple(parts), tuple(number[n] for n in graph.outputs), states, bound

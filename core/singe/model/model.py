@@ -27,7 +27,7 @@ from ..shapes import Size, show, show_sizes, size
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
-from .session import Session
+from .session import NOTHING_DRAWN, Session
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
 
@@ -147,6 +147,12 @@ class Model:
     @cached_property
     def _own(self) -> Session:
         return self.session()
+
+    def seed(self, seed: int) -> None:
+        """Begin the random numbers of a seed, in the model's own session; see `Session.seed`."""
+        if not self.states:
+            raise InputError(NOTHING_DRAWN)
+        self._own.seed(seed)
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
         if self.states:

@@ -21,7 +21,7 @@ from ..runtime.devices import device_for
 from ..runtime.files import write
 from ..runtime.waiting import Later, now, soon, then, together
 from .arguments import TensorSpec, bind, listed, unwrap
-from .session import Session, copies
+from .session import NOTHING_DRAWN, Session, copies
 
 
 class Program:
@@ -35,6 +35,10 @@ class Program:
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
+        self.keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
+        """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
+        self.followed: Final = {k: n for k, n in self.keys.items() if data.states[k].initial is None}
+        """Those that begin where the shared sequence is."""
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -67,6 +71,12 @@ class Program:
     @cached_property
     def _own(self) -> Session:
         return self.session()
+
+    def seed(self, seed: int) -> None:
+        """Begin the random numbers of a seed, in the Program's own session; see `Session.seed`."""
+        if not self.keys:
+            raise InputError(NOTHING_DRAWN)
+        self._own.seed(seed)
 
     def copy_into(self, session: Session, arrays: Mapping[int, Any]) -> None:
         """Copy arrays of the device into states of a session; the keys are the states' numbers."""
@@ -119,10 +129,20 @@ class Program:
         if self.data.ranges:
             self.data.check_indices(arrays)
         with on.lock:
-            states = (session or self._own).held(self) if self.data.states else ()
-            if self._direct is not None:
-                return self._direct.call(arrays, states)
-            return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
+            if not self.data.states:
+                return self._begun(arrays, ())
+            own = session or self._own
+            states = own.held(self)
+            if not self.followed:
+                return self._begun(arrays, states)
+            with own.following(self):
+                return self._begun(arrays, states)
+
+    def _begun(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> Later[list[np.ndarray]]:
+        on = self.device.eager
+        if self._direct is not None:
+            return self._direct.call(arrays, states)
+        return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which `Program.load` reads."""

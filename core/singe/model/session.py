@@ -7,23 +7,32 @@
     session.reset()                        # the initial values again
 
 States are kept on the device, where runs change them in place. Calling the model itself uses a session of the model's own.
+
+A model that draws random numbers keeps a sequence of keys among its states. Until somebody sets it, by `seed` or `write`, each
+run takes its keys from the shared sequence (runtime/keys.py) in its place, so that it draws what the same lines would draw
+eagerly. From then on it goes on by itself, and reset() begins it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..errors import DeviceError, InputError, ShapeError
 from ..graph import Graph, GraphState, leaf
+from ..runtime import keys
 from ..runtime.waiting import Later, now, soon
 from ..shapes import show
 from .arguments import TensorSpec, as_array, listed
 
 if TYPE_CHECKING:
     from .program import Program
+
+
+NOTHING_DRAWN: Final = "seed: this model draws no random numbers without a key, so there is nothing to seed; a key that is an input decides itself"
 
 
 class Session:
@@ -43,6 +52,10 @@ class Session:
         self._program: Final = program
         self._arrays: list[Any] | None = None  # on the device, once something needs them
         self._disposed = False
+        self._seeded: Mapping[int, np.ndarray] = {}
+        """The states that are sequences of keys, as `seed` or `write` set them."""
+        self._follows: keys.Words | None = None
+        """What the device has of the shared sequence, if it has any of it."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,7 +74,7 @@ class Session:
         return await soon(self._call(args, kwargs, self))
 
     def reset(self) -> None:
-        """Set all states to their initial values."""
+        """Set all states to their initial values; a sequence of keys that was set, to what it was set to."""
         self._check()
         self._arrays = None
 
@@ -71,7 +84,18 @@ class Session:
         made = Session(self.states, self._call, self._program)
         if self._arrays is not None:
             made._set(dict(enumerate(self._arrays)))
+        made._seeded, made._follows = self._seeded, self._follows
         return made
+
+    def seed(self, seed: int) -> None:
+        """Begin the random numbers of a seed: equal seeds, equal numbers, on every device, as `sg.manual_seed` gives them
+        eagerly."""
+        self._check()
+        number, program = keys.checked_seed(seed, "seed"), self._program()
+        if not program.keys:
+            raise InputError(NOTHING_DRAWN)
+        for k in program.keys:
+            self._write(k, keys.as_array(keys.begun(number)))
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a state's elements."""
@@ -85,6 +109,8 @@ class Session:
         """`read` for code that serves both."""
         k = self._index(name)
         program = self._program()
+        if k in program.followed and k not in self._seeded:
+            return keys.as_array(keys.shared())
         return program.device.eager.fetch(self.held(program)[k])
 
     def write(self, name: str, array: Any) -> None:
@@ -94,7 +120,13 @@ class Session:
         given = as_array(array, spec, "state")
         if given.shape != spec.shape:
             raise ShapeError(f"state {name!r}: got shape {given.shape}, expected {show(spec.shape or ())}")
-        self._set({k: self._program().device.eager.upload(given)})
+        self._write(k, given)
+
+    def _write(self, k: int, array: np.ndarray) -> None:
+        program = self._program()
+        if k in program.keys:
+            self._seeded = {**self._seeded, k: np.array(array)}
+        self._set({k: program.device.eager.upload(array)})
 
     def dispose(self) -> None:
         """Free its memory; the session cannot be used afterwards."""
@@ -107,7 +139,24 @@ class Session:
             self._check()
             if self._arrays is None:
                 self._arrays = program.executable.new_states()
+                self._follows = None
+                if self._seeded:
+                    self._set({k: program.device.eager.upload(array) for k, array in self._seeded.items()})
             return self._arrays
+
+    @contextmanager
+    def following(self, program: Program) -> Iterator[None]:
+        """A context for a run of one of the model's Programs, which takes its keys from the shared sequence."""
+        for k, draws in program.followed.items():
+            if k not in self._seeded:
+                now, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
+                first = keys.taken(draws)
+                if now != first:
+                    self._set({k: program.device.eager.upload(keys.as_array(first))})
+                yield
+                self._follows = keys.after(first, draws)
+                return
+        yield
 
     def _set(self, arrays: Mapping[int, Any]) -> None:
         """Copy arrays of the device into states; the keys are the states' numbers."""

@@ -10,10 +10,10 @@ from ..frontend.calls import call_row
 from ..frontend.methods.neural import SELU_ALPHA, SELU_SCALE
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
+from ..runtime.keys import Rng
 from ..shapes import number
 from ._random import Random
 from ._space.conv import check_axes
-from .init import Rng
 
 
 class _Dropout(Random):

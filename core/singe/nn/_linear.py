@@ -11,8 +11,9 @@ from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
 from ..ops.products.blocks import BITS, WORD
+from ..runtime.keys import Rng, one_generator
 from ._module import Module
-from .init import Rng, by_inputs, check_sizes
+from .init import by_inputs, check_sizes
 
 
 class Linear(Module):
@@ -23,7 +24,7 @@ class Linear(Module):
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, *, rng: Rng = None) -> None:
         check_sizes(self, in_features=in_features, out_features=out_features)
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         self.weight = by_inputs((out_features, in_features), in_features, rng=rng)
         self.bias = by_inputs((out_features,), in_features, rng=rng) if bias else None
 
@@ -78,7 +79,7 @@ class Bilinear(Module):
     def __init__(
         self, in1_features: int, in2_features: int, out_features: int, bias: bool = True, *, rng: Rng = None
     ) -> None:
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         self.weight = by_inputs((out_features, in1_features, in2_features), in1_features, rng=rng)
         self.bias = by_inputs((out_features,), in1_features, rng=rng) if bias else None
 

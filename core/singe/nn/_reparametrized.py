@@ -6,16 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import numpy as np
-
 from ..errors import InputError
 from ..frontend.tensor import Tensor
+from ..runtime.keys import Rng, one_generator
 from . import init
 from ._linear import Linear
 from ._module import Module, joined, own_tensors
 from ._norm import latest, report
 from ._space.conv import ConvTranspose
-from .init import Rng
 
 M = TypeVar("M", bound=Module)
 FIRST_TURNS: Final = 15
@@ -70,7 +68,7 @@ class LoRA(_Reparametrized):
     def __init__(
         self, base: Module, paths: Sequence[str], rank: int = 8, alpha: float = 8.0, *, rng: Rng = None
     ) -> None:
-        rng, state = np.random.default_rng(rng), base.state_dict()
+        rng, state = one_generator(rng), base.state_dict()
         self.base, self.alpha = base, alpha
         self.lora_A, self.lora_B = {}, {}
         for path in paths:
@@ -112,7 +110,7 @@ def lora(module: M, rank: int = 8, alpha: float = 8.0, patterns: Sequence[str] =
     if not chosen:
         where = f"that matches {', '.join(patterns)}" if patterns else "in a Linear layer; choose others by patterns="
         raise InputError(f"lora: there is no weight of floats with two axes or more {where}")
-    rng, new = np.random.default_rng(rng), dict[Module, Module]()
+    rng, new = one_generator(rng), dict[Module, Module]()
     for path, part in parts.items():
         own = [p for p in own_tensors(part) if joined(path, p) in chosen]
         if own:
@@ -176,7 +174,7 @@ class SpectralNorm(_Reparametrized, buffers=("u", "v")):
     ) -> None:  # fmt: skip
         self.base, self.name, self.n_power_iterations, self.eps = base, name, n_power_iterations, eps
         self.dim = (1 if isinstance(base, ConvTranspose) else 0) if dim is None else dim
-        matrix, rng = self._matrix(_weight(base, name, "spectral_norm")).detach(), np.random.default_rng(rng)
+        matrix, rng = self._matrix(_weight(base, name, "spectral_norm")).detach(), one_generator(rng)
         u, v = (init.normal((n,), rng=rng).to(matrix.device).cast(matrix.dtype) for n in matrix.shape)
         self.u, self.v = self._turned(matrix, u, v, FIRST_TURNS)
         self.training = False

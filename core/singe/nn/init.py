@@ -3,25 +3,27 @@
     layer = layer.replace(weight=nn.init.kaiming_normal(layer.weight.shape, nonlinearity="relu", rng=rng))
     model = model.map_parameters(lambda path, t: nn.init.orthogonal(t.shape) if path.endswith("weight") else t)
 
-rng: a generator that several calls share, a seed, or None for a random seed. Weights are (outputs, inputs, …window), as
-those of Linear and Conv.
+rng: a generator that several calls share, a seed, or None for numbers of the sequence that `sg.manual_seed` begins. Weights
+are (outputs, inputs, …window), as those of Linear and Conv.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
 from ..frontend.functions.creation import tensor
+from ..frontend.keys import generator
 from ..frontend.tensor import Tensor
+from ..runtime.keys import Rng
 from ..shapes import show, whole
 
-Rng: TypeAlias = "np.random.Generator | int | None"
-"""A generator, shared by several layers; or a seed for a new one; or None for a random seed."""
+_WHAT: Final = "nn.init"
+"""A generator, shared by several layers; or a seed for a new one; or None for one of the sequence that `sg.manual_seed` begins."""
 
 GAINS: Final = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
@@ -68,12 +70,12 @@ def constant(shape: Sequence[int], val: float) -> Tensor:
 
 def uniform(shape: Sequence[int], a: float = 0.0, b: float = 1.0, *, rng: Rng = None) -> Tensor:
     """Uniform from a to b."""
-    return _made(np.random.default_rng(rng).uniform(a, b, tuple(shape)))
+    return _made(generator(rng, _WHAT).uniform(a, b, tuple(shape)))
 
 
 def normal(shape: Sequence[int], mean: float = 0.0, std: float = 1.0, *, rng: Rng = None) -> Tensor:
     """Normally distributed."""
-    return _made(np.random.default_rng(rng).standard_normal(tuple(shape), np.float32) * std + mean)
+    return _made(generator(rng, _WHAT).standard_normal(tuple(shape), np.float32) * std + mean)
 
 
 def trunc_normal(
@@ -83,7 +85,7 @@ def trunc_normal(
     if not (a < b and std > 0):
         raise InputError(f"trunc_normal: from {a} to {b}, std {std}; expected a < b, and a positive std")
     count = math.prod(shape)
-    drawn = _within(np.random.default_rng(rng), (a - mean) / std, (b - mean) / std, count)
+    drawn = _within(generator(rng, _WHAT), (a - mean) / std, (b - mean) / std, count)
     return _made(np.clip(drawn * std + mean, a, b).reshape(tuple(shape)))
 
 
@@ -183,7 +185,7 @@ def orthogonal(shape: Sequence[int], gain: float = 1.0, *, rng: Rng = None) -> T
     """A matrix of rows (outputs) that are orthogonal, or where there are more of them, columns, of the length `gain`."""
     fans(shape)
     rows, columns = shape[0], math.prod(shape[1:])
-    drawn = np.random.default_rng(rng).standard_normal((max(rows, columns), min(rows, columns)))
+    drawn = generator(rng, _WHAT).standard_normal((max(rows, columns), min(rows, columns)))
     q, r = np.linalg.qr(drawn)
     q = q * np.where(np.diag(r) < 0, -1, 1)  # which makes all such matrices equally likely
     return _made(gain * (q.T if rows < columns else q).reshape(tuple(shape)))
@@ -193,7 +195,7 @@ def sparse(shape: Sequence[int], sparsity: float, std: float = 0.01, *, rng: Rng
     """A normally distributed matrix, in each column of which a share of the elements is zero."""
     if len(shape) != 2 or not 0 <= sparsity <= 1:
         raise InputError(f"sparse: got {show(tuple(shape))} and {sparsity}, expected two axes and a share")
-    rng = np.random.default_rng(rng)
+    rng = generator(rng, _WHAT)
     drawn = rng.standard_normal(tuple(shape)) * std
     for column in range(shape[1]):
         drawn[rng.permutation(shape[0])[: math.ceil(sparsity * shape[0])], column] = 0

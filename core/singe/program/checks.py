@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from ..dtypes import bool_, int32, int64, string
+from ..dtypes import bool_, int32, int64, string, uint32
 from ..errors import FormatError
 from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size_name, symbols
 from .container import ALIGN
@@ -128,6 +128,10 @@ def _check_states(p: ProgramData, need: Need) -> None:
                 (first.place[0], first.dtype, first.shape, first.size) == ("weights", own.dtype, own.shape, own.size),
                 f"state {state.name!r} starts as buffer {state.initial}, expected a weight of its own shape and type",
             )
+        need(
+            state.draws is None or (own.dtype is uint32 and own.shape == (2,)),
+            f"state {state.name!r} is {own.dtype} {show(own.shape)}, expected two uint32 numbers, as it is a sequence of keys",
+        )
     names = [s.name for s in p.states]
     need(len({*names}) == len(names), f"two states have one name: {', '.join(names):.200}")
 

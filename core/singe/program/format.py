@@ -164,6 +164,15 @@ def _record(make: type, **row: Codec) -> Codec:
     return Codec(lambda value: encode(getattr(value, f.name) for f in fields(make)), lambda data: make(*decode(data)))
 
 
+def _leaving_out(name: str, one: Codec) -> Codec:
+    """Such an object, in which a field that is None is not written."""
+    encode, decode = one
+    return Codec(
+        lambda value: {k: v for k, v in encode(value).items() if k != name or v is not None},
+        lambda data: decode({name: None, **_of(dict, data)}),
+    )
+
+
 def _encode_step(step: Step) -> dict[str, Any]:
     kind = _KINDS[type(step)]
     return {"do": kind, **_CODECS[kind].encode(step)}
@@ -218,6 +227,10 @@ KERNEL: Final = _record(
     Code, label=TEXT, kind=TEXT, ports=COUNT, sizes=DIMS, variants=_list(VARIANT), flops=DIM, bytes=DIM, workspace=FLAG
 )  # fmt: skip
 
+STATE: Final = _leaving_out(
+    "draws", _record(State, name=TEXT, buffer=COUNT, initial=_maybe(COUNT), draws=_maybe(COUNT))
+)
+
 HEADER: Final[Mapping[str, Codec]] = {
     "target": TEXT,
     "inputs": COUNTS,
@@ -226,7 +239,7 @@ HEADER: Final[Mapping[str, Codec]] = {
     "buffers": BUFFERS,
     "kernels": _list(KERNEL),
     "steps": BODY,
-    "states": _list(_record(State, name=TEXT, buffer=COUNT, initial=_maybe(COUNT))),
+    "states": _list(STATE),
     "checks": CHECKS,
     "bounds": SIZES,
     "ranges": RANGES,

@@ -90,12 +90,14 @@ class Buffer:
 class State:
     """A value kept from run to run, in `buffer`; it starts as the weight `initial` (None: zeros).
 
-    A runner keeps one such buffer for each session; steps read and write it in place.
+    A runner keeps one such buffer for each session; steps read and write it in place. draws: None, or that it is a
+    sequence of keys, of which a run takes so many: two uint32 numbers, which a runner sets to what a seed gives.
     """
 
     name: str
     buffer: int
     initial: int | None
+    draws: int | None = None
 
 
 @dataclass(frozen=True)

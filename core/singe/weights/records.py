@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from .. import shapes
-from ..dtypes import DType, dtype, float16, float32
+from ..dtypes import DType, dtype, float16, float32, uint32
 from ..dtypes import string as string_type
 from ..errors import FormatError, InputError
 from ..graph import Builder, Graph, GraphState, Node, contents, regions, symbols_of
@@ -175,6 +175,7 @@ def model_record(graph: Graph, floats: str | None = None) -> bytes:
             "node": number[s.leaf],
             "initial": None if s.initial is None else writer.array(s.initial),
             "updated": number[s.updated],
+            **({} if s.draws is None else {"draws": s.draws}),
         }
         for s in graph.states
     ]
@@ -353,7 +354,12 @@ class _GraphReader:
             raise FormatError(
                 f"the state {name!r:.60} is {leaf!r:.60} and begins as {first.dtype} of shape {first.shape}"
             )
-        return GraphState(leaf, name, first, updated)
+        draws = None if "draws" not in data else count(data["draws"])
+        if draws is not None and (leaf.results != (((2,), uint32),)):
+            raise FormatError(
+                f"the state {name!r:.60} is {leaf!r:.60}, expected a sequence of keys: two uint32 numbers"
+            )
+        return GraphState(leaf, name, first, updated, draws)
 
 
 def _own_sizes(n: Node) -> frozenset[str]:

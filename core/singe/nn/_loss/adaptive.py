@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.functions.creation import concat
 from ...frontend.tensor import Tensor
+from ...runtime.keys import Rng, one_generator
 from ...shapes import show
 from .._container import Sequential
 from .._linear import Linear
 from .._module import Module
-from ..init import Rng
 from ._base import given
 
 
@@ -47,7 +45,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             raise InputError(
                 f"AdaptiveLogSoftmaxWithLoss: the cutoffs are {list(cutoffs)}, expected increasing integers from 1 to {n_classes - 1}"
             )
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         self.in_features, self.n_classes, self.cutoffs = in_features, n_classes, ends[1:]
         self.head = Linear(in_features, ends[1] + len(ends) - 2, bias=head_bias, rng=rng)
         self.tail = []

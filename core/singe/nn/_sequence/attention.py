@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
 from ...frontend.functions.creation import arange, concat, where, zeros, zeros_like
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
+from ...runtime.keys import Rng, one_generator
 from ...shapes import show, whole
 from .._dropout import Dropout
 from .._linear import Linear
 from .._module import Module
-from ..init import Rng, normal, xavier_uniform
+from ..init import normal, xavier_uniform
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -64,7 +63,7 @@ class MultiheadAttention(Module):
         what = type(self).__name__
         if whole(embed_dim, what, "embed_dim") % whole(num_heads, what, "num_heads"):
             raise InputError(f"MultiheadAttention: embed_dim {embed_dim} cannot be divided into {num_heads} heads")
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         self.embed_dim, self.num_heads, self.batch_first, self.add_zero_attn = (
             embed_dim,
             num_heads,

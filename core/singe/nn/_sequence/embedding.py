@@ -9,9 +9,10 @@ import numpy as np
 from ...errors import InputError, ShapeError
 from ...frontend.functions.creation import arange, tensor, where, zeros
 from ...frontend.tensor import Tensor
+from ...runtime.keys import Rng
 from ...shapes import show
 from .._module import Module
-from ..init import Rng, check_sizes, normal
+from ..init import check_sizes, normal
 
 MODES: Final = ("sum", "mean", "max")
 _EPSILON: Final = 1e-7

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
 from ...frontend.functions.creation import concat, stack, zeros
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
+from ...runtime.keys import Rng, one_generator
 from ...shapes import show
 from .._dropout import Dropout
 from .._module import Module
-from ..init import Rng, check_sizes, uniform
+from ..init import check_sizes, uniform
 
 GATES: Final = {"rnn": (0,), "gru": (1, 0, 2), "lstm": (0, 3, 1, 2)}
 """For each row, where PyTorch has the gates that the row takes in ONNX's order."""
@@ -46,7 +45,7 @@ class _Recurrent(Module):
             raise InputError(
                 f"{type(self).__name__}: proj_size is {proj_size}, expected 0, or for LSTM a number below hidden_size ({hidden_size})"
             )
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         self.input_size, self.hidden_size, self.num_layers, self.proj_size = (
             input_size,
             hidden_size,
@@ -181,7 +180,7 @@ class _Cell(Module):
 
     def _set(self, gates: int, input_size: int, hidden_size: int, bias: bool, rng: Rng) -> None:
         check_sizes(self, input_size=input_size, hidden_size=hidden_size)
-        rng, bound, rows = np.random.default_rng(rng), hidden_size**-0.5, gates * hidden_size
+        rng, bound, rows = one_generator(rng), hidden_size**-0.5, gates * hidden_size
         self.hidden_size = hidden_size
         self.weight_ih = uniform((rows, input_size), -bound, bound, rng=rng)
         self.weight_hh = uniform((rows, hidden_size), -bound, bound, rng=rng)

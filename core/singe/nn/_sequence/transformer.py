@@ -14,18 +14,16 @@ import copy
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from ...errors import InputError
 from ...frontend.functions.creation import zeros
 from ...frontend.tensor import Tensor
+from ...runtime.keys import Rng, one_generator
 from .._activation import Activation
 from .._dropout import Dropout
 from .._linear import Linear
 from .._module import Module
 from .._norm import LayerNorm
 from .._random import Random
-from ..init import Rng
 from .attention import MultiheadAttention, additive, causal_mask
 
 Cache = Mapping[str, Tensor]
@@ -53,7 +51,7 @@ class _Layer(Module):
     ) -> None:  # fmt: skip
         if isinstance(activation, str) and activation not in ACTIVATIONS:
             raise InputError(f"activation is {activation!r}, expected {' or '.join(ACTIVATIONS)}, or a layer")
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         for name in self._attentions:
             setattr(self, name, MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, rng=rng))
         self.linear1 = Linear(d_model, dim_feedforward, bias, rng=rng)
@@ -141,7 +139,7 @@ class TransformerDecoderLayer(_Layer, attentions=("self_attn", "multihead_attn")
 def _copied(layer: Module) -> Module:
     """A copy that draws other random numbers."""
     rngs = [part.rng for _, part in layer.named_modules() if isinstance(part, Random)]
-    return copy.deepcopy(layer, {id(rng): rng.spawn(1)[0] for rng in rngs})
+    return copy.deepcopy(layer, {id(rng): rng.spawn(1)[0] for rng in rngs if rng is not None})
 
 
 class _Stack(Module):
@@ -240,7 +238,7 @@ class Transformer(Module):
         dim_feedforward: int = 2048, dropout: float = 0.1, activation: str | Activation = "relu", layer_norm_eps: float = 1e-5,
         batch_first: bool = False, norm_first: bool = False, bias: bool = True, *, rng: Rng = None,
     ) -> None:  # fmt: skip
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         facts = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias)
         norms = [LayerNorm(d_model, layer_norm_eps, bias=bias) for _ in range(2)]
         self.encoder = TransformerEncoder(TransformerEncoderLayer(*facts, rng=rng), num_encoder_layers, norms[0])

@@ -6,16 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
-import numpy as np
-
 from ...errors import InputError, ShapeError
 from ...frontend.calls import call_row
 from ...frontend.nodes.spatial import Ints, Padding, per_axis
 from ...frontend.tensor import Tensor
 from ...ops import ROWS
+from ...runtime.keys import Rng, one_generator
 from ...shapes import Dim, show
 from .._module import Module
-from ..init import Rng, by_inputs, check_sizes
+from ..init import by_inputs, check_sizes
 
 PADDING_MODES: Final = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 """PyTorch's name ↦ the mode of `Tensor.pad`."""
@@ -61,7 +60,7 @@ class _Windowed(Module):
             raise ShapeError(
                 f"{type(self).__name__}: {inputs} channels in and {outputs} out cannot be divided into {groups} groups"
             )
-        rng = np.random.default_rng(rng)
+        rng = one_generator(rng)
         window = per_axis(kernel_size, self._spaces, "kernel_size")
         check_sizes(self, **{f"kernel_size[{i}]": n for i, n in enumerate(window)})
         first, second = (inputs, outputs // groups) if turned else (outputs, inputs // groups)

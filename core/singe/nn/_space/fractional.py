@@ -10,9 +10,9 @@ from ...errors import InputError, ShapeError
 from ...frontend.functions.creation import arange, as_tensor, where
 from ...frontend.nodes.spatial import Ints, per_axis
 from ...frontend.tensor import Tensor
+from ...runtime.keys import Rng
 from ...shapes import Shape, show
 from .._random import Random
-from ..init import Rng
 from .conv import check_axes
 
 
@@ -28,8 +28,6 @@ class _FractionalMaxPool(Random, buffers=("_random_samples",)):
     _spaces: ClassVar[int]
     _order: ClassVar[tuple[int, ...]]
     """Of each axis, the place of its number among the random ones."""
-    _draws = "it draws"
-    _fixed = "give _random_samples"
 
     def __init_subclass__(cls, order: tuple[int, ...], **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -1,0 +1,148 @@
+"""Keys for draws that got none, from the first of these sources that there is:
+
+- the block `with nn.drawing(key):`, of whose key each draw has its own;
+- while a function is traced that will run again: a state of it, so that each run draws other numbers;
+- the shared sequence (runtime/keys.py), which `manual_seed` begins.
+
+So a function draws the same numbers eagerly and compiled. A block's key is a sequence of keys, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, SupportsIndex
+
+import numpy as np
+
+from ..dtypes import uint32
+from ..errors import InputError
+from ..runtime import keys
+from ..runtime.device import Device
+from ..runtime.devices import DEFAULT
+from ..runtime.devices import device as find_device
+from .tensor import Tensor, home_of, value_on
+from .tracing import Lifting, Tracer, present_tracer, running_again
+
+
+@dataclass
+class _Draws:
+    """The key of a block, and how many keys were made of it."""
+
+    key: Tensor
+    count: int = 0
+    placed: dict[Device, Tensor] = field(default_factory=dict)
+    """The key on each device where it was used."""
+
+
+_draws: Final[ContextVar[_Draws | None]] = ContextVar("draws", default=None)
+
+
+@contextmanager
+def drawing(key: SupportsIndex | Tensor) -> Iterator[None]:
+    """What draws random numbers in this block, without a key of its own, makes them of this key, each draw of another one;
+    in a block in a block, of the inner key."""
+    token = _draws.set(_Draws(_key(key)))
+    try:
+        yield
+    finally:
+        _draws.reset(token)
+
+
+def _key(given: Any) -> Tensor:
+    if isinstance(given, Tensor):
+        if given.shape != (2,) or given.dtype is not uint32:
+            raise InputError(f"drawing: got a key of {given.dtype} {given.shape}, expected two uint32 numbers")
+        return given
+    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
+        raise InputError(f"drawing: got the key {given!r:.40}, expected an integer, or a tensor of two uint32 numbers")
+    return of_words(number_words(given), find_device(DEFAULT))
+
+
+def number_words(number: SupportsIndex) -> keys.Words:
+    """The key of a number, of which 64 bits count."""
+    n = number.__index__()
+    return n >> 32 & keys.WORD, n & keys.WORD
+
+
+def drawn_words(rng: np.random.Generator) -> keys.Words:
+    """A key that a generator draws."""
+    first, second = rng.integers(1 << 32, size=2, dtype=np.uint32)
+    return int(first), int(second)
+
+
+def of_words(words: keys.Words, on: Device) -> Tensor:
+    return Tensor(on, on.upload(keys.as_array(words)))
+
+
+def next_key(who: str, device: str | Device | None = None, rng: np.random.Generator | None = None) -> Tensor:
+    """The key of one draw, on a device, or in the function that is traced. who: what draws, for errors; rng: what stands in
+    for the shared sequence."""
+    on = _place(device)
+    found = _block_key(who, on)
+    if found is not None:
+        return found
+    again = running_again(on)
+    if again is None:
+        words = keys.next_key() if rng is None else drawn_words(rng)
+        return _placed(of_words(words, find_device(DEFAULT)), on) if isinstance(on, Lifting) else of_words(words, on)
+    if again.keys is None:
+        raise InputError(
+            f"{who}: it draws random numbers in the function of an op, which has no state of keys; give it a key as an input"
+        )
+    return _placed(Tensor(again, again.keys.next(again.builder)), on)
+
+
+def _place(device: str | Device | None) -> Device:
+    """Where to draw: what is drawn while a function is traced that runs again is part of it."""
+    tracer = present_tracer()
+    if tracer is not None and running_again(tracer) is not None:
+        return device if isinstance(device, Tracer) else tracer
+    return device if isinstance(device, Device) else find_device(device or DEFAULT)
+
+
+def _block_key(who: str, device: Device) -> Tensor | None:
+    """The next key of the block, on a device; None without a block."""
+    draws = _draws.get()
+    if draws is None:
+        return None
+    if running_again(device) is not None and not isinstance(draws.key.device, Tracer):
+        raise InputError(
+            f"{who}: the key of nn.drawing is not an input of the function that is traced, which would draw the same numbers in "
+            "every run; pass the key as an input of the function, and draw in `with nn.drawing(key):` inside it; or leave the "
+            "block out, for a compiled function draws new numbers in every run"
+        )
+    if device not in draws.placed:
+        draws.placed[device] = _placed(draws.key, device)
+    draws.count += 1
+    return draws.placed[device] + keys.as_array(keys.after((0, 0), draws.count))
+
+
+def _placed(key: Tensor, device: Device) -> Tensor:
+    """A key for draws on a device, which may be a trace."""
+    if key.device is device:
+        return key
+    if isinstance(device, Lifting):
+        if not isinstance(key.device, Tracer):
+            key = key.to(home_of(list(device.lifted)))
+        return Tensor(device, value_on(device, key))
+    return key if isinstance(key.device, Tracer) else key.to(device)
+
+
+def refuse_host_draws(what: str) -> None:
+    """Refuse numbers that the host draws while a function is traced that runs again: they would be the same in every run."""
+    if running_again(present_tracer()) is not None:
+        raise InputError(
+            f"{what}: it draws on the host, and the function that is traced would have the same numbers in every run; draw "
+            "before, and pass what was drawn as an input or in a module; inside of it, sg.rand, sg.randn and singe.random draw"
+        )
+
+
+def generator(rng: keys.Rng, what: str) -> np.random.Generator:
+    """A generator for draws on the host: the given one, that of a seed, or one of the next key."""
+    if rng is not None:
+        return np.random.default_rng(rng)
+    refuse_host_draws(what)
+    return np.random.default_rng(next_key(what).numpy())
