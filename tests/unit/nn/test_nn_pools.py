@@ -148,9 +148,6 @@ FAULTS: dict[str, tuple[Any, type[Exception], str]] = {
         lambda: nn.FractionalMaxPool2d(2, 3, _random_samples=np.zeros((1, 1, 2)))(sg.ones(2, 1, 9, 9)),
         sg.ShapeError, r"_random_samples is \(1, 1, 2\), expected \(2, 1, 2\)",
     ),
-    "compiled": (
-        lambda: sg.compile(nn.FractionalMaxPool2d(2, 3), sg.ones(2, 1, 9, 9)), sg.InputError, "or give _random_samples",
-    ),
     "a negative norm": (lambda: nn.Embedding(2, 3, max_norm=-1.0), sg.InputError, "max_norm is -1.0"),
 }  # fmt: skip
 
