@@ -6,6 +6,7 @@ SingeError
 ├── DTypeError          an element type that an op does not take
 ├── InputError          a value, name or file from the caller that cannot be used
 │   └── OutOfRange          an index beyond the axis that it indexes
+├── NonFinite           a number that is NaN or infinite where `nonfinite="stop"` or `debug` forbids it
 ├── FormatError         a malformed file: the message names the file and the place in it
 │   └── ImportFailure   a well-formed model that cannot be turned into a Graph
 │       ├── UnsupportedOp   ops that Singe lacks; all such ops of a model are listed at once
@@ -45,6 +46,10 @@ class InputError(SingeError, ValueError):
 
 class OutOfRange(InputError, IndexError):
     """An index beyond the axis that it indexes."""
+
+
+class NonFinite(SingeError, ArithmeticError):
+    """A number that is NaN or infinite, and was asked not to be."""
 
 
 class FormatError(SingeError, ValueError):

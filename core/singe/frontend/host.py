@@ -13,6 +13,7 @@ from ..ir.arrays import convert
 from ..program.ranges import Range
 from ..runtime.device import Device
 from ..shapes import Dim, show
+from .flags import flag_range
 from .tensor import Tensor, TensorLike, home_of, value_on
 
 _ADVICE: Final = {
@@ -44,10 +45,15 @@ def held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:
 
 
 def check_classes(labels: Tensor, classes: Dim, what: str, ignored: int | None = None) -> None:
-    """Refuse numbers of classes, but for one that is ignored, outside of 0 to classes - 1, if the host has them."""
-    found = labels.device.integers(labels._value) if isinstance(classes, int) else None
+    """Refuse numbers of classes, but for one that is ignored, outside of 0 to classes - 1: if the host has them here, otherwise
+    where what is traced can tell (flags.py)."""
+    if not isinstance(classes, int):
+        return
+    found = labels.device.integers(labels._value)
     if found is not None:
         Range(0, None, 0, classes - 1, ignored, what).check(found, {})
+    else:
+        flag_range(labels, 0, classes - 1, what, ignored)
 
 
 def on_device(array: Any, device: Device, kind: DType | None = None) -> Tensor:

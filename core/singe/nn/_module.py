@@ -113,8 +113,7 @@ class Module(metaclass=_Closed):
         except (AttributeError, TypeError) as e:
             _check_input(self, args, e)
             raise
-        called(self, result)
-        return result
+        return called(self, result)
 
     # --- what is in it ---
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from ..dtypes import DType, dtype, float32
 from ..errors import InputError
@@ -24,24 +24,25 @@ class Layer(Protocol):
     def __call__(self, *args: Any) -> Any: ...
 
 
-_calls: Final[ContextVar[list[tuple[Layer, Any]] | None]] = ContextVar("calls", default=None)
+Listener: TypeAlias = Callable[[Layer, Any], Any]
+"""(layer, what a call of it gives) ↦ what the call gives to its caller."""
+_listener: Final[ContextVar[Listener | None]] = ContextVar("listener", default=None)
 
 
-def called(layer: Layer, result: Any) -> None:
-    """Each call of a module comes here."""
-    calls = _calls.get()
-    if calls is not None:
-        calls.append((layer, result))
+def called(layer: Layer, result: Any) -> Any:
+    """Each call of a module comes here, with its result, once it is known; the caller gets what this returns."""
+    listener = _listener.get()
+    return result if listener is None else listener(layer, result)
 
 
 @contextmanager
-def _listening() -> Iterator[list[tuple[Layer, Any]]]:
-    calls: list[tuple[Layer, Any]] = []
-    token = _calls.set(calls)
+def listening(listener: Listener) -> Iterator[None]:
+    """A context in which the calls of modules are told to a function."""
+    token = _listener.set(listener)
     try:
-        yield calls
+        yield
     finally:
-        _calls.reset(token)
+        _listener.reset(token)
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,13 @@ def results_of(layer: Layer, examples: Sequence[Any]) -> list[tuple[Layer, Any]]
             raise InputError(f"summary: {type(layer).__name__} gives no tensor")
         return found
 
-    with _listening() as calls:
+    calls: list[tuple[Layer, Any]] = []
+
+    def listen(layer: Layer, result: Any) -> Any:
+        calls.append((layer, result))
+        return result
+
+    with listening(listen):
         trace(first, [(f"x{k}", *_spec(example)) for k, example in enumerate(examples)])
     return calls
 

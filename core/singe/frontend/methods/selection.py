@@ -11,8 +11,9 @@ from ...dtypes import bool_
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import Shape, axis_of, show
+from ...shapes import Dim, Shape, axis_of, show
 from ..calls import call_row, has_sizes, traced
+from ..flags import flag_range, flagging
 from ..host import held
 from ..nodes import indexing, shaping
 from ..nodes.shaping import unpacked
@@ -32,6 +33,7 @@ def __getitem__(x: Tensor, key: Any) -> Tensor:
     """Elements by integers, slices, None, ..., integer arrays and masks; see nodes/indexing.py."""
     x = traced(x) if has_sizes(key) else x
     places, arrays = _parsed(key, x.shape)
+    _flag(x.shape, places, arrays)
     return apply(lambda b, n, *given: indexing.select(b, n, places, given), x, *arrays)
 
 
@@ -53,7 +55,20 @@ def _parsed(key: Any, shape: Shape) -> tuple[list[Any], list[Any]]:
 
 def _check(name: str, x: Tensor, axis: int, index: TensorLike) -> None:
     """Refuse indices beyond an axis, if they are known."""
-    indexing.check_range(held(index), x.shape[axis], f"{name}: axis {axis} of {show(x.shape)}")
+    where = f"{name}: axis {axis} of {show(x.shape)}"
+    indexing.check_range(held(index), x.shape[axis], where)
+    _flag_axis(index, x.shape[axis], where)
+
+
+def _flag(shape: Shape, places: Sequence[Any], arrays: Sequence[Any]) -> None:
+    """Have what is traced tell of indices beyond an axis that only the device knows."""
+    for axis, item in indexing.array_axes(shape, places) if flagging() else ():
+        _flag_axis(arrays[item.number], shape[axis], f"index: axis {axis} of {show(shape)}")
+
+
+def _flag_axis(index: Any, d: Dim, where: str) -> None:
+    if isinstance(index, Tensor) and isinstance(d, int):
+        flag_range(index, -d, d - 1, where)
 
 
 def _check_masks(items: Sequence[Any], shape: Shape) -> None:
@@ -286,6 +301,7 @@ class At:
         ):
             return x.masked_fill(key, value)
         places, arrays = _parsed(key, x.shape)
+        _flag(x.shape, places, arrays)
         return apply(lambda b, n, v, *given: indexing.replaced(b, n, places, given, v, combined), x, value, *arrays)
 
 

@@ -147,6 +147,17 @@ def _sliced(b: Any, x: Any, items: Sequence[Any]) -> tuple[Any, list[tuple[int, 
     return y if tuple(kept) == y.shape else b.reshape(y, shape=tuple(kept)), at
 
 
+def array_axes(shape: Shape, items: Sequence[Any]) -> list[tuple[int, ArrayIndex]]:
+    """The axes that arrays of integers index, of which the numbers are not known here."""
+    found: list[tuple[int, ArrayIndex]] = []
+    axis = 0
+    for item in _spread(shape, items):
+        if isinstance(item, ArrayIndex) and not item.is_mask and item.array is None:
+            found.append((axis, item))
+        axis += _axes_of(item)
+    return found
+
+
 def _spread(shape: Shape, key: Sequence[Any]) -> list[Any]:
     """The key with full slices in place of ... and for the missing axes."""
     dots = [i for i, item in enumerate(key) if item is Ellipsis]

@@ -27,6 +27,7 @@ from ...runtime.devices import separate
 from ...runtime.waiting import IN_PAGE
 from ...shapes import show
 from .batches import mapped, rows_in
+from .nonfinite import Nonfinite
 from .objective import Loss
 from .step import Precision, Share, TrainStep, told
 
@@ -79,6 +80,7 @@ class DataParallel:
         accumulate: int = 1,
         seed: int = 0,
         precision: Precision = "float32",
+        nonfinite: Nonfinite = "ignore",
     ) -> None:
         if IN_PAGE:
             raise DeviceError("several devices need threads, which Python in a page does not have; give one device")
@@ -87,7 +89,8 @@ class DataParallel:
         self.devices: Final = separate(device)
         self._steps: Final = [
             TrainStep(
-                model, optimizer, loss, device=on, clip=clip, accumulate=accumulate, seed=seed, precision=precision, replica=k
+                model, optimizer, loss, device=on, clip=clip, accumulate=accumulate, seed=seed, precision=precision,
+                nonfinite=nonfinite, replica=k,
             )
             for k, on in enumerate(self.devices)
         ]  # fmt: skip

@@ -30,6 +30,7 @@ import numpy as np
 
 from ...dtypes import float16, float32, uint32
 from ...errors import DTypeError, InputError, ShapeError
+from ...frontend.flags import collecting
 from ...frontend.functions.creation import concat, stack, tensor, where
 from ...frontend.nodes.meet import plain_array
 from ...frontend.tensor import Tensor
@@ -45,6 +46,7 @@ from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of
+from .nonfinite import OUT_OF_RANGE, Nonfinite, checked_kind, guarded, norm_of, passed
 from .objective import Loss, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
 from .outside import Outside
@@ -94,6 +96,8 @@ class TrainStep:
     clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
+    nonfinite: what becomes of a step whose loss, or norm of the gradients, is NaN or infinite. "stop" raises NonFinite, "skip"
+    goes on; either way no weight has changed. "ignore" does not look.
 
     `share` and `update` are the two halves of a step, between which several replicas average what they have (parallel.py).
     replica: the number of this one; layers draw other numbers in each.
@@ -110,6 +114,7 @@ class TrainStep:
         accumulate: int = 1,
         seed: int = 0,
         precision: Precision = "float32",
+        nonfinite: Nonfinite = "ignore",
         replica: int = 0,
     ) -> None:
         if precision not in ("float32", "float16"):
@@ -119,6 +124,9 @@ class TrainStep:
         self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else checked_loss(loss)
         self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
+        self._nonfinite: Final = checked_kind(nonfinite)
+        self._texts: Final[list[str]] = []
+        """What the numbers of a step's checks mean; see frontend/flags.py."""
         self._replica: Final = replica
         self._names: Final = _names(model)
         self._trained: Final = tuple(differentiable(model))
@@ -198,7 +206,7 @@ class TrainStep:
 
     def share(self, *batch: Any) -> Share:
         """The first half of a step: what a part of a batch adds to it. No weight changes."""
-        found = now(self._started("share", self._first_half, batch), _WHOLE)
+        found = self._passed(now(self._started("share", self._first_half, batch), _WHOLE))
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
         return Share(items_of(batch), found, gradients, buffers)
@@ -206,7 +214,7 @@ class TrainStep:
     def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """The second half: the update of the weights, by the averages of all replicas."""
         half = functools.partial(self._second_half, tuple(buffers))
-        now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE)
+        self._passed(now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE))
 
     # --- what runs ---
 
@@ -239,7 +247,10 @@ class TrainStep:
         return self._programs[key]
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
-        return then(self._started("step", self._step, batch), told)
+        return then(self._started("step", self._checked, batch), lambda found: told(self._passed(found)))
+
+    def _passed(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return passed(self._nonfinite, found, self._texts)
 
     def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
         """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
@@ -256,13 +267,29 @@ class TrainStep:
 
     def _step(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
+        told.pop(OUT_OF_RANGE, None)
         return told, self._updated(seen, grads, states)
+
+    def _checked(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
+        told, grads, seen = self._differentiated(batch, states)
+        return self._guarded(told, grads, states, self._updated(seen, grads, states))
+
+    def _guarded(
+        self,
+        told: dict[str, Tensor],
+        grads: Mapping[str, Tensor],
+        before: Mapping[str, Tensor],
+        after: Mapping[str, Tensor],
+    ) -> Traced:
+        norm = None if self._nonfinite == "ignore" else norm_of(grads, before.get(SCALE))
+        return guarded(self._nonfinite, told, norm, before, after, (KEY, SCALE))
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
         after = _by_name(seen, self._names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
+        told, _ = guarded("ignore", told, None, states, states, ())
         return {**told, GRADIENTS: flat, **changed}, states
 
     def _second_half(self, buffers: Sequence[str], batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
@@ -276,7 +303,7 @@ class TrainStep:
             grads[path] = gradients[at : at + x.numel()].reshape(*x.shape).cast(x.dtype)
             at += x.numel()
         after = self._updated(self._placed(before.__getitem__), grads, states)
-        return {KEY: after[KEY]}, after  # a Program gives something
+        return self._guarded({KEY: after[KEY]}, grads, states, after)  # a Program gives something
 
     def _differentiated(
         self, batch: Sequence[Any], states: Mapping[str, Tensor]
@@ -288,7 +315,7 @@ class TrainStep:
             key = key + tensor([self._replica * REPLICA & 0xFFFFFFFF, 0], uint32)
         with drawing(key):
             ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
-        return told, dict(grads.items()), seen
+        return dict(told), dict(grads.items()), seen
 
     def _updated(self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The states after an update of a model, the running statistics of which are new already."""
@@ -309,7 +336,7 @@ class TrainStep:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
         computing = model.cast(float16) if self._half else model
         given = [halved(x) for x in batch] if self._half else batch
-        with observing() as seen:
+        with observing() as seen, collecting(self._texts) as flags:
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
@@ -318,6 +345,8 @@ class TrainStep:
                 'tensors, of which none is called "loss"'
             )
         value = value.cast(float32)
+        if flags.code is not None:
+            told = {**told, OUT_OF_RANGE: flags.code}
         after = _with_buffers(model, computing.with_modules(seen))
         return value if scale is None else value * scale[0], ({"loss": value, **told}, after)
 
