@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from told import Told
 
 import singe as sg
 from singe import nn
 from singe.errors import NonFinite, OutOfRange
+from singe.tools.cli import main
 from singe.train.steps.step import TrainStep
 
 on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -42,6 +46,7 @@ GOOD, BAD = np.float32(1), np.float32(np.inf)
 
 
 @on_devices
+@pytest.mark.slow
 def test_a_step_that_stops_changes_nothing(device_name: str) -> None:
     one = step(device_name, "stop")
     first = one(X, Y, GOOD)
@@ -54,6 +59,7 @@ def test_a_step_that_stops_changes_nothing(device_name: str) -> None:
 
 
 @on_devices
+@pytest.mark.slow
 def test_gradients_count_beside_the_loss(device_name: str) -> None:
     one = step(device_name, "stop", steep)
     before = one.state()
@@ -63,6 +69,7 @@ def test_gradients_count_beside_the_loss(device_name: str) -> None:
 
 
 @on_devices
+@pytest.mark.slow
 def test_a_step_is_skipped(device_name: str) -> None:
     one, other = step(device_name, "skip"), step(device_name, "ignore")
     one(X, Y, GOOD)
@@ -91,6 +98,7 @@ def test_a_model_that_is_exported_tells_its_loss_alone() -> None:
     assert [p.name for p in made.outputs] == ["loss"]
 
 
+@pytest.mark.slow
 def test_halves_stop_too() -> None:
     one = step("numpy", "stop")
     share = one.share(X, Y, GOOD)
@@ -161,3 +169,103 @@ def test_the_step_tells_what_only_the_device_finds_out_of_range(device_name: str
 def test_another_way_is_refused() -> None:
     with pytest.raises(sg.InputError, match="nonfinite: got 'halt', expected one of 'stop', 'skip', 'ignore'"):
         step("numpy", "halt")
+
+
+# --- the Learner ------------------------------------------------------------------------------------------------------
+
+
+class Net(nn.Module):
+    """Two layers; the second is given numbers far too large for one batch, or has an infinite gradient there."""
+
+    def __init__(self, how: str) -> None:
+        self.first, self.second, self.how = nn.Linear(3, 4, rng=0), nn.Linear(4, 3, rng=1), how
+
+    def forward(self, x: Any) -> Any:
+        hidden = self.first(x)
+        if self.how == "output":
+            hidden = hidden * x.sum().exp()  # finite for all batches but that of 200
+        if self.how == "gradient":
+            hidden = hidden + (hidden.abs() * (100 - x.sum().minimum(100.0))).sqrt()  # of 0, for the batch of 200
+        return self.second(hidden)
+
+
+def data(bad: int | None, epochs: int = 4) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Four batches, of which one is bad."""
+    return [(np.full((4, 3), 200 if k == bad else 0.1, np.float32), Y) for k in range(epochs)]
+
+
+def learner(how: str, device: str = "numpy", **options: Any) -> sg.train.Learner:
+    settings: dict[str, Any] = {"dashboard": None, **options}
+    return sg.train.Learner(Net(how), sg.optim.SGD(0.01), nn.CrossEntropyLoss(), device=device, **settings)
+
+
+SAID = {
+    "output": "the loss is nan; the first output that is not finite is that of the layer 'second', Linear",
+    "gradient": "the norm of the gradients is (nan|inf); on the way back, the first gradient that is not finite is that of the output "
+    "of the layer 'first', Linear",
+}
+
+
+@on_devices
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["output"])
+def test_a_learner_stops_and_says_where_it_began(device_name: str, how: str, tmp_path: Path) -> None:
+    one = learner(how, device_name, run=tmp_path / "run")
+    assert one.fit(data(None), epochs=1).reason == "finished"
+    summary = one.fit(data(2), epochs=3)
+    assert summary.reason == "nonfinite"
+    assert re.search(f"epoch 2, step 7: {SAID[how]}", summary.message)
+    newest = max(one._files.steps())  # pyright: ignore[reportOptionalMemberAccess]
+    assert newest == 4
+    assert summary.message.endswith(f"the last checkpoint is {one._files.path(4)}")  # pyright: ignore[reportOptionalMemberAccess]
+    assert all(np.isfinite(t.numpy()).all() for t in one.model.parameters())
+    assert "stopped at a number that is not finite" in str(summary)
+
+
+def test_gradients_are_watched_on_their_way_back() -> None:
+    one = learner("gradient")
+    summary = one.fit(data(1), epochs=1)
+    assert re.search(f"epoch 1, step 2: {SAID['gradient']}", summary.message)
+
+
+def test_steps_are_skipped_or_taken_as_they_are() -> None:
+    told = Told()
+    skipping = learner("output", nonfinite="skip", hooks=[told])
+    assert skipping.fit(data(2), epochs=2).reason == "finished"
+    assert [note.text for note in told.of(sg.train.Note)] == [
+        "the loss of step 3 is nan; the step is skipped", "the loss of step 7 is nan; the step is skipped",
+    ]  # fmt: skip
+    assert all(np.isfinite(e.values["train"]["loss"]) for e in told.of(sg.train.EpochEnded))
+    ignoring = learner("output", nonfinite="ignore")
+    assert ignoring.fit(data(2), epochs=1).reason == "finished"
+    assert not np.isfinite(ignoring.model.second.weight.numpy()).all()  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_metric_that_is_not_finite_stops_before_the_epoch_is_kept(tmp_path: Path) -> None:
+    def loss(model: Any, x: Any, y: Any) -> Any:
+        value = nn.CrossEntropyLoss()(model(x), y)
+        return value, {"ratio": x.mean() / (x.mean() - 0.5)}
+
+    one = sg.train.Learner(Net(""), sg.optim.SGD(0.01), loss, device="numpy", dashboard=None, run=tmp_path / "run")
+    valid = [(np.full((4, 3), 0.5, np.float32), Y)]
+    summary = one.fit(data(None), valid, epochs=2)
+    assert (summary.reason, summary.message) == (
+        "nonfinite", "epoch 1: valid.ratio is inf; there is no checkpoint yet",
+    )  # fmt: skip
+
+
+def test_what_was_not_finite_from_the_start_is_said() -> None:
+    x = np.full((4, 3), np.nan, np.float32)
+    assert "part 0 of the batch holds NaN" in learner("").fit([(x, Y)], epochs=1).message
+    net = Net("")
+    net = net.with_state({**net.state_dict(), "first.bias": np.array([0, np.inf, 0, 0], np.float32)})
+    one = sg.train.Learner(net, sg.optim.SGD(0.01), nn.CrossEntropyLoss(), device="numpy", dashboard=None)
+    assert "the parameter 'first.bias' holds infinity before the step" in one.fit(data(None), epochs=1).message
+
+
+@pytest.mark.slow
+def test_the_command_ends_with_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = main(["train", "sums", "--quick", "--plain", "--device", "numpy", "--run", "run", "--lr", "1e30"])
+    assert code == 1
+    assert "stopped at a number that is not finite" in capsys.readouterr().out

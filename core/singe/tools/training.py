@@ -23,8 +23,8 @@ from .report import LEFT, table
 
 RUNS: Final = "runs"
 """The folder of all runs for which --run names no other."""
-ENDED: Final[Mapping[Reason, int]] = {"interrupted": 130, "terminated": 143}
-"""The exit codes of a command that Ctrl-C or SIGTERM ended."""
+ENDED: Final[Mapping[Reason, int]] = {"interrupted": 130, "terminated": 143, "nonfinite": 1}
+"""The exit codes of a command that Ctrl-C, SIGTERM or a number that is not finite ended."""
 SETTING: Final = "setting_"
 """How the names of parsed settings begin."""
 
@@ -110,7 +110,7 @@ def train(args: Namespace) -> int:
         config = module.Config(**{**(module.QUICK if args.quick else {}), **given})
     run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
     _, summary = module.train(config, run)
-    if summary.reason in ("asked", *ENDED):
+    if summary.reason in ("asked", "interrupted", "terminated"):
         print(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
     return ENDED.get(summary.reason, 0)
 

@@ -16,14 +16,16 @@ from typing import Final, Literal, TypeAlias
 
 Phase: TypeAlias = Literal["train", "valid"]
 PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
-Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "terminated", "failed"]
-"""All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; SIGTERM; an exception."""
+Reason: TypeAlias = Literal["finished", "patience", "asked", "interrupted", "terminated", "nonfinite", "failed"]
+"""All epochs are done; a metric has not improved for too long; `Learner.stop()`; Ctrl-C; SIGTERM; a number that is not finite; an
+exception."""
 ENDS: Final[Mapping[str, str]] = {
     "finished": "finished",
     "patience": "stopped early",
     "asked": "stopped when asked",
     "interrupted": "interrupted",
     "terminated": "ended by SIGTERM",
+    "nonfinite": "stopped at a number that is not finite",
     "failed": "failed",
     "running": "running, or killed",
 }

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import DeviceLost, InputError
+from ..errors import DeviceLost, InputError, NonFinite, SingeError
 from ..metrics import LearningRate, Metric
 from ..nn import Module
 from ..optim import Accumulated, Optimizer
@@ -51,9 +51,11 @@ from .saving.checkpoints import Checkpoint, CheckpointFolder, Checkpoints, read_
 from .saving.lock import locked
 from .saving.progress import Progress
 from .steps.batches import fields_of, items_of
+from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
+from .steps.observation import first_fault
 from .steps.parallel import DataParallel, RemoteStep, Step, Workers
-from .steps.step import Precision, TrainStep
+from .steps.step import KEY, Precision, TrainStep
 from .summary import Row, Summary, flat
 from .tallies import LOSS, Tallies, checked_metrics, of_predictions
 from .watching import EarlyStopping, Mode, Watch, best_mode
@@ -73,7 +75,9 @@ class Learner:
     run: a folder in which checkpoints, logs and the configuration are kept; nothing is written without one. checkpoints: when,
     and which stay. early_stopping: ends training when a value does not get better. clip: the largest norm of all gradients
     together. accumulate: how many batches make one update. precision: "float16" computes each step in float16, as TrainStep says;
-    evaluation is in float32. seed: of what layers draw at random; the Loader has its own for
+    evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
+    ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
+    out that step, which changes no weight, "ignore" goes on. seed: of what layers draw at random; the Loader has its own for
     the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
     beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
@@ -97,6 +101,7 @@ class Learner:
         accumulate: int = 1,
         seed: int = 0,
         precision: Precision = "float32",
+        nonfinite: Nonfinite = "stop",
         hooks: Sequence[Listener] = (),
         config: object = None,
         dashboard: Kind | None = "auto",
@@ -104,6 +109,7 @@ class Learner:
         if checkpoints is not None and run is None:
             raise InputError("Learner: checkpoints need a folder; give run=…")
         settings: dict[str, Any] = {"clip": clip, "accumulate": accumulate, "seed": seed, "precision": precision}
+        steps: dict[str, Any] = {**settings, "nonfinite": checked_kind(nonfinite)}
         self.folder: Final = None if run is None else Path(run)
         self.metrics: Final = checked_metrics(metrics)
         self.checkpoints: Final = checkpoints or Checkpoints()
@@ -117,11 +123,13 @@ class Learner:
         self._step: Step
         self._remote: RemoteStep | None = None
         if workers is not None:
-            self._step = self._remote = workers.step(*training, device=self.device.name, **settings)
+            self._step = self._remote = workers.step(*training, device=self.device.name, **steps)
         elif several:
-            self._step = DataParallel(*training, device=self.devices, **settings)
+            self._step = DataParallel(*training, device=self.devices, **steps)
         else:
-            self._step = TrainStep(*training, device=self.device, **settings)
+            self._step = TrainStep(*training, device=self.device, **steps)
+        self._nonfinite: Final = nonfinite
+        self._half: Final = precision == "float16"
         self._rate = rate_of(optimizer, accumulate)
         if self._rate is None and any(isinstance(m, LearningRate) for m in self.metrics):
             raise InputError(
@@ -257,8 +265,8 @@ class Learner:
             before = now.seconds - now.epoch_seconds
             self._tell(EpochBegan(epoch))
             values: dict[Phase, dict[str, float]] = {}
-            if not now.trained:
-                self._train(train, epoch, start, before)
+            if not now.trained and (fault := self._train(train, epoch, start, before)):
+                return "nonfinite", fault
             if valid is not None and not self._asked:
                 values["valid"] = self._measured(valid, epoch)
             now.epoch_seconds = time.perf_counter() - start
@@ -266,25 +274,34 @@ class Learner:
             if self._asked:
                 self._save()
                 return self._asked, ""
-            message = self._end_epoch({"train": self._tallies.values(), **values}, last=epoch == epochs)
+            values = {"train": self._tallies.values(), **values}
+            if self._nonfinite == "stop" and (wrong := not_finite(values)):
+                return "nonfinite", f"epoch {epoch}: {wrong}{self._last_kept()}"
+            message = self._end_epoch(values, last=epoch == epochs)
             if message:
                 return "patience", message
         return "finished", ""
 
-    def _train(self, train: Iterable[Any], epoch: int, start: float, before: float) -> None:
-        """The rest of an epoch; it may end early, as `_asked` says."""
+    def _train(self, train: Iterable[Any], epoch: int, start: float, before: float) -> str:
+        """The rest of an epoch; it may end early, as `_asked` says. Returns what is not finite, if that ends training."""
         now, steps = self._progress, self.checkpoints.steps
         last, finite = time.perf_counter(), True
         # A loader stands where the last batch that was trained on left it; of other data, that which was seen is left out.
         rest = iter(train) if now.loader is not None else islice(train, now.batch, None)
         for batch in rest:
             fields = fields_of(batch)
-            found = self._step(*fields)
-            loss, told = found if isinstance(found, tuple) else (found, {})
+            try:
+                found = self._step(*fields)
+                loss, told = found if isinstance(found, tuple) else (found, {})
+                if self._nonfinite == "stop" and not math.isfinite(loss):  # which several devices found together
+                    raise NonFinite(f"the loss is {loss}")
+            except NonFinite as e:
+                return f"epoch {epoch}, step {now.step + 1}: {e}; {self._fault(fields)}{self._last_kept()}"
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step)
-            values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate)
+            counts = self._nonfinite != "skip" or math.isfinite(loss)
+            values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
             if rate is not None:
                 values["lr"] = rate
             self._check_watched(fields)
@@ -294,9 +311,10 @@ class Learner:
             last = ended
             was, finite = finite, math.isfinite(values[LOSS])
             if was and not finite:  # the first of several tells enough
-                self._tell(Note(f"the loss of step {now.step} is {values[LOSS]}"))
+                skipped = "" if counts else "; the step is skipped"
+                self._tell(Note(f"the loss of step {now.step} is {values[LOSS]}{skipped}"))
             if self._asked:
-                return
+                return ""
             if steps and now.step % steps == 0:
                 now.epoch_seconds = last - start
                 now.seconds = before + now.epoch_seconds
@@ -304,6 +322,22 @@ class Learner:
         if not now.batch:
             raise InputError("fit: the training data gave no batch")
         now.trained = True
+        return ""
+
+    def _fault(self, fields: Sequence[Any]) -> str:
+        """Where in the step that was tried last the first number is that is not finite."""
+        key = self._step.state()[KEY] - np.array([0, 1], np.uint32)  # that of the step before the next one
+        try:
+            return first_fault(self._objective, self._step.model.train(), fields, self.device, key, self._half)
+        except SingeError as e:
+            return f"the layer was not found: {e}"
+
+    def _last_kept(self) -> str:
+        """The newest checkpoint, for an error."""
+        if self._files is None:
+            return ""
+        steps = self._files.steps()
+        return f"; the last checkpoint is {self._files.path(max(steps))}" if steps else "; there is no checkpoint yet"
 
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
@@ -460,6 +494,14 @@ def rate_of(optimizer: Any, accumulate: int) -> Callable[[int], float] | None:
     if not isinstance(inner, Optimizer):
         return None
     return lambda step: float(inner.rate(step // (every * accumulate)))
+
+
+def not_finite(values: Mapping[Phase, Mapping[str, float]]) -> str:
+    """The first value of an epoch that is NaN or infinite, in words; a class of a metric that counts each by itself may be NaN."""
+    for name, value in flat(values).items():
+        if not math.isfinite(value) and not name.rpartition(".")[2].isdigit():
+            return f"{name} is {value}"
+    return ""
 
 
 def position(data: Iterable[Any]) -> dict[str, Any] | None:
