@@ -6,19 +6,37 @@ Exit codes: 0; 1 if `diff` finds a difference; 2 for an error that the caller ca
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from typing import Final
 
 from ..errors import SingeError
+from ..runtime.ending import INTERRUPTED, end_by_interrupts
 from .options import parser
+
+ADVICE: Final = {
+    errno.EACCES: "; give a place that this user may read and write",
+    getattr(errno, "EDQUOT", -1): "; remove what is not needed, or write elsewhere",
+    errno.EFBIG: "; the system allows no file of this size here: write elsewhere",
+    errno.ENOSPC: "; remove what is not needed, or write elsewhere",
+    errno.EROFS: "; write elsewhere",
+}
+"""Numbers of the system's errors of files ↦ what to do."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the arguments give; returns the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    args = parser(examples=given[:1] == ["train"]).parse_args(given)
+    if argv is None:
+        end_by_interrupts()
+    try:
+        args = parser(examples=given[:1] == ["train"]).parse_args(given)
+    except KeyboardInterrupt:
+        return INTERRUPTED
     try:
         from . import commands, opening  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
@@ -30,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return 130
+        if argv is None:  # more of them would show where Python was as it ended
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return INTERRUPTED
     except (SingeError, OSError, MemoryError) as e:
         if args.verbose:
             traceback.print_exc()
@@ -40,5 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _line(e: SingeError | OSError | MemoryError) -> str:
-    text = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) and e.strerror and e.filename else str(e)
+    text = str(e)
+    if isinstance(e, OSError) and e.strerror:
+        place = f"{e.filename}: " if e.filename else ""
+        text = f"{place}{e.strerror}{ADVICE.get(e.errno or 0, '')}"
     return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())) or type(e).__name__

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import InputError
-from ..runtime.files import reason
+from ..runtime.files import write
 from ..train.events import ENDS
 from ..train.reports import Run, differing, find_runs, is_run, read_run, report, titles
 from ..train.scales import duration, number
@@ -54,10 +54,7 @@ def _best(run: Run, metric: str) -> str:
 def write_report(folder: Path, names: Sequence[str], out: Path) -> str:
     """Write the page of one run, or that which compares several; returns what there is to say of it."""
     page = report([_named(folder, name) for name in names])
-    try:
-        out.write_text(page, "utf-8")
-    except OSError as e:
-        raise InputError(f"cannot write {out}: {reason(e)}") from e
+    write(out, [page.encode()])
     return fields([("wrote", out), ("runs", len(names))])
 
 

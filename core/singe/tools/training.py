@@ -19,6 +19,7 @@ from ..train.config import field_types, read_config
 from ..train.events import Reason
 from ..train.examples import EXAMPLES, Run, example
 from ..train.folder import CHECKPOINTS, CONFIG
+from ..train.saving.checkpoints import CheckpointFolder
 from .report import LEFT, table
 
 RUNS: Final = "runs"
@@ -110,7 +111,7 @@ def train(args: Namespace) -> int:
         config = module.Config(**{**(module.QUICK if args.quick else {}), **given})
     run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
     _, summary = module.train(config, run)
-    if summary.reason in ("asked", "interrupted", "terminated"):
+    if summary.reason in ("asked", "interrupted", "terminated") and CheckpointFolder(folder / CHECKPOINTS, 1).steps():
         print(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
     return ENDED.get(summary.reason, 0)
 

@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end, the next one is a KeyboardInterrupt."""
+"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end, the next one is a KeyboardInterrupt. Where nothing
+would be lost, as before the first batch has ended, the first one is, too."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from ..runtime.ending import Order, in_order
 from ..runtime.waiting import IN_PAGE
 from .events import Reason
 
@@ -19,9 +21,9 @@ DEFAULTS: Final = (signal.default_int_handler, signal.SIG_DFL)
 
 
 @contextmanager
-def interruptible(ask: Callable[[Reason], None]) -> Iterator[None]:
+def interruptible(ask: Callable[[Reason], None], order: Order) -> Iterator[None]:
     """In this block, the first of these signals calls `ask`. Only the main thread gets signals; a process that is forked in
-    the block has the handlers of before."""
+    the block has the handlers of before. order: what an end at once would lose."""
     if IN_PAGE or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -34,17 +36,21 @@ def interruptible(ask: Callable[[Reason], None]) -> Iterator[None]:
             signal.signal(number, before[number])
             signal.raise_signal(number)
         elif asked:
-            raise KeyboardInterrupt
+            if not order.ended:
+                raise KeyboardInterrupt
         else:
             asked = True
             ask(REASONS[number])
+            if not order.lost():
+                raise KeyboardInterrupt
 
     found = {number: signal.getsignal(number) for number in REASONS}
     before = {number: handler for number, handler in found.items() if handler in DEFAULTS}
     for number in before:
         signal.signal(number, handle)
     try:
-        yield
+        with in_order(order):
+            yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

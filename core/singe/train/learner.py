@@ -26,6 +26,7 @@ from ..nn import Module
 from ..optim import Accumulated, Optimizer
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
+from ..runtime.ending import Order
 from ..runtime.files import clear_parts
 from ..runtime.files import reason as why
 from .asked import check_asked, check_data
@@ -150,6 +151,8 @@ class Learner:
         self._dashboard: Kind | None = dashboard
         self._listeners: list[Listener] = []
         self._asked: Reason | None = None
+        self._order: Order
+        self._saved = 0, 0.0  # the step of the last checkpoint, or of the start, and when that was
         self._watched = False
         """Whether the names of values that are watched were compared with those that there are."""
 
@@ -192,7 +195,8 @@ class Learner:
         had not been interrupted.
 
         Ctrl-C and SIGTERM end training after the present batch, with a checkpoint, and `fit` returns as usual; a second one ends
-        it at once, and the last checkpoint is what stays.
+        it at once, and the last checkpoint is what stays. While the first batch is computed or its kernels are compiled, when
+        nothing would be lost, the first one does.
         """
         check_asked(train, valid, epochs, None if resume else self.epoch)
         self._asked = None
@@ -208,7 +212,11 @@ class Learner:
             if self._remote is not None:
                 stack.callback(self._remote.close)
             notes = self._begin(train, resume)
-            stack.enter_context(interruptible(self._interrupt))  # before the dashboard, which has handlers of its own
+            self._saved = self.step, time.perf_counter()
+            self._order = Order(self._lost, self._kept)
+            stack.enter_context(
+                interruptible(self._interrupt, self._order)
+            )  # before the dashboard, which has handlers of its own
             start = time.perf_counter()
             self._listeners = [*self._logs(), *self._hooks]
             if self._dashboard is not None:
@@ -226,11 +234,14 @@ class Learner:
                 message = f"{type(e).__name__}: {e}"
                 raise
             finally:
+                self._order.ended = True
                 self._tell(Stopped(reason, self._progress.epoch, time.perf_counter() - start, message))
         now = self._progress
         summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
         if self._dashboard is not None:
             say(str(summary))
+            if reason in ("asked", "interrupted", "terminated"):
+                say(self._kept())
         return summary
 
     def evaluate(self, data: Iterable[Any], model: Module | None = None) -> dict[str, float]:
@@ -272,6 +283,7 @@ class Learner:
             now.epoch_seconds = time.perf_counter() - start
             now.seconds = before + now.epoch_seconds
             if self._asked:
+                self._order.ended = True
                 self._save()
                 return self._asked, ""
             values = {"train": self._tallies.values(), **values}
@@ -411,6 +423,7 @@ class Learner:
             "patience": self._patience.state() if self._patience else None,
         }
         if self._written(files.path(now.step), lambda _: files.write(Checkpoint(now.step, arrays, facts))):
+            self._saved = now.step, time.perf_counter()
             best = self._best.epoch == now.done and not now.batch
             self._tell(CheckpointSaved(now.epoch, str(files.path(now.step)), best))
 
@@ -482,6 +495,24 @@ class Learner:
 
     def _interrupt(self, reason: Reason) -> None:
         self._asked = reason
+
+    def _lost(self) -> float:
+        """The seconds of training that are in no checkpoint. Without a folder, all that was trained is in the model."""
+        step, since = self._saved
+        if self._files is None:
+            return math.inf
+        return 0.0 if step == self.step else time.perf_counter() - since
+
+    def _kept(self) -> str:
+        """What is on the disk of a run that was ended early."""
+        steps = self._files.steps() if self._files is not None else None
+        if steps is None:
+            return "kept: the model in memory; nothing is on the disk, as the Learner has no folder (run=…)"
+        if not steps:
+            return "kept: nothing, as no checkpoint was written yet"
+        lost = self.step - steps[0]
+        after = f"; {lost} step{'s' * (lost > 1)} after it {'are' if lost > 1 else 'is'} lost" if lost > 0 else ""
+        return f"kept: the checkpoint of step {steps[0]}{after}"
 
     def _mode(self, value: str) -> Mode:
         """Which value is the best, of one such as "valid.accuracy"."""

@@ -5,3 +5,4 @@ from .local import inside as inside
 from .local import mapped as mapped
 from .local import reason as reason
 from .local import write as write
+from .local import write_files as write_files

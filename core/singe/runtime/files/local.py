@@ -6,13 +6,17 @@ import contextlib
 import mmap
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
 from ...errors import FormatError
+from ..ending import at_end
 
+_BESIDE: Final = ".singe-"
+"""What the name of a folder begins with while files of the folder around it are being written."""
 _PART: Final = ".part"
 """What the name of a file ends with while it is being written."""
 
@@ -64,13 +68,14 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
         return
     part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_PART}")  # of this writer alone
     try:
-        with part.open("wb") as file:
-            for piece in pieces:
-                file.write(piece)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(part, path)
+        with at_end(lambda: part.unlink(missing_ok=True)):
+            with part.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(part, path)
     except BaseException as e:
         part.unlink(missing_ok=True)
         if isinstance(e, OSError) and e.errno and e.filename in (None, str(part), part):
@@ -82,6 +87,31 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_files(folder: Path, files: Mapping[str, Any]) -> None:
+    """Write files into a folder, which is made if need be: all of them beside those that are there, which they then replace in order.
+    If that fails, or is interrupted, what was there stays, and nothing else is left."""
+    own = [p for p in (folder, *folder.parents) if not p.exists()]  # which are removed again, if they stay empty
+    beside = folder / f"{_BESIDE}{secrets.token_hex(4)}"
+
+    def clear() -> None:
+        shutil.rmtree(beside, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            for path in own:
+                path.rmdir()
+
+    with at_end(clear):
+        try:
+            beside.mkdir(parents=True)
+            for name, data in files.items():
+                (beside / name).write_bytes(data)
+            for name in files:
+                os.replace(beside / name, folder / name)
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, str(folder)) from e
+        finally:
+            clear()
 
 
 def clear_parts(folder: Path) -> None:

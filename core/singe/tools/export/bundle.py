@@ -14,9 +14,7 @@ import gzip
 import hashlib
 import json
 import math
-import os
 import re
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +38,7 @@ from ...program.format import header
 from ...program.program import ProgramData
 from ...program.stored import STORED_BYTES, StoredPart, decode
 from ...runtime.devices import Numpy
+from ...runtime.files import write_files
 from ...runtime.files.assets import static_folder
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
@@ -405,13 +404,8 @@ def _refuse_foreign(folder: Path, force: bool) -> bool:
 
 
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write all files to a temporary folder, then move them, the manifest last."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".singe-", dir=folder) as made:
-        for name, data in files.items():
-            (Path(made) / name).write_bytes(data)
-        for name in sorted(files, key=MANIFEST.__eq__):
-            os.replace(Path(made) / name, folder / name)
+    """Write all files, the manifest last."""
+    write_files(folder, {name: files[name] for name in sorted(files, key=MANIFEST.__eq__)})
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

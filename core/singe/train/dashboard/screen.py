@@ -23,7 +23,7 @@ VALUE: Final = 9
 SPARK: Final = 24
 DOING: Final = {"train": "training", "valid": "validating"}
 QUESTION: Final = "Stop after this batch?"
-KEPT: Final = "the best so far is kept"
+KEPT: Final = "a checkpoint of it is kept"
 
 
 @dataclass(slots=True)
@@ -247,7 +247,9 @@ def _foot(canvas: Canvas, history: History, view: View, row: int) -> None:
         canvas.right(row, end, KEPT, "question", after + 3)
         return
     if view.stopping:
-        canvas.text(row, MARGIN, "stopping after this batch …", "warning", end)
+        kept = "nothing" if history.saved is None else f"epoch {history.saved}"
+        after = canvas.text(row, MARGIN, "stopping after this batch …", "warning", end)
+        canvas.right(row, end, f"Ctrl-C ends at once, and keeps {kept}", "dim", after + 3)
         return
     keys = (("↑↓", "metric"), ("←→", "whole or recent"), ("s", "scale"), ("q", "stop"))
     column = MARGIN

@@ -13,8 +13,11 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any, Final, TextIO
+
+from ...runtime.ending import at_end
 
 ENTER: Final = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J"
 """The other screen, no cursor, no wrapping at the edge, cleared."""
@@ -57,9 +60,11 @@ class Terminal:
         self._mode: list[Any] | None = None
         self._lock = threading.Lock()
         self._handlers: dict[int, Any] = {}
+        self._forced = ExitStack()
 
     def __enter__(self) -> Terminal:
         atexit.register(self._leave)
+        self._forced.enter_context(at_end(self._leave))
         self._enter()
         if threading.current_thread() is threading.main_thread():
             for name in ENDING:
@@ -74,6 +79,7 @@ class Terminal:
             signal.signal(number, handler)
         self._handlers.clear()
         self._leave()
+        self._forced.close()
         atexit.unregister(self._leave)
 
     def _enter(self) -> None:
