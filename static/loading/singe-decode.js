@@ -3,7 +3,8 @@
  *
  * Contract: `decoder(entry, write)` checks an encoded piece of weights and returns a function that takes its bytes in
  * order, in chunks of any length, and calls `write(bytes, offset)` with the decoded bytes: whole words, at offsets
- * within the piece. It holds one step and the scales of one part. See static/README.md, "Encoded weights".
+ * within the piece. It holds one step and the scales of one part, and the whole piece if elements change their order. See
+ * static/README.md, "Encoded weights".
  */
 
 import { SingeError, align } from "../program/singe-format.js";
@@ -11,12 +12,16 @@ import { SingeError, align } from "../program/singe-format.js";
 /** Elements that are decoded in one step. */
 const STEP = 16384;
 const LARGEST = 2 ** 48;
-/** An encoding ↦ bytes of a stored element. A decoded element is always one word. */
-const STORED = { words: 4, float16: 2, int8: 1 };
+/** An encoding ↦ bytes of a stored element. */
+const STORED = { words: 4, float16: 2, int8: 1, integers: 1, bytes: 1 };
+/** The encodings of integers, to which a zero point may be added. */
+const WHOLE = ["int8", "integers"];
+/** Bytes of a decoded element. */
+const sizeOf = (encoding) => (encoding === "bytes" ? 1 : 4);
 
 export function decoder(entry, write) {
   const parts = checkParts(entry);
-  const run = decode(parts, write);
+  const run = parts.some(({ steps }) => steps) ? decodeWhole(parts, entry, write) : decode(parts, write);
   let wanted = run.next().value;
   let held = new Uint8Array(0);
   return (chunk) => {
@@ -31,32 +36,63 @@ export function decoder(entry, write) {
   };
 }
 
-/** The parts of a piece, checked: { encoding, at, count, scaleCount, axes }. */
+/** The parts of a piece, checked: { encoding, at, count, scaleCount, axes, zero, steps, sums }. */
 function checkParts({ file, bytes, parts, decoded }) {
-  let [stored, end] = [0, 0];
-  const checked = parts.map(({ encoding, at, shape, scales }, k) => {
+  let [stored, end, room] = [0, 0, align(1)];
+  const checked = parts.map(({ encoding, at, shape, scales, zero = 0, order, sums }, k) => {
     const need = (ok, what) => {
       if (!ok) throw new SingeError("format", `${file}: part ${k} ${what}`);
     };
     need(Object.hasOwn(STORED, encoding), `is encoded as ${JSON.stringify(encoding)}, this runner knows ${Object.keys(STORED).join(", ")}`);
     const count = checkedCount(shape);
     need(count > 0, `is of the shape ${JSON.stringify(shape)}`);
-    need(Number.isInteger(at) && at % 4 === 0 && at >= end && at - end < align(1), `lies at ${at}, behind ${end}`);
-    end = at + 4 * count;
+    need(count * STORED[encoding] <= bytes, `has ${count} elements in ${bytes} bytes`);
+    need(Number.isInteger(at) && at % 4 === 0 && at >= end && at - end < room, `lies at ${at}, behind ${end}`);
+    need(zero === 0 || (WHOLE.includes(encoding) && Number.isInteger(zero) && Math.abs(zero) < 256), `has the zero ${JSON.stringify(zero)}`);
+    const steps = order && stepsOf(order, shape, need);
+    const furthest = steps ? steps.reduce((sum, step) => sum + step.reduce((a, b) => Math.max(a, b), 0), 0) : count - 1;
+    end = at + Math.ceil((sizeOf(encoding) * (furthest + 1)) / 4) * 4;
+    if (sums !== undefined) {
+      need(steps && encoding === "bytes" && isCount(sums) && sums % 4 === 0 && steps.at(-1).every((step) => step % 4 === 0), `has sums at ${JSON.stringify(sums)}`);
+      end = Math.max(end, at + sums + steps.at(-1).reduce((a, b) => Math.max(a, b), 0) + 4);
+    }
     need(end <= decoded, `ends at ${end} of ${decoded}`);
+    room = (steps ? 2 : 1) * align(1); // the last elements of an order may be missing
     if (scales) {
-      need(encoding !== "words" && checkedCount(scales) > 0, `has scales of the shape ${JSON.stringify(scales)}`);
+      need(encoding !== "words" && encoding !== "bytes" && encoding !== "integers" && checkedCount(scales) > 0, `has scales of the shape ${JSON.stringify(scales)}`);
       const fits = scales.length === shape.length && scales.every((d, i) => d === 1 || d === shape[i]);
       need(fits, `has scales of the shape ${scales} for ${shape}`);
     }
     const scaleCount = scales ? checkedCount(scales) : 0;
     stored += count * STORED[encoding] + 4 * scaleCount;
-    return { encoding, at, count, scaleCount, axes: scales && merged(shape, scales) };
+    return { encoding, at, count, scaleCount, axes: scales && merged(shape, scales), zero, steps, sums };
   });
-  if (stored !== bytes || decoded - end >= align(1)) {
+  if (stored !== bytes || decoded - end >= room) {
     throw new SingeError("format", `${file}: its parts are ${stored} bytes that decode to ${end}, the manifest says ${bytes} and ${decoded}`);
   }
   return checked;
+}
+
+const isCount = (n) => Number.isInteger(n) && n >= 0 && n < LARGEST;
+
+/** For each axis how far its elements are from the first, in elements. */
+function stepsOf(order, shape, need) {
+  const isDigit = (digit) => Array.isArray(digit) && digit.length === 2 && digit.every(isCount) && digit[0] > 0;
+  const isOrder = Array.isArray(order) && order.length === shape.length && order.every((digits) => Array.isArray(digits) && digits.every(isDigit));
+  need(isOrder, `has the order ${JSON.stringify(order)} for ${shape}`);
+  return order.map((digits, axis) => {
+    const reach = digits.reduce((product, [n]) => product * n, 1);
+    const far = digits.reduce((sum, [n, step]) => sum + (n - 1) * step, 0);
+    need(reach >= shape[axis] && far < 2 ** 32, `has the order ${JSON.stringify(digits)} for ${shape[axis]} elements`);
+    return Uint32Array.from({ length: shape[axis] }, (_, index) => {
+      let [rest, at] = [index, 0];
+      for (const [n, step] of digits) {
+        at += (rest % n) * step;
+        rest = Math.floor(rest / n);
+      }
+      return at;
+    });
+  });
 }
 
 /** How many elements a shape has; 0 if it is not a shape. */
@@ -83,19 +119,66 @@ function merged(shape, scales) {
 
 /** Yields the number of bytes it needs next, and receives them. */
 function* decode(parts, write) {
-  for (const { encoding, at, count, scaleCount, axes } of parts) {
-    const scales = scaleCount && new Float32Array(copied(yield 4 * scaleCount));
-    const out = new Float32Array(Math.min(STEP, count));
-    const scale = scales && multiplier(axes, scales);
-    for (let done = 0; done < count; done += STEP) {
-      const n = Math.min(STEP, count - done);
-      const bytes = yield n * STORED[encoding];
-      READ[encoding](bytes, out, n);
-      if (scale) scale(out, n);
-      write(new Uint8Array(out.buffer, 0, 4 * n), at + 4 * done);
-    }
+  for (const part of parts) yield* decodePart(part, (bytes, done) => write(bytes, part.at + done));
+}
+
+/** Like `decode`, for a piece in which elements change their order: it is written when all of them are there. */
+function* decodeWhole(parts, { decoded }, write) {
+  const whole = new Uint8Array(Math.ceil(decoded / 4) * 4);
+  for (const part of parts) {
+    yield* decodePart(part, part.steps ? placed(part, whole) : (bytes, done) => whole.set(bytes, part.at + done));
+  }
+  write(whole.subarray(0, decoded), 0);
+}
+
+/** Decodes a part, for `put(bytes, offset)`: whole words, the last filled up with zeros. */
+function* decodePart({ encoding, count, scaleCount, axes, zero }, put) {
+  const scales = scaleCount && new Float32Array(copied(yield 4 * scaleCount));
+  const size = sizeOf(encoding);
+  const words = new Uint32Array(Math.ceil((size * Math.min(STEP, count)) / 4));
+  const out = new (OUT[encoding] ?? Float32Array)(words.buffer);
+  const scale = scales && multiplier(axes, scales);
+  for (let done = 0; done < count; done += STEP) {
+    const n = Math.min(STEP, count - done);
+    const bytes = yield n * STORED[encoding];
+    READ[encoding](bytes, out, n);
+    if (zero) for (let i = 0; i < n; i++) out[i] += zero;
+    if (scale) scale(out, n);
+    const length = Math.ceil((size * n) / 4) * 4;
+    if (length > size * n) out.fill(0, n, length);
+    put(new Uint8Array(words.buffer, 0, length), size * done);
   }
 }
+
+/** Takes elements in their own order, and puts them and the sums of columns where they belong in the piece. */
+function placed({ encoding, at, count, steps, sums }, whole) {
+  const size = sizeOf(encoding);
+  const kind = size === 1 ? Int8Array : Uint32Array;
+  const to = new kind(whole.buffer, at);
+  const totals = sums === undefined ? undefined : new Int32Array(whole.buffer, at + sums);
+  const inner = steps.at(-1);
+  const outer = steps.slice(0, -1);
+  const turns = outer.map(() => 0);
+  let [column, line, left] = [0, 0, count];
+  return (bytes) => {
+    const elements = new kind(bytes.buffer, bytes.byteOffset, Math.min(left, bytes.length / size));
+    left -= elements.length;
+    for (let i = 0; i < elements.length; ) {
+      const stop = Math.min(elements.length, i + inner.length - column);
+      for (; i < stop; i++, column++) {
+        to[line + inner[column]] = elements[i];
+        if (totals) totals[inner[column] / 4] += elements[i];
+      }
+      if (column < inner.length) return;
+      column = 0;
+      for (let axis = outer.length - 1; axis >= 0 && ++turns[axis] === outer[axis].length; axis--) turns[axis] = 0;
+      line = turns.reduce((sum, turn, axis) => sum + outer[axis][turn], 0);
+    }
+  };
+}
+
+/** An encoding ↦ the array of its decoded elements, if they are no floats. */
+const OUT = { integers: Int32Array, bytes: Int8Array };
 
 /** A copy of the bytes; `slice` of node's Buffers does not copy. */
 const copied = (bytes) => new Uint8Array(bytes).buffer;
@@ -104,8 +187,14 @@ const copied = (bytes) => new Uint8Array(bytes).buffer;
 const READ = {
   words: (bytes, out) => new Uint8Array(out.buffer).set(bytes),
   float16: (bytes, out, n) => halves(new Uint16Array(copied(bytes)), out, n),
-  int8: (bytes, out, n) => out.set(new Int8Array(bytes.buffer, bytes.byteOffset, n)),
+  int8: integersOf,
+  integers: integersOf,
+  bytes: integersOf,
 };
+
+function integersOf(bytes, out, n) {
+  out.set(new Int8Array(bytes.buffer, bytes.byteOffset, n));
+}
 
 function halves(bits, out, n) {
   for (let i = 0; i < n; i++) {

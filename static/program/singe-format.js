@@ -221,7 +221,7 @@ export const spanOf = ({ bytes, parts, decoded }) => (parts ? decoded : bytes);
 function checkPiece({ bytes, parts, decoded }, what) {
   if (parts === undefined) return;
   check(parts, [IS.object], `${what}.parts`);
-  need(IS.count(decoded) && decoded <= 4 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
+  need(IS.count(decoded) && decoded <= 16 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
 }
 
 /** The manifest, `model.json`, without its targets. */

@@ -44,7 +44,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A bundle whose weights are in several files, with arrays split between files; and its dtype."""
     folder = tmp_path_factory.mktemp("stored") / request.param
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("singe.tools.export.bundle.PIECE", 4096)
+        patch.setattr("singe.tools.export.weights.PIECE", 4096)
         export(Model(weighty_graph(), "numpy"), folder, dtype=request.param)
     return folder, request.param
 

@@ -19,15 +19,10 @@ from singe.ops import ROWS
 from singe.program.program import Copy, walk
 from singe.program.stored import StoredPart, decode, read_piece
 from singe.shapes import size
-from singe.tools.export import bundle as export
+from singe.tools.export import weights
 from singe.tools.export.bundle import Bundle, make_bundle, page_targets
-from singe.tools.export.storage import (
-    PRECISION,
-    digest,
-    encode,
-    output_channels,
-    pieces,
-)
+from singe.tools.export.storage import PRECISION, digest, encode, output_channels
+from singe.tools.export.weights import pieces
 
 CONV = {"strides": (1, 1), "dilations": (1, 1), "before": (1, 1), "after": (1, 1)}
 
@@ -61,7 +56,8 @@ def blocks(bundle: Bundle) -> Iterator[tuple[str, np.ndarray]]:
     """The weights of each target, decoded from its files."""
     manifest = json.loads(bundle.files["model.json"])
     for name, target in manifest["targets"].items():
-        yield name, np.concatenate([read_piece(w, bundle.files[w["file"]]) for w in target["weights"]])
+        found = [(w, bundle.files[w["file"]]) for w in target["weights"]]
+        yield name, np.concatenate([read_piece(w, x) if "parts" in w else np.frombuffer(x, np.uint8) for w, x in found])
 
 
 # --- output channels -------------------------------------------------------------------------------------------------
@@ -137,7 +133,7 @@ def test_files_decode_to_the_weights(monkeypatch: pytest.MonkeyPatch, target: st
         assert np.array_equal(expected, program.weights)
         return
     for limit in (4_000_000 // 256 * 256, 1024, 100):
-        monkeypatch.setattr(export, "PIECE", limit)
+        monkeypatch.setattr(weights, "PIECE", limit)
         bundle = make_bundle(Model(graph, "numpy"), [target], dtype=dtype)
         ((_, block),) = blocks(bundle)
         assert np.array_equal(block, expected)
@@ -241,7 +237,7 @@ def test_large_parts_are_cut_at_rows(shape: tuple[int, ...], limit: int) -> None
     for scaled in (None, shape, (*[1] * (len(shape) - 1), shape[-1]), (shape[0], *[1] * (len(shape) - 1))):
         scales = None if scaled is None else rng.normal(size=scaled).astype(np.float32)
         part = StoredPart("int8", 0, rng.integers(-127, 128, shape).astype(np.int8), scales)
-        files = pieces([part], limit)
+        files = [[row[0] for row in file] for file in pieces([(part,)], limit)]
         assert np.array_equal(
             decode([p for f in files for p in f], 4 * part.values.size), decode([part], 4 * part.values.size)
         )

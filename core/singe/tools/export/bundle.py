@@ -1,10 +1,11 @@
 """`export` writes a bundle: a folder of static files with which a page runs a model, with no Python.
 
 static/README.md, "The bundle", documents model.json field by field. For each target, a bundle has a Program without its
-bytes (in model.json), its code, and its weights in pieces. The scripts, a page and the class names are shared. Weights
-may be stored in fewer bytes than in memory (storage.py); the effect on the outputs is measured and reported. The same
-model gives the same bytes. All files are written to a temporary folder and then moved, model.json last, so that a page
-never sees a manifest before its files. A folder with other contents is not touched.
+bytes (in model.json), its code, and its weights in pieces (weights.py). The scripts, a page and the class names are
+shared, and weights that the targets have in common. Weights may be stored in fewer bytes than in memory (storage.py); if
+that changes the outputs, the effect is measured and reported. The same model gives the same bytes. All files are
+written to a temporary folder and then moved, model.json last, so that a page never sees a manifest before its
+files. A folder with other contents is not touched.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from ...model.arguments import listed
 from ...model.model import Model
 from ...model.program import Program
 from ...program.bundled import MANIFEST
-from ...program.container import ALIGN, encode_dim
 from ...program.container import PROGRAM as FORMAT
+from ...program.container import encode_dim
 from ...program.format import header
 from ...program.program import ProgramData
 from ...program.stored import STORED_BYTES, StoredPart, decode
@@ -44,12 +45,12 @@ from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
+from .narrow import Uses, scales_in, uses_of
 from .scripts import EAGER, joined_scripts, readable_scripts
 from .snippet import INDEX, links, version
-from .storage import Channels, Kept, encode, output_channels, pieces
+from .storage import Channels, Kept, encode, output_channels
+from .weights import Weights, weight_files
 
-PIECE: Final = 4_000_000 // ALIGN * ALIGN
-"""The most bytes in a file of weights: small enough to download in parallel and to retry alone."""
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
@@ -148,8 +149,9 @@ def make_bundle(
     graph = model.graph()
     options = replace(model.options, specialised=model.specialised)
     files = _scripts(readable)
-    encoding = _Encoding(dtype, activations)
-    entries = {name: _target(name, target, graph, options, encoding, files) for name, target in chosen.items()}
+    encoding = _Encoding(dtype, activations, graph)
+    weights = {name: _weights(name, target, graph, options, encoding) for name, target in chosen.items()}
+    entries = _targets(weights, files)
     deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples)
     manifest: dict[str, Any] = {
         "format": FORMAT,
@@ -216,28 +218,22 @@ def page_targets() -> dict[str, str]:
 class _Encoding:
     """How the elements of weights are stored; collects the arrays that stay float32."""
 
-    def __init__(self, dtype: str, activations: str) -> None:
+    def __init__(self, dtype: str, activations: str, graph: Graph) -> None:
         self.dtype = dtype
         self.activations = activations
         self.channels: Channels = {}
         self.kept: list[Kept] = []
+        self._scales = scales_in(graph)
 
-    def parts(self, program: ProgramData) -> list[StoredPart]:
+    def parts(self, program: ProgramData, uses: Uses | None = None) -> list[StoredPart]:
         """A Program's weights as they are stored."""
-        parts, kept = encode(program, self.dtype, self.channels)
+        parts, kept = encode(program, self.dtype, self.channels, uses, self._scales)
         self.kept += [k for k in kept if k not in self.kept]
         return parts
 
 
-def _target(
-    name: str,
-    target: Target,
-    graph: Graph,
-    options: Options,
-    encoding: _Encoding,
-    files: dict[str, bytes],
-) -> dict[str, Any]:
-    """A target's entry in the manifest, compiled with these options; its files are added to `files`."""
+def _weights(name: str, target: Target, graph: Graph, options: Options, encoding: _Encoding) -> Weights:
+    """A target's Program, compiled with these options, and its weights."""
     options = replace(options, activations=encoding.activations if target.integers else "float32")
     program, uses = compile_with_uses(graph, target, options)
     if encoding.dtype != "float32":
@@ -245,10 +241,19 @@ def _target(
     beyond = beyond_scripts(program)
     if beyond:
         raise InputError(f"target {name}: {beyond}. Export for other targets, or run the model in Python")
+    read = uses_of(uses)
+    return Weights(program, encoding.parts(program, read), read)
+
+
+def _targets(given: Mapping[str, Weights], files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The targets' entries in the manifest; their files are added to `files`."""
+    pieces: dict[str, bytes] = {}
+    found = weight_files(given, pieces)
+    modules = {name: _modules(name, program, files) for name, (program, _) in found.items()}
+    files.update(pieces)
     return {
-        "program": header(program),
-        "modules": _modules(name, program, files),
-        "weights": _pieces(name, program, encoding, files),
+        name: {"program": header(program), "modules": modules[name], "weights": weights}
+        for name, (program, weights) in found.items()
     }
 
 
@@ -260,32 +265,6 @@ def _modules(name: str, program: ProgramData, files: dict[str, bytes]) -> dict[s
     return {
         k: _file(f"kernels-{k}.wasm", code, files) for k, code in program.modules.items() if isinstance(code, bytes)
     }
-
-
-def _pieces(name: str, program: ProgramData, encoding: _Encoding, files: dict[str, bytes]) -> list[dict[str, Any]]:
-    if encoding.dtype != "float32":
-        return _encoded_pieces(name, program, encoding, files)
-    block = program.weights
-    return [
-        _file(f"weights-{name}-{number}.bin", block[start : start + PIECE].tobytes(), files)
-        for number, start in enumerate(range(0, block.size, PIECE))
-    ]
-
-
-def _encoded_pieces(
-    name: str, program: ProgramData, encoding: _Encoding, files: dict[str, bytes]
-) -> list[dict[str, Any]]:
-    """Entries of the files of weights; each decodes to the bytes from its first part to the next file's first part."""
-    found = pieces(encoding.parts(program), PIECE)
-    starts = [0, *(parts[0].at for parts in found[1:]), program.weights.size]
-    return [
-        {
-            **_file(f"weights-{name}-{number}.bin", b"".join(p.stored() for p in parts), files),
-            "decoded": starts[number + 1] - starts[number],
-            "parts": [p.facts(starts[number]) for p in parts],
-        }
-        for number, parts in enumerate(found)
-    ]
 
 
 def _file(name: str, data: bytes, files: dict[str, bytes]) -> dict[str, Any]:
@@ -431,6 +410,10 @@ def describe_bundle(bundle: Bundle) -> str:
     return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}"
 
 
+_KINDS: Final = {"words": "unchanged", "bytes": "unchanged", "integers": "int8"}
+"""What a person is told of an encoding, if that is not its name."""
+
+
 def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
     """How the weights are stored, if in fewer bytes than in memory."""
     if bundle.deviation is None:
@@ -438,12 +421,16 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
     facts = []
     for name, target in bundle.manifest["targets"].items():
         counts: dict[str, int] = {}
-        for part in (p for w in target["weights"] for p in w["parts"]):
+        for part in (p for w in target["weights"] for p in w.get("parts", ())):
             scales = 4 * math.prod(part["scales"]) if "scales" in part else 0
             count = STORED_BYTES[part["encoding"]] * math.prod(part["shape"]) + scales
-            kind = "unchanged" if part["encoding"] == "words" else part["encoding"]
+            encoding: str = part["encoding"]
+            kind = _KINDS.get(encoding, encoding)
             counts[kind] = counts.get(kind, 0) + count
-        whole = sum(w["decoded"] for w in target["weights"])
+        plain = sum(w["bytes"] for w in target["weights"] if "parts" not in w)
+        if plain:
+            counts["unchanged"] = counts.get("unchanged", 0) + plain
+        whole = sum(w.get("decoded", w["bytes"]) for w in target["weights"])
         told = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in counts.items()) or "none"
         facts.append((f"{name} weights", f"{told}; in memory {bytes_text(whole)}"))
     for kept in bundle.kept:

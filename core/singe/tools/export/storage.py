@@ -1,6 +1,8 @@
 """Weights in fewer bytes: how a bundle stores a Program's float32s as float16 or int8, and reads them back.
 
-static/README.md, "Encoded weights", documents the encodings; kernels always see float32. An array is stored as
+static/README.md, "Encoded weights", documents the encodings; kernels always see float32. Whole numbers of one byte, and
+their multiples by the scales of a quantised model, are stored as such (narrow.py), which loses nothing. Any other array is
+stored as
 
   float16  if no element exceeds its range, and none loses more than 2⁻¹⁰ of the largest element in its group. A group
            is an output channel for the weights of a matmul or conv, a row for other arrays of several axes, otherwise
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,6 +34,7 @@ from ...ir.kernel import Kernel, Reduce, Routine
 from ...program.program import Copy, ProgramData, stored_type, walk
 from ...program.stored import StoredPart
 from ...shapes import known
+from .narrow import Uses, narrow
 
 DTYPES: Final = ("float32", "float16", "int8")
 PRECISION: Final = 2.0**-10
@@ -134,8 +137,13 @@ class Kept:
     why: str
 
 
-def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[StoredPart], list[Kept]]:
-    """All weights of a Program in order, and the float32 arrays that could not be stored in fewer bytes."""
+def encode(
+    program: ProgramData, dtype: str, channels: Channels, uses: Uses | None = None, scales: Sequence[np.ndarray] = ()
+) -> tuple[list[StoredPart], list[Kept]]:
+    """All weights of a Program in order, and the float32 arrays that could not be stored in fewer bytes.
+
+    uses: how kernels read the weights. scales: numbers by which whole ones may be multiplied.
+    """
     if dtype not in DTYPES:
         raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
     programs = program.programs
@@ -146,6 +154,10 @@ def encode(program: ProgramData, dtype: str, channels: Channels) -> tuple[list[S
         kind, at = buffer.place
         raw = program.view(buffer) if kind == "weights" else np.zeros(0, np.uint8)
         if not raw.size or at in found:
+            continue
+        exact = narrow(buffer, raw, (uses or {}).get(at), scales)
+        if exact is not None:
+            found[at] = exact
             continue
         if dtype == "float32" or stored_type(buffer.dtype, buffer.size) != float32.numpy:
             found[at] = _words(program, at, raw.size)
@@ -226,37 +238,3 @@ def _narrowed(numbers: np.ndarray) -> np.ndarray:
         if ((numbers == one) | (numbers == 0)).all():
             numbers = one
     return numbers
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def pieces(parts: Sequence[StoredPart], limit: int) -> list[list[StoredPart]]:
-    """The parts grouped into files of at most the given bytes; each file can be decoded alone."""
-    files: list[list[StoredPart]] = [[]]
-    room = limit
-    for part in (piece for whole in parts for piece in _cut(whole, limit)):
-        if part.bytes > room and files[-1]:
-            files.append([])
-            room = limit
-        files[-1].append(part)
-        room -= part.bytes
-    return [file for file in files if file]
-
-
-def _cut(part: StoredPart, limit: int) -> Iterator[StoredPart]:
-    """The part, or its rows in the fewest parts of at most the given bytes; an element is never split."""
-    values, scales = part.values, part.scales
-    axis = next((i for i, n in enumerate(values.shape) if n > 1), None)
-    if part.bytes <= limit or axis is None:
-        yield part
-        return
-    length = values.shape[axis]
-    shared = scales.nbytes if scales is not None and scales.shape[axis] == 1 else 0
-    rows = max(1, (limit - shared) * length // (part.bytes - shared))
-    for start in range(0, length, rows):
-        key = (*[slice(None)] * axis, slice(start, start + rows))
-        own = scales if scales is None or scales.shape[axis] == 1 else scales[key]
-        yield from _cut(
-            StoredPart(part.encoding, part.at + 4 * start * (values.size // length), values[key], own), limit
-        )

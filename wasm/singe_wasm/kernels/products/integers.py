@@ -89,14 +89,17 @@ class IntegerSchedule:
         return self.floats.scratch - self.floats.spare
 
     def pack(self, contents: np.ndarray) -> np.ndarray:
-        """B's panels, as bytes."""
+        """B's panels, as bytes; of numbers of elements, the numbers in their order."""
         (stored,) = self.floats.matrices(contents)
         k, n = stored.shape
         count = -(-n // COLUMNS)
+        numbers = contents.dtype.itemsize > 1
         padded = np.zeros((4 * self.words, count * COLUMNS), np.int32)
-        padded[:k, :n] = stored if self.whole is not None else stored.astype(np.int32) - OFFSET
-        packed = padded.astype(np.int8).reshape(self.words, 4, count, COLUMNS).transpose(2, 0, 3, 1)
-        block = np.ascontiguousarray(packed).reshape(count, -1).view(np.uint8)
+        padded[:k, :n] = stored if numbers or self.whole is not None else stored.astype(np.int32) - OFFSET
+        panels = padded.reshape(self.words, 4, count, COLUMNS).transpose(2, 0, 3, 1)
+        if numbers:
+            return np.pad(panels.reshape(count, -1), ((0, 0), (0, 4 * COLUMNS)))
+        block = np.ascontiguousarray(panels.astype(np.int8)).reshape(count, -1).view(np.uint8)
         sums = padded.sum(0, dtype=np.int32).reshape(count, COLUMNS)
         return np.concatenate([block, np.ascontiguousarray(sums).view(np.uint8)], axis=1)
 
