@@ -58,7 +58,7 @@ def test_a_step_is_what_a_loop_does(device_name: str) -> None:
     np.testing.assert_allclose([step(x, y) for x, y in data], wanted, rtol=1e-4)
     for path, t in step.model.state_dict().items():
         np.testing.assert_allclose(t.numpy(), model.state_dict()[path].numpy(), rtol=1e-3, atol=1e-4, err_msg=path)
-    assert len(step._programs) == 1
+    assert len(step._models) == 1
 
 
 @on_devices
@@ -102,14 +102,18 @@ def test_a_model_can_be_lent_without_a_copy() -> None:
                 np.testing.assert_array_equal(lent.state_dict()[path].numpy(), t.numpy(), err_msg=path)
 
 
+@pytest.mark.parametrize("given", [True, False])
 @pytest.mark.parametrize("training", [True, False])
-def test_a_model_comes_back_in_its_mode_and_on_its_device(training: bool) -> None:
-    """Batch norms learn their statistics in training mode only."""
-    step = TrainStep(network() if training else network().eval(), sg.optim.SGD(lr=0.1), loss, device="wasm")
+def test_a_model_is_trained_in_training_mode_and_comes_back_in_inference_mode(given: bool, training: bool) -> None:
+    """Batch norms learn their statistics in training mode only; training=False leaves each layer in its mode."""
+    network_given: Any = network().train(given)
+    step = TrainStep(network_given, sg.optim.SGD(lr=0.1), loss, device="wasm", training=training)
     for batch in batches(2):
         step(*batch)
     model: Any = step.model
-    assert model[1].training is training
+    assert model[1].training is False
+    assert network_given[1].training is given
+    training = training or given
     states = model.state_dict()
     assert {t.device.name for t in states.values()} == {"numpy"}
     (count,) = (t.numpy() for path, t in states.items() if path.endswith("num_batches_tracked"))
@@ -189,9 +193,9 @@ def test_a_part_of_a_batch_may_be_a_module(device_name: str) -> None:
         model, _ = sg.optim.SGD(0.1).step(model.with_modules(seen), grads, sg.optim.SGD(0.1).init(model))
         wanted.append(value.item())
     np.testing.assert_allclose([step(x, other) for other in others], wanted, rtol=1e-4)
-    assert len(step._programs) == 1, "another module of the same form takes the same Program"
+    assert len(step._models) == 1, "another module of the same form takes the same Program"
     step(x, others[0].eval())
-    assert len(step._programs) == 2, "what a module does is part of its form"
+    assert len(step._models) == 2, "what a module does is part of its form"
     assert [p.name for p in step.as_model(x, others[0]).inputs][:2] == ["x", "other.0.weight"]
 
 

@@ -108,13 +108,23 @@ class RayStep:
                 self._survive(e)
         return told(told_by(shares))
 
+    def evaluate(self, *batch: Any) -> Any:
+        """The loss on a batch in inference mode, by the first worker, as that of a TrainStep."""
+        if self._kept is not None:
+            return self._kept_here().evaluate(*batch)
+        return self._ask(lambda worker: worker.evaluate.remote(*batch))
+
+    def _kept_here(self) -> TrainStep:
+        """A step in this process with the states that stayed."""
+        step = self._here(device="numpy")
+        step.resume(self._kept or {})
+        return step
+
     @property
     def model(self) -> Module:
-        """The model with its present weights."""
+        """The model with its present weights, in inference mode."""
         if self._kept is not None:
-            step = self._here(device="numpy")
-            step.resume(self._kept)
-            return step.model
+            return self._kept_here().model
         return self._ask(lambda worker: worker.model.remote())
 
     def lent(self, on: Fusion) -> Module:
@@ -266,6 +276,9 @@ class Worker:
     def update(self, done: int, buffers: Mapping[str, np.ndarray], *means: np.ndarray) -> None:
         self._step.update(np.concatenate(means), buffers)
         self._done = done
+
+    def evaluate(self, *batch: Any) -> Any:
+        return self._step.evaluate(*batch)
 
     def model(self) -> Module:
         return self._step.model

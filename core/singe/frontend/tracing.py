@@ -34,6 +34,7 @@ from ..runtime.device import Build, Device, nodes_of
 from ..runtime.lock import DeviceLock
 from ..shapes import Dim, asking, deferring, show
 from .nodes.meet import plain_array
+from .observed import Observed, watched
 from .tensor import Tensor, value_on
 
 Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
@@ -203,33 +204,51 @@ def trace(
     states: Mapping[str, Any] | None = None,
     key: np.ndarray | None = None,
 ) -> Graph:
-    """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name.
+    """The Graph of a function, as `observed_trace` makes it."""
+    return observed_trace(function, specs, states, key)[0]
+
+
+def observed_trace(
+    function: Callable[..., Any],
+    specs: Sequence[Spec],
+    states: Mapping[str, Any] | None = None,
+    key: np.ndarray | None = None,
+) -> tuple[Graph, Observed]:
+    """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name; and what
+    it took from outside.
 
     Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
     values by name, each an array, or (shape, dtype) for zeros; see the module's docstring. key: what the state of keys
     begins with; with it there is one, even if nothing is drawn.
     """
-    on = Tracer()
-    on.keys = KeyState([*(name for name, _, _ in specs), *(states or {})], key)
-    arguments = [on.input(spec) for spec in specs]
     if states is not None and not isinstance(states, Mapping):
         raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
     first = {name: _initial(name, given) for name, given in (states or {}).items()}
-    leaves = {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
+
+    def placeholders() -> tuple[Tracer, KeyState, list[Tensor], dict[str, Tensor]]:
+        on = Tracer()
+        on.keys = KeyState([*(name for name, _, _ in specs), *first], key)
+        arguments = [on.input(spec) for spec in specs]
+        return on, on.keys, arguments, {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
+
+    def call(on: Tracer, _: KeyState, arguments: list[Tensor], leaves: dict[str, Tensor]) -> Any:
+        with tracing(on):
+            return function(*arguments, **leaves)
+
+    given = on, drawn, arguments, leaves = placeholders()
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _check_call(function, arguments, leaves)
-        with tracing(on):
-            result = function(*arguments, **leaves)
+        result, observed = watched(lambda: call(*given), lambda: call(*placeholders()), function)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
     kept = tuple(
         GraphState(value_on(on, leaf), name, first[name][2], value_on(on, updated[name]))
         for name, leaf in leaves.items()
     )
-    if on.keys.count or key is not None:
-        kept = (*kept, on.keys.state(on.builder))
+    if drawn.count or key is not None:
+        kept = (*kept, drawn.state(on.builder))
     nodes = tuple(value_on(on, x) for x in named.values())
-    return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept)
+    return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept), observed
 
 
 def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node | None]) -> tuple[Node | None, ...]:
@@ -247,8 +266,13 @@ def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node 
 
 def trace_call(function: Callable[..., Any], examples: Sequence[Any], states: Mapping[str, Any] | None = None) -> Graph:
     """The Graph of a function called as function(*examples); its inputs are "x0", "x1", …; states as in `trace`."""
+    return trace(function, specs_of(examples), states)
+
+
+def specs_of(examples: Sequence[Any]) -> list[Spec]:
+    """The arguments of a function that is called as function(*examples): "x0", "x1", …."""
     arrays = [x if isinstance(x, Tensor) else plain_array(x) for x in examples]
-    return trace(function, [(f"x{i}", a.shape, dtype(a.dtype)) for i, a in enumerate(arrays)], states)
+    return [(f"x{i}", a.shape, dtype(a.dtype)) for i, a in enumerate(arrays)]
 
 
 def _check_call(function: Callable[..., Any], arguments: Sequence[Tensor], states: Mapping[str, Tensor]) -> None:

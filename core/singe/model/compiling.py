@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..graph import Graph
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
-from .model import Model
+from .model import Model, of_traces
 from .program import Program
 
 
@@ -32,6 +32,9 @@ def compile(
     activations="int8" computes products and convolutions with constant weights in 8-bit integers: faster on `wasm`, and
     less accurate. Other devices give the same results, but slowly. fail_on_host refuses ops that cannot run on the device.
     An option that is not given stays as the Model has it.
+
+    What a function takes from outside (variables, attributes, items) is compared at each run; when it has changed, the function
+    is traced again, over the same states. `save` writes the Program for the present values.
     """
     given = {"activations": activations, "fail_on_host": fail_on_host}
     chosen: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
@@ -54,9 +57,10 @@ def compile(
         return what.program(shapes)
     if not callable(what):
         raise InputError(f"compile: got {what!r:.80}, expected a Model, a Graph or a function of Tensors")
-    from ..frontend.tracing import trace_call  # noqa: PLC0415
+    from ..frontend.tracing import observed_trace, specs_of  # noqa: PLC0415
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
-    graph = trace_call(what, examples, states)
-    model = Model(graph, device, donate=donate, **chosen)
-    return model.program(shapes)
+    specs = specs_of(examples)
+    name = getattr(what, "__name__", type(what).__name__)
+    model = of_traces(lambda: observed_trace(what, specs, states), device, name, donate=donate, **chosen)
+    return model.program(shapes).following(lambda: model.program(shapes))

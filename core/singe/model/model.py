@@ -24,6 +24,7 @@ from ..runtime.devices import device as open_device
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import Size, show, show_sizes, size
+from .again import Again, Trace
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
@@ -33,6 +34,9 @@ from .source import GraphSource, Source
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
+
+OF_VARIANT: Final = ("_programs", "_served", "_needed", "_imported")
+"""The fields that each trace of a function has of its own."""
 
 SERVED: Final = 256
 """How many sets of sizes a Model remembers that its Program serves as it is."""
@@ -60,15 +64,16 @@ class Model:
                 f"Model: got a {type(source).__name__}, expected a Graph or a Source; sg.Model.of(function, shapes) makes a Model of "
                 "a function or a module"
             )
-        self.source: Final = GraphSource(source) if isinstance(source, Graph) else source
+        self.source: Source = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # a Program that is dropped still works for its holders
         self._holding: Final[Recent[Model]] = Recent(PROGRAMS)  # by what the inputs hold that are no tensors
         self._blocks = SharedBlocks()
-        self._served: Final[Recent[bool]] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
+        self._served: Recent[bool] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
         self._needed: Needed | None = None  # None: not computed yet
         self._imported: Graph | None = None  # of which the first Program will be compiled
+        self._again: Again | None = None  # of a function
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds or {})
         names = [p.name for p in self.inputs]
@@ -94,8 +99,11 @@ class Model:
 
         donate: inputs that the caller does not need after a run. An output of the same shape and type may be computed in
         the memory of such an input, without a copy; on "numpy" the array that is given may then be the one returned.
+
+        What the function takes from outside (variables, attributes, items) is compared at each run; when it has changed, the
+        function is traced again, over the same states.
         """
-        from ..frontend.tracing import trace  # noqa: PLC0415
+        from ..frontend.tracing import observed_trace  # noqa: PLC0415
 
         named, bounds = without_bounds(input_shapes)
         if dtypes is not None and not isinstance(dtypes, Mapping):
@@ -107,8 +115,8 @@ class Model:
             raise InputError(f"dtypes are given for {', '.join(map(str, unknown))}; the inputs are {', '.join(named)}")
         kinds = {k: dtype((dtypes or {}).get(k, "float32")) for k in named}
         shapes = {k: tuple(size(d) if isinstance(d, str) else d for d in shape) for k, shape in named.items()}
-        graph = trace(function, [(k, shapes[k], kinds[k]) for k in named], states)
-        return Model(graph, device, name, bounds=bounds, donate=donate)
+        specs = [(k, shapes[k], kinds[k]) for k in named]
+        return of_traces(lambda: observed_trace(function, specs, states), device, name, bounds=bounds, donate=donate)
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -160,7 +168,8 @@ class Model:
         model, arrays = self.bound(args, kwargs)
         runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
-        return then(outputs, lambda found: unwrap(self.results(runnable, found), self.source.output_names))
+        names = tuple(runnable.results) or tuple(p.name for p in runnable.outputs)
+        return then(outputs, lambda found: unwrap(self.results(runnable, found), names))
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Model, dict[str, np.ndarray]]:
         """Arguments as arrays by input name, and the model whose inputs these are: if arguments are lists, dicts or None,
@@ -213,6 +222,7 @@ class Model:
 
     def graph(self, sizes: Mapping[str, int] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Graph:
         """The Graph, with numbers for some of its sizes, and constants for some inputs."""
+        self.refresh()
         found = self.source.graph(sizes or {}, values or {})
         if isinstance(found, Needed):
             raise found.error()
@@ -220,7 +230,9 @@ class Model:
 
     def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or with other options."""
+        self.refresh()
         made = self._over(self.source, device, options)
+        made._again = self._again and self._again.apart()
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
@@ -254,8 +266,22 @@ class Model:
     ) -> Program:
         """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
         sizes = {} if shapes is None else self._sizes(shapes)
+        self.refresh()
         with self.device.lock:
             return self._program(sizes, values or {})
+
+    def refresh(self) -> None:
+        """Trace a function again, if what it took from outside has changed."""
+        if self._again is None or self._again.holds():
+            return
+        with self.device.lock:
+            before = self._again.variant
+            after = self._again.next()
+            if after is not before:
+                before.kept = {name: getattr(self, name) for name in OF_VARIANT}
+                fresh = {"_programs": Recent(PROGRAMS), "_served": Recent(SERVED), "_needed": None, "_imported": None}
+                self.source = after.source
+                vars(self).update(after.kept or fresh)
 
     def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         while True:
@@ -348,3 +374,11 @@ class Model:
                     )
         self.sizes.check(found)
         return found
+
+
+def of_traces(trace: Trace, device: str | Device, name: str, **options: Any) -> Model:
+    """The Model of a function that `trace` traces, and traces again when what it took from outside has changed."""
+    again = Again(trace, name)
+    model = Model(again.variant.source, device, name, **options)
+    model._again = again
+    return model

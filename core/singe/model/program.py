@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +39,7 @@ class Program:
         """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
         self.followed: Final = {k: n for k, n in self.keys.items() if data.states[k].initial is None}
         """Those that begin where the shared sequence is."""
+        self._follow: Callable[[], Program] | None = None
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -63,6 +64,15 @@ class Program:
             f"<program on {self.device.name}: {listed(self.inputs)} → {listed(self.outputs)}{states}; "
             f"steps: {len(data.steps)}, bytes of weights: {held}>"
         )
+
+    def following(self, present: Callable[[], Program]) -> Program:
+        """This Program, which from now on runs as the one that `present` gives: that of the values which a function takes from
+        outside now. Its states are the same."""
+        self._follow = present
+        return self
+
+    def _present(self) -> Program:
+        return self if self._follow is None else self._follow()
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
@@ -107,8 +117,9 @@ class Program:
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
         arrays = bind(self.inputs, args, kwargs)
-        names = [p.name for p in self.outputs]
-        outputs = self.start([arrays[p.name] for p in self.inputs], session)
+        now = self._present()
+        names = [p.name for p in now.outputs]
+        outputs = now._started([arrays[p.name] for p in self.inputs], session or self)
         return then(outputs, lambda found: unwrap(found, names))
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -125,13 +136,17 @@ class Program:
 
     def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:
         """Start a run over the states of a session (None: the Program's own); `run` waits for its results."""
+        return self._present()._started(arrays, session or self)
+
+    def _started(self, arrays: Sequence[np.ndarray], states_of: Session | Program) -> Later[list[np.ndarray]]:
+        """states_of: whose states, if there are some."""
         on = self.device.eager
         if self.data.ranges:
             self.data.check_indices(arrays)
         with on.lock:
             if not self.data.states:
                 return self._begun(arrays, ())
-            own = session or self._own
+            own = states_of if isinstance(states_of, Session) else (states_of if states_of.data.states else self)._own
             states = own.held(self)
             if not self.followed:
                 return self._begun(arrays, states)
@@ -145,8 +160,8 @@ class Program:
         return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file, which `Program.load` reads."""
-        write_program(self.data, path)
+        """Write it to a file, which `Program.load` reads: of a function, as it is with the values outside of it now."""
+        write_program(self._present().data, path)
 
     @staticmethod
     def load(path: str | Path, device: str | Device | None = None) -> Program:

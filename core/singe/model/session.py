@@ -83,7 +83,7 @@ class Session:
         self._check()
         made = Session(self.states, self._call, self._program)
         if self._arrays is not None:
-            made._set(dict(enumerate(self._arrays)))
+            made._set(dict(enumerate(self.held(self._program()))))
         made._seeded, made._follows = self._seeded, self._follows
         return made
 
@@ -142,7 +142,12 @@ class Session:
                 self._follows = None
                 if self._seeded:
                     self._set({k: program.device.eager.upload(array) for k, array in self._seeded.items()})
-            return self._arrays
+            count = len(
+                program.data.states
+            )  # a function that is traced again may draw where it did not, and the reverse
+            if count > len(self._arrays):
+                self._arrays += program.executable.new_states()[len(self._arrays) :]
+            return self._arrays if count == len(self._arrays) else self._arrays[:count]
 
     @contextmanager
     def following(self, program: Program) -> Iterator[None]:

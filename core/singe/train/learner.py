@@ -120,7 +120,7 @@ class Learner:
             raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")
         self.devices: Final = separate(device if several else [device])
         self.device: Final = self.devices[0]
-        training = checked_model("Learner", model).train(), optimizer, self._objective
+        training = checked_model("Learner", model), optimizer, self._objective
         self._step: Step
         self._remote: RemoteStep | None = None
         if workers is not None:
@@ -161,7 +161,7 @@ class Learner:
     @property
     def model(self) -> Module:
         """The model with its present weights, in inference mode, on the device of the model that was given."""
-        return self._step.model.eval()
+        return self._step.model
 
     @property
     def best(self) -> Module:

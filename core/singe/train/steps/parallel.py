@@ -37,6 +37,8 @@ class Step(Protocol):
 
     def __call__(self, *batch: Any) -> Any: ...
 
+    def evaluate(self, *batch: Any) -> Any: ...
+
     @property
     def model(self) -> Module: ...
 
@@ -81,6 +83,7 @@ class DataParallel:
         seed: int = 0,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "ignore",
+        training: bool = True,
     ) -> None:
         if IN_PAGE:
             raise DeviceError("several devices need threads, which Python in a page does not have; give one device")
@@ -90,7 +93,7 @@ class DataParallel:
         self._steps: Final = [
             TrainStep(
                 model, optimizer, loss, device=on, clip=clip, accumulate=accumulate, seed=seed, precision=precision,
-                nonfinite=nonfinite, replica=k,
+                nonfinite=nonfinite, training=training, replica=k,
             )
             for k, on in enumerate(self.devices)
         ]  # fmt: skip
@@ -104,9 +107,13 @@ class DataParallel:
         self._at_once(lambda step: step.update(gradients, buffers), self._steps)
         return told(told_by(shares))
 
+    def evaluate(self, *batch: Any) -> Any:
+        """The loss on a batch in inference mode, on the first device, as that of a TrainStep."""
+        return self._steps[0].evaluate(*batch)
+
     @property
     def model(self) -> Module:
-        """The model with its present weights."""
+        """The model with its present weights, in inference mode."""
         return self._steps[0].model
 
     def lent(self, on: Fusion) -> Module:

@@ -8,9 +8,12 @@
 Weights, moments and running statistics are states of the Program: they stay on the device, where each run changes them in
 place. Batches of another shape have a Program of their own, over the same states.
 
-What the loss function takes from elsewhere is a constant of the Program; a step with another value of such a variable is
-refused. What changes from step to step is part of the batch; that may also be a Module: the other network of two that are
-trained in turns, or a copy of the model from some steps ago.
+The model runs in training mode, and `step.model` is in inference mode; `step.evaluate(x, y)` gives the loss in inference mode,
+with the weights on the device.
+
+What the loss function takes from elsewhere is compared at each step; when it has changed, the function is traced again, over the
+same states. What changes from step to step is part of the batch, so that one Program serves; that may also be a Module: the other
+network of two that are trained in turns, or a copy of the model from some steps ago.
 
     for real in loader:
         critic_step(real, noise(), generator_step.model)
@@ -45,11 +48,10 @@ from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
-from .batches import arrays_in, arrays_of, filled, form, halved, items_of
+from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped
 from .nonfinite import OUT_OF_RANGE, Nonfinite, checked_kind, guarded, norm_of, passed
 from .objective import Loss, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
-from .outside import Outside
 
 Precision = Literal["float32", "float16"]
 Traced = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
@@ -92,7 +94,8 @@ class TrainStep:
     """See the module's docstring. Calling it gives the loss as a number, or (loss, dict of arrays) if the loss function gives
     a pair. loss may also be a Module, called as loss(model(*inputs), target), where the target is the last part of a batch.
 
-    model: give model.train() where Dropout is to drop, and batch norms are to learn their statistics.
+    training: whether the model runs in training mode, in which Dropout drops and batch norms learn their statistics; with False
+    each layer runs in the mode in which it is given: that of a new module is inference mode.
     clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
@@ -115,25 +118,27 @@ class TrainStep:
         seed: int = 0,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "ignore",
+        training: bool = True,
         replica: int = 0,
     ) -> None:
         if precision not in ("float32", "float16"):
             raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
         self.device: Final = open_device(device)
-        self._template: Final = checked_model("TrainStep", model)
+        checked_model("TrainStep", model)
+        self._template: Final = model.train() if training else model.map(lambda t: t)  # which nobody else has
         self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else checked_loss(loss)
+        self._measured: Final = objective(loss, predictions=True)
         self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
         self._nonfinite: Final = checked_kind(nonfinite)
         self._texts: Final[list[str]] = []
         """What the numbers of a step's checks mean; see frontend/flags.py."""
         self._replica: Final = replica
-        self._names: Final = _names(model)
+        self._names: Final = _names(self._template)
         self._trained: Final = tuple(differentiable(model))
         self._first: Final = self._initial(model, seed)
-        self._programs: Final[dict[Any, Program]] = {}
+        self._models: Final[dict[Any, Model]] = {}
         self._session: Session | None = None
-        self._outside: Outside | None = None
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch: arrays, Tensors, Modules, or dicts of them, in the order in which the loss function takes them."""
@@ -143,24 +148,34 @@ class TrainStep:
         """A step in a page, where results must be awaited."""
         return await soon(self._run(batch))
 
+    def evaluate(self, *batch: Any) -> Any:
+        """The loss on a batch in inference mode, in float32: a number, or (number, dict of arrays) of what the loss function tells;
+        of a loss Module, the model's "prediction". Nothing is learned, and the weights stay on the device."""
+        return now(self._evaluation(batch), "await step.evaluate_async(…)")
+
+    async def evaluate_async(self, *batch: Any) -> Any:
+        """`evaluate` in a page, where results must be awaited."""
+        return await soon(self._evaluation(batch))
+
     @property
     def model(self) -> Module:
-        """The model with its present weights, on the device and in the mode of the model that was given."""
-        return self._template.with_state({path: self._read(MODEL + name) for path, name in self._names.items()})
+        """The model with its present weights, in inference mode, on the device of the model that was given."""
+        state = {path: self._read(MODEL + name) for path, name in self._names.items()}
+        return self._template.with_state(state).eval()
 
     def lent(self, on: Fusion) -> Module:
-        """The model on a device around this step's, without a copy: its weights are the states themselves, which the next
-        step changes."""
+        """The model in inference mode on a device around this step's, without a copy: its weights are the states themselves, which
+        the next step changes."""
         session = self._session
         if session is None:
             return self.model.to(on)
-        held = session.held(next(iter(self._programs.values())))
+        held = session.held(self._any_program())
         values = {
             name.removeprefix(MODEL): Tensor(on, on.holding(held[k]))
             for k, name in enumerate(session.names)
             if name.startswith(MODEL)
         }
-        return self._placed(values.__getitem__)
+        return self._placed(values.__getitem__).eval()
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all that the next step depends on, by name: weights, moments, counts."""
@@ -184,8 +199,8 @@ class TrainStep:
                 raise ShapeError(f"resume: {name!r} has the shape {show(given.shape)}, expected {show(old.shape)}")
             if given.dtype != old.dtype:
                 raise DTypeError(f"resume: {name!r} is {given.dtype}, expected {old.dtype}")
-        if self._session is None and self._programs:  # a Program was traced with the states before
-            self._session = next(iter(self._programs.values())).session()
+        if self._session is None and self._models:  # a Program was traced with the states before
+            self._session = self._any_program().session()
         for name in self._first:
             if self._session is None:
                 self._first[name] = np.array(state[name])
@@ -230,27 +245,32 @@ class TrainStep:
         arrays = {path: array for name, part in named for path, array in arrays_in(part, name)}
         shapes = {name: a.shape for name, a in arrays.items()}
         kinds = {name: plain_array(a).dtype for name, a in arrays.items()}
+        forms = [mapped(lambda x: x if isinstance(x, Module) else None, part) for part in batch]
 
         def step(*tensors: Tensor, **states: Tensor) -> Any:
             given = iter(tensors)
-            return function([filled(part, given) for part in batch], states)
+            return function([filled(part, given) for part in forms], states)
 
         return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
 
     def _program(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Program:
-        if self._outside is None:
-            self._outside = Outside(self._loss)
-        self._outside.check()
         key = (name, *map(form, batch))
-        if key not in self._programs:
-            self._programs[key] = self._traced(function, batch, self._first).program()
-        return self._programs[key]
+        if key not in self._models:
+            self._models[key] = self._traced(function, batch, self._first)
+        return self._models[key].program()
+
+    def _any_program(self) -> Program:
+        """One of the Programs, which all have the same states."""
+        return next(iter(self._models.values())).program()
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
         return then(self._started("step", self._checked, batch), lambda found: told(self._passed(found)))
 
     def _passed(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return passed(self._nonfinite, found, self._texts)
+
+    def _evaluation(self, batch: Sequence[Any]) -> Later[Any]:
+        return then(self._started("evaluate", self._evaluated, batch), told)
 
     def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
         """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
@@ -283,6 +303,10 @@ class TrainStep:
     ) -> Traced:
         norm = None if self._nonfinite == "ignore" else norm_of(grads, before.get(SCALE))
         return guarded(self._nonfinite, told, norm, before, after, (KEY, SCALE))
+
+    def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
+        loss, told = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
+        return {"loss": loss, **told}, states
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)

@@ -1,0 +1,283 @@
+"""Finds the places that functions which ran could read: variables, then attributes and items by the names in their code.
+
+An attribute of an object that was reached counts as read if some function that ran has its name, and an item of a dict if its
+key is a constant there, or if a function may read any item. So a value may be observed that was not read, and a change of it
+costs a trace; a value that was read is not missed.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import io
+import random
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import InputError
+from ..tensor import Tensor
+from .code import Reads, inner
+from .places import (
+    DICTS,
+    LIBRARIES,
+    MISSING,
+    OURS,
+    PLAIN,
+    SEQUENCES,
+    Place,
+    Read,
+    ancestors,
+    copied,
+    in_cell,
+    in_class,
+    in_dict,
+    in_module,
+    in_object,
+    in_sequence,
+    is_closed,
+    itself,
+    own_attributes,
+    package,
+)
+
+MOST_PLACES: Final = 10_000
+MOST_ITEMS: Final = 100_000
+"""Of one container."""
+GENERATORS: Final = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
+DEPTH: Final = 8
+"""How far a function is looked for behind the one that is traced: in closures, partial functions and attributes."""
+
+
+class Explorer:
+    """The places of one trace.
+
+    ran: the code of the functions that ran, by id. written: the (id of the holder, key) of what they changed themselves. cells:
+    by (id of the code, name), what was in the variables of closures that they set, before they did. altered: the ids of lists,
+    dicts and sets that they changed, the contents of which are their own business.
+    """
+
+    def __init__(
+        self,
+        reads: Reads,
+        ran: Mapping[int, CodeType],
+        written: frozenset[tuple[int, Any]],
+        cells: Mapping[tuple[int, str], Any],
+        altered: AbstractSet[int],
+    ) -> None:
+        self._reads: Final = reads
+        self._ran: Final = ran
+        self._written: Final = written
+        self._cells: Final = cells
+        self._altered: Final = altered
+        self._seen: Final[dict[int, Any]] = {}
+        self._count = 0
+        self._functions: Final[dict[int, FunctionType]] = {}
+        self._found: Final[set[int]] = set()
+        """The codes of which a function was found."""
+        self.roots: Final[list[tuple[Place, Any]]] = []
+        """Places and their holders."""
+        self.changed_cells: Final[list[tuple[str, Any, Any]]] = []
+        """(name, before, after)."""
+        self.iterators: Final[list[tuple[str, Any]]] = []
+        self.generators: Final[list[tuple[str, Any]]] = []
+
+    # --- roots ---
+
+    def global_names(self, names: Iterable[str], holder: dict[str, Any]) -> None:
+        for name in names:
+            if name in holder:
+                self._root(name, in_dict, name, holder)
+
+    def modules(self, names: Iterable[str]) -> None:
+        """Modules that a function imports when it runs."""
+        for name in names:
+            if name in sys.modules:
+                self.object(name, sys.modules[name])
+
+    def object(self, label: str, value: Any) -> None:
+        """What is in an object that was an argument of a function."""
+        if is_closed(value):  # made for this trace, perhaps, and large: only what is in it is kept
+            if id(value) not in self._seen:
+                self._seen[id(value)] = value
+                self.roots.extend((x, None) for x in self._in_object(label, value) if x is not None)
+        else:
+            self._root(label, itself, value, None)
+
+    def functions(self) -> None:
+        """The closures of the functions that ran, as far as they were found by now."""
+        done: set[int] = set()
+        while True:
+            left = [f for key, f in self._functions.items() if key not in done]
+            for f in left:
+                done.add(id(f))
+                for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
+                    if id(cell) in self._seen:
+                        continue
+                    self._seen[id(cell)] = cell
+                    now = in_cell(cell, None)
+                    was = self._cells.get((id(f.__code__), name), now)
+                    if was is not now:
+                        self.changed_cells.append((name, was, now))
+                    else:
+                        self._root(name, in_cell, "cell_contents", cell)
+            if not left:
+                return
+
+    def search(self, root: Any) -> None:
+        """Look for the functions that ran: behind the one that was traced, then among all."""
+        behind: dict[int, Any] = {}
+        layer = [root]
+        for _ in range(DEPTH):
+            layer = [x for value in layer for x in _behind(value) if behind.setdefault(id(x), x) is x]
+            for x in layer:
+                if isinstance(x, FunctionType):
+                    self._register(x)
+        within = {id(c) for code in self._ran.values() for c in inner(code)}
+        lost = [c for key, c in self._ran.items() if c.co_freevars and key not in self._found and key not in within]
+        for x in gc.get_referrers(*lost) if lost else ():
+            if isinstance(x, FunctionType):
+                self._register(x)
+
+    def _root(self, label: str, read: Read, key: Any, holder: Any) -> None:
+        found = self._place(label, read, key, holder)
+        if found is not None:
+            self.roots.append((found, holder))
+
+    # --- what is at a place, and in it ---
+
+    def _place(self, label: str, read: Read, key: Any, holder: Any) -> Place | None:
+        value = read(holder, key)
+        if read is not itself and (id(holder), key) in self._written:
+            return None
+        self._count += 1
+        if self._count > MOST_PLACES:
+            raise InputError(
+                f"the traced function may read more than {MOST_PLACES} values from outside, {label} among them, which are too many "
+                "to observe in each run: pass what it needs as arguments, or keep it in a Module or in Tensors, which do not change"
+            )
+        place = Place(label, read, key, value)
+        if isinstance(value, PLAIN) or id(value) in self._altered:
+            return place
+        if id(value) in self._seen:
+            place.alias = True
+            place.content = None if isinstance(value, (*DICTS, np.ndarray)) else copied(value)
+            return place
+        self._seen[id(value)] = value
+        place.content = copied(value)
+        place.parts = [x for x in self._inside(place, value) if x is not None]
+        return place
+
+    def _inside(self, place: Place, value: Any) -> Iterator[Place | None]:
+        label = place.label
+        match value:
+            case FunctionType():
+                self._register(value)
+            case MethodType():
+                self._register(value.__func__)
+                yield self._place(label, itself, value.__self__, None)
+            case functools.partial():
+                for part in (value.func, *value.args, *value.keywords.values()):
+                    yield self._place(label, itself, part, None)
+            case staticmethod() | classmethod():
+                self._register(value.__func__)
+            case property():
+                for f in (value.fget, value.fset):
+                    self._register(f)
+            case type():
+                yield from self._in_class(label, value)
+            case ModuleType():
+                if package(value) not in LIBRARIES:
+                    for name in self._reads.attributes & vars(value).keys():
+                        yield self._place(f"{label}.{name}", in_module, name, value)
+            case _ if isinstance(value, DICTS):
+                yield from self._in_dict(place, value)
+            case _ if isinstance(value, SEQUENCES):
+                self._check_length(label, value)
+                for i, x in enumerate(value):
+                    if not isinstance(x, (*PLAIN, Tensor)):
+                        yield self._place(f"{label}[{i}]", in_sequence, i, value)
+            case set() | frozenset() | np.ndarray() | Tensor():
+                self._check_length(label, value)
+            case _ if isinstance(value, GENERATORS):
+                self.generators.append((label, value))
+            case _ if hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
+                self.iterators.append((label, value))
+            case _:
+                yield from self._in_object(label, value)
+
+    def _check_length(self, label: str, value: Any) -> None:
+        if isinstance(value, (*SEQUENCES, *DICTS, set, frozenset)) and len(value) > MOST_ITEMS:
+            raise InputError(
+                f"the traced function may read {label}, a {type(value).__name__} of {len(value)} items, which are too many to "
+                "observe in each run: pass it as an argument, or make a Tensor of it"
+            )
+
+    def _in_dict(self, place: Place, value: Mapping[Any, Any]) -> Iterator[Place | None]:
+        reads = self._reads
+        if reads.whole_dicts:
+            self._check_length(place.label, value)
+            place.content = list(value)
+            keys = list(value)
+        else:
+            keys = [k for k in reads.keys if k in value or reads.absent]
+        for key in keys:
+            yield self._place(f"{place.label}[{key!r:.40}]", in_dict, key, value)
+
+    def _in_class(self, label: str, value: type) -> Iterator[Place | None]:
+        names = self._reads.attributes
+        for c in ancestors(value):
+            for name in names & vars(c).keys():
+                yield self._place(f"{label}.{name}", in_class, name, c)
+
+    def _in_object(self, label: str, value: Any) -> Iterator[Place | None]:
+        kind, own = type(value), own_attributes(value)
+        names = self._reads.attributes
+        if is_closed(value):
+            for name, x in own.items():
+                if not isinstance(x, (*PLAIN, Tensor)) and (name in names or not isinstance(x, GENERATORS)):
+                    yield self._place(f"{label}.{name}", itself, x, None)
+        elif package(kind) in OURS:
+            return
+        else:
+            slots = {s for c in kind.__mro__ for s in vars(c).get("__slots__", ()) if isinstance(s, str)}
+            taken = own.keys() | slots
+            for name in taken if self._reads.whole_objects else names & taken:
+                yield self._place(f"{label}.{name}", in_object, name, value)
+            for name in names - taken if hasattr(value, "__dict__") else ():  # which the object may get later
+                default = in_class(kind, name)
+                if isinstance(default, PLAIN) or (default is MISSING and self._reads.absent):
+                    yield self._place(f"{label}.{name}", in_object, name, value)
+        if id(kind) not in self._seen and package(kind) not in LIBRARIES:
+            yield self._place(kind.__name__, itself, kind, None)
+
+    def _register(self, f: Any) -> None:
+        """A function of which the code may have run."""
+        f = getattr(f, "__wrapped__", None) if not isinstance(f, FunctionType) else f
+        while isinstance(f, FunctionType):
+            if id(f.__code__) in self._ran:
+                self._found.add(id(f.__code__))
+                self._functions[id(f)] = f
+            f = getattr(f, "__wrapped__", None)
+
+
+def _behind(value: Any) -> Iterator[Any]:
+    """What is directly behind a callable: of closures, methods, partial functions, and of attributes that can be called."""
+    match value:
+        case FunctionType():
+            yield from (in_cell(c, None) for c in value.__closure__ or ())
+            if "__wrapped__" in vars(value):
+                yield vars(value)["__wrapped__"]
+        case MethodType():
+            yield from (value.__func__, value.__self__)
+        case functools.partial():
+            yield from (value.func, *value.args, *value.keywords.values())
+        case CellType():
+            yield in_cell(value, None)
+        case _:
+            yield from (x for x in own_attributes(value).values() if callable(x))
+            yield from (f for c in ancestors(type(value)) for f in vars(c).values() if isinstance(f, FunctionType))
