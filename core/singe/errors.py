@@ -19,9 +19,14 @@ SingeError
 
 from __future__ import annotations
 
+from .texts import escaped
+
 
 class SingeError(Exception):
     """The root: `except singe.SingeError` catches every error that Singe raises on purpose."""
+
+    def __str__(self) -> str:
+        return escaped(super().__str__(), keep="\n")  # messages name what is in files
 
 
 class ShapeError(SingeError, ValueError):

@@ -17,6 +17,7 @@ from typing import Final
 from ..errors import SingeError
 from ..runtime.ending import INTERRUPTED, end_by_interrupts
 from .options import parser
+from .report import clean, say
 
 ADVICE: Final = {
     errno.EACCES: "; give a place that this user may read and write",
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (SingeError, OSError, MemoryError) as e:
         if args.verbose:
             traceback.print_exc()
-        print(f"singe {args.command}: {_line(e)}", file=sys.stderr)
+        say(f"singe {args.command}: {_line(e)}", file=sys.stderr)
         return 2
     return code or 0
 
@@ -64,4 +65,4 @@ def _line(e: SingeError | OSError | MemoryError) -> str:
     if isinstance(e, OSError) and e.strerror:
         place = f"{e.filename}: " if e.filename else ""
         text = f"{place}{e.strerror}{ADVICE.get(e.errno or 0, '')}"
-    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split())) or type(e).__name__
+    return clean(text) or type(e).__name__

@@ -61,7 +61,7 @@ from .measuring.peer import peer_values
 from .measuring.profiling import profile, trace_data
 from .opening import compiled, doing, model_on_device, model_on_numpy, single_model
 from .options import parser
-from .report import LEFT, RIGHT, fields, seconds, table
+from .report import LEFT, RIGHT, fields, say, say_meanwhile, seconds, table
 from .serve import serve_folder
 
 TOP: Final = 5
@@ -95,14 +95,14 @@ def run(args: Namespace) -> None:
             program.run(given)
         again += taken
 
-    print(fields([
+    say(fields([
         ("device", in_words(program.device.name, program.device.describe())),
         ("load", seconds(loading[0])),
         ("compile", seconds(compiling[0])),
         ("first run", seconds(first[0])),
         *([("run", f"{seconds(median(again))} (median of {len(again)}; least {seconds(min(again))})")] if again else []),
     ]))  # fmt: skip
-    print()
+    say()
     columns = [
         ("output", LEFT),
         ("dtype", LEFT),
@@ -112,7 +112,7 @@ def run(args: Namespace) -> None:
         ("most", RIGHT),
         ("", LEFT),
     ]
-    print(table(columns, [(name, a.dtype, show(a.shape), *_summary(a)) for name, a in results.items()]))
+    say(table(columns, [(name, a.dtype, show(a.shape), *_summary(a)) for name, a in results.items()]))
     _rank(args, results, labels)
     for name, path in targets.items():
         file = BytesIO()
@@ -155,8 +155,8 @@ def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[in
         probabilities = _probabilities(row.astype(np.float64))
         best = np.argsort(-probabilities, kind="stable")[: args.top or TOP]
         columns = [("rank", RIGHT), ("probability", RIGHT), ("class", RIGHT), *([("label", LEFT)] if labels else [])]
-        print()
-        print(
+        say()
+        say(
             table(
                 columns,
                 [
@@ -181,21 +181,21 @@ def _probabilities(row: np.ndarray) -> np.ndarray:
 def inspect(args: Namespace) -> None:
     """Show a model, and the Programs that it compiles to."""
     model = model_on_numpy(args)
-    print(describe_model(model))
+    say(describe_model(model))
     if model.needed:
         return
     if args.shapes:
-        print(f"\n{describe_layers(model)}")
+        say(f"\n{describe_layers(model)}")
     for name in [args.device] if args.device else backend_names():
-        print()
+        say()
         try:
             program = compiled(model, name, fail_on_host=args.fail_on_host)
         except (CompileError, DeviceError) as e:
             if args.device or isinstance(e, HostNeeded):
                 raise
-            print(f"{name}: cannot be compiled: {e}")
+            say(f"{name}: cannot be compiled: {e}")
             continue
-        print(describe_program(name, program, args.kernels))
+        say(describe_program(name, program, args.kernels))
 
 
 def compile(args: Namespace) -> None:
@@ -207,7 +207,7 @@ def compile(args: Namespace) -> None:
     program = compiled(single_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
     write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
-    print(
+    say(
         fields(
             [
                 ("wrote", args.out),
@@ -243,11 +243,11 @@ def export(args: Namespace) -> None:
             picture=picture_of(args, model), labels=labels, force=args.force, samples=read_samples(args, model),
             readable=args.readable,
         )  # fmt: skip
-    print(describe_bundle(bundle))
-    print(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+    say(describe_bundle(bundle))
+    say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     if args.snippet:
         folder = f"./{quote(Path(args.out).resolve().name)}/"
-        print(f"\nFor a page beside this folder:\n\n{snippet(folder, bundle.manifest, bundle.files)}")
+        say(f"\nFor a page beside this folder:\n\n{snippet(folder, bundle.manifest, bundle.files)}")
 
 
 def _export_training(args: Namespace) -> None:
@@ -279,10 +279,10 @@ def _export_training(args: Namespace) -> None:
             targets=args.targets, force=args.force, readable=args.readable, **settings,
         )  # fmt: skip
     for name, bundle in bundles.items():
-        print(f"{args.out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")
+        say(f"{args.out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")
     folder = f"./{quote(Path(args.out).resolve().name)}"
     inputs = ", ".join(json.dumps(x["name"]) + ": …" for x in bundles["step"].manifest["inputs"])
-    print(f"\nIn a page beside the folder:\n\n{TRAINING.format(folder=folder, inputs=inputs)}")
+    say(f"\nIn a page beside the folder:\n\n{TRAINING.format(folder=folder, inputs=inputs)}")
 
 
 TRAINING: Final = """\
@@ -304,7 +304,7 @@ def _export_freestanding(args: Namespace) -> None:
     model = single_model(args)
     with doing("exporting"):
         files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=args.activations)
-    print(describe_freestanding(files, model))
+    say(describe_freestanding(files, model))
 
 
 def serve(args: Namespace) -> None:
@@ -328,7 +328,7 @@ def diff(args: Namespace) -> int:
     reference = partial(peer_values, args.model, arrays) if args.against != DEFAULT else None
     with _progress() as tell:
         found = compare(model, devices, arrays, args.tolerance, reference, tell)
-    print(describe_comparison(found, args.against))
+    say(describe_comparison(found, args.against))
     return 1 if any(c.differing for c in found) else 0
 
 
@@ -341,11 +341,11 @@ def runs(args: Namespace) -> None:
 
     folder = Path(args.folder)
     if args.report:
-        print(write_report(folder, args.report, Path(args.out or "report.html")))
+        say(write_report(folder, args.report, Path(args.out or "report.html")))
         return
     if args.out:
         raise InputError("-o needs --report")
-    print(describe_runs(folder, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    say(describe_runs(folder, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------
@@ -373,9 +373,9 @@ def bench(args: Namespace) -> None:
     if args.trace and found is not None:
         write(Path(args.trace), [json.dumps(trace_data(found)).encode()])
     if args.json:
-        print(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
+        say(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
         return
-    print(describe_bench(timing, in_words(timing.device, timing.facts), found, limit, args.most))
+    say(describe_bench(timing, in_words(timing.device, timing.facts), found, limit, args.most))
 
 
 def _to_bench(args: Namespace) -> Model | Program:
@@ -409,21 +409,18 @@ def _bench_devices(args: Namespace) -> None:
                 lines[device.name] = in_words(device.name, device.describe())
     if args.json:
         facts = {k: {"absent": str(p)} if isinstance(p, DeviceError) else peaks_data(p) for k, p in found.items()}
-        print(json.dumps({"machine": machine(), "devices": facts}, indent=1))
+        say(json.dumps({"machine": machine(), "devices": facts}, indent=1))
         return
-    print(describe_peaks(found, lines))
+    say(describe_peaks(found, lines))
 
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
     """On a terminal, a line that says what is being waited for."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
     try:
-        yield lambda text: print(f"\r\x1b[K{text} …", end="", file=sys.stderr, flush=True)
+        yield say_meanwhile
     finally:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+        say_meanwhile("")
 
 
 # --- train ------------------------------------------------------------------------------------------------------------
@@ -443,13 +440,13 @@ def devices(args: Namespace) -> None:
     """Show every device, or why it is not available."""
     for name, found in all_devices().items():
         if isinstance(found, DeviceError):
-            print(fields([(name, f"absent: {found}")]))
+            say(fields([(name, f"absent: {found}")]))
             continue
         facts = found.describe()
-        print(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
+        say(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
         for key, value in facts.items():
-            print(f"  {fields([(key, _plain(value))])}")
-    print(fields([("auto", open_device("auto").name)]))
+            say(f"  {fields([(key, _plain(value))])}")
+    say(fields([("auto", open_device("auto").name)]))
 
 
 def _plain(value: Any) -> str:
@@ -463,4 +460,4 @@ def _plain(value: Any) -> str:
 
 def completion(args: Namespace) -> None:
     """Print a shell's function."""
-    print(script(parser(examples=True), args.shell), end="")
+    say(script(parser(examples=True), args.shell), end="")

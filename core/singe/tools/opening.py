@@ -25,6 +25,7 @@ from ..runtime.devices import DEFAULT
 from ..runtime.files.page import is_url
 from ..runtime.registry import backend_factory
 from .inputs.files import once
+from .report import say, say_meanwhile
 
 PATIENCE: Final = 1.0
 """Seconds after which a message says what is being waited for."""
@@ -34,7 +35,7 @@ PATIENCE: Final = 1.0
 def doing(what: str) -> Iterator[list[float]]:
     """Times a piece of work (the seconds are in the list afterwards), and prints a message if it takes long."""
     taken: list[float] = []
-    note = Timer(PATIENCE, lambda: print(f"{what} …", file=sys.stderr))
+    note = Timer(PATIENCE, lambda: say(f"{what} …", file=sys.stderr))
     note.daemon = True
     note.start()
     start = time.perf_counter()
@@ -51,9 +52,9 @@ class _Notes(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         if record.levelno >= logging.WARNING:
-            print(f"singe: {text}", file=sys.stderr)
-        elif sys.stderr.isatty():
-            print(f"\r\x1b[K{text} …\r", end="", file=sys.stderr, flush=True)
+            say(f"singe: {text}", file=sys.stderr)
+        else:
+            say_meanwhile(text)
 
 
 @contextmanager

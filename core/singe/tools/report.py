@@ -1,12 +1,15 @@
 """Facts as aligned plain text: tables, lists of fields, and numbers with their units.
 
-Names may come from untrusted files: control characters are shown as "?".
+Names may come from untrusted files: control characters are shown escaped, in tables and by `say`, which prints for all commands.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
+
+from ..texts import escaped
 
 Column: TypeAlias = tuple[str, Callable[[str, int], str]]
 """A heading, and LEFT or RIGHT."""
@@ -16,14 +19,25 @@ GAP: Final = "  "
 
 
 def clean(value: Any) -> str:
-    """A value's text in one line, with printable characters only."""
-    return "".join(c if c.isprintable() else "?" for c in " ".join(str(value).split()))
+    """A value's text in one line, with control characters escaped."""
+    return escaped(" ".join(str(value).split()))
+
+
+def say(text: str = "", end: str = "\n", file: TextIO | None = None) -> None:
+    """Print at once, with control characters escaped, but for ends of lines."""
+    print(escaped(text, keep="\n\t"), end=end, file=file, flush=True)
+
+
+def say_meanwhile(text: str) -> None:
+    """On a terminal, write a line that the next one replaces: what is being waited for; "" leaves the line empty."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{escaped(text) + ' …' if text else ''}\r", end="", file=sys.stderr, flush=True)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], width: int | None = None) -> str:
     """Headings and rows, each column as wide as its widest cell. width: a table that is wider is cut into several, one below the
     other, each with the first column."""
-    cells = [[heading for heading, _ in columns], *([clean(v) for v in row] for row in rows)]
+    cells = [[clean(heading) for heading, _ in columns], *([clean(v) for v in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     parts: list[list[int]] = [[0]]
     for k in range(1, len(columns)):
@@ -42,8 +56,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], width: int |
 
 def fields(pairs: Sequence[tuple[str, Any]]) -> str:
     """Names and values, one pair a line."""
-    width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{name.ljust(width)}{GAP}{clean(value)}" for name, value in pairs)
+    width = max(len(clean(name)) for name, _ in pairs)
+    return "\n".join(f"{clean(name).ljust(width)}{GAP}{clean(value)}" for name, value in pairs)
 
 
 def seconds(value: float) -> str:

@@ -33,6 +33,7 @@ from typing import IO, Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from ..errors import InputError
+from .report import say
 
 LOOPBACK: Final = "127.0.0.1"
 PORT: Final = 8000
@@ -172,13 +173,13 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
 def serve_folder(folder: str | Path, host: str, port: int, verbose: bool) -> None:
     """Serve until interrupted."""
     with Server(folder, host, port, verbose) as server:
-        print(f"{server.folder} is at {server.address} (Ctrl-C ends)", flush=True)
+        say(f"{server.folder} is at {server.address} (Ctrl-C ends)")
         for address in server.pages():
-            print(f"  {address}", flush=True)
+            say(f"  {address}")
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print()
+            say()
 
 
 def _why(e: OSError, host: str, port: int) -> str:

@@ -20,7 +20,7 @@ from ..train.events import Reason
 from ..train.examples import EXAMPLES, Run, example
 from ..train.folder import CHECKPOINTS, CONFIG
 from ..train.saving.checkpoints import CheckpointFolder
-from .report import LEFT, table
+from .report import LEFT, say, table
 
 RUNS: Final = "runs"
 """The folder of all runs for which --run names no other."""
@@ -99,8 +99,8 @@ def _literal(text: str) -> str:
 def train(args: Namespace) -> int:
     """Run an example; without one, list them. Another code than 0 if it was ended early, and can be resumed."""
     if args.example is None:
-        print(table([("name", LEFT), ("what it trains", LEFT)], list(EXAMPLES.items())))
-        print("\nsinge train NAME --help shows the settings of an example.")
+        say(table([("name", LEFT), ("what it trains", LEFT)], list(EXAMPLES.items())))
+        say("\nsinge train NAME --help shows the settings of an example.")
         return 0
     module = example(args.example)
     given = {name.removeprefix(SETTING): v for name, v in vars(args).items() if name.startswith(SETTING)}
@@ -112,7 +112,7 @@ def train(args: Namespace) -> int:
     run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
     _, summary = module.train(config, run)
     if summary.reason in ("asked", "interrupted", "terminated") and CheckpointFolder(folder / CHECKPOINTS, 1).steps():
-        print(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
+        say(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
     return ENDED.get(summary.reason, 0)
 
 

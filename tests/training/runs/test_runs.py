@@ -108,9 +108,11 @@ def test_a_run_that_was_killed_and_one_without_facts_are_read(runs: Path, tmp_pa
     assert (run.reason, len(run.epochs)) == ("running", 2)
     assert "running, or killed" in report([run])
     shutil.copytree(folder, tmp_path / "left")  # as it is without the process that writes
-    assert (tmp_path / "left" / "batches.sqlite-wal").is_file()
+    parts = [tmp_path / "left" / f"batches.sqlite{end}" for end in ("", "-wal")]
+    before = [part.read_bytes() for part in parts]
+    assert before[1]
     assert read_run(tmp_path / "left").batches("loss", 10) == run.batches("loss", 10)
-    assert not list((tmp_path / "left").glob("batches.sqlite-*"))
+    assert [part.read_bytes() for part in parts] == before
     shutil.copytree(runs / "slow", tmp_path / "bare")
     for name in ("run.json", "batches.sqlite"):
         (tmp_path / "bare" / name).unlink()

@@ -397,9 +397,9 @@ def test_the_module_is_the_command() -> None:
 
 def test_tables_are_aligned_and_clean() -> None:
     assert table([("a", LEFT), ("n", RIGHT), ("z", LEFT)], [("x\x1b[31m", 10, ""), ("long\nname", 2, "b")]) == (
-        "a           n  z\nx?[31m     10\nlong name   2  b"
+        "a           n  z\nx\\x1b[31m  10\nlong name   2  b"
     )
-    assert clean("a\tb\x00") == "a b?"
+    assert clean("a\tb\x00") == "a b\\x00"
 
 
 def test_numbers_have_units() -> None:

@@ -30,6 +30,7 @@ from urllib.parse import quote, unquote, urldefrag, urlsplit
 
 from ...errors import InputError
 from ...shapes import bytes_text
+from ...texts import escaped
 from ..waiting import IN_PAGE
 from .local import inside, reason
 from .page import fetch, is_url
@@ -383,7 +384,7 @@ def _shown(name: str, total: int | None) -> Iterator[Any]:
     if not sys.stderr.isatty():
         yield lambda at: None
         return
-    last = 0.0
+    last, name = 0.0, escaped(name)
 
     def show(at: int) -> None:
         nonlocal last

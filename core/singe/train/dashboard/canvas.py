@@ -11,6 +11,8 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from ...texts import escaped
+
 Point: TypeAlias = tuple[float, float]
 STYLES: Final = {
     "": "",
@@ -33,6 +35,8 @@ BRAILLE: Final = 0x2800
 EDGE: Final = 0.499
 """A point belongs to the nearest dot."""
 BLOCKS: Final = "▁▂▃▄▅▆▇█"
+_NO_CELL: Final = ("Mn", "Me", "Cf")
+"""The categories of characters that belong to the cell before them."""
 
 
 class Canvas:
@@ -43,18 +47,18 @@ class Canvas:
         self.cells = [[(" ", "")] * width for _ in range(height)]
 
     def text(self, row: int, column: int, text: str, style: str = "", end: int | None = None) -> int:
-        """Write a text that ends before the column `end`; returns the column after it. Unprintable characters become "?"."""
+        """Write a text that ends before the column `end`; returns the column after it."""
         end = self.width if end is None else min(end, self.width)
         if not 0 <= row < self.height:
             return column
-        for char in text:
-            if unicodedata.combining(char):
+        for char in escaped(text):
+            if unicodedata.category(char) in _NO_CELL:
                 continue
             wide = unicodedata.east_asian_width(char) in "WF"
             if column + wide >= end:
                 break
             if column >= 0:
-                self.cells[row][column] = (char if char.isprintable() else "?", style)
+                self.cells[row][column] = (char, style)
                 if wide:
                     self.cells[row][column + 1] = ("", style)
             column += 1 + wide
@@ -62,6 +66,7 @@ class Canvas:
 
     def right(self, row: int, end: int, text: str, style: str = "", start: int = 0) -> int:
         """Write a text that ends before the column `end`, if it then begins at `start` or later; returns where it begins."""
+        text = escaped(text)
         column = end - len(text)
         if column < start:
             return end

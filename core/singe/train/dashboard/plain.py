@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, TextIO
 
+from ...texts import escaped
 from ..events import BatchEnded, EpochEnded, Event, Note, RunBegan
 from ..scales import duration, number
 from .history import History
@@ -43,7 +44,7 @@ class Lines:
             case BatchEnded():
                 if self._moves and self._clock() - self._shown >= SECONDS:
                     self._shown = self._clock()
-                    self._print(f"{self._line()}\r", end="")
+                    self._print(self._line(), end="\r")
             case EpochEnded():
                 self._print(epoch_line(event, self.history.epochs))
             case Note():
@@ -52,7 +53,7 @@ class Lines:
                 pass
 
     def _print(self, text: str, end: str = "\n") -> None:
-        say(f"\r\x1b[K{text}" if self._moves else text, end=end, stream=self._stream)
+        say(text, end=end, stream=self._stream, before="\r\x1b[K" if self._moves else "")
 
     def _line(self) -> str:
         """The moving line."""
@@ -73,10 +74,11 @@ class Lines:
         return "  ".join(parts)[: shutil.get_terminal_size().columns - 1]
 
 
-def say(text: str, end: str = "\n", stream: TextIO | None = None) -> None:
-    """Print at once. Where that cannot be, on a disk that is full or in a pipe that was closed, training goes on all the same."""
+def say(text: str, end: str = "\n", stream: TextIO | None = None, before: str = "") -> None:
+    """Print at once, with control characters escaped. Where that cannot be, on a disk that is full or in a pipe that was closed,
+    training goes on all the same."""
     with suppress(OSError):
-        print(text, end=end, file=stream, flush=True)
+        print(before + escaped(text, keep="\n"), end=end, file=stream, flush=True)
 
 
 def _began(event: RunBegan) -> str:

@@ -23,6 +23,7 @@ from ...frontend.tensor import Tensor
 from ...model.files import save
 from ...model.model import Model
 from ...runtime.device import Device
+from ...texts import escaped
 from ..config import precision_setting, setting
 from ..learner import Learner
 from ..saving.checkpoints import Checkpoints
@@ -151,5 +152,6 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
     )  # fmt: skip
     summary = learner.fit(batches, unseen, config.epochs, resume=run.resume)
     save(learner.model, run.folder / "gpt.safetensors")
-    print(Writer(cast(GPT, learner.best), alphabet, run.device).write(config.begin, config.characters, config.seed))
+    written = Writer(cast(GPT, learner.best), alphabet, run.device).write(config.begin, config.characters, config.seed)
+    print(escaped(written, keep="\n\t"))
     return learner, summary

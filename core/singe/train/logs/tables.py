@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...runtime.files import write
 from ..events import BatchEnded, EpochEnded, Event, RunBegan, Stopped
+from ..reports.batches import check_batches
 from ..summary import flat
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class SqliteLog:
         import sqlite3  # noqa: PLC0415 (not part of every Python)
 
         if self._file is None:
+            check_batches(self.path)  # the folder of a run that goes on may come from elsewhere
             # Hooks are called by the thread that trains, which need not be the one that made this object.
             self._file = sqlite3.connect(self.path, check_same_thread=False)
             self._file.execute("PRAGMA journal_mode=WAL")

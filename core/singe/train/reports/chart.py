@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Final, Literal
 
+from ...texts import in_html
 from ..scales import labels, limits, number, powers, ticks
 from ..watching import Mode
-from .record import Point
+from .batches import Point
 
 WIDTH: Final = 400
 HEIGHT: Final = 236
@@ -55,18 +55,18 @@ def chart(title: str, series: Sequence[Series], mode: Mode | None) -> str:
             TOP + min(1.02, max(-0.02, down)) * (HEIGHT - TOP - BOTTOM),
         )
 
-    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)} by epoch">']
+    parts = [f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{in_html(title)} by epoch">']
     for value, text in zip(heights, texts, strict=True):
         down = TOP + (y[1] - value) / (y[1] - y[0]) * (HEIGHT - TOP - BOTTOM)
         parts.append(f'<path class="grid" d="M{left:.1f} {down:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="value" x="{left - 6:.1f}" y="{down + 3.5:.1f}">{escape(text)}</text>')
+        parts.append(f'<text class="value" x="{left - 6:.1f}" y="{down + 3.5:.1f}">{in_html(text)}</text>')
     places = ticks(*x, 7, whole=True)
     for value, text in zip(places, labels(places), strict=True):
         across = left + (value - x[0]) / (x[1] - x[0]) * (WIDTH - left - RIGHT)
-        parts.append(f'<text class="epoch" x="{across:.1f}" y="{HEIGHT - 10}">{escape(text)}</text>')
+        parts.append(f'<text class="epoch" x="{across:.1f}" y="{HEIGHT - 10}">{in_html(text)}</text>')
     parts += [_curve(s, place) for s in shown]
     note = " <small>logarithmic</small>" if logarithms else ""
-    return f"<figure><figcaption>{escape(title)}{note}</figcaption>{''.join(parts)}</svg></figure>"
+    return f"<figure><figcaption>{in_html(title)}{note}</figcaption>{''.join(parts)}</svg></figure>"
 
 
 def _curve(series: Series, place: Callable[[float, float], Point]) -> str:
@@ -83,6 +83,6 @@ def _curve(series: Series, place: Callable[[float, float], Point]) -> str:
         text = f"{series.name}, epoch {epoch}: {number(value)}{' (best)' if best else ''}"
         size = 4.5 if best else 2.2
         parts.append(
-            f'<circle class="{kind} {series.colour}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"><title>{escape(text)}</title></circle>'
+            f'<circle class="{kind} {series.colour}" cx="{a:.1f}" cy="{b:.1f}" r="{size}"><title>{in_html(text)}</title></circle>'
         )
     return "".join(parts)

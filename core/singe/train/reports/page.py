@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Final
 
 from ...errors import InputError
+from ...texts import in_html
 from ..events import ENDS, PHASES, Phase
 from ..scales import duration, number
 from ..watching import best_mode
@@ -67,7 +67,7 @@ def report(runs: Sequence[Run]) -> str:
     title, body = (runs[0].name, _one(runs[0])) if len(runs) == 1 else (f"{len(runs)} runs", _several(runs))
     return (
         '<!doctype html>\n<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">\n'
-        f"<title>{escape(title)}</title>\n<style>{STYLE}{_CLASSES}</style>\n{''.join(body)}</html>\n"
+        f"<title>{in_html(title)}</title>\n<style>{STYLE}{_CLASSES}</style>\n{''.join(body)}</html>\n"
     )
 
 
@@ -75,9 +75,9 @@ def report(runs: Sequence[Run]) -> str:
 
 
 def _one(run: Run) -> Iterator[str]:
-    yield f"<h1>{escape(run.name)}</h1>\n<p>{escape(_facts(run))}</p>\n"
+    yield f"<h1>{in_html(run.name)}</h1>\n<p>{in_html(_facts(run))}</p>\n"
     if run.message:
-        yield f"<p>{escape(run.message)}</p>\n"
+        yield f"<p>{in_html(run.message)}</p>\n"
     yield f'<dl class="tiles">{"".join(_tiles(run))}</dl>\n'
     yield '<div class="key"><span class="c0">train</span><span class="c1">valid</span>'
     yield '<span class="none">faint: batches; circled: the best epoch</span></div>\n<div class="plots">'
@@ -88,7 +88,7 @@ def _one(run: Run) -> Iterator[str]:
         mark = " open" if len(run.epochs) <= 25 else ""
         yield f"<details{mark}><summary>Epochs</summary>{_epochs(run)}</details>\n"
     if run.settings:
-        rows = [[escape(name), escape(value)] for name, value in run.settings.items()]
+        rows = [[in_html(name), in_html(value)] for name, value in run.settings.items()]
         yield f"<h2>Settings</h2>{_table(None, rows, ['left', 'left long'])}\n"
 
 
@@ -107,7 +107,7 @@ def _tiles(run: Run) -> Iterator[str]:
     for metric in run.metrics:
         best = run.best(metric)
         if best is not None:
-            name = escape(f"best {run.judged(metric)} {metric}")
+            name = in_html(f"best {run.judged(metric)} {metric}")
             yield f"<div><dt>{name}</dt><dd>{number(best[0])}</dd><small>epoch {best[1]}</small></div>"
     if run.epochs:
         yield f"<div><dt>an epoch</dt><dd>{_seconds(sum(e.seconds for e in run.epochs) / len(run.epochs))}</dd><small>on average</small></div>"
@@ -150,7 +150,7 @@ def _several(runs: Sequence[Run]) -> Iterator[str]:
     metrics = list(dict.fromkeys(metric for run in runs for metric in run.plotted))
     yield f"<h1>{len(runs)} runs</h1>\n"
     yield f'<h2>Results</h2>{_results(runs, names, metrics)}\n<div class="key">'
-    yield "".join(f'<span class="c{i % COLOURS}">{escape(name)}</span>' for i, name in enumerate(names))
+    yield "".join(f'<span class="c{i % COLOURS}">{in_html(name)}</span>' for i, name in enumerate(names))
     yield '<span class="none">lines: valid, where there is validation; dotted: train; circled: the best epoch</span></div>\n'
     yield '<div class="plots">'
     for metric in metrics:
@@ -169,7 +169,7 @@ def _several(runs: Sequence[Run]) -> Iterator[str]:
         yield chart(metric, series, best_mode(metric, modes))
     yield "</div>\n"
     if settings := differing(runs):
-        rows = [[escape(n), *(escape(run.settings.get(n, "–")) for run in runs)] for n in settings]
+        rows = [[in_html(n), *(in_html(run.settings.get(n, "–")) for run in runs)] for n in settings]
         heads = ["setting", *names]
         yield f"<h2>Settings that differ</h2>{_table(heads, rows, ['left'] + ['left long'] * len(runs))}\n"
 
@@ -184,12 +184,12 @@ def _results(runs: Sequence[Run], names: Sequence[str], metrics: Sequence[str]) 
         epochs = f"{len(run.epochs)} of {run.planned}" if run.planned else str(len(run.epochs))
         rows.append(
             [
-                escape(name),
+                in_html(name),
                 *cells,
                 epochs,
                 duration(run.seconds),
-                escape(ENDS.get(run.reason, run.reason)),
-                escape(run.device),
+                in_html(ENDS.get(run.reason, run.reason)),
+                in_html(run.device),
             ]
         )
         marks = ["best" if b is not None and b[0] == tops[m] else "" for m, b in zip(judged, bests, strict=True)]
@@ -217,7 +217,7 @@ def _table(
 
     columns = sides or [""] * len(rows[0])
     top = (
-        f"<thead><tr>{''.join(cell('th', escape(h), c) for h, c in zip(heads, columns, strict=True))}</tr></thead>"
+        f"<thead><tr>{''.join(cell('th', in_html(h), c) for h, c in zip(heads, columns, strict=True))}</tr></thead>"
         if heads
         else ""
     )

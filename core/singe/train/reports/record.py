@@ -6,26 +6,34 @@ import csv
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final
 
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
+from ...runtime.files import inside, reason
 from ..events import Phase
-from ..folder import BATCHES, EPOCHS, FACTS, FORMAT
+from ..folder import EPOCHS, FACTS, FORMAT
 from ..watching import Mode, best_mode
+from .batches import Point, batch_averages, batch_names
 
 DEEP: Final = 3
 """How many folders below the one that is named runs are looked for."""
-LARGEST: Final = 64 * 2**20
+LARGEST: Final = 16 * 2**20
 """Bytes of a file of text that is read."""
-Point: TypeAlias = tuple[float, float]
-T = TypeVar("T")
+MOST_SETTINGS: Final = 10_000
+MOST_COLUMNS: Final = 1000
+LONGEST_NAME: Final = 1000
+"""What settings and values there may be, and how long the name of a setting may be."""
+DEEPEST: Final = 50
+"""How many settings a setting may be within."""
+MOST: Final = 10**9
+"""Epochs, and seconds."""
+DRAWN: Final = 1e300
+"""The largest value that is drawn: the difference of two is a number."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Run:
         """A metric by epoch; x is the end of the epoch for "valid", and its middle for "train", as these are averages over it."""
         back = 0.5 if phase == "train" else 0.0
         found = ((e.number - back, e.value(phase, metric)) for e in self.epochs)
-        return [(x, y) for x, y in found if math.isfinite(y)]
+        return [(x, y) for x, y in found if abs(y) <= DRAWN]
 
     def judged(self, metric: str) -> Phase:
         """The phase whose values of a metric count: "valid", where there are some."""
@@ -90,44 +98,18 @@ class Run:
     @cached_property
     def plotted(self) -> list[str]:
         """The metrics, and what only batches have, such as the learning rate."""
-        command = "SELECT DISTINCT name FROM batches WHERE phase = 'train' ORDER BY name"
-        names = self._ask(lambda file: [str(name) for (name,) in file.execute(command)])
-        return list(dict.fromkeys([*self.metrics, *names]))
+        return list(dict.fromkeys([*self.metrics, *batch_names(self.folder)]))
+
+    @cached_property
+    def _averages(self) -> dict[int, Mapping[str, list[Point]]]:
+        """What `batches` has read, by its count."""
+        return {}
 
     def batches(self, metric: str, count: int) -> list[Point]:
         """A metric over the batches trained on, as averages of at most about `count` parts; x is in epochs."""
-        return self._ask(lambda file: _averages(file, metric, count))
-
-    def _ask(self, question: Callable[[Any], list[T]]) -> list[T]:
-        """What the table of batches answers; nothing where there is none."""
-        path = self.folder / BATCHES
-        if not path.is_file():
-            return []
-        try:
-            import sqlite3  # noqa: PLC0415
-        except ImportError:  # it is not part of every Python
-            return []
-        try:
-            # Nothing is written; but what a run that was killed left beside the file goes only if this could be.
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=rw", uri=True)) as file:
-                return question(file)
-        except sqlite3.Error as e:
-            raise FormatError(f"{path}: cannot be read as a run's batches: {e}") from None
-
-
-def _averages(file: Any, metric: str, count: int) -> list[Point]:
-    where = "FROM batches WHERE phase = 'train' AND name = ?"
-    most, rows = file.execute(f"SELECT MAX(batch), COUNT(*) {where}", (metric,)).fetchone()
-    if not rows or not most or most < 1:
-        return []
-    x = "(epoch - 1 + batch * 1.0 / ?)"
-    first, last = file.execute(f"SELECT MIN{x}, MAX{x} {where}", (most, most, metric)).fetchone()
-    part = max((last - first) / count, 1e-9)
-    rows = file.execute(
-        f"SELECT AVG{x}, AVG(value) {where} AND value IS NOT NULL GROUP BY CAST(({x} - ?) / ? AS INTEGER) ORDER BY 1",
-        (most, metric, most, first, part),
-    )
-    return [(x, y) for x, y in rows if isinstance(y, float) and math.isfinite(y)]
+        if count not in self._averages:
+            self._averages[count] = batch_averages(self.folder, count)
+        return self._averages[count].get(metric, [])
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
@@ -161,8 +143,8 @@ def read_run(folder: Path) -> Run:
     """The run of a folder."""
     if not is_run(folder):
         raise InputError(f"{folder}: not the folder of a run: it has no {FACTS} and no {EPOCHS}")
-    facts = _facts(folder / FACTS)
-    epochs = _epochs(folder / EPOCHS)
+    facts = _facts(folder)
+    epochs = _epochs(folder)
     modes = facts.get("modes", {})
     return Run(
         folder,
@@ -173,7 +155,7 @@ def read_run(folder: Path) -> Run:
         facts.get("epochs", 0),
         facts.get("reason", "running"),
         facts.get("message", ""),
-        dict(_flat(facts.get("settings", {}))),
+        facts.get("settings", {}),
         {name: mode for name, mode in modes.items() if mode in ("least", "most", None)},
         facts.get("best", "loss"),
         epochs,
@@ -187,41 +169,60 @@ KINDS: Final[Mapping[str, Any]] = {
 """The facts that are read, with their types in JSON."""
 
 
-def _facts(path: Path) -> dict[str, Any]:
+def _facts(folder: Path) -> dict[str, Any]:
+    """The facts of a run; settings by name, as texts."""
+    path = folder / FACTS
     if not path.is_file():
         return {}
     try:
-        found = json.loads(_bytes(path))
-    except ValueError as e:
+        found = json.loads(_bytes(folder, FACTS))
+    except (ValueError, RecursionError) as e:
         raise FormatError(f"{path}: not JSON: {e}") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise FormatError(f"{path}: expected an object whose format is {FORMAT!r}")
     for name, kind in KINDS.items():
-        if name in found and not isinstance(found[name], kind):
-            raise FormatError(f"{path}: {name} is {found[name]!r:.40}")
+        value = found.get(name)
+        wrong = name in found and (not isinstance(value, kind) or isinstance(value, bool))
+        if wrong or (isinstance(value, (int, float)) and not 0 <= value <= MOST):
+            raise FormatError(f"{path}: {name} is {json.dumps(value)[:40]}")
+    if "settings" in found:
+        found["settings"] = _flat(found["settings"], path)
     return found
 
 
-def _epochs(path: Path) -> list[Epoch]:
+def _epochs(folder: Path) -> list[Epoch]:
+    path = folder / EPOCHS
     if not path.is_file():
         return []
     try:
-        rows = list(csv.DictReader(_bytes(path).decode().splitlines()))
-        return [_epoch(row) for row in rows]
+        table = csv.DictReader(_bytes(folder, EPOCHS).decode().splitlines())
+        if len(table.fieldnames or ()) > MOST_COLUMNS:
+            raise FormatError(f"{path}: has {len(table.fieldnames or ())} columns, expected at most {MOST_COLUMNS}")
+        return [_epoch(row) for row in table]
+    except FormatError:
+        raise
     except (ValueError, TypeError, KeyError, csv.Error) as e:
         raise FormatError(f"{path}: not a table of epochs: {e}") from None
 
 
-def _epoch(row: Mapping[str, str]) -> Epoch:
+def _epoch(row: Mapping[str | None, Any]) -> Epoch:
+    if None in row:
+        raise ValueError("a row has more values than there are columns")
     values: dict[Phase, dict[str, float]] = {"train": {}, "valid": {}}
     for column, text in row.items():
-        phase, _, name = column.partition(".")
+        phase, _, name = str(column).partition(".")
         if name and text and (phase == "train" or phase == "valid"):
             values[phase][name] = float(text)
-    return Epoch(int(row["epoch"]), float(row["seconds"]), values)
+    epoch, seconds = int(row["epoch"]), float(row["seconds"])
+    if not (0 <= epoch <= MOST and 0 <= seconds <= MOST):
+        raise ValueError(f"the epoch {row['epoch']!r:.20} took {row['seconds']!r:.20} seconds")
+    return Epoch(epoch, seconds, values)
 
 
-def _bytes(path: Path) -> bytes:
+def _bytes(folder: Path, name: str) -> bytes:
+    """A file of a run's folder; a link that leads out of this is refused."""
+    path = folder / name
+    inside(folder, name)
     try:
         if path.stat().st_size > LARGEST:
             raise FormatError(f"{path}: has {path.stat().st_size:,} bytes, expected at most {LARGEST:,}")
@@ -232,20 +233,32 @@ def _bytes(path: Path) -> bytes:
 
 def _date(text: str) -> datetime | None:
     try:
-        return datetime.fromisoformat(text)
-    except ValueError:
+        found = datetime.fromisoformat(text)
+        found.timestamp()
+    except (ValueError, OverflowError, OSError):
         return None
+    return found
 
 
-def _flat(settings: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in settings.items():
+def _flat(settings: Mapping[str, Any], path: Path) -> dict[str, str]:
+    """Settings as texts by name; those within others have names with dots."""
+    found: dict[str, str] = {}
+    left: list[tuple[str, Any, int]] = [("", settings, 0)]
+    while left:
+        name, value, depth = left.pop()
         if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
+            parts = [(f"{name}.{k}" if depth else k, v, depth + 1) for k, v in list(value.items())[:MOST_SETTINGS]]
+            left.extend(reversed(parts))
         else:
-            yield (
-                f"{before}{name}",
-                value if isinstance(value, str) else f"{value:.12g}" if isinstance(value, float) else json.dumps(value),
+            found[name] = (
+                value if isinstance(value, str) else f"{value:.12g}" if isinstance(value, float) else json.dumps(value)
             )
+        if len(name) > LONGEST_NAME or depth > DEEPEST or len(found) + len(left) > MOST_SETTINGS:
+            raise FormatError(
+                f"{path}: its settings are more than {MOST_SETTINGS}, or deeper in each other than {DEEPEST}, "
+                f"or have longer names than {LONGEST_NAME} characters"
+            )
+    return found
 
 
 # --- several ----------------------------------------------------------------------------------------------------------
