@@ -43,6 +43,8 @@ from .errors import DTypeError as DTypeError
 from .errors import FormatError as FormatError
 from .errors import ImportFailure as ImportFailure
 from .errors import InputError as InputError
+from .errors import NonFinite as NonFinite
+from .errors import OutOfRange as OutOfRange
 from .errors import ShapeError as ShapeError
 from .errors import SingeError as SingeError
 from .errors import UnsupportedOp as UnsupportedOp
@@ -116,6 +118,7 @@ from .model.model import Model as Model
 from .model.program import Program
 from .model.session import Session as Session
 from .ops import Wgsl as Wgsl
+from .runtime.debugging import debug as debug
 from .runtime.decorators import Autodiff as Autodiff
 from .runtime.decorators import Fusion as Fusion
 from .runtime.device import Device as Device
@@ -149,7 +152,9 @@ __all__ = [
     "ImportFailure",
     "InputError",
     "Model",
+    "NonFinite",
     "Numpy",
+    "OutOfRange",
     "PictureSpec",
     "Program",
     "Session",
@@ -189,6 +194,7 @@ __all__ = [
     "complex128",
     "concat",
     "concatenate",
+    "debug",
     "device",
     "device_async",
     "devices",

@@ -30,6 +30,7 @@ from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
 from ..runtime import keys
 from ..runtime.backend import Executable
+from ..runtime.debugging import looking, note_origin
 from ..runtime.device import Build, Device, nodes_of
 from ..runtime.lock import DeviceLock
 from ..shapes import Dim, asking, deferring, show
@@ -116,7 +117,10 @@ class Tracer(Device):
         return self._adopted[id(value)][1]
 
     def apply(self, build: Build, values: Sequence[Node]) -> tuple[Node, ...]:
-        return nodes_of(build(self.builder, *values))
+        made = nodes_of(build(self.builder, *values))
+        if looking():
+            note_origin(made)
+        return made
 
     def run(self, graph: Graph, values: Sequence[Node]) -> tuple[Node, ...]:
         return inline(graph, self.builder, values)

@@ -9,6 +9,7 @@ from .graph import Graph as Graph
 from .graph import GraphState as GraphState
 from .graph import regions as regions
 from .needed import Needed as Needed
+from .node import ORIGINS as ORIGINS
 from .node import Node as Node
 from .node import attribute_symbols as attribute_symbols
 from .node import bare as bare

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -60,6 +61,10 @@ class Node:
 
     def __repr__(self) -> str:
         return f"{self.op}{', '.join(f'{show(shape)}:{kind}' for shape, kind in self.results)}"
+
+
+ORIGINS: Final[WeakKeyDictionary[Node, str]] = WeakKeyDictionary()
+"""Where nodes come from, for people: only of those that a `debug` block notes (runtime/debugging.py)."""
 
 
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:

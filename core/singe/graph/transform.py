@@ -13,7 +13,7 @@ from ..errors import ShapeError
 from ..shapes import Dim, Size
 from .builder import Builder
 from .graph import Graph, regions
-from .node import Node
+from .node import ORIGINS, Node
 
 
 def rebuild(
@@ -28,11 +28,14 @@ def rebuild(
     The nodes of regions are not visited: a rule that applies to them too must rebuild the regions itself.
     """
     done: dict[Node, Node] = dict(inputs or {})
+    noted = bool(ORIGINS)
     for n in graph.nodes:
         if n in done:
             continue
         given = tuple(done[x] for x in n.inputs)
         done[n] = rule(builder, n, given) or (n if n.row is None else builder.node(n.row, *given, **n.attrs))
+        if noted and n in ORIGINS:
+            ORIGINS.setdefault(done[n], ORIGINS[n])
     return renamed(graph, done)
 
 

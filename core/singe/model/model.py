@@ -329,7 +329,7 @@ class Model:
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
         data = compile_graph(graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks))
-        return Program(data, self.device, graph.results)
+        return Program(data, self.device, graph.results, graph)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         """A Program with separate steps for sizes that fail a check of the open steps; compiling for them may fail too."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,9 +13,11 @@ import numpy as np
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
 from ..errors import DeviceError, InputError
+from ..graph import Graph
 from ..program.format import pieces, read_program
 from ..program.program import ProgramData
 from ..runtime.backend import DirectExecutable, Executable
+from ..runtime.debugging import check_run, looking
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
@@ -27,13 +30,16 @@ from .session import NOTHING_DRAWN, Session, copies
 class Program:
     """Compiled code on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
 
-    def __init__(self, data: ProgramData, on: Device, results: Mapping[str, Any] | None = None) -> None:
-        """results: see Graph. Only the Model makes lists and dicts of the outputs."""
+    def __init__(
+        self, data: ProgramData, on: Device, results: Mapping[str, Any] | None = None, graph: Graph | None = None
+    ) -> None:
+        """results: see Graph. Only the Model makes lists and dicts of the outputs. graph: of what it was compiled."""
         self.data: Final = data
         self.device: Final = on
         self.results: Final = results or {}
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
+        self._graph: Final = (lambda: graph) if graph is None or looking() else weakref.ref(graph)
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
         self.keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
         """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
@@ -154,10 +160,28 @@ class Program:
                 return self._begun(arrays, states)
 
     def _begun(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> Later[list[np.ndarray]]:
+        if looking():
+            return self._looked(arrays, states)
         on = self.device.eager
         if self._direct is not None:
             return self._direct.call(arrays, states)
         return together([on.fetch(v) for v in self.executable.run([on.upload(a) for a in arrays], states)])
+
+    def _looked(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> list[np.ndarray]:
+        """A run in a `debug` block: refused if an output or a state is not finite after it."""
+        on = self.device.eager
+        before = [on.download(v) for v in states]
+        given = [on.upload(a) for a in arrays]
+        found = [on.download(v) for v in self.executable.run(given, states)]
+        names = [p.name for p in (*self.outputs, *self.states)]
+        after = dict(zip(names, [*found, *map(on.download, states)], strict=True))
+
+        def again(of: Graph) -> list[np.ndarray]:
+            values = [on.upload(a) for a in arrays], [on.upload(a) for a in before]
+            return [on.download(v) for v in on.prepare(compile_graph(of, on.target)).run(*values)]
+
+        check_run(self._graph(), [*arrays, *before], after, again)
+        return found
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which `Program.load` reads: of a function, as it is with the values outside of it now."""

@@ -21,6 +21,7 @@ from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
 from ..program.program import ProgramData
 from .backend import Backend, Executable, HostArray
+from .debugging import check_run, looking
 from .device import Build, Device, nodes_of
 from .lock import DeviceLock
 from .recent import Recent
@@ -89,13 +90,28 @@ class EagerDevice(Device):
                 used = {r.input for r in found.program.ranges}
                 arrays = [self.integers(v) if k in used else None for k, v in enumerate(values)]
                 found.program.check_indices(arrays, named=False)
-            return tuple(found.run(values))
+            out = tuple(found.run(values))
+            if looking():
+                self._look(graph, values, out)
+            return out
+
+    def _look(self, graph: Graph, values: Sequence[Any], out: Sequence[Any]) -> None:
+        """Refuse results that are not finite."""
+
+        def again(of: Graph) -> list[np.ndarray]:
+            return [self._read(v) for v in self.prepare(compile_graph(of, self.target)).run(values)]
+
+        found = dict(zip(graph.output_names, map(self._read, out), strict=True))
+        check_run(graph, [self._read(v) for v in values], found, again)
+
+    def _read(self, value: Any) -> np.ndarray:
+        return now(self.backend.download(value), "await tensor.numpy_async()")
 
     def integers(self, value: Any) -> np.ndarray | None:
         if isinstance(value, HostArray):
             return value.data
         if self._reads:
-            return now(self.backend.download(value), "await tensor.numpy_async()")
+            return self._read(value)
         return self._integers.get(value)
 
     def synchronize(self) -> None:

@@ -1,0 +1,132 @@
+"""`debug`: runs that look at what they compute, and name the op, the layer and the line of the first number that is not finite.
+
+Eagerly every op is looked at. Of a compiled run the outputs and states are; if one is not finite, its Graph runs again with the
+results of all nodes. Where an op comes from is known of what is traced within the block.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import widened
+from ..errors import NonFinite
+from ..graph import ORIGINS, Graph, Node
+from ..shapes import show
+
+HERE: Final = Path(__file__).parents[1]
+"""The folder of this package; those of its targets are beside it, under names that begin with its name."""
+_LOOKING: Final[ContextVar[bool]] = ContextVar("looking", default=False)
+
+
+@contextmanager
+def debug(*, nonfinite: bool = True) -> Iterator[None]:
+    """A block in which a number that is NaN or infinite is an error: `with sg.debug(nonfinite=True): model(x)`.
+
+    NonFinite names the op, the layer that it is in, and the line of your code. It comes with the first op whose result holds
+    NaN, or infinity that none of its operands holds. Of functions that were compiled before the block, only the op is known.
+    It is slow: each result is read from the device.
+    """
+    token = _LOOKING.set(nonfinite)
+    try:
+        yield
+    finally:
+        _LOOKING.reset(token)
+
+
+def looking() -> bool:
+    """Whether a `debug` block is entered."""
+    return _LOOKING.get()
+
+
+def note_origin(made: Iterable[Node]) -> None:
+    """Remember of nodes which line of which layer makes them."""
+    origin = _origin()
+    for n in made:
+        ORIGINS.setdefault(n, origin)
+
+
+def check_run(
+    graph: Graph | None,
+    given: Sequence[np.ndarray],
+    found: Mapping[str, np.ndarray],
+    again: Callable[[Graph], Sequence[np.ndarray]],
+) -> None:
+    """Refuse a run of which a result is not finite. given: the values of the graph's leaves; found: results by name; again: the
+    outputs of a graph over the same leaves."""
+    if graph is not None and sum(n.row is not None for n in graph.nodes) == 1:
+        values = {
+            **dict(zip(graph.leaves, given, strict=True)),
+            **dict(zip(graph.outputs, found.values(), strict=False)),
+        }
+        _check_nodes(graph, values)
+        return
+    name = next((name for name, x in found.items() if not _finite(x)), None)
+    if name is None:
+        return
+    text = f"the result {name!r} holds {_what(found[name])}"
+    if graph is None:
+        raise NonFinite(f"{text}; to be told the op, compile the function within sg.debug(nonfinite=True)")
+    told = [n for n in graph.nodes if n.row is not None and len(n.results) == 1 and n.dtype.is_float]
+    every = again(replace(graph, outputs=tuple(told), output_names=tuple(f"n{k}" for k in range(len(told)))))
+    _check_nodes(graph, {**dict(zip(graph.leaves, given, strict=True)), **dict(zip(told, every, strict=True))})
+    raise NonFinite(f"{text}; node by node all of its numbers are finite")
+
+
+def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray]) -> None:
+    """Refuse the first node whose result holds NaN, or infinity that none of its inputs holds."""
+    for n in graph.nodes:
+        if n.row is None or n not in values or _finite(values[n]):
+            continue
+        inputs = [values.get(x, x.value) for x in n.inputs]
+        endless = [k for k, x in enumerate(inputs) if x is not None and not _finite(x)]
+        if endless and not np.isnan(widened(values[n])).any():
+            continue
+        beside = f"; so does its operand {endless[0] + 1}, {_what(inputs[endless[0]])}" if endless else ""
+        raise NonFinite(
+            f"{n.op}: its result {show(n.shape)} holds {_what(values[n])}{beside}{ORIGINS.get(n) or _origin()}"
+        )
+
+
+def _finite(x: Any) -> bool:
+    array = widened(np.asarray(x))
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def _what(x: Any) -> str:
+    return "NaN" if np.isnan(widened(np.asarray(x))).any() else "infinity"
+
+
+def _origin() -> str:
+    """The layer and the line of the user's code that are running, as the end of a sentence."""
+    layers: list[Any] = []
+    line = ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code, own = frame.f_code, frame.f_locals.get("self")
+        if code.co_name == "__call__" and hasattr(own, "named_modules"):
+            layers.append(own)
+        elif not line and not _is_ours(code.co_filename):
+            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            line = f"; {code.co_filename}:{frame.f_lineno}{f': {text}' if text else ''}"
+        frame = frame.f_back
+    where = ""
+    if layers:
+        inner, outer = layers[0], layers[-1]
+        path = next((path for path, part in outer.named_modules() if part is inner), "")
+        where = f"; in the layer {path!r}, {type(inner).__name__}" if path else f"; in {type(inner).__name__}"
+    return f"{where}{line}"
+
+
+def _is_ours(file: str) -> bool:
+    parents = Path(file).parents
+    return HERE in parents or any(p.name.startswith(f"{HERE.name}_") for p in parents)
