@@ -88,9 +88,7 @@ def test_who_does_not_look_has_no_more_to_compute() -> None:
 def test_what_is_checked_is_read_with_the_loss() -> None:
     """One array more would be one more round trip to a GPU."""
     one = step("numpy", "stop")
-    one(X, Y, GOOD)
-    (program,) = one._programs.values()
-    assert [(p.name, p.shape) for p in program.outputs] == [("checks", (3,))]
+    assert [(p.name, p.shape) for p in one.program(X, Y, GOOD).outputs] == [("checks", (3,))]
 
 
 def test_a_model_that_is_exported_tells_its_loss_alone() -> None:

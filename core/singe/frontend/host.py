@@ -44,16 +44,16 @@ def held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:
     return None if isinstance(x, Tensor) else np.asarray(x)
 
 
-def check_classes(labels: Tensor, classes: Dim, what: str, ignored: int | None = None) -> None:
-    """Refuse numbers of classes, but for one that is ignored, outside of 0 to classes - 1: if the host has them here, otherwise
+def check_classes(labels: Tensor, classes: Dim, what: str, ignored: int | None = None, least: int = 0) -> None:
+    """Refuse numbers of classes, but for one that is ignored, outside of `least` to classes - 1: if the host has them here, otherwise
     where what is traced can tell (flags.py)."""
     if not isinstance(classes, int):
         return
     found = labels.device.integers(labels._value)
     if found is not None:
-        Range(0, None, 0, classes - 1, ignored, what).check(found, {})
+        Range(0, None, least, classes - 1, ignored, what).check(found, {})
     else:
-        flag_range(labels, 0, classes - 1, what, ignored)
+        flag_range(labels, least, classes - 1, what, ignored)
 
 
 def on_device(array: Any, device: Device, kind: DType | None = None) -> Tensor:

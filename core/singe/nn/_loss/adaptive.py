@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.functions.creation import concat
+from ...frontend.host import check_classes
 from ...frontend.tensor import Tensor
 from ...runtime.keys import Rng, one_generator
 from ...shapes import show
@@ -65,6 +66,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"AdaptiveLogSoftmaxWithLoss: got {show(input.shape)} and targets {show(classes.shape)}, expected (batch, "
                 f"{self.in_features}) and (batch), or one of each without the batch"
             )
+        check_classes(classes, self.n_classes, "AdaptiveLogSoftmaxWithLoss: the target")
         x, places = (input, classes) if classes.ndim else (input.unsqueeze(0), classes.unsqueeze(0))
         first = self.cutoffs[0]
         head = self.head(x).log_softmax(1)

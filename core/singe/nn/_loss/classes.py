@@ -42,7 +42,7 @@ class NLLLoss(_OfClasses):
     """−x[class] of logarithms of probabilities x (batch, classes, …), times the weight of the class; target (batch, …).
 
     The mean is weighted. Places whose target is ignore_index do not count. A target that is no class is refused
-    (OutOfRange) where the host has the numbers; on other devices, and in a Program, its loss is NaN.
+    (OutOfRange) where the host has the numbers, and in a TrainStep; elsewhere its loss is NaN.
     """
 
     def __init__(self, weight: Any = None, *, ignore_index: int = -100, reduction: str = "mean") -> None:
@@ -206,6 +206,7 @@ class MultiLabelMarginLoss(Loss):
             raise ShapeError(f"MultiLabelMarginLoss: the input is {show(input.shape)}, expected (batch, classes)")
         if not target.dtype.is_int:
             raise DTypeError(f"MultiLabelMarginLoss: the target is {target.dtype}, expected the numbers of classes")
+        check_classes(target, input.shape[-1], "MultiLabelMarginLoss: the target", least=-1)
         x, classes = (input, target) if input.ndim == 2 else (input.unsqueeze(0), target.unsqueeze(0))
         listed = (classes < 0).cast("int32").cumsum(1) == 0
         hit = listed.unsqueeze(2) & (classes.unsqueeze(2) == _places(x))  # (batch, place in the list, class)

@@ -209,7 +209,7 @@ class TrainStep:
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
-        return self._program("step", self._step, batch)
+        return self._program("step", self._checked, batch)
 
     def as_model(self, *batch: Any, names: Sequence[str] | None = None) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
