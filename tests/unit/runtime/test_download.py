@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import http.client
 import io
+import json
 import threading
 import urllib.error
 from collections.abc import Iterator
@@ -35,11 +36,17 @@ class Site:
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     redirects: dict[str, str] = field(default_factory=dict)
     linked: dict[str, str] = field(default_factory=dict)
+    """Headers of redirects; `linked_of` has those of single paths."""
+    linked_of: dict[str, dict[str, str]] = field(default_factory=dict)
     breaks: int = 0
     """How many answers end in their middle."""
     fails: list[int] = field(default_factory=list)
     """Status codes of the next answers."""
     ranges: bool = True
+    validates: bool = True
+    """Whether If-Range is heeded."""
+    headers: dict[str, dict[str, str]] = field(default_factory=dict)
+    """More headers of a path's answers."""
     etags: bool = True
     url: str = ""
 
@@ -60,17 +67,17 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
             if site.fails:
                 return self.answer(site.fails.pop(0))
             if path in site.redirects:
-                linked = {k: v for k, v in site.linked.items() if v}
+                linked = {k: v for k, v in site.linked_of.get(path, site.linked).items() if v}
                 return self.answer(302, Location=site.redirects[path], **linked)
             if path not in site.files:
                 return self.answer(404)
             data = site.files[path]
             etag = f'"{hashlib.md5(data).hexdigest()}"' if site.etags else None
-            headers = {"ETag": etag} if etag else {}
+            headers: dict[str, str] = {**({"ETag": etag} if etag else {}), **site.headers.get(path, {})}
             if etag and self.headers.get("If-None-Match") == etag:
                 return self.answer(304, **headers)
             start = self.headers.get("Range", "")
-            if start and site.ranges and self.headers.get("If-Range") == etag:
+            if start and site.ranges and (not site.validates or self.headers.get("If-Range") == etag):
                 at = int(start.removeprefix("bytes=").removesuffix("-"))
                 if at >= len(data):
                     return self.answer(416)
@@ -175,17 +182,55 @@ def test_a_later_run_resumes(site: Site, monkeypatch: pytest.MonkeyPatch) -> Non
     assert site.ranges_asked()[1] == "bytes=400000-"
 
 
-@pytest.mark.parametrize("how", ["another file", "no ranges", "no etag"])
+@pytest.mark.parametrize("how", ["another file", "another file, and If-Range is not heeded", "no ranges", "no etag"])
 def test_what_cannot_be_resumed_begins_anew(how: str, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.files["/x"] = DATA
     site.breaks, site.etags = 1, how != "no etag"
-    monkeypatch.setattr(download, "ATTEMPTS", 1)
-    with pytest.raises(sg.InputError):
-        local_file(f"{site.url}/x")
+    with monkeypatch.context() as once:
+        once.setattr(download, "ATTEMPTS", 1)
+        with pytest.raises(sg.InputError):
+            local_file(f"{site.url}/x")
     site.ranges = how != "no ranges"
-    if how == "another file":
+    site.validates = "not heeded" not in how
+    if how.startswith("another file"):
         site.files["/x"] = DATA[::-1]
     assert local_file(f"{site.url}/x").read_bytes() == site.files["/x"]
+
+
+def test_parts_of_different_files_are_not_joined(site: Site) -> None:
+    """The hash shows that what was resumed is no file that there ever was; it is fetched anew."""
+    site.files["/x"] = DATA[::-1]
+    digest = hashlib.sha256(DATA).hexdigest()
+    notes = download.cache_folder() / "notes"
+    with pytest.raises(sg.InputError):
+        local_file(f"{site.url}/x#sha256={digest}")
+    site.files["/x"] = DATA
+    (part,) = (path.with_suffix(".part") for path in notes.glob("*.etag"))
+    part.write_bytes(DATA[::-1][:1000])
+    part.with_suffix(".etag").write_text(json.dumps({"part": f'"{hashlib.md5(DATA).hexdigest()}"'}))
+    assert local_file(f"{site.url}/x#sha256={digest}").read_bytes() == DATA
+    assert site.ranges_asked() == [None, "bytes=1000-", None]
+
+
+def test_no_link_leads_out_of_the_cache(site: Site, tmp_path: Path) -> None:
+    site.files |= {"/x": b"new", "/y": b"new"}
+    local = local_file(f"{site.url}/x")
+    (notes,) = (path.with_suffix("") for path in (download.cache_folder() / "notes").glob("*.etag"))
+    kept = tmp_path / "mine"
+    for path in (local, *(notes.with_suffix(end) for end in (".part", ".etag", ".lock"))):
+        kept.write_bytes(b"mine")
+        path.unlink(missing_ok=True)
+        path.symlink_to(kept)
+        with pytest.raises(sg.InputError, match="a link leads out of the cache"):
+            local_file(f"{site.url}/x")
+        assert kept.read_bytes() == b"mine"
+        path.unlink()
+    (tmp_path / "elsewhere").mkdir()
+    local.parent.rmdir()
+    local.parent.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(sg.InputError, match="a link leads out of the cache"):
+        local_file(f"{site.url}/x")
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_a_part_is_of_one_version(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,6 +286,20 @@ def test_the_hub_s_files_and_their_hashes(site: Site, monkeypatch: pytest.Monkey
     with pytest.raises(sg.InputError, match=r"hf://owner/repo/onnx/model.bin: its sha256 is"):
         local_file("hf://owner/repo/onnx/model.bin")
     assert address_of("hf://o/r@v1.0/a b.bin")[0] == f"{site.url}/o/r/resolve/v1.0/a%20b.bin"
+
+
+def test_the_server_of_the_bytes_cannot_tell_their_hash(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", f"{site.url}/hub")
+    forged = hashlib.sha256(b"forged").hexdigest()
+    site.redirects |= {"/hub/o/r/resolve/main/x": "/cdn/1", "/cdn/1": "/cdn/2"}
+    site.files["/cdn/2"] = b"forged"
+    site.headers["/cdn/2"] = {"X_Linked_Etag": f'"{forged}"'}
+    site.linked = {"X_Linked_Etag": f'"{hashlib.sha256(DATA).hexdigest()}"'}
+    site.linked_of["/cdn/1"] = {"X_Linked_Etag": f'"{forged}"'}
+    with pytest.raises(sg.InputError, match=f"its sha256 is {forged}, expected"):
+        local_file("hf://o/r/x")
+    site.files["/cdn/2"] = DATA
+    assert local_file("hf://o/r/x").read_bytes() == DATA
 
 
 def test_a_token_goes_to_the_hub_alone(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

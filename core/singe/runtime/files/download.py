@@ -1,11 +1,12 @@
 """Files at URLs, kept in a cache folder: asked for with their ETag, resumed where a transfer broke off, compared with a hash.
 
 A URL is http://…, https://…, or hf://owner/repo/path (hf://owner/repo@revision/path) for a file of the model hub. The
-hash is that which the hub tells, or that of a fragment: https://…/model.onnx#sha256=….  A file that was fetched before is
+hash is that which the hub tells where it redirects to a server that has the bytes, or that of a fragment:
+https://…/model.onnx#sha256=…. What the server of the bytes says of them is no evidence. A file that was fetched before is
 used as it is if the server says that it is unchanged, or cannot be reached.
 
 The cache has a folder for each URL, in which its file and those beside it lie as they do on the server, and a folder
-`notes` for what is known of each file, and for those that are only partly there.
+`notes` for what is known of each file, and for those that are only partly there. A link in it that leads elsewhere is refused.
 
 Environment: SINGE_CACHE is the folder (by default `singe` in the user's cache folder), HF_ENDPOINT the hub's address,
 HF_TOKEN a token for its private files, which is sent to the hub alone.
@@ -28,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 from urllib.parse import quote, unquote, urldefrag, urlsplit
 
-from ...errors import InputError
+from ...errors import FormatError, InputError
 from ...shapes import bytes_text
 from ...texts import escaped
 from ..waiting import IN_PAGE
@@ -201,9 +202,12 @@ class _Download:
 
     def run(self) -> Path:
         try:
-            for folder in (self.local.parent, self.notes.parent):
-                folder.mkdir(parents=True, exist_ok=True)
-            with _alone(self.notes.with_suffix(".lock")):
+            cache_folder().mkdir(parents=True, exist_ok=True)
+            lock = self.notes.with_suffix(".lock")
+            for path in (self.local, self._part, self._etags, lock):
+                _refuse_links(path)
+                path.parent.mkdir(parents=True, exist_ok=True)
+            with _alone(lock):
                 self._recall()
                 return self._tried()
         except OSError as e:
@@ -277,13 +281,13 @@ class _Download:
         except (HTTPException, TimeoutError, ConnectionError) as e:
             raise _Broken(str(e) or type(e).__name__) from None
 
-    def _kept(self, answer: Any, linked: dict[str, str], start: int) -> Path:
+    def _kept(self, answer: Any, linked: str | None, start: int) -> Path:
         """Write what an answer has, and compare it with its length and hash."""
         if answer.status == 206:
             span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+)", answer.headers.get("Content-Range", ""))
-            if not span or int(span[1]) != start:
+            if not span or int(span[1]) != start or not start or answer.headers.get("ETag") != self.told.get("part"):
                 self._part.unlink(missing_ok=True)
-                raise _Broken("the server sends another range than the one that was asked for")
+                raise _Broken("the server sends another range than the one that was asked for, or of another file")
             total = int(span[3])
         else:
             start, length = 0, answer.headers.get("Content-Length", "")
@@ -300,29 +304,32 @@ class _Download:
                     file.write(part)
                     at += len(part)
                     show(at)
+                    if total is not None and at > total:
+                        break
                     if total is None and shutil.disk_usage(self.local.parent).free < SPARE:
                         raise _Refused(
                             f"it has more than {bytes_text(at)}, and the disk of {self.local.parent} is full"
                         )
+        if total is not None and at > total:
+            self._part.unlink()
+            raise _Broken(f"the server sends more than the {total} bytes that it tells")
         if total is not None and at != total:
             raise _Broken(f"the connection ended after {at} of {total} bytes")
-        self._compare(linked)
+        self._compare(linked, resumed=start > 0)
         os.replace(self._part, self.local)
         self._note("whole", self.told.get("part"))
         return self.local
 
-    def _compare(self, linked: dict[str, str]) -> None:
-        """Refuse a file that differs from the hash that is known of it: of the URL, or as the hub tells it."""
-        wanted = self.digest
-        if wanted is None and _is_hub(self.address):
-            etag = linked.get("X-Linked-Etag", "").strip('"')
-            wanted = etag if re.fullmatch("[0-9a-f]{64}", etag) else None
+    def _compare(self, linked: str | None, resumed: bool) -> None:
+        """Refuse a file that differs from the hash that is known of it: of the URL, or as the hub tells it. One whose parts came
+        in several answers is fetched anew: they may be of different files."""
+        wanted = self.digest or linked
         if wanted is None:
             return
         found = _sha256(self._part)
         if found != wanted:
             self._part.unlink()
-            raise _Refused(_changed(found, wanted))
+            raise (_Broken if resumed else _Refused)(_changed(found, wanted))
 
 
 def _changed(found: str, wanted: str) -> str:
@@ -338,11 +345,22 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _open(address: str, headers: dict[str, str]) -> tuple[Any, dict[str, str]]:
-    """The answer to a request, and the X-Linked headers on the way there: the hub tells hashes where it redirects."""
+def _refuse_links(path: Path) -> None:
+    """A file of the cache may be no link that leads out of it, nor in a folder that is one."""
+    cache = cache_folder()
+    try:
+        inside(cache, path.relative_to(cache).as_posix())
+    except FormatError:
+        raise InputError(
+            f"{path}: a link leads out of the cache {cache}; remove it, or name another folder with SINGE_CACHE"
+        ) from None
+
+
+def _open(address: str, headers: dict[str, str]) -> tuple[Any, str | None]:
+    """The answer to a request, and the hash that the hub told where it redirected: the first, and only the hub's own."""
     from urllib.request import HTTPRedirectHandler, Request, build_opener  # noqa: PLC0415
 
-    linked: dict[str, str] = {}
+    linked: str | None = None
     token = os.environ.get("HF_TOKEN", "").strip()
     if not (token.isascii() and token.isprintable()):  # the error of a header would show it
         raise _Refused("HF_TOKEN is set to what is no token")
@@ -354,14 +372,16 @@ def _open(address: str, headers: dict[str, str]) -> tuple[Any, dict[str, str]]:
 
     class Redirects(HTTPRedirectHandler):
         def redirect_request(self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str) -> Any:
-            linked.update({k.title(): v for k, v in headers.items() if k.lower().startswith("x-linked-")})
+            nonlocal linked
+            etag = (headers.get("X-Linked-Etag") or "").strip('"')
+            if linked is None and _is_hub(req.full_url) and _is_hub(address) and re.fullmatch("[0-9a-f]{64}", etag):
+                linked = etag
             if not newurl.startswith("https://") and not (newurl.startswith("http://") and req.type == "http"):
                 raise _Refused(f"the server redirects to {newurl:.200}")
             made = super().redirect_request(req, fp, code, msg, headers, newurl)
             return None if made is None else with_token(made)
 
     answer = build_opener(Redirects).open(with_token(Request(address, headers=headers)), timeout=TIMEOUT)
-    linked.update({k.title(): v for k, v in answer.headers.items() if k.lower().startswith("x-linked-")})
     return answer, linked
 
 
