@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, Final, SupportsIndex, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from .errors import InputError
 from .frontend.calls import call_row
 from .frontend.functions.creation import tensor
 from .frontend.host import hosted
-from .frontend.keys import next_key, number_words, refuse_host_draws
+from .frontend.keys import STREAM_OF_KEYS, next_key, number_words, refuse_host_draws
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes, made_shape
 from .frontend.tensor import Tensor
@@ -36,9 +36,6 @@ from .shapes import Dim, whole
 Key: TypeAlias = SupportsIndex | Tensor
 Shape: TypeAlias = Sequence[Dim]
 
-_STREAM_OF_KEYS: Final = 2
-"""Keys are made of other numbers than those that random_normal takes from the streams 0 and 1."""
-
 
 # --- keys ------------------------------------------------------------------------------------------------------------
 
@@ -50,7 +47,7 @@ def key(seed: int, device: str | Device | None = None) -> Tensor:
 
 def split(given: Key, count: int = 2, *, device: str | Device | None = None) -> Tensor:
     """`count` new keys of one; use each for one draw."""
-    return _drawn("random_bits", given, device, shape=(count, 2), stream=_STREAM_OF_KEYS)
+    return _drawn("random_bits", given, device, shape=(count, 2), stream=STREAM_OF_KEYS)
 
 
 def _drawn(row: str, given: Key, device: str | Device | None, **attrs: Any) -> Tensor:

@@ -23,6 +23,7 @@ import numpy as np
 from ..errors import DeviceError, DeviceLost, InputError
 from ..nn import Module
 from ..runtime.decorators import Fusion
+from ..runtime.keys import new_seed
 from ..train.steps.objective import Loss
 from ..train.steps.optimizers import check_optimizer
 from ..train.steps.parallel import average_buffers, mean, split, told_by, weights
@@ -59,6 +60,7 @@ class RayWorkers:
     def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str = "auto", **settings: Any) -> RayStep:
         """A TrainStep over the workers, for a loop of one's own; arguments and results are those of TrainStep."""
         check_optimizer(optimizer, settings.get("clip"), settings.get("accumulate", 1))
+        settings["seed"] = new_seed() if settings.get("seed") is None else settings["seed"]  # the same for all workers
         return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, device=device, **settings))
 
 

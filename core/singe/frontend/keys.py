@@ -19,16 +19,21 @@ import numpy as np
 
 from ..dtypes import uint32
 from ..errors import InputError
+from ..ops import ROWS
 from ..runtime import keys
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
+from .calls import call_row
 from .tensor import Tensor, home_of, value_on
 from .tracing import Lifting, Tracer, present_tracer, running_again
 
+STREAM_OF_KEYS: Final = 2
+"""Keys are made of other numbers than those that random_normal takes from the streams 0 and 1."""
+
 
 @dataclass
-class _Draws:
+class Draws:
     """The key of a block, and how many keys were made of it."""
 
     key: Tensor
@@ -37,16 +42,17 @@ class _Draws:
     """The key on each device where it was used."""
 
 
-_draws: Final[ContextVar[_Draws | None]] = ContextVar("draws", default=None)
+_draws: Final[ContextVar[Draws | None]] = ContextVar("draws", default=None)
 
 
 @contextmanager
-def drawing(key: SupportsIndex | Tensor) -> Iterator[None]:
+def drawing(key: SupportsIndex | Tensor) -> Iterator[Draws]:
     """What draws random numbers in this block, without a key of its own, makes them of this key, each draw of another one;
     in a block in a block, of the inner key."""
-    token = _draws.set(_Draws(_key(key)))
+    draws = Draws(_key(key))
+    token = _draws.set(draws)
     try:
-        yield
+        yield draws
     finally:
         _draws.reset(token)
 
@@ -93,6 +99,11 @@ def next_key(who: str, device: str | Device | None = None, rng: np.random.Genera
             f"{who}: it draws random numbers in the function of an op, which has no state of keys; give it a key as an input"
         )
     return _placed(Tensor(again, again.keys.next(again.builder)), on)
+
+
+def apart(key: Tensor) -> Tensor:
+    """A key made of one, with which another sequence may begin: it has no keys of that to which the one belongs."""
+    return call_row(ROWS["random_bits"], (key,), shape=(2,), stream=STREAM_OF_KEYS)
 
 
 def _place(device: str | Device | None) -> Device:

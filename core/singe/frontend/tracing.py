@@ -51,14 +51,13 @@ _TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
 class KeyState:
     """A state that is a sequence of keys. leaf: the node that reads it, once something was drawn; count: its draws."""
 
-    def __init__(self, taken: Iterable[str], first: np.ndarray | None = None) -> None:
+    def __init__(self, taken: Iterable[str]) -> None:
         """taken: the names of inputs and of other states."""
         names = {*taken}
         number = 1
         while (name := KEY if number == 1 else f"{KEY}{number}") in names:
             number += 1
         self.name: Final = name
-        self.first: Final = first
         self.leaf: Node | None = None
         self.count = 0
 
@@ -69,7 +68,7 @@ class KeyState:
 
     def state(self, b: Builder) -> GraphState:
         """The state of the Graph; what a run leaves are the keys after those that it took."""
-        return GraphState(self._read(b), self.name, self.first, self._after(b), self.count)
+        return GraphState(self._read(b), self.name, None, self._after(b), self.count)
 
     def _read(self, b: Builder) -> Node:
         self.leaf = self.leaf or b.input(self.name, (2,), uint32)
@@ -202,28 +201,21 @@ def tracing(on: Tracer) -> Iterator[None]:
         _TRACER.reset(token)
 
 
-def trace(
-    function: Callable[..., Any],
-    specs: Sequence[Spec],
-    states: Mapping[str, Any] | None = None,
-    key: np.ndarray | None = None,
-) -> Graph:
+def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:
     """The Graph of a function, as `observed_trace` makes it."""
-    return observed_trace(function, specs, states, key)[0]
+    return observed_trace(function, specs, states)[0]
 
 
 def observed_trace(
     function: Callable[..., Any],
     specs: Sequence[Spec],
     states: Mapping[str, Any] | None = None,
-    key: np.ndarray | None = None,
 ) -> tuple[Graph, Observed]:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name; and what
     it took from outside.
 
     Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
-    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring. key: what the state of keys
-    begins with; with it there is one, even if nothing is drawn.
+    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring.
     """
     if states is not None and not isinstance(states, Mapping):
         raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
@@ -231,7 +223,7 @@ def observed_trace(
 
     def placeholders() -> tuple[Tracer, KeyState, list[Tensor], dict[str, Tensor]]:
         on = Tracer()
-        on.keys = KeyState([*(name for name, _, _ in specs), *first], key)
+        on.keys = KeyState([*(name for name, _, _ in specs), *first])
         arguments = [on.input(spec) for spec in specs]
         return on, on.keys, arguments, {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
 
@@ -249,7 +241,7 @@ def observed_trace(
         GraphState(value_on(on, leaf), name, first[name][2], value_on(on, updated[name]))
         for name, leaf in leaves.items()
     )
-    if drawn.count or key is not None:
+    if drawn.count:
         kept = (*kept, drawn.state(on.builder))
     nodes = tuple(value_on(on, x) for x in named.values())
     return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept), observed

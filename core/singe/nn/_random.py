@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..frontend.calls import call_row
-from ..frontend.keys import drawing
+from ..frontend.keys import apart, drawing
 from ..frontend.keys import next_key as key_of
 from ..frontend.tensor import Tensor
 from ..ops import ROWS
@@ -27,7 +27,7 @@ __all__ = ["Random", "drawing", "next_key"]
 
 def next_key(x: Tensor) -> Tensor:
     """A key for one draw, for layers of one's own, on the device of x: `singe.random.normal(nn.next_key(x), x.shape)`."""
-    return key_of("next_key", x.device)
+    return apart(key_of("next_key", x.device))
 
 
 class Random(Module):

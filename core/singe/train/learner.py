@@ -29,6 +29,7 @@ from ..runtime.devices import in_words, separate
 from ..runtime.ending import Order
 from ..runtime.files import clear_parts
 from ..runtime.files import reason as why
+from ..runtime.keys import new_seed
 from .asked import check_asked, check_data
 from .config import plain, write_config
 from .dashboard import Kind, dashboard, say
@@ -78,7 +79,8 @@ class Learner:
     together. accumulate: how many batches make one update. precision: "float16" computes each step in float16, as TrainStep says;
     evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
-    out that step, which changes no weight, "ignore" goes on. seed: of what layers draw at random; the Loader has its own for
+    out that step, which changes no weight, "ignore" goes on. seed: of what is drawn at random, by
+    default of the sequence that `sg.manual_seed` begins; the Loader has its own for
     the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
     beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
@@ -100,7 +102,7 @@ class Learner:
         early_stopping: EarlyStopping | None = None,
         clip: float | None = None,
         accumulate: int = 1,
-        seed: int = 0,
+        seed: int | None = None,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "stop",
         hooks: Sequence[Listener] = (),
@@ -109,6 +111,7 @@ class Learner:
     ) -> None:
         if checkpoints is not None and run is None:
             raise InputError("Learner: checkpoints need a folder; give run=…")
+        seed = new_seed() if seed is None else seed
         settings: dict[str, Any] = {"clip": clip, "accumulate": accumulate, "seed": seed, "precision": precision}
         steps: dict[str, Any] = {**settings, "nonfinite": checked_kind(nonfinite)}
         self.folder: Final = None if run is None else Path(run)

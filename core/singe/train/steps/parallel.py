@@ -24,6 +24,7 @@ from ...nn import Module
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import separate
+from ...runtime.keys import new_seed
 from ...runtime.waiting import IN_PAGE
 from ...shapes import show
 from .batches import mapped, rows_in
@@ -80,7 +81,7 @@ class DataParallel:
         device: Sequence[str | Device],
         clip: float | None = None,
         accumulate: int = 1,
-        seed: int = 0,
+        seed: int | None = None,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "ignore",
         training: bool = True,
@@ -90,6 +91,7 @@ class DataParallel:
         if isinstance(device, str) or not device:
             raise InputError(f"DataParallel: got device={device!r:.60}, expected a list of devices")
         self.devices: Final = separate(device)
+        seed = new_seed() if seed is None else seed
         self._steps: Final = [
             TrainStep(
                 model, optimizer, loss, device=on, clip=clip, accumulate=accumulate, seed=seed, precision=precision,

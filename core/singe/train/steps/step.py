@@ -26,23 +26,29 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 import numpy as np
 
-from ...dtypes import float16, float32, uint32
+from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.flags import collecting
-from ...frontend.functions.creation import concat, stack, tensor, where
+from ...frontend.functions.creation import concat, stack, where
+from ...frontend.keys import apart
 from ...frontend.nodes.meet import plain_array
+from ...frontend.observed import Observed
 from ...frontend.tensor import Tensor
+from ...frontend.tracing import observed_trace
 from ...gradients import differentiable, value_and_grad
+from ...graph import Graph
+from ...model.again import of_traces
 from ...model.model import Model
 from ...model.program import Program
 from ...model.session import Session
 from ...nn import Module, drawing, observing
 from ...nn._module import with_parts
+from ...runtime import keys
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
@@ -63,14 +69,12 @@ _WHOLE: Final = "a step in one piece: await step.run_async(…)"
 MODEL: Final = "model."
 OPTIMIZER: Final = "optimizer."
 KEY: Final = "key"
-"""The state of random numbers: the seed, and how many steps were made."""
+"""The state of random numbers: a sequence of keys (runtime/keys.py), of which each step takes one."""
 SCALE: Final = "scale"
 """With float16: the number by which the loss is multiplied, and for how many steps no gradient has overflowed."""
 GRADIENTS: Final = "gradients."
 BUFFERS: Final = "buffers."
 """How the first half of a step names what it gives beside what the loss function tells."""
-REPLICA: Final = 0x85EBCA6B
-"""Times the number of a replica, it is added to the seed, so that each draws other numbers."""
 FIRST_SCALE: Final = 2.0**16
 GROWTH: Final = 2000
 """After so many steps without an overflow the scale is doubled."""
@@ -96,7 +100,8 @@ class TrainStep:
 
     training: whether the model runs in training mode, in which Dropout drops and batch norms learn their statistics; with False
     each layer runs in the mode in which it is given: that of a new module is inference mode.
-    clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what layers draw.
+    clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what is drawn;
+    by default one of the sequence that `sg.manual_seed` begins. Each step draws other numbers.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
     nonfinite: what becomes of a step whose loss, or norm of the gradients, is NaN or infinite. "stop" raises NonFinite, "skip"
@@ -115,7 +120,7 @@ class TrainStep:
         device: str | Device = "auto",
         clip: float | None = None,
         accumulate: int = 1,
-        seed: int = 0,
+        seed: int | None = None,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "ignore",
         training: bool = True,
@@ -251,7 +256,14 @@ class TrainStep:
             given = iter(tensors)
             return function([filled(part, given) for part in forms], states)
 
-        return Model.of(step, shapes, self.device, dtypes=kinds, states=states, name="step")
+        specs = [(name, shape, dtype(kinds[name])) for name, shape in shapes.items()]
+
+        def traced() -> tuple[Graph, Observed]:
+            graph, observed = observed_trace(step, specs, states)
+            kept = tuple(replace(s, draws=1) if s.name == KEY else s for s in graph.states)
+            return replace(graph, states=kept), observed
+
+        return of_traces(traced, self.device, "step")
 
     def _program(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Program:
         key = (name, *map(form, batch))
@@ -305,8 +317,9 @@ class TrainStep:
         return guarded(self._nonfinite, told, norm, before, after, (KEY, SCALE))
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        loss, told = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
-        return {"loss": loss, **told}, states
+        with drawing(self._block(states)) as draws:
+            loss, told = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
+        return {"loss": loss, **told}, {**states, KEY: _next(states[KEY])} if draws.count else states
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
@@ -334,12 +347,13 @@ class TrainStep:
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Module]:
         """What a step tells, the gradients by path, and the model with new running statistics."""
         model = self._placed(lambda name: states[MODEL + name])
-        key = states[KEY]
-        if self._replica:
-            key = key + tensor([self._replica * REPLICA & 0xFFFFFFFF, 0], uint32)
-        with drawing(key):
+        with drawing(self._block(states)):
             ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
         return dict(told), dict(grads.items()), seen
+
+    def _block(self, states: Mapping[str, Tensor]) -> Tensor:
+        """The key of what a step draws."""
+        return apart(_next(states[KEY])) + keys.as_array((0, self._replica))
 
     def _updated(self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The states after an update of a model, the running statistics of which are new already."""
@@ -349,7 +363,7 @@ class TrainStep:
         updated, after = self._optimizer.step(seen, unscaled, before)
         new = {MODEL + name: x for name, x in _by_name(updated, self._names).items()}
         new |= {OPTIMIZER + name: x for name, x in after.items()}
-        new[KEY] = states[KEY] + tensor([0, 1], uint32)
+        new[KEY] = _next(states[KEY])
         if scale is not None:
             finite = _finite(grads.values())
             new = {name: where(finite, x, states[name]) if name != KEY else x for name, x in new.items()}
@@ -383,11 +397,13 @@ class TrainStep:
     def _fetch(self, name: str) -> Later[np.ndarray]:
         return self._first[name].copy() if self._session is None else self._session.fetch(name)
 
-    def _initial(self, model: Module, seed: int) -> dict[str, np.ndarray]:
+    def _initial(self, model: Module, seed: int | None) -> dict[str, np.ndarray]:
         found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._names).items()}
         for name, t in self._optimizer.init(model.to("numpy")).items():
             found[OPTIMIZER + name] = t.numpy()
-        found[KEY] = np.array([seed & 0xFFFFFFFF, 0], np.uint32)
+        found[KEY] = keys.as_array(
+            keys.begun(keys.new_seed() if seed is None else keys.checked_seed(seed, "TrainStep"))
+        )
         if self._half:
             found[SCALE] = np.array([FIRST_SCALE, 0], np.float32)
         return found
@@ -398,6 +414,11 @@ class TrainStep:
         return with_parts(
             self._template, lambda part: place(names[id(part._value)]) if isinstance(part, Tensor) else part
         )
+
+
+def _next(key: Tensor) -> Tensor:
+    """The next key of a sequence, and what is left of it."""
+    return key + keys.as_array(keys.after((0, 0), 1))
 
 
 def _names(model: Module) -> dict[str, str]:
