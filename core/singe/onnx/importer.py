@@ -23,7 +23,7 @@ from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Row
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
-from .adapters.elementwise.random import counting_runs, is_random
+from .adapters.elementwise.random import drawing, is_random
 from .choice import Ambiguous, NeitherFits, Undecided
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from .scope import Scope, needed, owned
@@ -75,7 +75,7 @@ def import_model(
     try:
         with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
             graph = importer.graph(sizes or {}, input_shapes or {}, values or {})
-            return counting_runs(graph, importer.scope) if is_random(model) else graph
+            return drawing(graph, importer.scope) if is_random(model) else graph
     except NeitherFits as e:  # a branch may fit where sizes are numbers
         raise SizeNeeded(str(e), e.sizes) from e
 

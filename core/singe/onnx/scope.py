@@ -13,11 +13,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol
+from zlib import crc32
+
+import numpy as np
 
 from ..dtypes import uint32
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, Value, postorder
 from ..graph.objects import mapped
+from ..runtime.keys import after, as_array
 from ..shapes import Dim, deferring, product
 from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
@@ -32,6 +36,17 @@ class SubgraphImporter(Protocol):
     def subgraph(self, graph: OnnxGraph, scope: Scope, end: Callable[[], None]) -> None: ...
 
 
+KEY: Final = "key"
+"""The name of the state from which random numbers are made."""
+STREAM_OF_TURNS: Final = 3
+"""Keys of turns are made of other numbers than those that a node takes from its key, and those that `split` makes."""
+
+
+def named(b: Builder, key: Node, name: str) -> Node:
+    """The key that a name has in a run: the keys of a run differ in their second word, those of different runs in the first."""
+    return b.add(key, b.const(np.array([0, crc32(name.encode())], np.uint32)))
+
+
 @dataclass(eq=False)
 class Scope:
     """The nodes by name within the main graph, a call of a function, or a graph that a node owns.
@@ -39,7 +54,8 @@ class Scope:
     attributes: those of a function's caller; absent: the function's inputs that its caller omits; opsets: the version of
     each domain; depth: the number of enclosing scopes. captures: for a region, outer node ↦ the region's input for it.
     checks: those of the main graph or region that the nodes belong to; see Graph. caller: for a function, the scope in
-    which it is called; call: the name of the call's first output. graph: in the file; None within a function.
+    which it is called; call: the name of the call's first output. graph: in the file; None within a function. turn: for the
+    body of a loop, the number of the turn, as one integer without axes.
     """
 
     builder: Builder
@@ -56,12 +72,12 @@ class Scope:
     caller: Scope | None = None
     call: str = ""
     graph: OnnxGraph | None = None
+    turn: Node | None = None
 
     def path(self, name: str) -> str:
-        """A name, after those of the calls that it is in: different for each call of a function."""
-        if self.caller is not None:
-            return self.caller.path(f"{self.call}/{name}")
-        return name if self.outside is None else self.outside.path(name)
+        """A name, after those of the nodes that it is in: different for each call of a function, and for each branch and loop."""
+        around = self.caller or self.outside
+        return name if around is None else around.path(f"{self.call}/{name}")
 
     def find(self, name: str) -> Value:
         """The value of a name; None for an input of a function that its caller omits, as for an optional that holds nothing."""
@@ -99,17 +115,31 @@ class Scope:
             self.captures[outer] = self.builder.input(outer.name or outer.op, outer.shape, outer.dtype)
         return self.captures[outer]
 
-    def runs(self) -> Node:
-        """The number of runs of the model before this one, as a uint32 scalar: a state of the main graph."""
+    def key(self) -> Node:
+        """The key of this run; in a loop, of this turn. Nodes make theirs of it: see `named`."""
         if self.caller is not None:
-            return self.caller.runs()
+            return self.caller.key()
         if self.outside is None:
-            return self._runs
-        return self.outside.runs() if self.captures is None else self.captured(self.outside.runs())
+            return self._key
+        if self.captures is None:
+            return self.outside.key()
+        found = self.captured(self.outside.key())
+        return found if self.turn is None else self._turned(found, self.turn)
 
     @cached_property
-    def _runs(self) -> Node:
-        return self.builder.input("runs", (), uint32)
+    def sequence(self) -> Node:
+        """The state of the main graph that is a sequence of keys."""
+        return self.builder.input(KEY, (2,), uint32)
+
+    @cached_property
+    def _key(self) -> Node:
+        return self.builder.add(self.sequence, self.builder.const(as_array(after((0, 0), 1))))
+
+    def _turned(self, key: Node, turn: Node) -> Node:
+        """A key of a turn, which has nothing in common with those of other turns and of other loops."""
+        b = self.builder
+        first = b.random_bits(named(b, key, self.path("turn")), shape=(2,), stream=STREAM_OF_TURNS)
+        return b.add(first, b.mul(b.cast(turn, to=uint32), b.const(np.array([1, 0], np.uint32))))
 
     def resolved(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """A node's attributes, with references to the function's caller resolved."""
@@ -122,11 +152,12 @@ class Scope:
 
     # --- graphs that a node owns ---
 
-    def within(self, captures: dict[Node, Node] | None) -> Scope:
-        """A scope within this one: for a region, which captures the values that it reads, or (None) for an inlined graph."""
+    def within(self, captures: dict[Node, Node] | None, call: str = "") -> Scope:
+        """A scope within this one: for a region, which captures the values that it reads, or (None) for an inlined graph. call:
+        the name of the first output of the node that owns the graph."""
         return Scope(
             self.builder, self.reader, self.opsets, attributes=self.attributes, depth=self.depth + 1, outside=self,
-            captures=captures, checks=self.checks if captures is None else {},
+            captures=captures, checks=self.checks if captures is None else {}, call=call,
         )  # fmt: skip
 
     def outputs(

@@ -17,7 +17,7 @@ from ..shapes import Size, symbols
 from .adapters.elementwise.random import is_random
 from .importer import check_ops, import_model, object_inputs, signature
 from .model import OnnxModel, OnnxValue
-from .scope import needed
+from .scope import KEY, needed
 
 
 class OnnxSource:
@@ -39,7 +39,7 @@ class OnnxSource:
         known = all(name in self._objects for name, kind in kinds.items() if kind.name != "tensor")
         self.objects: Mapping[str, Kind] = {} if known else kinds
         self.output_names = tuple(v.name for v in model.graph.outputs)
-        self.states = (leaf((), uint32, "runs"),) if is_random(model) else ()
+        self.states = (leaf((2,), uint32, KEY),) if is_random(model) else ()
         # Importing the graph reports a type that is missing or that Singe lacks.
         self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
 

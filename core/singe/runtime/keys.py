@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
-from typing import Final, TypeAlias
+from typing import Final, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -36,7 +36,7 @@ def after(key: Words, count: int) -> Words:
     return key[0] + count * SALT & WORD, key[1]
 
 
-def begun(seed: int) -> Words:
+def begun(seed: SupportsIndex) -> Words:
     """The sequence of a seed, of which 64 bits count: SplitMix64's hash, so that no two seeds have the same sequence, and
     those of similar seeds have nothing in common. static/model/singe-seed.js does the same."""
     z = operator.index(seed) + 0x9E3779B97F4A7C15 & _LONG
@@ -67,7 +67,7 @@ class _Shared:
 _shared: Final = _Shared()
 
 
-def manual_seed(seed: int) -> None:
+def manual_seed(seed: SupportsIndex) -> None:
     """Begin the shared sequence, of which everything draws that got no key, seed or generator of its own: `rand` and its
     kin, layers, their first weights, orders and changes of data, compiled functions. Equal seeds, equal numbers."""
     key = begun(checked_seed(seed, "manual_seed"))

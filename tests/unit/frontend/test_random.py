@@ -101,18 +101,88 @@ def test_a_seed_draws_the_same_numbers_in_every_run_and_on_every_device(device_n
 
 
 @RUNNERS
-def test_without_a_seed_every_run_and_every_node_draws_anew_and_a_session_repeats(device_name: str) -> None:
-    nodes = [node("RandomNormalLike", "x", "a"), node("RandomNormalLike", "x", "b")]
-    loaded = sg.load(model(nodes, [X], "a b"), device=device_name)
+def test_without_a_seed_every_run_and_every_node_draws_anew_and_a_seeded_session_repeats(device_name: str) -> None:
+    nodes = [
+        node("RandomNormalLike", "x", "a"), node("RandomUniformLike", "x", "b"), node("RandomNormal", "", "c", shape=[4]),
+        node("RandomUniform", "", "d", shape=[4]), node("Bernoulli", "half", "e"),
+        node("Multinomial", "row", "f", sample_size=20), node("Dropout", "half ratio on", "g"),
+    ]  # fmt: skip
+    constants = {"half": np.full((40,), 0.5, np.float32), "row": np.zeros((1, 9), np.float32), "on": np.array(True)}
+    constants["ratio"] = np.array(0.5, np.float32)
+    nodes[:0] = [node("Constant", "", k, value=onnx.numpy_helper.from_array(v)) for k, v in constants.items()]
+    names = "abcdefg"
+    loaded, other = (sg.load(model(nodes, [X], " ".join(names)), device=d) for d in (device_name, "numpy"))
     x = np.zeros((2, 3), np.float32)
-    first, second = loaded(x), loaded(x)
-    every = [v for found in (first, second) for v in found.values()]
-    assert len({v.tobytes() for v in every}) == 4
-    session = loaded.session()
-    for wanted in (first, second):
-        got = session(x)
-        for name in "ab":
-            np.testing.assert_array_equal(got[name], wanted[name])
+    every = [v for _ in range(3) for v in loaded(x).values()]
+    assert len({v.tobytes() for v in every}) == 3 * len(names)
+    loaded.seed(5)
+    wanted = [loaded(x), loaded(x)]
+    for session in (loaded.session(), other.session()):
+        session.seed(5)
+        for found in wanted:
+            got = session(x)
+            for name in names:
+                np.testing.assert_allclose(got[name], found[name], atol=1e-5)
+    sg.manual_seed(5)
+    np.testing.assert_allclose(other.session()(x)["a"], wanted[0]["a"], atol=1e-5)
+
+
+def test_a_dropout_that_is_never_in_training_needs_no_key() -> None:
+    off = node("Constant", "", "off", value=onnx.numpy_helper.from_array(np.array(False)))
+    assert not sg.load(model([off, helper.make_node("Dropout", ["x", "", "off"], ["y"])], [X]), device="numpy").states
+    given = helper.make_tensor_value_info("on", TensorProto.BOOL, [])
+    loaded = sg.load(model([helper.make_node("Dropout", ["x", "", "on"], ["y"])], [X, given]), device="numpy")
+    x = np.ones((20, 3), np.float32)
+    np.testing.assert_array_equal(loaded(x=x, on=np.array(False)), x)
+    assert not np.array_equal(loaded(x=x, on=np.array(True)), loaded(x=x, on=np.array(True)))
+
+
+def looped(inner: list[Any], name: str, turns: str, shape: list[int] | None) -> Any:
+    """A Loop of which the body gives `r`."""
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [node("Identity", "c", "c2"), *inner], "body",
+        [value("i", TensorProto.INT64, []), value("c", TensorProto.BOOL, [])],
+        [value("c2", TensorProto.BOOL, []), value("r", TensorProto.FLOAT, shape)],
+    )  # fmt: skip
+    return helper.make_node("Loop", [turns, ""], [name], body=body)
+
+
+@RUNNERS
+def test_every_turn_of_every_loop_draws_other_numbers(device_name: str) -> None:
+    drawn = node("RandomUniform", "", "r", shape=[2])
+    inside = [
+        looped([node("RandomUniform", "", "r", shape=[2])], "inner", "three", [2]),
+        node("Reshape", "inner flat", "r"),
+    ]
+    flat = node("Constant", "", "flat", value=onnx.numpy_helper.from_array(np.array([-1])))
+    three = node("Constant", "", "three", value=onnx.numpy_helper.from_array(np.array(3)))
+    scanned = helper.make_graph(
+        [node("RandomUniform", "", "r", shape=[2])], "body", [helper.make_tensor_value_info("e", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("r", TensorProto.FLOAT, [2])],
+    )  # fmt: skip
+    nodes = [
+        flat, three, looped([drawn], "a", "n", [2]), looped([drawn], "b", "n", [2]), looped(inside, "nested", "n", None),
+        helper.make_node("Scan", ["x"], ["s"], body=scanned, num_scan_inputs=1),
+    ]  # fmt: skip
+    turns = helper.make_tensor_value_info("n", TensorProto.INT64, [])
+    loaded = sg.load(model(nodes, [X, turns], "a b nested s"), device=device_name)
+    found = [loaded(x=np.ones((5, 3), np.float32), n=np.array(3)) for _ in range(2)]
+    numbers = [float(v) for y in found for array in y.values() for v in np.asarray(array).ravel()]
+    assert len(numbers) == 2 * (6 + 6 + 18 + 10)
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_branches_of_the_same_names_draw_apart() -> None:
+    def branch(name: str) -> Any:
+        inner = helper.make_graph(
+            [node("RandomUniform", "", "in", shape=[3])], "g", [], [helper.make_empty_tensor_value_info("in")]
+        )
+        return helper.make_node("If", ["c"], [name], then_branch=inner, else_branch=inner)
+
+    given = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    found = sg.load(model([branch("y"), branch("z")], [given], "y z"), device="numpy")(c=np.array(True))
+    assert not np.array_equal(found["y"], found["z"])
 
 
 @RUNNERS

@@ -44,6 +44,11 @@ class Call:
     scope: Scope
     values: tuple[Value, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The name of its first output that is wanted."""
+        return next(filter(None, self.outputs), "")
+
     def fail(self, text: str) -> ImportFailure:
         return ImportFailure(text)
 

@@ -28,7 +28,7 @@ def _if(call: Call) -> list[Value]:
     condition = scalar(call, call.x(), "the condition")
     holds = known_flag(call.b, condition)
     if holds is not None:
-        return call.scope.within(None).outputs(then if holds else otherwise, ())
+        return call.scope.within(None, call.name).outputs(then if holds else otherwise, ())
     branches = then, otherwise
     try:
         try:
@@ -57,7 +57,7 @@ def _unfit(call: Call, branch: OnnxGraph) -> str:
     """Why a branch cannot run, whatever the condition and the sizes of a run are; "" if it can."""
     apart = replace(call.scope, checks={})
     try:
-        apart.within(None).outputs(branch, ())
+        apart.within(None, call.name).outputs(branch, ())
     except (SizeNeeded, ValueNeeded, NeitherFits):
         return ""
     except (ImportFailure, ShapeError) as e:
@@ -71,7 +71,7 @@ def _either(
     """The If as a node; the results of branch `first` say of what type and rank those of the other must be. unfit: why the
     other branch cannot run; a run that takes it is refused."""
     captures: dict[Node, Node] = {}
-    scopes = [call.scope.within(captures) for _ in branches]
+    scopes = [call.scope.within(captures, call.name) for _ in branches]
     outputs: list[list[Node]] = [[], []]
     results = tuple(scopes[first].outputs(branches[first], ()))
 

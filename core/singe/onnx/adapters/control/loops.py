@@ -44,16 +44,18 @@ class Turns:
     A dimension that changes from turn to turn is a separate size within the body.
     """
 
-    def __init__(self, scope: Scope, initial: Sequence[Node], turn: Turn, count: Dim | None) -> None:
-        """turn is called again if a dimension turns out to change; count: the most turns."""
+    def __init__(self, scope: Scope, initial: Sequence[Node], turn: Turn, count: Dim | None, call: str = "") -> None:
+        """turn is called again if a dimension turns out to change; count: the most turns; call: the node's first output. The
+        first of the carried values is the number of the turn."""
         self.b: Final = scope.builder
         self.count: Final = count
         self.initial = list(initial)
         changing: set[tuple[int, int]] = set()
         while True:
             self.captures: dict[Node, Node] = {}
-            self.scope = scope.within(self.captures)
+            self.scope = scope.within(self.captures, call)
             self.before = [self.leaf(x, [i for j, i in changing if j == k]) for k, x in enumerate(initial)]
+            self.scope.turn = self.before[0]
             with repeating(count):
                 after, self.rest = turn(self.scope, self.before)
             self.after = list(after)
@@ -202,7 +204,7 @@ def _repeated(call: Call, graph: OnnxGraph, initial: Sequence[Value]) -> list[Va
         after, elements = tuple(made[:carried]), nodes(made[carried:])
         return [b.add(number, b.const(1)), *leaves(after)], [*nodes([again]), *elements]
 
-    turns = Turns(call.scope, [zero, *flat], turn, count)
+    turns = Turns(call.scope, [zero, *flat], turn, count, call.name)
     again, *elements = turns.rest
     again = scalar(call, again, "the condition")
     endless = known_flag(b, condition) is True and known_flag(b, again) is True
@@ -245,7 +247,7 @@ def _unrolled(call: Call, graph: OnnxGraph) -> list[Value]:
         if turn == MAX_UNROLLED:
             raise call.fail(f"a loop that carries sequences or optionals makes more than {MAX_UNROLLED} turns")
         first = [b.const(np.full((1,) if v.shape == (1,) else (), turn, np.int64)) for v in graph.inputs[:1]]
-        again, *made = call.scope.within(None).outputs(graph, [*first, again, *carried])
+        again, *made = call.scope.within(None, f"{call.name}/{turn}").outputs(graph, [*first, again, *carried])
         carried = made[: len(carried)]
         collected.append(made[len(carried) :])
         turn += 1
@@ -287,6 +289,7 @@ def scan(
     xs: Sequence[tuple[Node, int, bool]],
     backward: Sequence[bool],
     element: ScanBody,
+    call: str = "",
 ) -> tuple[Sequence[Node], Sequence[Node]]:
     """The last states, and the collected elements along a first axis. xs: the tensors, each with its axis and whether it
     is read from the end. backward: for each collected value, whether it is written from the end."""
@@ -308,7 +311,7 @@ def scan(
         after, made = element(inner, carried, parts)
         return [b.add(number, b.const(1)), *after], made
 
-    turns = Turns(scope, [b.const(0), *states], turn, length)
+    turns = Turns(scope, [b.const(0), *states], turn, length, call)
     number = turns.before[0]
     ways = [*backward, *[False] * (len(turns.rest) - len(backward))]
     places = [turns.collect(x, place(number, way), length) for x, way in zip(turns.rest, ways, strict=True)]
@@ -341,10 +344,10 @@ def _scan(call: Call) -> list[Node]:
 
         def example(scope: Scope, _: Sequence[Node], parts: Sequence[Node]) -> tuple[Sequence[Node], Sequence[Node]]:
             own = [(x, 0, way) for x, way in zip(parts[len(states) :], reverse, strict=True)]
-            after, made = scan(scope, parts[: len(states)], own, (), element)
+            after, made = scan(scope, parts[: len(states)], own, (), element, call.name)
             return (), (*after, *made)
 
-        return list(scan(call.scope, (), [(x, 0, False) for x in values], (), example)[1])
+        return list(scan(call.scope, (), [(x, 0, False) for x in values], (), example, call.name)[1])
     axes = call.items("scan_input_axes", int) or (0,) * count
     places = call.items("scan_output_axes", int) or (0,) * collected
     if len(axes) != count or len(places) != collected:
@@ -352,7 +355,7 @@ def _scan(call: Call) -> list[Node]:
             f"got {len(axes)} and {len(places)} axes for {count} scanned inputs and {collected} scanned outputs"
         )
     sources = [(x, axis_of(a, len(x.shape), "Scan"), way) for x, a, way in zip(xs, axes, reverse, strict=True)]
-    after, made = scan(call.scope, states, sources, backward, element)
+    after, made = scan(call.scope, states, sources, backward, element, call.name)
     return [*after, *(_moved(call.b, x, a) for x, a in zip(made, places, strict=True))]
 
 

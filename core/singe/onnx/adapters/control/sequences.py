@@ -191,7 +191,7 @@ def _sequence_map(call: Call) -> list[Value]:
     made = []
     for turn in range(call.number(_length(first), "the length")):
         given = [x[turn] if isinstance(x, tuple) else x for x in call.values]
-        made.append(call.scope.within(None).outputs(body, given))
+        made.append(call.scope.within(None, f"{call.name}/{turn}").outputs(body, given))
     return [tuple(found[k] for found in made) for k in range(len(body.outputs))]
 
 
@@ -207,7 +207,7 @@ def _mapped_rows(call: Call) -> list[Value]:
         given = [own.get(k) or mapped(scope.captured, x) for k, x in enumerate(call.values)]
         return (), tensors_of(scope.outputs(body, given))
 
-    _, made = scan(call.scope, (), [(x, 0, False) for x in rows.values()], (), element)
+    _, made = scan(call.scope, (), [(x, 0, False) for x in rows.values()], (), element, call.name)
     return [Stack(x) for x in made]
 
 

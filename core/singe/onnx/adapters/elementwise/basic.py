@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable, Mapping
 from functools import reduce
 from typing import Any, Final
-from zlib import crc32
 
 import numpy as np
 
-from ....dtypes import DTYPES, STORED, DType, bool_, dtype, float8_e8m0fnu, float32, strings, widened
+from ....dtypes import DTYPES, STORED, DType, dtype, float8_e8m0fnu, float32, strings, widened
 from ....graph import Node, Value
 from ....ir.arrays import convert
 from ....ops import as_dtype
@@ -58,28 +57,6 @@ def _identity(call: Call) -> list[Value]:
     if not call.values:
         raise call.fail("the input is missing")
     return [call.values[0]]
-
-
-@adapter("Dropout")
-def _dropout(call: Call) -> list[Node]:
-    """Inference drops nothing, and its mask is all true. Training drops the same elements in every run, as the seed
-    decides; if the file has no seed, the output's name gives one. An input may decide whether a run is training."""
-    x, b = call.x(), call.b
-    training = b.const(np.array(False)) if call.maybe(2) is None else b.reshape(call.x(2), shape=())
-    known = b.value_of(training)
-    if known is not None and not known:
-        mask = b.const(np.array(True), bool_ if call.version >= 10 else x.dtype)
-        return [x, b.expand(mask, shape=x.shape)]
-    ratio = b.const(0.5) if call.maybe(1) is None else cast(call, b.reshape(call.x(1), shape=()), float32)
-    value = b.value_of(ratio)
-    if value is not None and not 0 <= value < 1:
-        raise call.fail(f"the ratio is {value}; expected at least 0 and less than 1")
-    one = b.const(1.0)
-    seed = call.attr("seed", crc32(call.outputs[0].encode()))
-    kept = b.greater_equal(b.random_uniform(b.const(seed), shape=x.shape), ratio)
-    kept = b.logical_or(kept, b.logical_not(training))
-    scale = b.where(training, b.div(one, b.sub(one, ratio)), one)
-    return [b.where(kept, b.mul(x, cast(call, scale, x.dtype)), b.const(0, x.dtype)), kept]
 
 
 def dtype_of_code(call: Call, code: int) -> DType:

@@ -1,7 +1,6 @@
 """Random numbers. A node with a seed in the file draws the same numbers in every run; equal seeds, equal numbers. Without
-one, its numbers depend on the name of its output, with those of the calls of functions that it is in, and on how many
-runs there were before, which is a state of the model: a new session draws the same numbers again. In a loop, every turn
-draws the same numbers.
+one, its key is made of the run's and of the name of its output, with those of the calls of functions that it is in; in a
+loop also of the number of the turn. Each run takes one key of a sequence that is a state of the model.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from typing import Final
-from zlib import crc32
 
 import numpy as np
 
-from ....dtypes import DType, float32, int32, int64
-from ....graph import Builder, Graph, GraphState, Node
+from ....dtypes import DType, bool_, float32, int32, int64
+from ....graph import Graph, GraphState, Node
+from ....runtime.keys import after, as_array
 from ....shapes import Shape, same, show
-from ...model import OnnxModel, OnnxNode
-from ...scope import Scope, owned
+from ...model import OnnxGraph, OnnxModel, OnnxNode
+from ...scope import Scope, named, owned
 from .._call import ADAPTERS, Call, adapter
 from .basic import cast, dtype_of_code
 
@@ -27,39 +26,57 @@ from .basic import cast, dtype_of_code
 def is_random(model: OnnxModel) -> bool:
     """Whether runs of the model draw different numbers."""
 
-    def among(nodes: Iterable[OnnxNode]) -> bool:
+    def among(nodes: Iterable[OnnxNode], off: frozenset[str]) -> bool:
+        """off: the names of constants that say that a Dropout drops nothing."""
+        found = list(nodes)
+        off |= {n.outputs[0] for n in found if n.op_type == "Constant" and _is_false(n.attributes.get("value"))}
         return any(
-            (n.op_type in RANDOM and "seed" not in n.attributes) or any(among(g.nodes) for g in owned(n)) for n in nodes
+            ("seed" not in n.attributes and (n.op_type in RANDOM or _drops(n, off)))
+            or any(among(g.nodes, off | _off(g)) for g in owned(n))
+            for n in found
         )
 
-    return among(model.graph.nodes) or any(among(f.nodes) for f in model.functions)
+    return among(model.graph.nodes, _off(model.graph)) or any(among(f.nodes, frozenset()) for f in model.functions)
 
 
-def counting_runs(graph: Graph, scope: Scope) -> Graph:
-    """The graph with the state that its main scope's nodes may read: the number of runs before."""
-    runs = scope.runs()
-    state = GraphState(runs, runs.name, None, Builder().add(runs, Builder().const(1, runs.dtype)))
+def _drops(node: OnnxNode, off: frozenset[str]) -> bool:
+    """Whether it is a Dropout that may be in training."""
+    return node.op_type == "Dropout" and len(node.inputs) > 2 and node.inputs[2] not in off | {""}
+
+
+def _off(graph: OnnxGraph) -> frozenset[str]:
+    given = {v.name for v in graph.inputs}
+    return frozenset(name for name, x in graph.initializers.items() if name not in given and _is_false(x))
+
+
+def _is_false(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.size == 1 and not value.any()
+
+
+def drawing(graph: Graph, scope: Scope) -> Graph:
+    """The graph with the state that its main scope's nodes may read: a sequence of keys."""
+    leaf, b = scope.sequence, scope.builder
+    state = GraphState(leaf, leaf.name, None, b.add(leaf, b.const(as_array(after((0, 0), 1)))), 1)
     return replace(graph, states=(*graph.states, state))
 
 
-def _key(call: Call) -> Node:
+def key_of(call: Call) -> Node:
     """The key of a node's numbers."""
     if "seed" in call.attributes:
         (seed,) = struct.unpack("<I", struct.pack("<f", call.attr("seed", 0.0)))
         return call.b.const(np.array([seed, 0], np.uint32))
-    named = call.b.const(np.array([crc32(call.scope.path(call.outputs[0]).encode()), 0], np.uint32))
-    return call.b.add(named, call.b.mul(call.scope.runs(), call.b.const(np.array([0, 1], np.uint32))))
+    return named(call.b, call.scope.key(), call.scope.path(call.outputs[0]))
 
 
 def _uniform(call: Call, shape: Shape) -> Node:
     b, low, high = call.b, call.attr("low", 0.0), call.attr("high", 1.0)
-    drawn = b.random_unit(_key(call), shape=shape)
+    drawn = b.random_unit(key_of(call), shape=shape)
     return b.add(b.mul(drawn, b.const(high - low, float32)), b.const(low, float32))
 
 
 def _normal(call: Call, shape: Shape) -> Node:
     b = call.b
-    scaled = b.mul(b.random_normal(_key(call), shape=shape), b.const(call.attr("scale", 1.0), float32))
+    scaled = b.mul(b.random_normal(key_of(call), shape=shape), b.const(call.attr("scale", 1.0), float32))
     return b.add(scaled, b.const(call.attr("mean", 0.0), float32))
 
 
@@ -86,7 +103,7 @@ ADAPTERS["RandomNormalLike"] = partial(_drawn_like, _normal)
 def _bernoulli(call: Call) -> Node:
     """1 with the probability in x, else 0."""
     x, b = call.x(), call.b
-    ones = b.less(b.random_unit(_key(call), shape=x.shape), cast(call, x, float32))
+    ones = b.less(b.random_unit(key_of(call), shape=x.shape), cast(call, x, float32))
     return cast(call, ones, _kind(call, x.dtype))
 
 
@@ -101,13 +118,40 @@ def _multinomial(call: Call) -> Node:
     if kind not in (int32, int64):
         raise call.fail(f"the numbers of classes are {kind}; expected int32 or int64")
     sums = b.running_sum(b.softmax(cast(call, x, float32), axis=1), axis=1)
-    drawn = b.random_unit(_key(call), shape=(x.shape[0], count, 1))
+    drawn = b.random_unit(key_of(call), shape=(x.shape[0], count, 1))
     above = b.less_equal(b.reshape(sums, shape=(x.shape[0], 1, x.shape[1])), drawn)
     found = b.reshape(b.reduce_sum(cast(call, above, int64), axes=(2,)), shape=(x.shape[0], count))
     return cast(call, b.minimum(found, b.sub(b.const(x.shape[1], int64), b.const(1, int64))), kind)
 
 
+@adapter("Dropout")
+def _dropout(call: Call) -> list[Node]:
+    """Inference drops nothing, and its mask is all true. Training drops the same elements in every run if the file has a
+    seed, and otherwise others in every run. An input may decide whether a run is training."""
+    x, b = call.x(), call.b
+    training = b.const(np.array(False)) if call.maybe(2) is None else b.reshape(call.x(2), shape=())
+    known = b.value_of(training)
+    if known is not None and not known:
+        mask = b.const(np.array(True), bool_ if call.version >= 10 else x.dtype)
+        return [x, b.expand(mask, shape=x.shape)]
+    ratio = b.const(0.5) if call.maybe(1) is None else cast(call, b.reshape(call.x(1), shape=()), float32)
+    value = b.value_of(ratio)
+    if value is not None and not 0 <= value < 1:
+        raise call.fail(f"the ratio is {value}; expected at least 0 and less than 1")
+    one = b.const(1.0)
+    seeded = "seed" in call.attributes
+    drawn = (
+        b.random_uniform(b.const(call.attr("seed", 0)), shape=x.shape)
+        if seeded
+        else b.random_unit(key_of(call), shape=x.shape)
+    )
+    kept = b.greater_equal(drawn, ratio)
+    kept = b.logical_or(kept, b.logical_not(training))
+    scale = b.where(training, b.div(one, b.sub(one, ratio)), one)
+    return [b.where(kept, b.mul(x, cast(call, scale, x.dtype)), b.const(0, x.dtype)), kept]
+
+
 RANDOM: Final = frozenset(
     ("RandomUniform", "RandomUniformLike", "RandomNormal", "RandomNormalLike", "Bernoulli", "Multinomial")
 )
-"""The ops of this file."""
+"""The ops that draw wherever they are; Dropout, only in training."""
