@@ -341,7 +341,7 @@ class Learner:
 
     def _fault(self, fields: Sequence[Any]) -> str:
         """Where in the step that was tried last the first number is that is not finite."""
-        key = self._step.state()[KEY] - np.array([0, 1], np.uint32)  # that of the step before the next one
+        key = self._step.state()[KEY]  # a step leaves the key that it took
         try:
             return first_fault(self._objective, self._step.model.train(), fields, self.device, key, self._half)
         except SingeError as e:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...dtypes import FLOATS, dtype, float16, float32, uint32
 from ...frontend.functions.creation import stack
+from ...frontend.keys import apart
 from ...frontend.nodes.meet import plain_array
 from ...frontend.tensor import Tensor, value_on
 from ...frontend.tracing import Tracer, tracing
@@ -31,7 +32,7 @@ from .objective import Objective
 def first_fault(
     objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, half: bool = False
 ) -> str:
-    """Where in a step the first number is that is not finite, in words; key: the state of random numbers before the step."""
+    """Where in a step the first number is that is not finite, in words; key: the state of random numbers after the step."""
     named = [pair for k, part in enumerate(batch) for pair in arrays_in(part, f"{k}")]
     for path, array in named:
         if not _finite(array):
@@ -77,7 +78,7 @@ class _Trace:
         tensors = iter([self._input(f"part {k}", plain_array(a)) for k, a in enumerate(arrays)])
         given = [filled(part, tensors) for part in batch]
         self._key: Final = self._on.input(("key", (2,), uint32))
-        with deferring(), tracing(self._on), drawing(self._key):
+        with deferring(), tracing(self._on), drawing(apart(self._key)):
             computing = placed.cast(float16) if half else placed
             self._names = {id(part): path for path, part in computing.named_modules()}
             with listening(self._listen):
