@@ -28,7 +28,7 @@ from .again import Again, Trace
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
-from .session import NOTHING_DRAWN, Session
+from .session import Session
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
 
@@ -158,9 +158,7 @@ class Model:
 
     def seed(self, seed: int) -> None:
         """Begin the random numbers of a seed, in the model's own session; see `Session.seed`."""
-        if not self.states:
-            raise InputError(NOTHING_DRAWN)
-        self._own.seed(seed)
+        (self._own if self.states else self.program()).seed(seed)
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
         if self.states:

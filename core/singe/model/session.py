@@ -137,16 +137,15 @@ class Session:
         """The arrays of the states, for a run of one of the model's Programs."""
         with program.device.eager.lock:
             self._check()
-            if self._arrays is None:
-                self._arrays = program.executable.new_states()
+            count = len(program.data.states)
+            have = 0 if self._arrays is None else len(self._arrays)
+            if self._arrays is None or have < count:
+                # A function that is traced again may draw where it did not, and the reverse: its keys are the last state.
+                self._arrays = [*(self._arrays or ()), *program.executable.new_states()[have:]]
                 self._follows = None
-                if self._seeded:
-                    self._set({k: program.device.eager.upload(array) for k, array in self._seeded.items()})
-            count = len(
-                program.data.states
-            )  # a function that is traced again may draw where it did not, and the reverse
-            if count > len(self._arrays):
-                self._arrays += program.executable.new_states()[len(self._arrays) :]
+                begun = {k: array for k, array in self._seeded.items() if have <= k < count}
+                if begun:
+                    self._set({k: program.device.eager.upload(array) for k, array in begun.items()})
             return self._arrays if count == len(self._arrays) else self._arrays[:count]
 
     @contextmanager

@@ -193,3 +193,24 @@ def test_manual_seed_decides_first_weights(run: int) -> None:
     assert all(np.array_equal(a, b) for a, b in zip(first, same, strict=True))
     differing = [not np.array_equal(a, b) for a, b in zip(first, other, strict=True) if a.std() > 0]
     assert all(differing)
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("counts", [True, False])
+def test_a_function_that_is_traced_again_may_begin_or_cease_to_draw(first: bool, counts: bool) -> None:
+    noisy = first
+
+    def function(x: sg.Tensor, *, n: sg.Tensor | None = None) -> Any:
+        y = x + sg.randn_like(x) if noisy else x * 2
+        return y if n is None else (y, {"n": n + 1})
+
+    states = {"n": ((), "float32")} if counts else None
+    model = sg.Model.of(function, {"x": X.shape}, "numpy", states=states)
+    for _ in range(2):
+        sg.manual_seed(1)
+        want = [sg.randn_like(sg.tensor(X)).numpy() + X for _ in range(2)] if noisy else [X * 2, X * 2]
+        sg.manual_seed(1)
+        np.testing.assert_allclose([model(X), model(X)], want, rtol=1e-5)
+        noisy = not noisy
+    if counts:
+        assert float(model._own.read("n")) == 4

@@ -42,8 +42,7 @@ from ...frontend.tensor import Tensor
 from ...frontend.tracing import observed_trace
 from ...gradients import differentiable, value_and_grad
 from ...graph import Graph
-from ...model.again import of_traces
-from ...model.model import Model
+from ...model.model import Model, of_traces
 from ...model.program import Program
 from ...model.session import Session
 from ...nn import Module, drawing, observing
