@@ -456,9 +456,12 @@ def avg_pool2d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding
     """The mean of each window."""
 def avg_pool3d(x: Tensor, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: _bool = False, count_include_pad: _bool = True) -> Tensor:
     """The mean of each window."""
-def backward(x: Tensor, *, create_graph: _bool = False) -> Gradients:
+def backward(x: Tensor, gradient: TensorLike | None = None, *, create_graph: _bool = False) -> Gradients:
     """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
-    again. create_graph: the gradients can be differentiated, too."""
+    again. create_graph: the gradients can be differentiated, too.
+
+    Of a tensor of several numbers they are those of the sum, as in Burn; with gradient, a tensor of the same shape, of
+    (x * gradient).sum(). PyTorch refuses several numbers without a gradient."""
 def baddbmm(x: Tensor, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """beta · x + alpha · (mat1 @ mat2)."""
 def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
@@ -1133,7 +1136,8 @@ def numel(x: Tensor) -> _int:
 def numpy(x: Tensor) -> np.ndarray:
     """The elements as a NumPy array that the caller owns; waits for the device.
 
-    Elements of a type that NumPy lacks, such as bfloat16, are their bits, in a field of the type's name."""
+    Elements of a type that NumPy lacks, such as bfloat16, are those of the package ml_dtypes; where it is not installed
+    their bits, in a field of the type's name."""
 async def numpy_async(x: Tensor) -> np.ndarray:
     """`numpy` for a page, where reading from the device may have to be awaited."""
 def one_hot(x: Tensor, num_classes: _int = -1) -> Tensor:

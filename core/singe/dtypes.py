@@ -3,14 +3,16 @@
 There is one DType of each name, so code compares them with `is`; `dtype("float32")` finds one by name, NumPy dtype or DType. Types that NumPy lacks
 (bfloat16, float8, float4, int4, int2) are structured arrays of one field, named after the dtype: NumPy moves the bits, and
 `widened` and `narrowed` convert from and to the compute type. Strings are in such a field too, as Python strings,
-because plain object arrays hold Sizes. Callers give and get strings in object arrays (`own`, `outward`).
+because plain object arrays hold Sizes. Callers give and get strings in object arrays, and what NumPy lacks in the types of the package
+ml_dtypes where it is installed (`own`, `outward`, `plain`). It is imported when such an array, or the hash of such a DType, is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
@@ -81,8 +83,22 @@ class DType:
         return np.dtype([(self.name, self.held)]) if self.held else np.dtype(self.name)
 
     @cached_property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """What `np.dtype` makes of it: the type of the arrays that callers get."""
+        if self.kind == "string":
+            return np.dtype(object)
+        found = getattr(_ml_dtypes(), self.name, None) if self.held else None
+        return self.numpy if found is None else np.dtype(found)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The same for NumPy before 2.4, which asks for this name."""
+        return self.__numpy_dtype__
+
+    @cached_property
     def compute(self) -> DType:
-        """The type in which such elements are computed."""
+        """The type of the value that a load gives and a store takes. So a float16 or bfloat16 value is not rounded between the
+        ops of one kernel, only when it is stored, or where a model casts to its type."""
         return DTYPES[self.computed]
 
     @property
@@ -132,13 +148,24 @@ class DType:
         return float(_numbers(self)[getattr(self.coding, code)])
 
     def __eq__(self, other: object) -> bool:
-        """Whether `other` is this dtype, or a name, a NumPy dtype or a type that stands for it."""
+        """Whether `other` is this dtype, or a name, a NumPy dtype or a type that stands for it.
+
+        Of NumPy's dtypes it is those that are equal to np.dtype(self), which have the same hash, too: each finds the other's
+        entries in a dictionary. A name or a class, such as np.float32, has another hash, as it has beside np.dtype("float32").
+        """
         if other.__class__ is DType:
             return other is self
-        named = isinstance(other, (str, np.dtype)) or (isinstance(other, type) and issubclass(other, _TYPES))
+        if isinstance(other, np.dtype):
+            return other in (self.__numpy_dtype__, self.numpy)
+        named = isinstance(other, str) or (isinstance(other, type) and issubclass(other, _TYPES))
         return named and _found(other) is self
 
-    __hash__ = object.__hash__
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self.__numpy_dtype__)
 
     def __repr__(self) -> str:
         return self.name
@@ -236,6 +263,8 @@ TEXT: Final = "OUT"
 """The kinds of NumPy's arrays of strings: objects, those of fixed width, and NumPy 2's own."""
 
 
+REGISTERED: Final = 2
+"""What `isbuiltin` says of a NumPy dtype that another package registered. Its kind may be that of NumPy's own types."""
 _TYPES: Final = (np.generic, bool, int, float, complex, str)
 """Classes that stand for dtypes in comparisons."""
 
@@ -304,8 +333,10 @@ def promote(*dtypes: DType) -> DType:
 
 def own(array: np.ndarray) -> np.ndarray:
     """The array in the NumPy type of its DType: other packages have different types for what NumPy lacks."""
-    if holds_strings(array):
-        return strings(array)
+    if array.dtype.kind in TEXT:
+        return strings(array) if holds_strings(array) else array
+    if array.dtype.isbuiltin != REGISTERED:
+        return array
     kind = DTYPES.get(array.dtype.name)
     if kind is None or not kind.held:
         return array
@@ -323,8 +354,7 @@ def check_fits(values: Any, kind: DType) -> None:
             given = values if values.bit_length() <= 128 else f"an integer of {values.bit_length()} bits"
             raise DTypeError(f"{given} does not fit {kind}: {least} to {most}")
         return
-    array = np.asarray(values)
-    array = widened(array) if array.dtype.names else array
+    array = plain(np.asarray(values))
     if array.dtype.kind not in "iuf" or array.size == 0:
         return
     given = dtype(array.dtype)
@@ -354,12 +384,21 @@ def strings(values: Any) -> np.ndarray:
 
 
 def outward(array: np.ndarray) -> np.ndarray:
-    """An array as callers get it: strings in an object array."""
-    return array[string.name] if array.dtype == string.numpy else array
+    """An array as callers get it: strings in an object array, and what NumPy lacks in the type of ml_dtypes, if that is there."""
+    if not array.dtype.names:
+        return array
+    kind = dtype(array.dtype)
+    return array[kind.name] if kind is string else array.view(kind.__numpy_dtype__)
+
+
+def plain(array: np.ndarray) -> np.ndarray:
+    """An array of any package's types as one of NumPy's: what it lacks is widened."""
+    return widened(array) if array.dtype.kind == "V" or array.dtype.isbuiltin == REGISTERED else array
 
 
 def widened(array: np.ndarray) -> np.ndarray:
     """Elements of any type converted to their compute type; strings as an object array."""
+    array = own(array)
     kind = dtype(array.dtype)
     if not kind.held:
         return array.astype(kind.compute.numpy, copy=False)
@@ -433,3 +472,12 @@ def _halves(array: np.ndarray) -> np.ndarray:
 def names(dtypes: Sequence[DType]) -> str:
     """Dtypes for an error."""
     return ", ".join(d.name for d in dtypes)
+
+
+@cache
+def _ml_dtypes() -> Any:
+    """The package ml_dtypes, whose types other packages use for what NumPy lacks; None where it is not installed."""
+    try:
+        return import_module("ml_dtypes")
+    except ImportError:
+        return None

@@ -140,7 +140,7 @@ def matrices(
     ports = (Port(float32), Port(float32), Port(float32), Port(float32), Port(out, True))
     if pairs:
         at = affine.flatten((*outer, affine.index_div(j, 2), i, affine.index_rem(j, 2)), (*batch, n // 2, m, 2))
-    kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, s.COMPUTE[out]))))
+    kernel = Kernel(ports, grid, (k,), (fold, Store(4, at, s.cast(value, out.compute))))
     return Routine("matmul", kernel), [(*batch, m, k), b_shape, (n,), grid, grid]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DType, dtype, widened
+from ..dtypes import DType, dtype, plain, widened
 from ..errors import DeviceError, InputError
 from ..ir.arrays import convert
 from ..program.ranges import Range
@@ -36,7 +36,7 @@ def elements(x: Tensor, what: str) -> np.ndarray:
                 "call it before, and pass its result"
             ) from None
         raise e
-    return widened(array) if array.dtype.names or array.dtype == np.float16 else array
+    return widened(array) if array.dtype == np.float16 else plain(array)
 
 
 def held(x: TensorLike | Sequence[Any]) -> np.ndarray | None:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..dtypes import DTYPES, DType, widened
+from ..dtypes import DTYPES, DType, own, plain
 from ..dtypes import dtype as dtype_of
 from ..errors import DeviceError, DTypeError, InputError, ShapeError, SizeNeeded
+from ..ir.arrays import convert
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
@@ -117,14 +118,15 @@ class Tensor:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restored, (self.device, self.numpy())
+        return _restored, (self.device, own(self.numpy()))  # which is read where ml_dtypes is missing, too
 
     # elements
 
     def numpy(self) -> np.ndarray:
         """The elements as a NumPy array that the caller owns; waits for the device.
 
-        Elements of a type that NumPy lacks, such as bfloat16, are their bits, in a field of the type's name."""
+        Elements of a type that NumPy lacks, such as bfloat16, are those of the package ml_dtypes; where it is not installed
+        their bits, in a field of the type's name."""
         return self._read("numpy()")
 
     def _read(self, what: str) -> np.ndarray:
@@ -141,8 +143,7 @@ class Tensor:
 
     def _widened(self, what: str = "numpy()") -> np.ndarray:
         """The elements as numbers of NumPy's: those of a type that it lacks in the type that they are computed in."""
-        array = self._read(what)
-        return widened(array) if array.dtype.names else array
+        return plain(self._read(what))
 
     async def numpy_async(self) -> np.ndarray:
         """`numpy` for a page, where reading from the device may have to be awaited."""
@@ -154,7 +155,8 @@ class Tensor:
         array = self._read("np.asarray(x)")
         if dtype is None or array.dtype == dtype:
             return array
-        return self._widened().astype(dtype)
+        wanted = np.dtype(dtype)
+        return convert(array, wanted) if wanted.names else plain(array).astype(wanted)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
         """The namespace of the Python array API standard: singe.array_api."""
@@ -254,13 +256,27 @@ class Tensor:
         """`detach`, under JAX's name."""
         return self.detach()
 
-    def backward(self, *, create_graph: bool = False) -> Gradients:
+    def backward(self, gradient: TensorLike | None = None, *, create_graph: bool = False) -> Gradients:
         """The gradients of this number, for each tensor that asked for its gradient. No tensor changes, and it may be called
-        again. create_graph: the gradients can be differentiated, too."""
+        again. create_graph: the gradients can be differentiated, too.
+
+        Of a tensor of several numbers they are those of the sum, as in Burn; with gradient, a tensor of the same shape, of
+        (x * gradient).sum(). PyTorch refuses several numbers without a gradient."""
         from .gradients import Gradients  # noqa: PLC0415
 
-        found = self._device.backward(self._value, create_graph)
+        seed = None if gradient is None else self._seed(gradient)
+        found = self._device.backward(self._value, create_graph, seed)
         return Gradients([(Tensor(self._device, x), Tensor(self._device, g)) for x, g in found.items()])
+
+    def _seed(self, gradient: TensorLike) -> DeviceValue:
+        """What `backward` begins with, as a value of this tensor's device and dtype."""
+        if not isinstance(gradient, Tensor):
+            gradient = Tensor(self._device, self._device.upload(plain_array(gradient, self.dtype)))
+        if gradient.shape != self.shape:
+            raise ShapeError(
+                f"backward: got a gradient of the shape {show(gradient.shape)}, expected {show(self.shape)}, that of the tensor"
+            )
+        return value_on(self._device, gradient.to(self.dtype))
 
 
 def _restored(device: Device, array: np.ndarray) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import dtype, narrowed, string, widened
+from ..dtypes import REGISTERED, dtype, narrowed, own, string, widened
 from ..errors import InputError
 
 
@@ -15,8 +15,9 @@ def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
     """The word `cast` in NumPy, between any element types."""
     if array.dtype == to:
         return array
+    array = own(array) if array.dtype.isbuiltin == REGISTERED else array
     if array.dtype.kind == "V":
-        return convert(widened(array), to)
+        return array if array.dtype == to else convert(widened(array), to)
     if to.kind == "V":
         kind = dtype(to)
         if kind is string:

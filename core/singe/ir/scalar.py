@@ -44,13 +44,6 @@ T = TypeVar("T")
 Number: TypeAlias = bool | int | float
 ExprLike: TypeAlias = Union["Expr", bool, int, float]
 
-COMPUTE: Final = {d: d.compute for d in DTYPES.values()}
-"""Element type in a buffer → type of the value that a load gives and a store takes.
-
-So a float16 or bfloat16 value is not rounded between the ops of one kernel, only when it is stored, or where a model
-casts to its type.
-"""
-
 
 @dataclass(frozen=True)
 class Word:
@@ -206,7 +199,7 @@ def size(dim: Dim) -> Expr:
 
 def load(buffer: int, index: Expr, stored: DType) -> Expr:
     """The element of a buffer at a flat index, widened to its compute type."""
-    return _make("load", (index,), COMPUTE[stored], buffer)
+    return _make("load", (index,), stored.compute, buffer)
 
 
 # --- words ----------------------------------------------------------------------------------------------------------
@@ -350,10 +343,10 @@ def cast(a: Expr, to: DType) -> Expr:
 
 def rounded(a: Expr, to: DType) -> Expr:
     """A value of the compute type of `to`, rounded to `to` if that is a narrower float type."""
-    if not to.is_float or COMPUTE[to] is to or (a.word == "rounded" and a.value is to):
+    if not to.is_float or to.compute is to or (a.word == "rounded" and a.value is to):
         return a
-    if a.dtype is not COMPUTE[to]:
-        raise DTypeError(f"rounded takes a value of {COMPUTE[to]} for {to}, got {a.dtype}")
+    if a.dtype is not to.compute:
+        raise DTypeError(f"rounded takes a value of {to.compute} for {to}, got {a.dtype}")
     e = _make("rounded", (a,), a.dtype, to)
     return const(function(e)(np.asarray(a.value, a.dtype.numpy)).item(), a.dtype) if a.word == "const" else e
 

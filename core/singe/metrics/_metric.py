@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
+from ..dtypes import plain
 from ..errors import InputError, ShapeError
 
 State: TypeAlias = dict[str, np.ndarray]
@@ -90,8 +91,7 @@ def joined(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) ->
 
 def array(x: Any) -> np.ndarray:
     """A Tensor, an array or numbers as an array of numbers; what NumPy lacks, such as bfloat16, as float32."""
-    found = np.asarray(x)
-    return np.asarray(x, np.float32) if found.dtype.names else found
+    return plain(np.asarray(x))
 
 
 def ratio(part: Any, whole: Any) -> float:

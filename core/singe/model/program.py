@@ -12,6 +12,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import name_of
+from ..dtypes import own
 from ..errors import DeviceError, InputError
 from ..graph import Graph
 from ..program.format import pieces, read_program
@@ -147,16 +148,19 @@ class Program:
     def _started(self, arrays: Sequence[np.ndarray], states_of: Session | Program) -> Later[list[np.ndarray]]:
         """states_of: whose states, if there are some."""
         on = self.device.eager
+        arrays = [own(a) for a in arrays]
         if self.data.ranges:
             self.data.check_indices(arrays)
         with on.lock:
             if not self.data.states:
                 return self._begun(arrays, ())
-            own = states_of if isinstance(states_of, Session) else (states_of if states_of.data.states else self)._own
-            states = own.held(self)
+            session = (
+                states_of if isinstance(states_of, Session) else (states_of if states_of.data.states else self)._own
+            )
+            states = session.held(self)
             if not self.followed:
                 return self._begun(arrays, states)
-            with own.following(self):
+            with session.following(self):
                 return self._begun(arrays, states)
 
     def _begun(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> Later[list[np.ndarray]]:

@@ -42,10 +42,10 @@ def clip_value(grads: G, clip_value: float) -> G:
     return mapped(grads, lambda g: g.clamp(-clip_value, clip_value))
 
 
-def mean_gradients(several: Sequence[G]) -> G:
+def mean(several: Sequence[G]) -> G:
     """The average of the gradients of several batches, all of the same parameters."""
     if not several:
-        raise InputError("mean_gradients: got no gradients")
+        raise InputError("mean: got no gradients")
     return mapped(several[0], lambda *same: functools.reduce(operator.add, same) / len(same), *several[1:])
 
 
@@ -60,8 +60,8 @@ def mapped(grads: Any, function: Callable[..., Tensor], *others: Any) -> Any:
 
 
 def gradient_of(grads: Any, path: str, parameter: Tensor) -> Tensor | None:
-    """The gradient of a parameter, if there is one."""
-    return grads.get(path) if isinstance(grads, Mapping) else grads.get(parameter)
+    """The gradient of a parameter, if there is one: of this tensor, or else of that in its place in a copy of the module."""
+    return grads.get(path) if isinstance(grads, Mapping) else grads.get(parameter, grads.get(path))
 
 
 def _larger(x: Tensor, y: Tensor) -> Tensor:

@@ -146,6 +146,10 @@ class Optimizer(ABC):
             value, moments = own._update(elements(parameter), elements(g), moments, shared[matching])
             new[parameter] = successor(parameter, value)
             after |= {key(name, path): x for name, x in moments.items()}
+        if parameters and not new and len(grads):
+            raise InputError(
+                f"{type(self).__name__}.step: none of the gradients is of a parameter of the model: {grads!r:.300}"
+            )
         return Held(model).map(lambda t: new.get(t, t)).model, after
 
     def rate(self, step: Any) -> Any:

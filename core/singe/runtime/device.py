@@ -121,8 +121,9 @@ class Device(ABC):
         """Whether the value depends on a watched one."""
         return False
 
-    def backward(self, value: Any, keep: bool) -> Mapping[Any, Any]:
-        """The gradients of a number: each watched value on which it depends ↦ the gradient. keep: they are recorded, too."""
+    def backward(self, value: Any, keep: bool, seed: Any = None) -> Mapping[Any, Any]:
+        """The gradients of the sum of a value: each watched value on which it depends ↦ the gradient. keep: they are recorded,
+        too. seed: a value of the same shape, by whose elements those of the first are multiplied before."""
         raise DeviceError(f"backward: {self!r} does not record gradients{instead('backward', '')}")
 
     # Programs

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compiler.build import compile_graph
 from ..compiler.target import Target
-from ..dtypes import TEXT, outward, strings
+from ..dtypes import TEXT, outward, own, strings
 from ..errors import DeviceError, InputError
 from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
@@ -65,7 +65,7 @@ class EagerDevice(Device):
 
     def upload(self, array: np.ndarray) -> Any:
         with self.lock:
-            array = strings(array) if array.dtype.kind in TEXT else array
+            array = strings(array) if array.dtype.kind in TEXT else own(array)
             value = self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
             if not self._reads and array.dtype.kind in "iu" and array.nbytes <= KEPT:
                 self._integers[value] = array.copy()

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from ..dtypes import widened
+from ..dtypes import own, plain
 from ..errors import (
     CompileError,
     DeviceError,
@@ -116,19 +116,19 @@ def run(args: Namespace) -> None:
     _rank(args, results, labels)
     for name, path in targets.items():
         file = BytesIO()
-        np.save(file, _without_objects(results[name]))
+        np.save(file, _storable(results[name]))
         write(Path(path), [file.getbuffer()])
 
 
-def _without_objects(a: np.ndarray) -> np.ndarray:
-    """Strings as text of fixed width, which an .npy file can have without pickles."""
-    return a.astype(str) if a.dtype.kind == "O" else a
+def _storable(a: np.ndarray) -> np.ndarray:
+    """Strings as text of fixed width, which an .npy file can have without pickles. Of a type that NumPy lacks it keeps the name
+    only as that of a field."""
+    return a.astype(str) if a.dtype.kind == "O" else own(a)
 
 
 def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
     """Minimum, mean and maximum of the finite values, and how many are not finite; of other values than numbers, the first."""
-    if a.dtype.names:  # a type that NumPy lacks
-        a = widened(a)
+    a = plain(a)
     if a.dtype.kind not in "biuf":
         return "", "", "", ", ".join(f"{v!r:.40}" for v in a.ravel()[:TOP].tolist())
     numbers = a.astype(np.float64).ravel()
@@ -141,7 +141,9 @@ def _summary(a: np.ndarray) -> tuple[str, str, str, str]:
 
 def _rank(args: Namespace, results: Mapping[str, np.ndarray], labels: Mapping[int, str] | None) -> None:
     """The most probable classes of each row, if requested or if one output looks like classes."""
-    classes = [a for a in results.values() if a.ndim in (1, 2) and a.size and a.shape[-1] > 1 and a.dtype.kind == "f"]
+    classes = [
+        a for a in results.values() if a.ndim in (1, 2) and a.size and a.shape[-1] > 1 and plain(a).dtype.kind == "f"
+    ]
     asked = args.top is not None or labels is not None
     if not classes:
         if asked:

@@ -33,7 +33,12 @@ def _stored(archive: Archive, entry: str, what: str) -> StoredArray:
     try:
         kind: DType = dtype(given)
     except DTypeError as e:
-        raise FormatError(f"{what}: {e}") from None
+        lost = given.kind == "V" and not given.names
+        why = (
+            f"elements of {given.itemsize} bytes of no type: NumPy's files lose the types of ml_dtypes; "
+            "write such arrays as .safetensors"
+        )
+        raise FormatError(f"{what}: {why if lost else e}") from None
     if given.hasobject or kind.size != given.itemsize:
         raise FormatError(
             f"{what}: elements of {given}, expected numbers; object arrays are pickles, which are not read"

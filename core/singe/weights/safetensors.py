@@ -34,7 +34,7 @@ CODES: Final[Mapping[str, DType]] = {
     }.items()
 }  # fmt: skip
 """The format's names of the dtypes that Singe has."""
-_NAMES: Final = {kind: code for code, kind in CODES.items()}
+_NAMES: Final = {kind.name: code for code, kind in CODES.items()}
 
 
 def is_safetensors(data: memoryview) -> bool:
@@ -133,12 +133,12 @@ def safetensors_pieces(arrays: Mapping[str, np.ndarray], metadata: Mapping[str, 
     for name in sorted(arrays, key=lambda k: (-dtype(arrays[k].dtype).size, k)):
         array = np.ascontiguousarray(arrays[name])
         kind = dtype(array.dtype)
-        if kind not in _NAMES or name == METADATA:
+        if kind.name not in _NAMES or name == METADATA:
             raise DTypeError(f"a safetensors file cannot hold {name!r} of {kind}; cast it to one of {', '.join(CODES)}")
         little = array if kind.held else array.astype(array.dtype.newbyteorder("<"), copy=False)
         raw = little.reshape(-1).view(np.uint8).data
         shape = list(arrays[name].shape)
-        head[name] = {"dtype": _NAMES[kind], "shape": shape, "data_offsets": [end, end + len(raw)]}
+        head[name] = {"dtype": _NAMES[kind.name], "shape": shape, "data_offsets": [end, end + len(raw)]}
         end += len(raw)
         pieces.append(raw)
     text = json.dumps(head, separators=(",", ":")).encode()

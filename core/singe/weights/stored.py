@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dtypes import DType, dtype
+from ..dtypes import DType, dtype, outward
 from ..errors import FormatError
 from ..shapes import MAX_ELEMENTS, MAX_RANK
 
@@ -41,7 +41,7 @@ class StoredArray:
     packed: Callable[[], PackedMatrix] | None = None
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return np.array(self.read(), dtype, copy=copy)
+        return np.array(outward(self.read()), dtype, copy=copy)
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +53,7 @@ class Weights(Mapping[str, np.ndarray]):
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self.stored[name].read()
+        return outward(self.stored[name].read())
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.stored)

@@ -17,7 +17,7 @@ from damage import assert_read_or_refused, scrambled
 
 import singe as sg
 from singe import nn
-from singe.dtypes import widened
+from singe.dtypes import own, widened
 from singe.weights.safetensors import CODES, safetensors_pieces
 
 RNG = np.random.default_rng(0)
@@ -145,7 +145,7 @@ def test_shards_are_written_and_read(tmp_path: Path) -> None:
 def test_npz_archives_come_back(compressed: bool) -> None:
     kinds = ("bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex64", "bfloat16")
     arrays = {k: RNG.integers(0, 2, (3, 4)).astype(np.uint8).astype("float32") for k in kinds}
-    arrays = {k: sg.tensor(a).cast(k).numpy() for k, a in arrays.items()}
+    arrays = {k: own(sg.tensor(a).cast(k).numpy()) for k, a in arrays.items()}
     arrays |= {
         "turned": np.asfortranarray(RNG.standard_normal((3, 4, 5))), "big": np.arange(5, dtype=">i4"), "number": np.array(3),
         "none": np.zeros((2, 0)),
@@ -154,8 +154,14 @@ def test_npz_archives_come_back(compressed: bool) -> None:
     assert found.keys() == arrays.keys()
     for name, array in arrays.items():
         assert found.stored[name].shape == array.shape
-        np.testing.assert_array_equal(found[name], array)
+        np.testing.assert_array_equal(own(found[name]), array)
         assert found[name].dtype.isnative
+
+
+def test_an_archive_that_lost_a_type_says_what_to_write() -> None:
+    halves = sg.ones((2,), sg.bfloat16).numpy()
+    with pytest.raises(sg.FormatError, match=r"elements of 2 bytes of no type: .* write such arrays as \.safetensors"):
+        sg.read_weights(npz({"w": halves}))
 
 
 # --- loading a part ---------------------------------------------------------------------------------------------------

@@ -67,6 +67,26 @@ def test_backward_gives_the_gradient(device_name: str, lazy: bool) -> None:
     assert len(found) == 1
 
 
+@RUNNERS
+@pytest.mark.parametrize("lazy", [False, True])
+def test_backward_of_several_numbers_is_that_of_their_sum(device_name: str, lazy: bool) -> None:
+    """And with a gradient that of the sum of their products; also a recorded one, by which it can be differentiated."""
+    inner = sg.device(device_name)
+    device = sg.Autodiff(sg.Fusion(inner) if lazy else inner)
+    x = sg.tensor(X, device=device, requires_grad=True)
+    y = x.exp() * x
+    np.testing.assert_allclose(y.backward()[x].numpy(), y.sum().backward()[x].numpy(), rtol=1e-6)
+    weights = np.array([[1, -2], [0, 0.5]], np.float64)  # which is converted to the tensor's type
+    for gradient in (weights, weights.tolist(), sg.tensor(weights, device=device)):
+        found = y.backward(gradient)[x].numpy()
+        np.testing.assert_allclose(
+            found, (y * sg.tensor(weights, device=device)).sum().backward()[x].numpy(), rtol=1e-6
+        )
+    w = sg.tensor(X, device=device, requires_grad=True)
+    by_w = (x * x).backward(gradient=w, create_graph=True)[x].backward()[w]
+    np.testing.assert_allclose(by_w.numpy(), 2 * X, rtol=1e-6)
+
+
 @NUMPY
 def test_both_ways_give_the_same_gradients(device_name: str) -> None:
     x, y = batch()
@@ -256,8 +276,13 @@ REFUSED = {
         lambda: sg.tensor(1.0, device=sg.Fusion(sg.Autodiff(sg.device("numpy")))).backward(), sg.DeviceError, "in this order",
     ),
     "integers": (lambda: sg.tensor(1, device=sg.Autodiff(sg.device("numpy")), requires_grad=True), sg.DTypeError, "float"),
-    "several numbers": (
-        lambda: sg.tensor(X, device=sg.Autodiff(sg.device("numpy")), requires_grad=True).backward(), sg.ShapeError, "sum()",
+    "another shape to begin with": (
+        lambda: sg.tensor(X, device=sg.Autodiff(sg.device("numpy")), requires_grad=True).backward(np.ones(2)), sg.ShapeError,
+        "a gradient of the shape (2,), expected (2, 2)",
+    ),
+    "integers backward": (
+        lambda: sg.tensor(X, device=sg.Autodiff(sg.device("numpy")), requires_grad=True).argmax().backward(), sg.DTypeError,
+        "int64, expected one of a float type",
     ),
     "a function of several": (lambda: sg.grad(lambda x: x * 2)(sg.tensor(X)), sg.ShapeError, "sum()"),
     "a pair": (lambda: sg.grad(lambda x: (x.sum(), 1))(sg.tensor(X)), sg.InputError, "has_aux"),

@@ -354,11 +354,11 @@ def test_gradients_are_averaged_in_their_kind() -> None:
     model = two_layers()
     x, y = batch("numpy")
     halves = [sg.grad(fit)(model, x[k : k + 8], y[k : k + 8]) for k in (0, 8)]
-    mean, whole = optim.mean_gradients(halves), sg.grad(fit)(model, x, y)
+    mean, whole = optim.mean(halves), sg.grad(fit)(model, x, y)
     for name, g in whole.items():
         compare(mean[name], g.numpy(), name)
     with pytest.raises(InputError, match="different parameters"):
-        optim.mean_gradients([dict(mean.items()), {"0.weight": mean["0.weight"]}])
+        optim.mean([dict(mean.items()), {"0.weight": mean["0.weight"]}])
 
 
 def test_frozen_parameters_stay() -> None:

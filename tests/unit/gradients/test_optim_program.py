@@ -166,7 +166,7 @@ def test_accumulated_steps_are_one_step_with_the_average(on: sg.Device) -> None:
         model, state = opt.step(model, tensors({name: x[k] for name, x in GRADIENTS.items()}, on), state)
         if k % every == every - 1:
             batches = [tensors({name: x[j] for name, x in GRADIENTS.items()}, on) for j in range(k - every + 1, k + 1)]
-            single, state_of_single = inner.step(single, optim.mean_gradients(batches), state_of_single)
+            single, state_of_single = inner.step(single, optim.mean(batches), state_of_single)
             for name, x in model.items():
                 np.testing.assert_allclose(x.numpy(), single[name].numpy(), rtol=1e-6, atol=1e-7)
         else:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from itertools import combinations_with_replacement
 from pathlib import Path
 from typing import Any
@@ -76,7 +78,7 @@ def run(device: str, arrays: list[np.ndarray], build: Any) -> list[np.ndarray]:
     graph = Graph(inputs, tuple(outputs), tuple(f"y{k}" for k in range(len(outputs))))
     program = Model(graph, device).program({x.name: a.shape for x, a in zip(inputs, arrays, strict=True)})
     try:
-        return list(program.run(arrays))
+        return [own(y) for y in program.run(arrays)]
     finally:
         program.dispose()
 
@@ -161,7 +163,7 @@ def test_arrays_come_back_from_a_device_as_they_went(device_name: str) -> None:
     for kind in ALL:
         for x in (values(kind), values(kind)[:3].reshape(3, 1), values(kind)[:0]):
             back = sg.tensor(x, kind, device=device_name).numpy()
-            assert back.dtype == (kind.numpy if kind is not string else object)
+            assert back.dtype == (twin(kind) if kind is not string else object)
             assert back.shape == x.shape
             if kind is string:
                 assert back.tolist() == x[string.name].tolist()
@@ -403,6 +405,81 @@ def test_a_dtype_equals_what_stands_for_it() -> None:
     for wide, of in ((sg.int64, int), (sg.bool_, bool), (sg.string, str)):
         assert wide == of
     assert {sg.float32: 1}[kind] == 1
+
+
+@pytest.mark.parametrize("kind", ALL, ids=str)
+def test_dtypes_speak_numpy_s_protocol(kind: DType) -> None:
+    """NumPy makes its own of them; what is equal has one hash, so that each finds the other's entries."""
+    theirs = twin(kind) if kind is not string else np.dtype(object)
+    assert np.dtype(kind) == kind.dtype == theirs
+    assert np.zeros(2, kind).dtype == np.asarray([], kind).dtype == theirs
+    assert kind == theirs
+    assert theirs == kind
+    assert kind == theirs.type or kind is string
+    assert hash(kind) == hash(theirs)
+    assert {theirs: "found"}[kind] == {kind: "found"}[theirs] == "found"
+    assert {kind, theirs} == {theirs}
+    assert [d for d in ALL if d == theirs] == [kind]
+    swapped = theirs.newbyteorder()
+    assert (swapped == kind) is (swapped == theirs)
+
+
+def test_other_packages_take_dtypes() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    for kind in (sg.bool_, *NUMBERS):
+        if kind is not sg.bfloat16:
+            assert str(arrow.from_numpy_dtype(kind)) in (
+                kind.name,
+                {"float16": "halffloat", "float32": "float", "float64": "double"}.get(kind.name),
+            )
+    pandas = pytest.importorskip("pandas")
+    for kind in (sg.bool_, *INTS, sg.float32, sg.float64):
+        assert pandas.Series([0, 1], dtype=kind).dtype == kind
+        assert pandas.DataFrame({"x": [0, 1]}).astype(kind).dtypes["x"] == kind
+
+
+@RUNNERS
+def test_arrays_of_what_numpy_lacks_are_those_of_ml_dtypes(device_name: str, tmp_path: Path) -> None:
+    """In and out: of tensors, models, compiled functions and files."""
+    for kind in (d for d in ALL if d.held and d is not string):
+        x = np.array([1, 0, 1], twin(kind))
+        t = sg.tensor(x, device=device_name)
+        assert t.dtype is kind
+        model = Model.of(lambda x: x.reshape(3, 1), {"x": (3,)}, device_name, dtypes={"x": kind.name})
+        for back in (t.numpy(), np.asarray(t), model(x).ravel(), model.program().run([x])[0].ravel()):
+            assert back.dtype == twin(kind)
+            assert back.tobytes() == x.tobytes()
+    layer = sg.nn.Linear(2, 2, rng=0).to(sg.bfloat16)
+    sg.save(layer, tmp_path / "w.safetensors")
+    read = sg.read_weights(tmp_path / "w.safetensors")["weight"]
+    assert read.dtype == ml_dtypes.bfloat16
+    np.testing.assert_array_equal(read, layer.weight.numpy())
+
+
+WITHOUT = """
+import sys
+sys.modules["ml_dtypes"] = None
+import numpy as np, singe as sg
+x = sg.tensor([1.5, -2.0], sg.bfloat16)
+assert x.numpy().dtype == np.dtype([("bfloat16", np.uint16)]) == np.dtype(sg.bfloat16) == sg.bfloat16
+assert hash(sg.bfloat16) == hash(np.dtype(sg.bfloat16)) and x.tolist() == [1.5, -2]
+assert sg.tensor(x.numpy()).dtype is sg.bfloat16
+"""
+LAZY = """
+import sys
+import singe as sg
+x = sg.tensor([1.5, -2.0])
+(x * 2).numpy()
+assert "ml_dtypes" not in sys.modules
+sg.tensor([1.5], sg.bfloat16).numpy()
+assert "ml_dtypes" in sys.modules
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [WITHOUT, LAZY], ids=["not installed", "not needed"])
+def test_ml_dtypes_is_needed_only_for_its_arrays(script: str) -> None:
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def test_a_text_that_names_no_dtype_equals_none() -> None:

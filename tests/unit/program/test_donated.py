@@ -237,7 +237,9 @@ def test_numpy_returns_the_array_that_was_given(kind: str) -> None:
             x, y = numbers(4, 4), numbers(4, 4, seed=1)
             given = sg.tensor(x, kind).numpy()
             found = model(given, sg.tensor(y, kind).numpy())
-            assert found is given
+            assert found is given or (
+                kind == "bfloat16" and np.shares_memory(found, given)
+            )  # a view, of ml_dtypes' type
             np.testing.assert_array_equal(sg.tensor(found).float().numpy(), reference(x, y))
 
 

@@ -28,7 +28,6 @@ from ...errors import CompileError
 from ...graph import Builder, Graph, Node, bare, postorder, rebuild
 from ...ir import scalar
 from ...ir.kernel import Routine
-from ...ir.scalar import COMPUTE
 from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, View
 from ...shapes import product
 from ._assemble import Group as Group
@@ -75,7 +74,7 @@ def _split_wide(graph: Graph, max_ports: int) -> Graph:
 
 @lru_cache(maxsize=4096)
 def _elementwise_cost(row: Elementwise, dtypes: tuple[Any, ...], attrs: tuple[Any, ...]) -> int:
-    params = [scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes)]
+    params = [scalar.var(f"x{i}", d.compute) for i, d in enumerate(dtypes)]
     return sum(scalar.DEAR_WORDS.get(e.word, 1) for e in scalar.postorder([row.body(*params, **dict(attrs))]) if e.args)
 
 

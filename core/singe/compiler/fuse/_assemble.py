@@ -14,7 +14,7 @@ from ...graph import Node, bare
 from ...ir import affine, scalar
 from ...ir.arrays import convert
 from ...ir.kernel import Kernel, Port, Reduce, Routine, Scan, Stage, Store, collapse, loop_vars, matmul_operands
-from ...ir.scalar import COMPUTE, Expr
+from ...ir.scalar import Expr
 from ...ops import Elementwise, Folds, Nest, Running, Update, View
 from ...ops.movement.move import project
 from ...shapes import Shape
@@ -231,7 +231,7 @@ class Maker:
             if n.value.dtype == object:
                 return _symbolic(n, coords)
             if n.value.size == 1:
-                compute = COMPUTE[n.dtype]
+                compute = n.dtype.compute
                 return scalar.const(convert(n.value, compute.numpy).item(), compute)
         if n in self.kept or n.row is None:
             return self._load(n, n.shape, coords)
@@ -273,14 +273,14 @@ class Maker:
 
 def _stored(value: Expr, n: Node) -> Expr:
     """A fold's result as an element of the node's dtype."""
-    return scalar.wrap(scalar.cast(value, COMPUTE[n.dtype]), n.dtype)
+    return scalar.wrap(scalar.cast(value, n.dtype.compute), n.dtype)
 
 
 def _symbolic(n: Node, coords: tuple[Expr, ...]) -> Expr:
     """An element of a constant that holds Sizes, whose values a run knows."""
     assert n.value is not None
     flat = affine.flatten(coords, n.shape)
-    compute = COMPUTE[n.dtype]
+    compute = n.dtype.compute
     values = [scalar.cast(scalar.size(v), compute) for v in n.value.reshape(-1).tolist()]
     out = values[-1] if values else scalar.const(0, compute)
     for i in range(len(values) - 2, -1, -1):

@@ -76,7 +76,7 @@ class Row:
     name: str
     onnx: str | None = None
     method: bool = True
-    dtypes: Sequence[DType] = ALL
+    dtypes: Sequence[DType] = field(default=ALL, hash=False)  # a run may ask for the hash, which would be of 30 dtypes
     vjp: Vjp | None = None
     no_gradient: str = ""
     reference: Callable[..., Any] | None = None

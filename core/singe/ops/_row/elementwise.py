@@ -17,7 +17,7 @@ from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
 from ...ir.arrays import convert
 from ...ir.derivative import derivative
-from ...ir.scalar import COMPUTE, Expr, const
+from ...ir.scalar import Expr, const
 from ...shapes import Dim, Shape, Size, at_least, broadcast, differ, dim_max, dim_min, divides, equal, floordiv, symbols
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 
@@ -78,7 +78,7 @@ class Elementwise(Row):
 
     def value(self, args: Sequence[Expr], stored: DType, attrs: Attrs) -> Expr:
         """The output element, from input elements of compute types; integers wrap to the output's dtype, `stored`."""
-        return scalar.wrap(scalar.cast(self.body(*args, **attrs), COMPUTE[stored]), stored)
+        return scalar.wrap(scalar.cast(self.body(*args, **attrs), stored.compute), stored)
 
     def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
         return self.array_over(arrays, (), attrs)
@@ -170,7 +170,7 @@ def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
 @lru_cache(maxsize=4096)
 def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...], exact: Any) -> _Calls:
     """`exact` is a key of the attributes: the cache must not take 0.0 for -0.0."""
-    params = tuple(scalar.var(f"x{i}", COMPUTE[d]) for i, d in enumerate(dtypes))
+    params = tuple(scalar.var(f"x{i}", d.compute) for i, d in enumerate(dtypes))
     given = dict(attrs)
     gives = row.result(dtypes, given)
     e = scalar.unrounded(row.value(params, gives, given), gives)
@@ -186,8 +186,8 @@ def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, 
             function = scalar.function(x)
             steps.append((function, isinstance(function, np.ufunc), tuple(number[a] for a in x.args), tuple(last)))
     values = [x.dtype.numpy.type(x.value) for x in constants]
-    takes = [COMPUTE[d].numpy for d in dtypes]
-    plain = all(d is COMPUTE[d] and not d.numpy.names for d in dtypes)
+    takes = [d.compute.numpy for d in dtypes]
+    plain = all(d is d.compute and not d.numpy.names for d in dtypes)
     return _Calls(takes, plain, gives.numpy, values, steps, number[e], e.dtype is gives)
 
 

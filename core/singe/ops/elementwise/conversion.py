@@ -19,7 +19,7 @@ WHOLE: Final = (bool_, *INTS, *(d for d in STORED if d.is_int), float32, float64
 
 def _cast(x: Expr, *, to: DType, saturate: bool = True) -> Expr:
     """saturate: a number beyond the range of a float of 8 bits or less becomes the largest, not infinity or NaN."""
-    value = scalar.cast(x, scalar.COMPUTE[to])
+    value = scalar.cast(x, to.compute)
     return scalar.rounded(clip(value, -to.most, to.most) if saturate and to.is_float and to in STORED else value, to)
 
 

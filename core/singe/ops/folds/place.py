@@ -11,7 +11,7 @@ from ...dtypes import NUMBERS, dtype, int32, int64
 from ...ir import scalar
 from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
-from ...ir.scalar import COMPUTE, Expr, const, select
+from ...ir.scalar import Expr, const, select
 from ...shapes import Shape, axis_of, product, show
 from .._reference import folds as reference
 from .._row import WHOLE_RESULT, Composite, Folds, Nest, Read, Shaped, register
@@ -57,7 +57,7 @@ def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
     def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
         if x.size == 0:
             return np.zeros(_kept(x.shape, axis % x.ndim), np.int64)
-        wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
+        wide = convert(x, dtype(x.dtype).compute.numpy)
         lines = np.moveaxis(np.flip(wide, axis) if last else wide, axis, -1)
         # NumPy is slow along an axis whose elements are not next to each other.
         found = np.asarray(function(np.ascontiguousarray(lines), axis=-1), np.int64)

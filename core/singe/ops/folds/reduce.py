@@ -16,7 +16,7 @@ import numpy as np
 from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, int32
 from ...ir.arrays import NUMPY, convert
 from ...ir.kernel import IDENTITY
-from ...ir.scalar import COMPUTE, Expr
+from ...ir.scalar import Expr
 from ...shapes import Shape, axes_of, axis_of, product
 from .._reference import folds as reference
 from .._row import Composite, Folds, Nest, Read, Running, Shaped, as_dtype, register
@@ -62,7 +62,7 @@ def _whole(word: str) -> Callable[..., np.ndarray]:
     function: Any = NUMPY[word]
 
     def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-        compute = COMPUTE[dtype(x.dtype)]
+        compute = dtype(x.dtype).compute
         wide = convert(x, compute.numpy)
         shape = tuple(1 if a in axes_of(axes, x.ndim, "reduce") else d for a, d in enumerate(x.shape))
         wide, axes = _long_lines(function, wide, axes)
@@ -146,7 +146,7 @@ def _accumulated(word: str) -> Callable[..., np.ndarray]:
     function: Any = NUMPY[word]
 
     def whole(x: np.ndarray, axis: int, reverse: bool = False) -> np.ndarray:
-        wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
+        wide = convert(x, dtype(x.dtype).compute.numpy)
         wide = np.flip(wide, axis) if reverse else wide
         out = function.accumulate(wide, axis=axis, dtype=wide.dtype)
         return np.ascontiguousarray(convert(np.flip(out, axis) if reverse else out, x.dtype))

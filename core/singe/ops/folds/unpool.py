@@ -15,7 +15,7 @@ from ...dtypes import FLOATS, DType, bool_, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.arrays import convert
-from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, show
 from .._reference import folds as reference
 from .._row import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
@@ -128,7 +128,7 @@ def _back_nest(
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         if 0 in g.shape:  # there is no element to read
-            return const(0, COMPUTE[g.dtype])
+            return const(0, g.dtype.compute)
         turns, inside, place, number = iter(inner), [], [], const(0, int32)
         for axis, c in enumerate(coords):
             n: Dim = g.shape[axis]

@@ -18,7 +18,7 @@ from ...ir import affine, scalar
 from ...ir.affine import flatten
 from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
-from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
 from .._reference import folds as reference
 from .._row import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
@@ -65,7 +65,7 @@ def reader(
     """A function of the inner variables that gives: whether the place is inside the input (None: always), the element,
     and its coordinates in the input."""
     if 0 in x.shape:  # the input is empty and windows cover only padding: there is no element to read
-        nothing = const(0, COMPUTE[x.dtype])
+        nothing = const(0, x.dtype.compute)
         return lambda inner: (const(False, bool_), nothing, list(coords))
 
     def at(inner: Sequence[Expr]) -> tuple[Expr | None, Expr, list[Expr]]:

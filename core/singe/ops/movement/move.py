@@ -16,7 +16,7 @@ from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten, unflatten
 from ...ir.arrays import convert
-from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, Size, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from .._reference import movement as reference
 from .._row import Read, Shaped, View, register, sum_to
@@ -232,7 +232,7 @@ def _concat_value(coords: Sequence[Expr], read: Read, *xs: Shaped, axis: int) ->
             parts.append((end + d, read(k, [at if i == axis else c for i, c in enumerate(coords)])))
         end = end + d
     if not parts:  # the result is empty: its kernel computes no element, but a target must be able to print it
-        return const(0, scalar.COMPUTE[xs[0].dtype])
+        return const(0, xs[0].dtype.compute)
     value = parts[-1][1]
     for limit, part in reversed(parts[:-1]):
         value = select(coords[axis] < size(limit), part, value)
@@ -269,7 +269,7 @@ def _arange_value(coords: Sequence[Expr], read: Read, start: Shaped, step: Shape
 def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray:
     if object in (start.dtype, step.dtype):  # sizes
         return start + np.arange(count).astype(object) * step
-    compute = COMPUTE[dtype(start.dtype)].numpy
+    compute = dtype(start.dtype).compute.numpy
     turns = np.arange(count, dtype=np.int32).astype(compute)
     return convert(convert(start, compute) + turns * convert(step, compute), start.dtype)
 

@@ -13,7 +13,7 @@ from ...dtypes import NUMBERS, dtype, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.arrays import convert
-from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, ceildiv, dim_max, dim_min, floordiv, require, show
 from .._reference import movement as reference
 from .._row import Folds, Nest, Read, Shaped, View, register
@@ -125,7 +125,7 @@ def _overlap_nest(
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         if 0 in x.shape:  # there is no element to read
-            return const(0, COMPUTE[x.dtype])
+            return const(0, x.dtype.compute)
         at = affine.index_div(coords[axis], step) - inner[0]
         within = coords[axis] - at * size(step)
         inside = (at >= 0) & (at < size(windows))
@@ -142,7 +142,7 @@ def _overlap_nest(
 
 def _overlap_whole(x: np.ndarray, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
     axis %= x.ndim - 1
-    wide = convert(x, COMPUTE[dtype(x.dtype)].numpy)
+    wide = convert(x, dtype(x.dtype).compute.numpy)
     out = np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), wide.dtype)
     along = np.moveaxis(out, axis, 0)
     for k in range(x.shape[-1]):

@@ -19,7 +19,7 @@ from ...dtypes import COMPLEX, FLOATS, NUMBERS, float32, int32
 from ...errors import ShapeError
 from ...ir import affine
 from ...ir.arrays import convert
-from ...ir.scalar import COMPUTE, Expr, const, select, size
+from ...ir.scalar import Expr, const, select, size
 from ...shapes import Shape, broadcast, dim_max, product, same, show
 from .._reference import products as reference
 from .._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
@@ -156,7 +156,7 @@ def _conv_nest(
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         if 0 in x.shape:  # the input is empty and windows cover only padding: there is no element to read
-            return const(0, COMPUTE[x.dtype])
+            return const(0, x.dtype.compute)
         *taps, c = inner
         inside: Expr | None = None
         place: list[Expr] = []
@@ -180,7 +180,7 @@ def _conv_nest(
 def _conv_facts(
     x: Shaped, w: Shaped, strides: Any, dilations: Any, before: Any, after: Any, group: int
 ) -> Mapping[str, Any] | None:
-    if 0 in x.shape or COMPUTE[x.dtype] is not float32:
+    if 0 in x.shape or x.dtype.compute is not float32:
         return None
     return {
         "x_shape": x.shape,
@@ -395,7 +395,7 @@ register(
     Nest(name="dot", doc="matrix product over the last two axes; the axes before them broadcast", routine="matmul", dtypes=(*NUMBERS, *COMPLEX),
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
-         facts=lambda a, b: {} if COMPUTE[a.dtype] is float32 else None),
+         facts=lambda a, b: {} if a.dtype.compute is float32 else None),
     Nest(name="conv_last", method=False, doc="convolution, channels last", routine="conv", dtypes=(*FLOATS, int32), shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="product of matrices, stacks of them, or vectors, as in NumPy", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,

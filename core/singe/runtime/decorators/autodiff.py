@@ -16,9 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import FLOATS, DType
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError
 from ...graph import Builder, Graph, gradient, inline, leaf
-from ...shapes import show
 from ..device import Build, Device, nodes_of
 from ..waiting import Later
 from .decorator import Decorator
@@ -100,18 +99,19 @@ class Autodiff(Decorator):
     def is_recorded(self, value: RecordedValue) -> bool:
         return value.recorded
 
-    def backward(self, value: RecordedValue, keep: bool) -> Mapping[RecordedValue, RecordedValue]:
-        if value.shape not in ((), (1,)) or value.dtype not in FLOATS:
-            raise ShapeError(
-                f"backward: got {value.dtype} of shape {show(value.shape)}, expected one number of a float type: "
-                "use mean() or sum() first"
-            )
+    def backward(
+        self, value: RecordedValue, keep: bool, seed: RecordedValue | None = None
+    ) -> Mapping[RecordedValue, RecordedValue]:
+        if value.dtype not in FLOATS:
+            raise DTypeError(f"backward: got a tensor of {value.dtype}, expected one of a float type")
         with self.lock:
-            return self._gradients(value, self if keep else _Unrecorded(self.inner))
+            return self._gradients(value, seed, self if keep else _Unrecorded(self.inner))
 
-    def _gradients(self, value: RecordedValue, on: Device) -> Mapping[RecordedValue, RecordedValue]:
+    def _gradients(
+        self, value: RecordedValue, seed: RecordedValue | None, on: Device
+    ) -> Mapping[RecordedValue, RecordedValue]:
         """`on` computes the gradients; its values are those of this device."""
-        (one,) = on.apply(lambda b: b.expand(b.const(1, value.dtype), shape=value.shape), ())
+        first = seed or on.apply(lambda b: b.expand(b.const(1, value.dtype), shape=value.shape), ())[0]
         watched: dict[RecordedValue, RecordedValue] = {}
         parts: dict[RecordedOp, dict[int, RecordedValue]] = {}  # for an op, the gradient of each of its outputs
 
@@ -121,7 +121,7 @@ class Autodiff(Decorator):
             into[key] = on.apply(lambda b, u, v: b.add(u, v), [into[key], g])[0] if key in into else g
 
         if value.recorded:
-            give(value, one)
+            give(value, first)
         for op in reversed(_ops_below(value)):
             seeds = parts.pop(op, {})
             wanted = [k for k, x in enumerate(op.inputs) if x.recorded and x.dtype in FLOATS]

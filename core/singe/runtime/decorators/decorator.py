@@ -64,8 +64,8 @@ class Decorator(Device):
     def is_recorded(self, value: Any) -> bool:
         return self.inner.is_recorded(value)
 
-    def backward(self, value: Any, keep: bool) -> Mapping[Any, Any]:
-        return self.inner.backward(value, keep)
+    def backward(self, value: Any, keep: bool, seed: Any = None) -> Mapping[Any, Any]:
+        return self.inner.backward(value, keep, seed)
 
     @property
     def eager(self) -> Device:

@@ -78,7 +78,7 @@ class Fusion(Decorator):
     def watched(self, value: LazyValue) -> Any:
         raise DeviceError(f"{self!r} does not record gradients; use sg.Autodiff(sg.Fusion(device)), in this order")
 
-    def backward(self, value: LazyValue, keep: bool) -> Any:
+    def backward(self, value: LazyValue, keep: bool, seed: LazyValue | None = None) -> Any:
         return self.watched(value)
 
     def upload(self, array: np.ndarray) -> LazyValue:
