@@ -216,3 +216,22 @@ def test_habits_of_pytorch_are_answered() -> None:
     for name, instead in (("load_state_dict", "with_state"), ("cuda", "to"), ("requires_grad_", "freeze")):
         with pytest.raises(AttributeError, match=rf"no '{name}'; in its place: module = module\.{instead}"):
             getattr(model, name)
+
+
+@on_devices
+def test_a_step_evaluates_in_inference_mode_with_its_weights(device_name: str) -> None:
+    """Dropout does nothing, batch norms use their statistics, and nothing is learned."""
+    model = nn.Sequential(nn.Flatten(), nn.Linear(36, 5, rng=0), nn.BatchNorm1d(5), nn.Dropout(0.5))
+    step = TrainStep(model, sg.optim.SGD(lr=0.1), nn.MSELoss(), device=device_name)
+    x, y = batches(1)[0][0], np.zeros((len(batches(1)[0][0]), 5), np.float32)
+    for _ in range(2):
+        step(x, y)
+        prediction = step.model(sg.tensor(x))
+        value, told = step.evaluate(x, y)
+        np.testing.assert_allclose(told["prediction"], prediction.numpy(), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(value, nn.MSELoss()(prediction, sg.tensor(y)).item(), rtol=1e-4)
+    before = step.state()
+    step.evaluate(x, y)
+    for name, array in step.state().items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    assert asyncio.run(step.evaluate_async(x, y))[0] == step.evaluate(x, y)[0]

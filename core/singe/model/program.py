@@ -83,7 +83,7 @@ class Program:
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
-        return Session(self.states, self._called, lambda: self)
+        return Session(self.states, self._called, self._present)
 
     @cached_property
     def _own(self) -> Session:

@@ -39,6 +39,7 @@ from .places import (
     in_module,
     in_object,
     in_sequence,
+    inherited,
     is_closed,
     itself,
     own_attributes,
@@ -229,10 +230,13 @@ class Explorer:
             yield self._place(f"{place.label}[{key!r:.40}]", in_dict, key, value)
 
     def _in_class(self, label: str, value: type) -> Iterator[Place | None]:
-        names = self._reads.attributes
-        for c in ancestors(value):
-            for name in names & vars(c).keys():
-                yield self._place(f"{label}.{name}", in_class, name, c)
+        written = list(ancestors(value))
+        for name in self._reads.attributes:
+            if any(name in vars(c) for c in written):
+                for c in written:  # up to the first that has it; those before it may get it later
+                    yield self._place(f"{label}.{name}", in_class, name, c)
+                    if name in vars(c):
+                        break
 
     def _in_object(self, label: str, value: Any) -> Iterator[Place | None]:
         kind, own = type(value), own_attributes(value)
@@ -249,7 +253,7 @@ class Explorer:
             for name in taken if self._reads.whole_objects else names & taken:
                 yield self._place(f"{label}.{name}", in_object, name, value)
             for name in names - taken if hasattr(value, "__dict__") else ():  # which the object may get later
-                default = in_class(kind, name)
+                default = inherited(kind, name)
                 if isinstance(default, PLAIN) or (default is MISSING and self._reads.absent):
                     yield self._place(f"{label}.{name}", in_object, name, value)
         if id(kind) not in self._seen and package(kind) not in LIBRARIES:

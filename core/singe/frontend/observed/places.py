@@ -91,12 +91,13 @@ def in_object(holder: Any, key: str) -> Any:
 
 
 def in_class(holder: type, key: str) -> Any:
+    """An attribute of a class itself, not of its bases."""
+    return vars(holder).get(key, MISSING)
+
+
+def inherited(kind: type, name: str) -> Any:
     """An attribute of a class or of the first of its bases that has it."""
-    return next((vars(c)[key] for c in holder.__mro__ if key in vars(c)), MISSING)
-
-
-def in_function(holder: FunctionType, key: str) -> Any:
-    return getattr(holder, key, MISSING)
+    return next((vars(c)[name] for c in kind.__mro__ if name in vars(c)), MISSING)
 
 
 def is_closed(value: Any) -> bool:
@@ -262,8 +263,7 @@ class Checks:
                 else:
                     self._slots.append((holder, place.key, now))
             case _ if place.read is in_class:
-                of = next((c for c in holder.__mro__ if place.key in vars(c)), holder)
-                self._dicts.append((vars(of).get, place.key, now))
+                self._dicts.append((vars(holder).get, place.key, now))
             case _:
                 pass
         if place.content is not None:

@@ -1,0 +1,204 @@
+"""A compiled function does what the same lines do eagerly, whatever changes outside of it between the calls, or is refused."""
+
+from __future__ import annotations
+
+import collections
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_graphs.outside_values import disagreement
+
+import singe as sg
+
+X = np.array([1.0, 2.0], np.float32)
+PROGRAMS = {"numpy": 30, "wasm": 10, "webgpu": 2}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device_name", PROGRAMS, indirect=True)
+@pytest.mark.filterwarnings("ignore:.*was traced:UserWarning")
+def test_random_functions_are_what_they_are_eagerly(device_name: str) -> None:
+    found = [disagreement(seed, device_name) for seed in range(PROGRAMS[device_name])]
+    assert not any(found), "\n".join(x for x in found if x)
+
+
+def times(function: Callable[..., Any], states: Any = None) -> Any:
+    return sg.compile(function, X, device="numpy", states=states)
+
+
+def test_a_model_s_sessions_go_on_when_a_value_changes() -> None:
+    cfg = {"step": 1.0}
+
+    def count(x: Any, *, total: Any) -> Any:
+        return x + total, {"total": total + cfg["step"]}
+
+    model = sg.Model.of(count, {"x": (2,)}, "numpy", states={"total": np.zeros(2, np.float32)})
+    session = model.session()
+    session(X)
+    cfg["step"] = 10.0
+    session(X)
+    np.testing.assert_array_equal(session.read("total"), [11, 11])
+    np.testing.assert_array_equal(model(X), X)
+    np.testing.assert_array_equal(model(X), X + 10)
+
+
+def test_what_is_saved_has_the_present_values(tmp_path: Path) -> None:
+    cfg = {"beta": 1.0}
+    program = times(lambda x: x * cfg["beta"])
+    cfg["beta"] = 3.0
+    program.save(tmp_path / "p.singe")
+    np.testing.assert_array_equal(sg.Program.load(tmp_path / "p.singe", "numpy")(X), X * 3)
+    np.testing.assert_array_equal(sg.compile(sg.Model.of(lambda x: x * cfg["beta"], {"x": (2,)}, "numpy"))(X), X * 3)
+
+
+def test_draws_that_begin_or_end_when_a_value_changes_keep_the_states() -> None:
+    cfg = {"noise": False}
+
+    def noisy(x: Any, *, n: Any) -> Any:
+        return (x + sg.randn(2) if cfg["noise"] else x), {"n": n + 1}
+
+    program = times(noisy, {"n": np.zeros(1, np.float32)})
+    session = program.session()
+    for cfg["noise"] in (False, True, False, True):
+        sg.manual_seed(3)
+        found = session(X)
+        sg.manual_seed(3)
+        np.testing.assert_allclose(found, X + sg.randn(2).numpy() if cfg["noise"] else X)
+    np.testing.assert_array_equal(session.read("n"), [4])
+
+
+def test_a_value_that_changes_often_is_named_in_a_warning() -> None:
+    cfg = {"beta": 0.0}
+    program = times(lambda x: x * cfg["beta"])
+    for k in range(7):
+        cfg["beta"] = k + 1.0
+        program(X)
+    cfg["beta"] = 100.0
+    with pytest.warns(UserWarning, match=r"cfg\['beta'\] has changed again.*pass what changes as an argument"):
+        np.testing.assert_array_equal(program(X), X * 100)
+
+
+def test_a_value_that_does_not_reach_the_graph_costs_no_program() -> None:
+    cfg = {"name": "a", "beta": 2.0}
+
+    def function(x: Any) -> Any:
+        return x * cfg["beta"] if cfg["name"] else x
+
+    model = sg.Model.of(function, {"x": (2,)}, "numpy")
+    first = model.program()
+    cfg["name"] = "b"
+    assert model.program() is first
+
+
+# --- refusals --------------------------------------------------------------------------------------------------------
+
+
+def by_python(x: Any) -> Any:
+    return x * random.random()
+
+
+def by_numpy(x: Any) -> Any:
+    scale = np.random.rand()  # noqa: NPY002
+    return x * scale
+
+
+def by_a_helper(x: Any) -> Any:
+    return x + by_numpy(x)
+
+
+@pytest.mark.parametrize("function", [by_python, by_numpy, by_a_helper])
+def test_global_generators_are_refused_with_the_line_that_draws(function: Any) -> None:
+    drawing = by_python if function is by_python else by_numpy
+    line = drawing.__code__.co_firstlineno + 1
+    with pytest.raises(sg.InputError, match=rf"test_outside_values.py, line {line}\).*sg.randn"):
+        times(function)
+
+
+def test_generators_iterators_and_counters_are_refused_by_name() -> None:
+    rng = np.random.default_rng(0)
+    ready = np.random.default_rng(0)
+    feed = iter([1.0, 2.0, 3.0])
+    steps = 0
+    log: list[float] = []
+
+    def counts(x: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return x * steps
+
+    def grows(x: Any) -> Any:
+        log.append(1.0)
+        return x * len(log)
+
+    for function, name in [
+        (lambda x: x * float(rng.uniform()), "rng"),
+        (lambda x: x * next(feed), "feed"),
+        (counts, "steps"),
+        (grows, "log"),
+    ]:
+        with pytest.raises(sg.InputError, match=rf"\b{name}\b"):
+            times(function)
+    times(lambda x: x if ready is None else x + 1)  # it draws nothing
+
+
+def test_what_only_counts_or_remembers_is_left_alone() -> None:
+    calls, seen, memory = 0, [], collections.defaultdict(list)
+
+    def function(x: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        seen.append(x.shape)
+        if "two" not in memory:
+            memory["two"] = [2.0]
+        return x * memory["two"][0]
+
+    program = times(function)
+    for _ in range(3):
+        np.testing.assert_array_equal(program(X), X * 2)
+    assert calls == len(seen) == 1
+
+
+def test_a_profiler_goes_on_beside_the_watch() -> None:
+    calls: list[str] = []
+    before = sys.getprofile()
+
+    def profiler(frame: Any, event: str, arg: Any) -> None:
+        if event == "call":
+            calls.append(frame.f_code.co_name)
+
+    def watched_too(x: Any) -> Any:
+        return x
+
+    sys.setprofile(profiler)
+    try:
+        times(watched_too)
+        assert sys.getprofile() is profiler
+    finally:
+        sys.setprofile(before)
+    assert "watched_too" in calls
+
+
+@pytest.mark.slow
+def test_comparing_ten_values_takes_microseconds() -> None:
+    """Under 20 µs on an idle core; the bound leaves room for a busy one, and the best of several counts."""
+    a = b = c = 1.0
+    cfg = {"d": 1.0, "e": 2.0, "f": {"g": 1.0}}
+    items, weights = [1.0, 2.0], np.ones(2, np.float32)
+
+    def function(x: Any) -> Any:
+        return x * a * b * c * cfg["d"] * cfg["e"] * cfg["f"]["g"] * items[1] * weights
+
+    model: Any = sg.Model.of(function, {"x": (2,)}, "numpy")
+    best = 1.0
+    for _ in range(20):
+        start = time.perf_counter()
+        for _ in range(200):
+            model.refresh()
+        best = min(best, (time.perf_counter() - start) / 200)
+    assert best < 20e-6
