@@ -73,6 +73,12 @@ export interface Model extends Runs {
   step: Runs["run"];
 
   /**
+   * Begin the random numbers of a seed, an integer of at most 64 bits, in the model's own session: equal seeds, equal numbers,
+   * on every device and in Python. Without it they begin where nobody can foresee. An error if the model draws none.
+   */
+  seed(seed: number | bigint): Promise<void>;
+
+  /**
    * A new session with the initial values of the states; an error if the model has none. Sessions share the weights, and
    * their runs take turns. The model's own `run` uses a session of its own.
    */
@@ -124,6 +130,8 @@ export interface Session extends Runs {
   reset(): Promise<void>;
   /** A copy of a state's elements. */
   read(name: string): Promise<TypedArray>;
+  /** Begin the random numbers of a seed, as `model.seed` does; `reset` begins them again. */
+  seed(seed: number | bigint): Promise<void>;
   write(name: string, data: TypedArray): Promise<void>;
   /** A new session with the states that this one has after the calls made so far. */
   copy(): Session;

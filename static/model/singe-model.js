@@ -6,7 +6,7 @@
  */
 
 import { Files } from "../loading/singe-files.js";
-import { runWith, checkNames, stateless } from "../program/singe-arguments.js";
+import { runWith, checkNames, keyless, stateless } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, checkManifest, checkTarget, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
@@ -126,6 +126,10 @@ class Model {
     throw stateless();
   }
 
+  async seed() {
+    throw keyless();
+  }
+
   session() {
     this.#check();
     const { sessions } = this.#state;
@@ -168,7 +172,7 @@ class Model {
 
   async #attempt(inputs, outputs, session) {
     const { now, auto, gpuDevice, sessions, tell } = this.#state;
-    const states = sessions?.handleOf(session);
+    const states = await sessions?.handleOf(session);
     tell?.("run");
     try {
       const results = await now.run(inputs, outputs, states);

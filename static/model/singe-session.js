@@ -7,20 +7,44 @@
  * model's own session, which `model.run` uses, fails once and then starts again.
  */
 
-import { checkNames } from "../program/singe-arguments.js";
+import { checkNames, keyless } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, copyOf, shownShape } from "../program/singe-format.js";
 
 const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
 
+/** SplitMix64's hash of a seed: the sequence of keys that it begins, as runtime/keys.py has it. */
+function sequenceOf(seed) {
+  if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) {
+    throw new SingeError("input", `seed: got ${typeof seed === "number" ? seed : typeof seed}, expected an integer`);
+  }
+  const bits = (value) => BigInt.asUintN(64, value);
+  let z = bits(BigInt(seed) + 0x9e3779b97f4a7c15n);
+  z = bits((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
+  z = bits((z ^ (z >> 27n)) * 0x94d049bb133111ebn);
+  z ^= z >> 31n;
+  return Uint32Array.of(Number(z >> 32n), Number(z & 0xffffffffn));
+}
+
+/** Where a sequence begins that nobody set. */
+function unforeseen() {
+  const words = new Uint32Array(2);
+  return globalThis.crypto?.getRandomValues(words) ?? words.map(() => Math.random() * 2 ** 32);
+}
+
 export class Sessions {
   #live = new Set();
 
   constructor(model, state) {
+    const { states } = state.now.program;
+    /** The number of the state that is a sequence of keys, if any, and whether it begins where nobody can foresee. */
+    this.key = states.findIndex(({ draws }) => draws !== undefined);
+    this.isOpen = states[this.key]?.initial === null;
     Object.assign(this, { model, state, states: describeStates(state.now.program) });
     this.own = this.open();
     /** A step of training is a run: an own method, before that of models without states. */
     model.step = (batch, options) => model.run(batch, options);
+    model.seed = (seed) => this.own.seed(seed);
   }
 
   open() {
@@ -56,6 +80,8 @@ class Session {
   #all;
   /** The device's handle, once something needs it. */
   #handle;
+  /** Where its sequence of keys begins, if it was set. */
+  #first;
   #lost = false;
   #disposed;
 
@@ -80,21 +106,47 @@ class Session {
   async reset() {
     const task = async (device) => {
       this.#lost = false;
-      if (this.#handle !== undefined) await device.resetStates(this.#handle);
+      if (this.#handle === undefined) return;
+      await device.resetStates(this.#handle);
+      await this.#begin(device, this.#handle);
     };
     return this.#turn(task, true);
   }
 
   async read(name) {
     const k = this.#index(name);
-    return k < 0 ? this.#refuse(name) : this.#turn((device) => device.readState(this[ON](device), k));
+    return k < 0 ? this.#refuse(name) : this.#turn(async (device) => device.readState(await this[ON](device), k));
   }
 
   async write(name, data) {
     const k = this.#index(name);
     if (k < 0) return this.#refuse(name);
     const given = fitting(this.#all.states[k], data);
-    return this.#turn((device) => device.writeState(this[ON](device), k, given));
+    return this.#turn(async (device) => {
+      if (k === this.#all.key) this.#first = given;
+      return device.writeState(await this[ON](device), k, given);
+    });
+  }
+
+  /** Begin the random numbers of a seed. */
+  async seed(seed) {
+    this.#check();
+    const first = sequenceOf(seed);
+    const { key } = this.#all;
+    if (key < 0) throw keyless();
+    return this.#turn(async (device) => {
+      const handle = await this[ON](device);
+      this.#first = first;
+      return device.writeState(handle, key, first);
+    });
+  }
+
+  /** Set the sequence of keys in new states. */
+  async #begin(device, handle) {
+    const { key, isOpen } = this.#all;
+    const first = this.#first ?? (isOpen && unforeseen());
+    if (key >= 0 && first) await device.writeState(handle, key, first);
+    return handle;
   }
 
   /** A new session with the states that this one will have after all pending calls. */
@@ -103,7 +155,9 @@ class Session {
     const copy = this.#all.open();
     copy.#lost = true; // until it has them
     const done = this.#turn(async (device) => {
+      if (this.#handle === undefined && this.#all.isOpen && !this.#lost) await this[ON](device); // both draw the same
       if (this.#handle !== undefined) copy.#handle = await device.copyStates(this.#handle);
+      copy.#first = this.#first;
       copy.#lost = this.#lost;
     });
     done.catch(() => {}); // who uses the copy gets the error
@@ -123,12 +177,12 @@ class Session {
   }
 
   /** The handle of its states on the model's device. */
-  [ON](device) {
+  async [ON](device) {
     if (this.#lost) {
       this.#lost = this !== this.#all.own;
       throw new SingeError("lost", "the states of this session went with the device that they were on: reset() begins anew");
     }
-    return (this.#handle ??= device.newStates());
+    return (this.#handle ??= await this.#begin(device, device.newStates()));
   }
 
   [LOSE](needed) {

@@ -16,6 +16,8 @@ export async function checkNames(given, names, kind, whose) {
 
 export const stateless = () => new SingeError("input", "this model has no states: no sessions, no steps of training");
 
+export const keyless = () => new SingeError("input", "this model draws no random numbers of its own, so there is nothing to seed");
+
 /** A run with checked options, or none: what `start` promises, or the code "aborted" as soon as the signal says so. */
 export function runWith(options, start) {
   const { outputs, signal, ...unknown } = options ?? {};

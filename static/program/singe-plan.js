@@ -30,6 +30,8 @@ const MOST = 2 ** 31 - 1;
 
 const orNull = (is) => ({ [is.name]: (value) => value === null || is(value) })[is.name];
 
+const orNone = (is) => ({ [is.name]: (value) => value === undefined || is(value) })[is.name];
+
 /** A step's kind ↦ its fields, the buffers that it names, and the lists of steps in it. */
 const STEPS = {
   dispatch: { row: { kernel: IS.count, buffers: [IS.count] }, names: (s) => s.buffers },
@@ -60,7 +62,7 @@ function namesIn(dim) {
 /** The sizes that steps find, at any depth. Checks that every step is of a known kind and has its fields. */
 export function sizesFound({ steps, states, buffers, for: fixed }) {
   const found = new Set(Object.keys(fixed));
-  check(states, [{ name: IS.text, buffer: IS.count, initial: orNull(IS.count) }], "states");
+  check(states, [{ name: IS.text, buffer: IS.count, initial: orNull(IS.count), draws: orNone(IS.count) }], "states");
   const look = (list, what, depth) => {
     need(depth <= DEEPEST, `steps are nested more than ${DEEPEST} deep`);
     list.forEach((step, k) => {
@@ -144,12 +146,14 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
   });
   const named = inputs.map((i) => buffers[i].name);
   need(new Set(named).size === named.length, "two inputs have one name");
-  states.forEach(({ name, buffer: own, initial }, k) => {
+  states.forEach(({ name, buffer: own, initial, draws }, k) => {
     const what = `state ${JSON.stringify(name)}`;
     need(buffers[own]?.place.join() === `state,${k}`, `${what} is buffer ${own}, which does not lie in state ${k}`);
     const inside = buffers.filter(({ place }) => place.join() === `state,${k}`);
     need(inside.every(({ shape }) => shape.every(IS.count)), `${what} is of open size`);
     need(inside.every((one) => bytesOf(one, {}) <= bytesOf(buffers[own], {})), `${what} is smaller than a buffer in it`);
+    const isKey = buffers[own].dtype === "uint32" && buffers[own].shape.join() === "2";
+    need(draws === undefined || isKey, `${what} is a sequence of keys, but not two uint32 numbers`);
     if (initial === null) return;
     const facts = ({ dtype, shape, size }) => JSON.stringify([dtype, shape, size]);
     const same = buffers[initial]?.place[0] === "weights" && facts(buffers[initial]) === facts(buffers[own]);

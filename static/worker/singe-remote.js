@@ -71,6 +71,12 @@ class RemoteModel {
     return this.run(batch, options);
   }
 
+  /** Begin the random numbers of a seed. */
+  async seed(seed) {
+    if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
+    return this.#link.call("seed", seed);
+  }
+
   session() {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     if (!this.states.length) throw stateless();
@@ -130,6 +136,10 @@ class RemoteSession {
 
   async read(name) {
     return this.#call("read", [name]);
+  }
+
+  async seed(seed) {
+    return this.#call("seed", [seed]);
   }
 
   async write(name, data) {

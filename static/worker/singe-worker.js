@@ -20,6 +20,7 @@ const CALLS = {
     return { name, image, labels, inputs, outputs, states };
   },
   run: (given) => model.run(...given),
+  seed: (seed) => model.seed(seed),
   profile: ({ inputs, options }) => model.profile(inputs, options),
   /** Calls a session's `method`; a new number opens a session. */
   session({ number, method, given }) {

@@ -38,7 +38,7 @@ def after(key: Words, count: int) -> Words:
 
 def begun(seed: SupportsIndex) -> Words:
     """The sequence of a seed, of which 64 bits count: SplitMix64's hash, so that no two seeds have the same sequence, and
-    those of similar seeds have nothing in common. static/model/singe-seed.js does the same."""
+    those of similar seeds have nothing in common. static/model/singe-session.js does the same."""
     z = operator.index(seed) + 0x9E3779B97F4A7C15 & _LONG
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _LONG
     z = (z ^ z >> 27) * 0x94D049BB133111EB & _LONG
