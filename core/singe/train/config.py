@@ -47,7 +47,7 @@ def read_config(path: str | Path, kind: type[C]) -> C:
         found = json.loads(Path(path).read_bytes())
     except OSError as e:
         raise InputError(f"cannot read {path}: {reason(e)}") from e
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise FormatError(f"{path}: not JSON: {e}") from None
     return _made(kind, found, str(path))
 

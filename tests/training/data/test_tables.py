@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+import signal
 import sqlite3
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -209,3 +213,18 @@ def test_damaged_arrow_files_are_refused(table: Any, tmp_path: Path) -> None:
             data.ArrowTable(write(tmp_path / "b", content))
     with pytest.raises(InputError, match="No such file"):
         data.ArrowTable(tmp_path / "none")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no signal to be sent to oneself")
+def test_ctrl_c_ends_a_query_without_an_end(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a.db") as file:
+        file.execute(
+            "CREATE VIEW v AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) x FROM n"
+        )
+    file.close()
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        data.SQLite(tmp_path / "a.db", "SELECT * FROM v")
+    timer.join()

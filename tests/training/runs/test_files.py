@@ -19,8 +19,10 @@ from singe.errors import FormatError, InputError
 from singe.train.config import plain, read_config, write_config
 from singe.train.events import BatchEnded, EpochBegan, EpochEnded, Event, RunBegan, Stopped
 from singe.train.logs import CsvLog, SqliteLog, TensorBoardLog
+from singe.train.saving import checkpoints
 from singe.train.saving.checkpoints import Checkpoint, CheckpointFolder
 from singe.train.watching import EarlyStopping, Watch
+from singe.weights.safetensors import safetensors_pieces
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------
 
@@ -103,6 +105,16 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path: Path, monkeypatch: pyt
 
 
 # --- what is watched --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "[1, 2]", "{"])
+def test_facts_of_a_checkpoint_that_are_no_facts_are_refused(tmp_path: Path, text: str) -> None:
+    """Whoever writes a checkpoint writes its hash, too."""
+    arrays = {"w": np.ones(2, np.float32)}
+    metadata = {"singe": checkpoints.FORMAT, "facts": text, "sha256": checkpoints._digest(text, arrays)}
+    (tmp_path / "a").write_bytes(b"".join(map(bytes, safetensors_pieces(arrays, metadata))))
+    with pytest.raises(FormatError, match="its facts are"):
+        checkpoints.read_arrays(tmp_path / "a")
 
 
 def test_the_best_value_is_the_first_of_the_best() -> None:
@@ -301,6 +313,7 @@ def test_settings_are_read_as_they_were_written(tmp_path: Path) -> None:
         ('{"kind": "medium"}', "expected one of small, large"),
         ('{"rates": {"steps": 3}}', "rates: steps: got 3, expected a list"),
         ("{", "not JSON"),
+        ("[" * 100_000, "not JSON"),
     ],
 )
 def test_wrong_settings_are_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -139,6 +139,15 @@ def test_parts_of_strings_meet_numbers(device_name: str) -> None:
 
 
 @RUNNERS
+def test_strings_that_double_are_refused_before_they_are_made(device_name: str) -> None:
+    """45 joins of one text with itself would take 32 TB."""
+    nodes = [node("StringConcat", f"x{k} x{k}", f"x{k + 1}") for k in range(45)]
+    nodes[0] = node("StringConcat", "x x", "x1")
+    with pytest.raises(sg.SingeError, match="characters; at most 16777216 each"):
+        run(device_name, nodes, {"x": np.array(["a"], object)}, ["x45"])
+
+
+@RUNNERS
 def test_regions_carry_strings(device_name: str) -> None:
     """An If chooses between two strings; a Loop appends to a string and collects its values."""
 

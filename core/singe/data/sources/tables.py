@@ -22,6 +22,8 @@ from ..dataset import ArrayDataset, Dataset, Field
 
 MISSING: Final = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None")
 """What stands for a missing value, if the caller does not say otherwise."""
+STRIDE: Final = 100_000
+"""Steps of SQLite from one look whether Ctrl-C was pressed to the next."""
 MOST_ROWS: Final = 10_000_000
 """The most rows of a query: a database may have views without an end."""
 _INT: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
@@ -283,6 +285,7 @@ class SQLite(Dataset):
             address = f"file:{quote(str(self._path.resolve()))}?mode=ro"
             connection = sqlite3.connect(address, uri=True, check_same_thread=False)  # another thread may close it
             try:
+                connection.set_progress_handler(lambda: 0, STRIDE)  # while it is called, Ctrl-C is heard
                 connection.execute("PRAGMA trusted_schema = OFF")  # a file's views call no functions with effects
                 connection.execute("PRAGMA schema_version")  # reads the file's head
             except BaseException:
@@ -296,6 +299,8 @@ class SQLite(Dataset):
         try:
             yield
         except (sqlite3.OperationalError, sqlite3.ProgrammingError, sqlite3.Warning) as e:
+            if getattr(e, "sqlite_errorname", "") == "SQLITE_INTERRUPT":  # sqlite3 keeps the exception to itself
+                raise KeyboardInterrupt from None
             raise InputError(f"{self._path}: {e}: {self._query:.200}") from None
         except sqlite3.DatabaseError as e:
             raise FormatError(f"{self._path}: {e}") from None

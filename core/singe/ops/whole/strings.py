@@ -16,6 +16,9 @@ from ...errors import InputError, ShapeError
 from ...shapes import Shape, broadcast, product, show
 from .._row import OPEN_RESULT, Opaque, Results, Shaped, register
 
+LONGEST: Final = 1 << 24
+LONGEST_IN_ALL: Final = 1 << 28
+"""Characters of strings that are joined."""
 CASES: Final = {"NONE": str, "LOWER": str.lower, "UPPER": str.upper}
 """The changes of case."""
 
@@ -32,7 +35,15 @@ def _constant(values: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _concat(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    return strings(np.asarray(widened(x) + widened(y), object))
+    """Refused where the strings become very long: one that is joined to itself doubles, and so again."""
+    first, second = np.broadcast_arrays(widened(x), widened(y))
+    longest = max((len(a) + len(b) for a, b in zip(first.flat, second.flat, strict=True)), default=0)
+    if longest > LONGEST or longest * first.size > LONGEST_IN_ALL:
+        raise InputError(
+            f"string_concat: {first.size} strings of up to {longest} characters; at most {LONGEST} each, and {LONGEST_IN_ALL} "
+            "in all, are supported"
+        )
+    return strings(np.asarray(first + second, object))
 
 
 def _split_shapes(x: Shaped, delimiter: str = "", limit: int | None = None) -> Results:

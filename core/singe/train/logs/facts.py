@@ -49,7 +49,7 @@ class FactsLog:
         """What the file says of the part of the run that has been."""
         try:
             found = json.loads(self.path.read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return found if isinstance(found, dict) and isinstance(found.get("seconds"), (int, float)) else {}
 

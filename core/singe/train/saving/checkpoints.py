@@ -120,7 +120,13 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     text = metadata.get("facts", "")
     if _digest(text, arrays) != metadata.get("sha256"):
         raise FormatError(f"{path}: its SHA-256 is not the one that was written into it")
-    return arrays, json.loads(text)
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError) as e:
+        raise FormatError(f"{path}: its facts are no JSON: {e}") from None
+    if not isinstance(facts, dict):
+        raise FormatError(f"{path}: its facts are {text:.40}, expected an object")
+    return arrays, facts
 
 
 def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
