@@ -39,9 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     try:
-        from . import commands, opening  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
+        from . import commands, progress  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
-        with opening.notes():
+        with progress.notes():
             code = getattr(commands, args.command)(args)
         # Unlike stdout.flush(), this does nothing where stdout was closed before the command began.
         print(end="", flush=True)

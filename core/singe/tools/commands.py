@@ -8,8 +8,7 @@ import shutil
 import sys
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -59,9 +58,10 @@ from .measuring.diff import compare
 from .measuring.diff import describe as describe_comparison
 from .measuring.peer import peer_values
 from .measuring.profiling import profile, trace_data
-from .opening import compiled, doing, model_on_device, model_on_numpy, single_model
+from .opening import compiled, model_on_device, model_on_numpy, single_model
 from .options import parser
-from .report import LEFT, RIGHT, fields, say, say_meanwhile, seconds, table
+from .progress import doing
+from .report import LEFT, RIGHT, fields, say, seconds, table
 from .serve import serve_folder
 
 TOP: Final = 5
@@ -90,16 +90,18 @@ def run(args: Namespace) -> None:
     with doing("running") as first:
         results = dict(zip(names, program.run(given), strict=True))
     again: list[float] = []
-    for _ in range(args.repeat):
-        with doing("running") as taken:
+    with doing("running again") as work:
+        for number in range(args.repeat):
+            work(f"run {number + 1} of {args.repeat}")
+            start = time.perf_counter()
             program.run(given)
-        again += taken
+            again.append(time.perf_counter() - start)
 
     say(fields([
         ("device", in_words(program.device.name, program.device.describe())),
-        ("load", seconds(loading[0])),
-        ("compile", seconds(compiling[0])),
-        ("first run", seconds(first[0])),
+        ("load", seconds(loading.seconds)),
+        ("compile", seconds(compiling.seconds)),
+        ("first run", seconds(first.seconds)),
         *([("run", f"{seconds(median(again))} (median of {len(again)}; least {seconds(min(again))})")] if again else []),
     ]))  # fmt: skip
     say()
@@ -207,7 +209,8 @@ def compile(args: Namespace) -> None:
         raise InputError(f"-o {args.out}: this is the model itself, which the program would replace; give another file")
     name = open_device(args.device).name if args.device == "auto" else args.device
     program = compiled(single_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
-    write_program(program, args.out)
+    with doing("writing"):
+        write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
     say(
         fields(
@@ -237,15 +240,21 @@ def export(args: Namespace) -> None:
     if args.train is not None:
         _export_training(args)
         return
+    if args.device and args.dtype == "float32":
+        raise InputError(
+            f"--device {args.device}: it measures the error of smaller weights; give --dtype float16 or int8, too"
+        )
     model = single_model(args)
     labels = read_labels(args.labels)
     with doing("exporting"):
         bundle = export_bundle(
             model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
             picture=picture_of(args, model), labels=labels, force=args.force, samples=read_samples(args, model),
-            readable=args.readable,
+            readable=args.readable, device=args.device or DEFAULT,
         )  # fmt: skip
-    say(describe_bundle(bundle))
+    with doing("compressing, for the sizes with gzip"):
+        told = describe_bundle(bundle)
+    say(told)
     say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     if args.snippet:
         folder = f"./{quote(Path(args.out).resolve().name)}/"
@@ -258,6 +267,7 @@ def _export_training(args: Namespace) -> None:
     others = (
         "snippet",
         "input",
+        "device",
         "labels",
         "size",
         "crop",
@@ -298,7 +308,8 @@ for (const {{ name }} of reading.states) await reading.write(name, await trainin
 
 def _export_freestanding(args: Namespace) -> None:
     pages = (
-        "train", "snippet", "readable", "targets", "input", "force", "labels", "size", "crop", "mean", "std", "layout", "rate"
+        "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout",
+        "rate",
     )  # fmt: skip
     given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
     if given:
@@ -328,7 +339,7 @@ def diff(args: Namespace) -> int:
     drawn = random_inputs([x for x in model.inputs if x.name not in given], None)
     arrays = bind(model.inputs, (), given | drawn)
     reference = partial(peer_values, args.model, arrays) if args.against != DEFAULT else None
-    with _progress() as tell:
+    with doing("comparing") as tell:
         found = compare(model, devices, arrays, args.tolerance, reference, tell)
     say(describe_comparison(found, args.against))
     return 1 if any(c.differing for c in found) else 0
@@ -358,8 +369,7 @@ def bench(args: Namespace) -> None:
     if args.model is None:
         _bench_devices(args)
         return
-    with _progress() as tell:
-        tell("loading")
+    with doing("loading") as tell:
         start = time.perf_counter()
         model = _to_bench(args)
         load_seconds = time.perf_counter() - start
@@ -399,10 +409,10 @@ def _bench_devices(args: Namespace) -> None:
     ]
     if given:
         raise InputError(f"--{given[0].replace('_', '-')} needs a MODEL")
-    there = {args.device: open_device(args.device)} if args.device else all_devices()
     found: dict[str, Any] = {}
     lines: dict[str, str] = {}
-    with _progress() as tell:
+    with doing("opening devices") as tell:
+        there = {args.device: open_device(args.device)} if args.device else all_devices()
         for name, device in there.items():
             if isinstance(device, DeviceError):
                 found[name] = device
@@ -414,15 +424,6 @@ def _bench_devices(args: Namespace) -> None:
         say(json.dumps({"machine": machine(), "devices": facts}, indent=1))
         return
     say(describe_peaks(found, lines))
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """On a terminal, a line that says what is being waited for."""
-    try:
-        yield say_meanwhile
-    finally:
-        say_meanwhile("")
 
 
 # --- train ------------------------------------------------------------------------------------------------------------
@@ -440,7 +441,9 @@ def train(args: Namespace) -> int:
 
 def devices(args: Namespace) -> None:
     """Show every device, or why it is not available."""
-    for name, found in all_devices().items():
+    with doing("opening devices"):
+        there = all_devices()
+    for name, found in there.items():
         if isinstance(found, DeviceError):
             say(fields([(name, f"absent: {found}")]))
             continue

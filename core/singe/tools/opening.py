@@ -1,17 +1,11 @@
-"""Opens the model that a command line names, and says on standard error what is being waited for."""
+"""Opens the model that a command line names."""
 
 from __future__ import annotations
 
-import logging
-import sys
-import time
 from argparse import Namespace
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from threading import Timer
-from typing import Any, Final
+from typing import Any
 
 from ..compiler.build import compile_graph
 from ..compiler.target import find_target
@@ -25,51 +19,7 @@ from ..runtime.devices import DEFAULT
 from ..runtime.files.page import is_url
 from ..runtime.registry import backend_factory
 from .inputs.files import once
-from .report import say, say_meanwhile
-
-PATIENCE: Final = 1.0
-"""Seconds after which a message says what is being waited for."""
-
-
-@contextmanager
-def doing(what: str) -> Iterator[list[float]]:
-    """Times a piece of work (the seconds are in the list afterwards), and prints a message if it takes long."""
-    taken: list[float] = []
-    note = Timer(PATIENCE, lambda: say(f"{what} …", file=sys.stderr))
-    note.daemon = True
-    note.start()
-    start = time.perf_counter()
-    try:
-        yield taken
-    finally:
-        taken.append(time.perf_counter() - start)
-        note.cancel()
-
-
-class _Notes(logging.Handler):
-    """Shows log messages: warnings as lines, progress as one line of a terminal that is overwritten."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if record.levelno >= logging.WARNING:
-            say(f"singe: {text}", file=sys.stderr)
-        else:
-            say_meanwhile(text)
-
-
-@contextmanager
-def notes() -> Iterator[None]:
-    """Show the messages of the logger "singe" on standard error."""
-    log, handler = logging.getLogger("singe"), _Notes()
-    before = log.level, log.propagate
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    log.propagate = False
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-        log.level, log.propagate = before
+from .progress import doing
 
 
 def single_model(args: Namespace) -> Model:

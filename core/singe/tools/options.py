@@ -147,6 +147,8 @@ def _export(command: argparse.ArgumentParser) -> None:
         "input needs no NAME= and takes several"
     )
     _repeated(command, "--input", "NAME=FILE", _pair, text)
+    text = "the device on which that error is measured (default: numpy, which gives the same error everywhere)"
+    command.add_argument("--device", choices=_devices(), help=text)
     command.add_argument(
         "--force",
         action="store_true",

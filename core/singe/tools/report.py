@@ -5,7 +5,6 @@ Names may come from untrusted files: control characters are shown escaped, in ta
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TextIO, TypeAlias
 
@@ -26,12 +25,6 @@ def clean(value: Any) -> str:
 def say(text: str = "", end: str = "\n", file: TextIO | None = None) -> None:
     """Print at once, with control characters escaped, but for ends of lines."""
     print(escaped(text, keep="\n\t"), end=end, file=file, flush=True)
-
-
-def say_meanwhile(text: str) -> None:
-    """On a terminal, write a line that the next one replaces: what is being waited for; "" leaves the line empty."""
-    if sys.stderr.isatty():
-        print(f"\r\x1b[K{escaped(text) + ' …' if text else ''}\r", end="", file=sys.stderr, flush=True)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], width: int | None = None) -> str:

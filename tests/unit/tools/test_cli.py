@@ -24,7 +24,7 @@ WEIGHT = np.array([[1, 0, -1], [0, 2, 0]], np.float32)
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands do not say what they wait for, however busy this machine is."""
-    monkeypatch.setattr("singe.tools.opening.PATIENCE", 600.0)
+    monkeypatch.setattr("singe.tools.progress.PATIENCE", 600.0)
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "the", "fox", "##es", ",", "ca
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("singe.tools.opening.PATIENCE", 600.0)
+    monkeypatch.setattr("singe.tools.progress.PATIENCE", 600.0)
 
 
 @pytest.fixture

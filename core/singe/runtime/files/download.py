@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -36,6 +37,7 @@ from ..waiting import IN_PAGE
 from .local import inside, reason
 from .page import fetch, is_url
 
+_log: Final = logging.getLogger("singe")
 HUB: Final = "https://huggingface.co"
 """The address of the model hub; HF_ENDPOINT overrides it."""
 TIMEOUT: Final = 30
@@ -400,8 +402,10 @@ def _alone(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _shown(name: str, total: int | None) -> Iterator[Any]:
-    """A function that shows how many bytes are there: a line on a terminal that is written anew, elsewhere nothing."""
-    if not sys.stderr.isatty():
+    """A function that shows how many bytes are there: a line on a terminal that is written anew, elsewhere nothing. A command shows
+    what the logger "singe" is told."""
+    told = _log.isEnabledFor(logging.INFO)
+    if not told and not sys.stderr.isatty():
         yield lambda at: None
         return
     last, name = 0.0, escaped(name)
@@ -411,9 +415,13 @@ def _shown(name: str, total: int | None) -> Iterator[Any]:
         if time.monotonic() - last > 0.1 or at == total:
             last = time.monotonic()
             of = f" of {bytes_text(total)}, {100 * at // max(total, 1)}%" if total is not None else ""
-            print(f"\r{name}: {bytes_text(at)}{of}\x1b[K", end="", file=sys.stderr, flush=True)
+            if told:
+                _log.info("%s: %s%s", name, bytes_text(at), of)
+            else:
+                print(f"\r{name}: {bytes_text(at)}{of}\x1b[K", end="", file=sys.stderr, flush=True)
 
     try:
         yield show
     finally:
-        print(file=sys.stderr)
+        if not told:
+            print(file=sys.stderr)

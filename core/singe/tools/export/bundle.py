@@ -14,6 +14,7 @@ import base64
 import gzip
 import hashlib
 import json
+import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,9 @@ from ...program.container import encode_dim
 from ...program.format import header
 from ...program.program import ProgramData
 from ...program.stored import STORED_BYTES, StoredPart, decode
-from ...runtime.devices import Numpy
+from ...runtime.device import Device
+from ...runtime.devices import DEFAULT
+from ...runtime.devices import device as open_device
 from ...runtime.files import write_files
 from ...runtime.files.assets import static_folder
 from ...runtime.registry import factories
@@ -51,6 +54,7 @@ from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels
 from .weights import Weights, weight_files
 
+_log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
@@ -72,6 +76,7 @@ class Deviation:
     random: bool  # whether the samples are random
     same_class: int | None = None  # how many samples keep their top class; None: no output of classes
     why_not: str = ""  # the reason, if nothing was measured
+    device: str = DEFAULT  # on which it was measured
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,14 @@ def export(
     model: Model, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: Mapping[int, str] | Sequence[str] | None = None,
-    force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False,
+    force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
 ) -> Bundle:  # fmt: skip
     """Write a model's bundle, a folder of static files with which a page runs it without Python.
 
     targets: "wasm", "webgpu" or both, which is what None means. dtype: how weights are stored, "float32", "float16" or "int8". activations: with
     "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate.
-    samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used.
+    samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used. device: on which
+    it is measured; "numpy" gives the same error everywhere.
     picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
@@ -113,7 +119,8 @@ def export(
     folder = Path(folder)
     known = _refuse_foreign(folder, force)
     labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
-    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device)
+    _log.info("writing")
     _write(bundle.files, folder)
     if known:
         for old in folder.iterdir():
@@ -131,6 +138,7 @@ def make_bundle(
     samples: Sequence[Mapping[str, np.ndarray]] = (),
     activations: str = "float32",
     readable: bool = False,
+    device: str | Device = DEFAULT,
 ) -> Bundle:
     """The bundle in memory; see `export`."""
     known = page_targets()
@@ -152,7 +160,7 @@ def make_bundle(
     encoding = _Encoding(dtype, activations, graph)
     weights = {name: _weights(name, target, graph, options, encoding) for name, target in chosen.items()}
     entries = _targets(weights, files)
-    deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples)
+    deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples, device)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "singe": __version__,
@@ -234,6 +242,7 @@ class _Encoding:
 
 def _weights(name: str, target: Target, graph: Graph, options: Options, encoding: _Encoding) -> Weights:
     """A target's Program, compiled with these options, and its weights."""
+    _log.info("compiling for %s", name)
     options = replace(options, activations=encoding.activations if target.integers else "float32")
     program, uses = compile_with_uses(graph, target, options)
     if encoding.dtype != "float32":
@@ -284,15 +293,23 @@ def measure(
     encoding: _Encoding,
     labels: Mapping[int, str] | None,
     samples: Sequence[Mapping[str, np.ndarray]],
+    device: str | Device = DEFAULT,
 ) -> Deviation:
-    """The effect of stored weights and integer activations: the graph is run with and without them, in NumPy."""
+    """The effect of stored weights and integer activations: the graph is run with and without them, on a device."""
+    on = open_device(device)
     given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
     try:
-        whole = compile_graph(graph, None)
-        smaller = compile_graph(graph, None, Options(encoding.activations))
+        _log.info("measuring on %s what %s changes: compiling", on.name, encoding.dtype)
+        target = on.eager.target
+        whole = compile_graph(graph, target)
+        integers = target is None or target.integers
+        smaller = compile_graph(graph, target, Options(encoding.activations if integers else "float32"))
         stored = replace(smaller, weights=decode(encoding.parts(smaller), smaller.weights.size))
-        runs = [Program(p, Numpy()) for p in (whole, stored)]
-        pairs = [[r.run(arrays) for r in runs] for arrays in given]
+        runs = [Program(p, on) for p in (whole, stored)]
+        pairs = []
+        for number, arrays in enumerate(given, 1):
+            _log.info("measuring on %s what %s changes: input %d of %d", on.name, encoding.dtype, number, len(given))
+            pairs.append([r.run(arrays) for r in runs])
     except (SingeError, MemoryError) as e:
         return Deviation({}, 0, not samples, why_not=str(e))
     errors = {
@@ -303,7 +320,7 @@ def measure(
         if labels is not None and output.shape[-1:] == (max(labels, default=-1) + 1,) and output.dtype.is_float:
             same = sum(np.array_equal(a[k].argmax(-1), b[k].argmax(-1)) for a, b in pairs)
             break
-    return Deviation(errors, len(pairs), not samples, same)
+    return Deviation(errors, len(pairs), not samples, same, device=on.name)
 
 
 def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
@@ -447,9 +464,10 @@ def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
             ("computing", told + "".join(f"; float32 on {name}" for name, there in integers.items() if not there))
         )
     on = f"{deviation.samples} {'random inputs' if deviation.random else 'inputs'}"
+    where = "" if deviation.device == DEFAULT else f", measured on {deviation.device}"
     for name, error in deviation.errors.items():
         told = "not finite" if error is None else f"{error:.1e} of the largest value"
-        facts.append(("error", f"{name}: {told}, against float32, on {on}"))
+        facts.append(("error", f"{name}: {told}, against float32, on {on}{where}"))
     if any(error is None or error > LARGE_ERROR for error in deviation.errors.values()):
         better = "measure on real inputs with --input, or " if deviation.random else ""
         facts.append(("warning", f"an error is above {LARGE_ERROR:.0%}: {better}store weights with --dtype float16"))
