@@ -2,14 +2,15 @@
  * Keeps a page's bundles in Cache Storage, so that each byte is downloaded once.
  *
  * Contract: `openStore(folder)` returns a BundleStore, or undefined without Cache Storage (http other than localhost; an opaque
- * origin; node). It never fails: files that cannot be kept are not. The key of a file is its sha256, so bundles
- * share equal files, and the reader checks it. The key of a manifest is its URL. When a manifest changes, files that no
- * manifest names are removed, and the manifests that changed longest ago.
+ * origin; node). It never fails: files that cannot be kept are not. The key of a file is its address with its sha256, so that no
+ * folder answers for another, and the reader checks it. The key of a manifest is its address. When a manifest changes, files
+ * that the manifest of their folder does not name are removed, and the manifests that changed longest ago. Queries of
+ * addresses do not count: a new version of a bundle finds the files that have not changed.
  */
 
 const NAME = "singe";
 const MOST_BUNDLES = 32;
-const FILES = "https://sha256.invalid/"; // a host that cannot exist: the keys are no URLs
+const FILE = "?sha256=";
 const HASHES = /"sha256":\s*"([0-9a-f]{64})"/g;
 
 export async function openStore(folder) {
@@ -30,12 +31,14 @@ const quietly = (promise) => promise.catch(() => undefined);
 
 class BundleStore {
   #cache;
+  #folder;
   #manifest;
   #choice;
   #adopted;
 
   constructor(cache, folder) {
     this.#cache = cache;
+    this.#folder = new URL(".", folder).href;
     this.#manifest = new URL("model.json", folder).href;
     this.#choice = new URL("?choice", this.#manifest).href;
   }
@@ -48,8 +51,8 @@ class BundleStore {
    * A file: `check` gets the stored file, if any; if it throws, `again` gets the error and the file is dropped.
    * Otherwise `ask(see)` passes its response to `see` before reading it, and the response is stored as it arrives.
    */
-  async through(sha256, check, again, ask) {
-    const key = FILES + sha256;
+  async through({ file, sha256 }, check, again, ask) {
+    const key = this.#folder + file + FILE + sha256;
     await keeping.get(key);
     const kept = await this.#get(key);
     try {
@@ -94,13 +97,18 @@ class BundleStore {
 
   async #sweep() {
     const keys = (await this.#cache.keys()).map(({ url }) => url);
-    const files = keys.filter((key) => key.startsWith(FILES));
-    const manifests = keys.filter((key) => new URL(key).pathname.endsWith("/model.json") && !key.endsWith("?choice"));
-    const gone = manifests.slice(0, -MOST_BUNDLES); // Cache Storage lists the newest entry last
-    const texts = await Promise.all(manifests.slice(-MOST_BUNDLES).map(async (key) => (await this.#get(key))?.text()));
-    const named = new Set(texts.flatMap((text) => Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => FILES + hash)));
-    const unused = [...gone, ...gone.map((key) => `${key}?choice`), ...files.filter((key) => !named.has(key))];
-    await Promise.all(unused.map((key) => this.#cache.delete(key)));
+    const manifests = keys.filter((key) => key.endsWith("/model.json"));
+    const kept = manifests.slice(-MOST_BUNDLES); // Cache Storage lists the newest entry last
+    const wanted = await Promise.all(kept.map(async (key) => [key, `${key}?choice`, ...(await this.#named(key))]));
+    const named = new Set(wanted.flat());
+    const isWanted = (key) => named.has(key) || named.has(key.replace(/[^/]*(?=\?sha256=)/, ""));
+    await Promise.all(keys.filter((key) => !isWanted(key)).map((key) => this.#cache.delete(key)));
+  }
+
+  /** The keys of the files that a kept manifest names, without their names. */
+  async #named(manifest) {
+    const text = await (await this.#get(manifest))?.text();
+    return Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => new URL(FILE + hash, new URL(".", manifest)).href);
   }
 
   /** What `remember` stored for this manifest. */

@@ -155,7 +155,7 @@ export class Files {
     const store = await this.store;
     const attempt = (options) => {
       const ask = (see) => check(this.#ask(file, options, see));
-      return store ? store.through(sha256, check, again, ask) : ask();
+      return store ? store.through(entry, check, again, ask) : ask();
     };
     try {
       await attempt({});

@@ -5,7 +5,7 @@
  * it is, and is checked later. What does not fit is a SingeError with the code "input". A bundle's page gets `ARRAYS` here.
  */
 
-import { ARRAYS, SingeError, textOf } from "../program/singe-format.js";
+import { ARRAYS, SingeError, byName, textOf } from "../program/singe-format.js";
 
 export { ARRAYS };
 
@@ -14,7 +14,7 @@ const MOST_AXES = 64;
 export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
   const taken = numbers.map((i) => buffers[i]);
   checkNamed(inputs, taken.map(({ name }) => name));
-  const found = { ...inputs };
+  const found = byName(inputs);
   for (const { name, dtype } of taken) {
     const value = found[name];
     const refuse = (text) => new SingeError("input", `input ${JSON.stringify(name)}: ${text}`);

@@ -7,7 +7,7 @@
 
 import { Files } from "../loading/singe-files.js";
 import { runWith, checkNames, keyless, stateless } from "../program/singe-arguments.js";
-import { ARRAYS, SingeError, checkManifest, checkTarget, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
+import { ARRAYS, SingeError, byName, checkManifest, checkTarget, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
 
 /** A device's name ↦ its module, and the target that its programs are for. */
 const DEVICES = {
@@ -225,11 +225,12 @@ async function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
   await checkNames(inputs, names, "input", "this model takes");
+  const own = (name) => (Object.hasOwn(inputs, name) ? inputs[name] : undefined);
   for (const name of names) {
-    if (isRecord(inputs[name])) await checkNames(inputs[name], KEYS, `key of input ${JSON.stringify(name)}`, "it takes");
+    if (isRecord(own(name))) await checkNames(own(name), KEYS, `key of input ${JSON.stringify(name)}`, "it takes");
   }
-  const sizes = {};
-  const tensors = buffers.map((b) => unpack(b, inputs[b.name], device === "webgpu"));
+  const sizes = byName();
+  const tensors = buffers.map((b) => unpack(b, own(b.name), device === "webgpu"));
   tensors.forEach((tensor, k) => tensor.shape && learnSizes(buffers[k], tensor.shape, sizes));
   tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
   tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));

@@ -88,6 +88,9 @@ export const sizeName = (dim) =>
     ? dim[0][1]
     : undefined;
 
+/** Values by names of a bundle: none is looked up in a prototype, and none means anything, as `__proto__` does elsewhere. */
+export const byName = (...parts) => Object.assign(Object.create(null), ...parts);
+
 /** A shape to read; "?" is computed from sizes. */
 export const shownShape = (shape) => shape.map((d) => (typeof d === "number" ? d : (sizeName(d) ?? "?")));
 

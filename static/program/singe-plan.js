@@ -19,7 +19,7 @@
  * A check that holds at the sizes of the inputs is a JUMP to the next group.
  */
 
-import { SingeError, IS, align, areasOf, bytesOf, check, countOf, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
+import { SingeError, IS, align, areasOf, byName, bytesOf, check, countOf, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
 
 export const [COPY, JUMP, UNLESS, LOOP, AGAIN, STOP] = [-1, -2, -3, -4, -5, -6];
 const DEEPEST = 32;
@@ -193,7 +193,7 @@ export class Plan {
 
   constructor(whole, sizes) {
     const program = partAt(whole, sizes);
-    Object.assign(this, { program, sizes: { ...sizes } });
+    Object.assign(this, { program, sizes: byName(sizes) });
     this.#given = sizes;
     this.#write(program.steps);
     const late = program.buffers.filter((buffer) => !this.#isSized(buffer));
@@ -203,7 +203,7 @@ export class Plan {
 
   /** Forget the sizes that the last run found. */
   begin() {
-    this.sizes = { ...this.#given };
+    this.sizes = byName(this.#given);
   }
 
   /** Set sizes that were found; returns the words that depend on them. */
@@ -228,7 +228,7 @@ export class Plan {
     const { program, sizes } = this;
     const buffers = this.#sized().filter(({ place }) => place[0] !== "state");
     const areas = areasOf({ ...program, buffers }, sizes);
-    const most = { ...sizes, ...program.bounds };
+    const most = byName(sizes, program.bounds);
     for (const buffer of buffers) {
       const [kind, k] = buffer.place;
       if (areas[kind]) areas[kind][k] = Math.max(areas[kind][k], align(roomOf(buffer, most)));
@@ -393,7 +393,7 @@ export async function carryOut(step, plan, machine) {
   const inputs = [];
   for (const i of step.inputs) inputs.push({ ...(await machine.read(i)), dtype: buffers[i].dtype });
   const results = host.runOp(step, inputs, plan.sizes);
-  const found = {};
+  const found = byName();
   step.outputs.forEach((i, k) => {
     buffers[i].shape.forEach((dim, axis) => {
       if (!plan.isGiven(sizeName(dim))) found[sizeName(dim)] ??= results[k].shape[axis];

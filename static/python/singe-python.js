@@ -6,7 +6,7 @@
  * at once; a result that is not ready is a promise that the next step waits for. Python waits only to read elements.
  */
 
-import { ARRAYS, SingeError, align } from "../program/singe-format.js";
+import { ARRAYS, SingeError, align, byName } from "../program/singe-format.js";
 import { features } from "../wasm/singe-wasm.js";
 import { Gpu, mapped, open, requestDevice } from "../webgpu/singe-webgpu.js";
 
@@ -181,7 +181,7 @@ class PythonProgram {
     const work = this.#last.then(async () => {
       const runner = await this.#opened;
       const buffers = await Promise.all(before);
-      return runner.run(await Promise.all(inputs), JSON.parse(sizes), outputs, this.#handle(buffers));
+      return runner.run(await Promise.all(inputs), byName(JSON.parse(sizes)), outputs, this.#handle(buffers));
     });
     this.#last = work.catch(() => {});
     const done = this.#last;

@@ -7,7 +7,7 @@
  * in mid-run come after all other memory, at the latest sizes of the run.
  */
 
-import { ARRAYS, Recent, align, bytesOf, countOf, outputsOf, shapeOf } from "../program/singe-format.js";
+import { ARRAYS, Recent, align, byName, bytesOf, countOf, outputsOf, shapeOf } from "../program/singe-format.js";
 import { Plan, carryOut, prepareHost, walk } from "../program/singe-plan.js";
 
 const WORD = 4;
@@ -181,7 +181,7 @@ class WasmPlan extends Plan {
 
   /** Calls between two words, as threads share them; `turns`: how often the last run made them, `made`: this run so far. */
   stretch(from, to) {
-    const found = { program: this.program, sizes: { ...this.sizes }, steps: [], given: [], marks: [this.start + WORD * from], end: this.end, turns: 1, made: 0 };
+    const found = { program: this.program, sizes: byName(this.sizes), steps: [], given: [], marks: [this.start + WORD * from], end: this.end, turns: 1, made: 0 };
     for (let at = from; at < to; ) {
       const next = at + 2 + this.codes[at + 1];
       found.steps.push(this.groups.get(at));

@@ -7,7 +7,7 @@
  * found in mid-run grow and keep their size. A caller's GPU buffers are copied from and to.
  */
 
-import { ARRAYS, Recent, align, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "../program/singe-format.js";
+import { ARRAYS, Recent, align, byName, bytesOf, countOf, evaluate, outputsOf, shapeOf } from "../program/singe-format.js";
 import { Plan, partAt, prepareHost, walk } from "../program/singe-plan.js";
 
 const PLANS = 4;
@@ -134,7 +134,7 @@ class GpuPlan extends Plan {
   #uniforms = new Map();
   #version = 0;
   /** The sizes for which commands were last made. */
-  #latest = {};
+  #latest = byName();
   #none = [];
 
   constructor(device, sizes) {

@@ -5,7 +5,7 @@
  * the pieces that are on their way. A device that went away is a SingeError of the code "lost".
  */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "../program/singe-format.js";
+import { ARRAYS, Recent, SingeError, align, areasOf, byName, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "../program/singe-format.js";
 
 const RECORDINGS = 4;
 const LOST_WITHIN_MS = 500;
@@ -72,8 +72,8 @@ async function loadProgram({ program, weights }, { flow, texts, written, ready }
 /** The sizes of a first run, as a guess: a batch of one. */
 function likelySizes({ inputs, buffers, bounds, specialised }) {
   const named = inputs.flatMap((i) => buffers[i].shape.map((dim, k) => [sizeName(dim), k])).filter(([name]) => name);
-  const sizes = named.map(([name, k]) => [name, k ? (bounds[name] ?? LIKELY) : 1]);
-  return { ...Object.fromEntries(sizes), ...specialised[0]?.sizes };
+  const sizes = named.map(([name, k]) => [name, k ? (byName(bounds)[name] ?? LIKELY) : 1]);
+  return byName(Object.fromEntries(sizes), specialised[0]?.sizes);
 }
 
 let ahead;

@@ -456,7 +456,8 @@ def test_the_page_is_light(browser: Any, address: str, site: Path) -> None:
 def test_progress_is_of_true_bytes(browser: Any, address: str, site: Path) -> None:
     with desk(browser, f"{address}mnist/") as found:
         loaded, total = (int(found.item("progress").get_attribute(f"data-{what}")) for what in ("loaded", "total"))
-    wanted = sum(p.stat().st_size for p in (site / "mnist" / "model").glob("weights-wasm-*"))
+    model = site / "mnist" / "model"
+    wanted = sum(p.stat().st_size for kind in ("shared", "wasm") for p in model.glob(f"weights-{kind}-*"))
     assert loaded == total
     assert wanted < loaded < wanted + 100_000  # and the kernels
 
