@@ -1,4 +1,4 @@
-# One command each: `make demo`, `make setup`, `make test`, `make quick`, `make nightly`, `make check`, `make bench`, `make docs`, `make release`.
+# One command each: `make demo`, `make setup`, `make quick`, `make test`, `make full`, `make nightly`, `make check`, `make bench`, `make docs`, `make release`.
 # On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
 
 SHELL := /bin/bash
@@ -10,6 +10,8 @@ SINGE := .venv/singe-$(HASH)
 SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 # One more than the two cores: a test that waits for a browser or a process leaves its core to another.
 JOBS ?= 3
+# Mesa's driver without a GPU compiles shaders in two thirds of the time if it does not optimise them.
+TESTS := GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal
 PORT ?= 8000
 MODELS ?=
 
@@ -17,7 +19,7 @@ MODELS ?=
 # else compiles the same files again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup system check test quick nightly bench demo docs release
+.PHONY: setup system check test full quick nightly bench demo docs release
 
 setup: system $(STAMP)
 
@@ -49,12 +51,16 @@ check: setup
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
 
+# Every property, in every room, on each device.
 test: check
-	$(BIN)/pytest -n $(JOBS) --dist worksteal
+	$(TESTS) -m 'not full'
 
-# Mesa's driver without a GPU compiles shaders in two thirds of the time if it does not optimise them.
+# The same properties in all other types, sizes and networks, as tests/full.py says.
+full: setup
+	$(TESTS) -m full
+
 quick: setup
-	GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal -m 'not slow' tests/unit
+	$(TESTS) -m 'not slow' tests/unit
 
 # The tests that install large packages, such as other people's bundlers, those in Firefox and WebKit, other random models each
 # day, and more of those that `make test` draws.

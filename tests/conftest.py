@@ -10,9 +10,11 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import full
 import pytest
 from _pytest.runner import runtestprotocol
 from devices import DEVICES, Run
+from progress import Progress
 
 from singe.errors import DeviceError
 from singe.runtime.devices import device as open_device
@@ -25,7 +27,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--graphs", type=int, default=75, help="how many random graphs run on each device")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getvalue("tx") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Progress(config))
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    full.mark(items)
     if "nightly" not in config.option.markexpr:
         for item in items:
             if item.get_closest_marker("nightly"):

@@ -268,9 +268,9 @@ def test_a_forked_process_ends_by_sigterm() -> None:
     with interruptible(lambda _: None, Order(lambda: 1.0, str)):
         child = context.Process(target=wait)
         child.start()
-        assert ready.wait(30)
+        assert ready.wait(60)
         child.terminate()
-        child.join(30)
+        child.join(60)
     assert child.exitcode == -signal.SIGTERM
 
 

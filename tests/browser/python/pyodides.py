@@ -14,7 +14,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
@@ -68,7 +68,8 @@ class Died(Exception):
 
 
 class Host:
-    """Python in a host: `ask` sends { code, plain } and returns { value } or { error }; `functions` are sent first."""
+    """Python in a host: `ask` sends { code, plain } and returns { value } or { error }; `functions` are sent first. If a tab
+    dies, another is sent what this one had learnt, and asked again."""
 
     def __init__(
         self, name: str, ask: Callable[[dict[str, Any]], dict[str, Any]], models: str, functions: str | None = None
@@ -76,32 +77,38 @@ class Host:
         self.name = name
         self.models = models
         self._ask = ask
-        self._functions = (HERE / "pyodide_checks.py").read_text("utf-8") if functions is None else functions
-        self._begin()
+        self._learnt: list[str] = []
+        self.learn("import json")
+        self.learn((HERE / "pyodide_checks.py").read_text("utf-8") if functions is None else functions)
 
-    def _begin(self) -> None:
-        self.python("import json")
-        self.python(self._functions)
+    def learn(self, code: str) -> None:
+        """Run a script whose functions are called later."""
+        self.python(code)
+        if code not in self._learnt:
+            self._learnt.append(code)
 
     def python(self, code: str, plain: bool = False) -> Any:
         """The value of a script's last expression. plain: use Pyodide's call that cannot wait."""
+        try:
+            return self._once(code, plain)
+        except Died:
+            warnings.warn(
+                f"{code[:80]}: the tab died, another is asked", stacklevel=2
+            )  # shown, though the test may pass
+            for known in self._learnt:
+                self._once(known)
+            return self._once(code, plain)
+
+    def _once(self, code: str, plain: bool = False) -> Any:
         answer = self._ask({"code": code, "plain": plain})
         if "error" in answer:
             raise Failed(answer["error"])
         return answer["value"]
 
     def call(self, function: str, *args: Any, plain: bool = False) -> Any:
-        """The result of a function of pyodide_checks.py."""
+        """The result of a function that was learnt."""
         wait = "" if plain else "await "
-        code = f"json.dumps({wait}{function}(*json.loads({json.dumps(args)!r})))"
-        try:
-            return json.loads(self.python(code, plain))
-        except Died:
-            warnings.warn(
-                f"{function}: the tab died, another is asked", stacklevel=2
-            )  # shown, though the test may pass
-            self._begin()
-            return json.loads(self.python(code, plain))
+        return json.loads(self.python(f"json.dumps({wait}{function}(*json.loads({json.dumps(args)!r})))", plain))
 
 
 @cache
@@ -181,6 +188,11 @@ class Tab:
             self._page.close()
             self._page = None
             raise Died(str(e)) from e
+
+    def crash(self) -> None:
+        """End the tab's process, as a lack of memory does."""
+        with suppress(Exception):  # nobody is there to answer
+            self._page.goto("chrome://crash")
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -59,7 +59,7 @@ def doubled(text, entry, count):
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     with in_node(assembled(tmp_path_factory.mktemp("pyodide") / "python", "314.0.7")) as ask:
         host = Host("node", ask, "", HELPERS)
-        host.python(RUN)
+        host.learn(RUN)
         yield host
 
 

@@ -153,7 +153,7 @@ def test_losses_of_training_are_the_native_ones(
         and not host.python("from pyodide.ffi import can_run_sync; can_run_sync()")
     ):
         pytest.skip("this browser cannot suspend WebAssembly, and a Learner does not await")
-    host.python(inspect.getsource(training))
+    host.learn(inspect.getsource(training))
     assert host.call(way, device) == pytest.approx(native[way], rel=BOUND if device == "webgpu" else 1e-5)
 
 
@@ -328,6 +328,16 @@ def test_a_file_that_is_not_the_one_that_was_locked(folder: Path, tmp_path: Path
     with pytest.raises(made.SetupError, match=r"(?s)could not be fetched:.*npm.*pypi"):
         made.LockedFiles(tmp_path, [other], made.VERSION, said.append).path(other)
     assert len(said) == 4
+
+
+@pytest.mark.slow
+def test_a_tab_that_dies_is_replaced_by_one_that_has_learnt_the_same(browser: Any, address: str) -> None:
+    tab = Tab(browser, address, IN_PAGE)
+    host = Host("page", tab.ask, "", "def first():\n    return 1")
+    host.learn("def second():\n    return first() + 1")
+    tab.crash()
+    with pytest.warns(UserWarning, match="the tab died"):
+        assert host.call("second", plain=True) == 2
 
 
 def test_python_errors_come_through(host: Host) -> None:

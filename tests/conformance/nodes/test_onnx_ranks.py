@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -175,10 +175,10 @@ def test_many_ifs_take_little_time(count: int, soon: bool) -> None:
     lists = [part for pair in zip(ifs, gemms, strict=True) for part in pair] if soon else [*ifs, *gemms]
     sums = node("Sum", " ".join(f"g{k}" for k in range(count)), "y")
     made = whole([*(n for part in lists for n in part), sums])
-    start = perf_counter()
+    start = process_time()
     ours = load(made.SerializeToString(), device="numpy")
     assert bool(ours.needed.sizes) == (not soon or count > MAX_CHOICES)
-    assert perf_counter() - start < 20
+    assert process_time() - start < 20
 
 
 def test_ops_that_are_lacking_are_listed_before_any_branch_is_tried() -> None:

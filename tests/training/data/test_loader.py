@@ -14,6 +14,8 @@ from singe import data
 from singe.data import loader as module
 from singe.errors import InputError
 
+PATIENCE = 60.0
+"""Seconds, within which even a busy machine lets a thread run."""
 ITEMS = data.Dataset.of({"x": np.arange(46).reshape(23, 2), "i": np.arange(23)})
 WORKERS = (0, 1, 3)
 
@@ -130,18 +132,18 @@ def test_a_loop_that_is_left_leaves_no_thread(workers: int) -> None:
         if number == 3:
             break
     del _
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while threads() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not threads()
     assert len(made) <= 4 + 2
     made.clear()
-    slow = ITEMS.map(lambda item: (time.sleep(0.01), made.append(item["i"]), item)[2])
+    slow = ITEMS.map(lambda item: (time.sleep(0.1), made.append(item["i"]), item)[2])
     iterator = iter(data.Loader(slow, 1, workers=1, prefetch=15))
     next(iterator)
     iterator.close()  # pyright: ignore[reportAttributeAccessIssue]
     assert not threads()
-    assert len(made) < 8
+    assert len(made) < 15
 
 
 def test_an_iteration_may_be_collected_by_a_worker() -> None:
@@ -156,14 +158,14 @@ def test_an_iteration_may_be_collected_by_a_worker() -> None:
         return item
 
     assert len(list(data.Loader(ITEMS.map(collect), 4, workers=1))) == 6
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while threads() and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not threads()
 
 
 def test_workers_make_batches_ahead_and_at_once() -> None:
-    meet = threading.Barrier(2, timeout=5)  # passes only if two items are read at the same time
+    meet = threading.Barrier(2, timeout=PATIENCE)  # passes only if two items are read at the same time
     loader = data.Loader(data.Dataset.of(range(4)).map(lambda x: (meet.wait(), x)[1]), 1, workers=2)
     assert [int(x[0]) for x in loader] == [0, 1, 2, 3]
 

@@ -19,7 +19,7 @@ pytestmark = [
 ]
 ROOT = Path(__file__).parents[3]
 SCRIPT = Path(__file__).parent / "made_runs.py"
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 class Tmux:

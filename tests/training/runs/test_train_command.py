@@ -139,7 +139,7 @@ def test_sigterm_ends_a_command_that_can_be_resumed(tmp_path: Path) -> None:
         "--run",
         "r",
         "--epochs",
-        "50",
+        "5000",
     ]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     try:
@@ -147,7 +147,7 @@ def test_sigterm_ends_a_command_that_can_be_resumed(tmp_path: Path) -> None:
             time.sleep(0.05)
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 143

@@ -51,16 +51,16 @@ def survives(data: bytes) -> bool:
 
 
 def test_truncated_anywhere() -> None:
-    data, start = rich().SerializeToString(), time.perf_counter()
+    data, start = rich().SerializeToString(), time.process_time()
     outcomes = [survives(data[:end]) for end in range(len(data) + 1)]
     assert (outcomes[0], outcomes[-1]) == (False, True)
     assert outcomes.count(True) < 20
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
 
 
 @pytest.mark.slow
 def test_flipped_bytes() -> None:
-    data, rng, start = rich().SerializeToString(), random.Random(20), time.perf_counter()
+    data, rng, start = rich().SerializeToString(), random.Random(20), time.process_time()
     outcomes = []
     for _ in range(5000):
         evil = bytearray(data)
@@ -68,12 +68,12 @@ def test_flipped_bytes() -> None:
             evil[rng.randrange(len(evil))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         outcomes.append(survives(bytes(evil)))
     assert 100 < outcomes.count(True) < 4900
-    assert time.perf_counter() - start < 60
+    assert time.process_time() - start < 60
 
 
 def refused(data: bytes, message: str, kind: type[SingeError] = FormatError, limit: int = 1 << 20) -> None:
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         with pytest.raises(kind, match=message) as caught:
             read_model(data, name="evil.onnx")
@@ -81,7 +81,7 @@ def refused(data: bytes, message: str, kind: type[SingeError] = FormatError, lim
     finally:
         tracemalloc.stop()
     assert PLACE.match(str(caught.value)), str(caught.value)
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 10
 
 
 def with_tensor(tensor: bytes) -> bytes:

@@ -263,13 +263,13 @@ def test_truncation_at_every_offset() -> None:
 def accepts_or_refuses(data: bytes) -> bool:
     """Whether a file is read. The result must be a FormatError, or a Program with valid numbers;
     anything else fails the test."""
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         p = from_bytes(data)
     except FormatError:
         return False
     finally:
-        assert time.perf_counter() - start < 2
+        assert time.process_time() - start < 2
     assert p.slots <= len(p.buffers)
     for b in p.buffers:
         if b.place[0] == "weights":

@@ -67,7 +67,7 @@ class Answer:
 
 def get(server: Server, path: str, method: str = "GET", body: bytes | None = None, **headers: str) -> Answer:
     """A response. The path is sent unchanged; `_` in names of headers stands for `-`."""
-    with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=10)) as connection:  # pyright: ignore[reportArgumentType]
+    with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=60)) as connection:  # pyright: ignore[reportArgumentType]
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name.replace("_", "-"), value)
@@ -399,7 +399,7 @@ def test_a_link_that_takes_the_place_of_a_found_file_is_not_followed(tmp_path: P
 
 
 def test_a_connection_serves_several_requests(server: Server) -> None:
-    with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=10)) as c:  # pyright: ignore[reportArgumentType]
+    with closing(http.client.HTTPConnection(*server.server_address[:2], timeout=60)) as c:  # pyright: ignore[reportArgumentType]
         for path in ("/a.txt", "/none", "/w.bin", "/sub%20dir"):
             c.request("GET", path)
             first = c.sock
@@ -452,9 +452,9 @@ def test_the_command_serves_until_interrupted(tmp_path: Path) -> None:
         line = process.stdout.readline()
         match = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
         assert match is not None
-        with closing(http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=10)) as c:
+        with closing(http.client.HTTPConnection("127.0.0.1", int(match[1]), timeout=60)) as c:
             c.request("GET", "/a.txt")
             assert c.getresponse().read() == TEXT
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         assert process.stderr.read() == ""

@@ -1,0 +1,240 @@
+"""Which cases of large tests only `make full` runs: the table MOVED, and the rules by which it chooses.
+
+`make test` runs all that is not marked `full`. A test has no row here unless its cases are a product that repeats a property:
+then a rule says which of them stay, such that every property is still tested on every device. Cases of tests/unit that are
+not `slow` always stay, so `make quick` is a part of `make test`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations
+from typing import Any, Final, TypeAlias
+from zlib import crc32
+
+import pytest
+
+Items: TypeAlias = Sequence[pytest.Item]
+Rule: TypeAlias = Callable[[Items], Iterable[int]]
+"""The cases of a test ↦ the numbers of those that stay in `make test`."""
+DEAR: Final = ("webgpu", "WEBGPU", "fusion-webgpu")
+"""Devices whose driver, without a GPU, takes long to compile each shader: of cases that are equally good, others stay."""
+SHADERS: Final = 16
+"""Of the cases that are tested on one device in turn, every so many are tested on a DEAR one."""
+DEVICE: Final = ("device", "device_name", "on")
+"""How tests call the parameter that is a device."""
+
+
+def given(item: pytest.Item) -> Mapping[str, Any]:
+    """The parameters of a case, those of fixtures included."""
+    return getattr(item, "callspec").params if hasattr(item, "callspec") else {}  # noqa: B009
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, (str, int, float, type(None))) else id(value)
+
+
+def is_dear(item: pytest.Item) -> bool:
+    return any(isinstance(value, str) and value in DEAR for value in given(item).values())
+
+
+def stays(item: pytest.Item) -> bool:
+    return item.nodeid.startswith("tests/unit/") and item.get_closest_marker("slow") is None
+
+
+def _dearness(item: pytest.Item) -> tuple[Any, ...]:
+    """The order in which equally good cases are chosen: plain devices first, little first, otherwise evenly spread."""
+    much = sum(len(value) for value in given(item).values() if isinstance(value, list))
+    return is_dear(item), much, crc32(item.nodeid.encode())
+
+
+def covering(together: int, *axes: str) -> Rule:
+    """So few cases that each value of these parameters (of all, if none is named) is in one of them, or each pair of values
+    of two of them: `together` is 1 or 2."""
+
+    def chosen(items: Items) -> list[int]:
+        held = []
+        for item in items:
+            values = [(name, _key(value)) for name, value in given(item).items() if not axes or name in axes]
+            held.append(set(combinations(sorted(values, key=lambda pair: pair[0]), together)))
+        found = [k for k, item in enumerate(items) if stays(item)]
+        done = set().union(*(held[k] for k in found))
+        left = [(-len(held[k] - done), *_dearness(item), k) for k, item in enumerate(items)]
+        heapq.heapify(left)
+        while left:
+            gain, *order, k = heapq.heappop(left)
+            now = -len(held[k] - done)
+            if now == gain < 0:
+                found.append(k)
+                done |= held[k]
+            elif now < 0:  # others took some of what it had
+                heapq.heappush(left, (now, *order, k))
+        return found
+
+    return chosen
+
+
+def every(count: int) -> Rule:
+    """Each so-manieth case, from another one on in each test; of those on DEAR devices each so-manieth by itself."""
+
+    def chosen(items: Items) -> list[int]:
+        first = crc32(items[0].nodeid.partition("[")[0].encode())
+        parts = (
+            [k for k, item in enumerate(items) if not is_dear(item)],
+            [k for k, item in enumerate(items) if is_dear(item)],
+        )
+        return [k for part in parts if part for k in part[first % min(count, len(part)) :: count]]
+
+    return chosen
+
+
+def one_device(items: Items) -> list[int]:
+    """Whatever the cases are besides their device is tested on one device: on the next one each time, seldom on a DEAR one."""
+    rest: dict[Any, list[int]] = {}
+    for k, item in enumerate(items):
+        others = tuple((name, _key(value)) for name, value in given(item).items() if name not in DEVICE)
+        rest.setdefault(others, []).append(k)
+    found = []
+    for number, cases in enumerate(rest.values()):
+        more = [k for k in cases if not stays(items[k])]
+        dear, plain = ([k for k in more if is_dear(items[k]) == kind] for kind in (True, False))
+        among = dear if dear and (number % SHADERS == 0 or not plain) else plain
+        if among:
+            found.append(among[number % len(among)])
+    return found
+
+
+def none(because: str) -> Rule:
+    """No case stays: `because` names what tests the property in `make test`."""
+    assert because
+    return lambda items: ()
+
+
+MOVED: Final[Mapping[str, Rule]] = {
+    # rows × types × devices
+    "unit/ops/test_rows.py::test_row": covering(2, "row", "kind", "device_name"),
+    "unit/ops/test_attention.py::test_attention_that_a_model_spells_out_is_one_kernel": one_device,
+    "unit/gradients/test_gradients.py::test_gradient": one_device,
+    "unit/gradients/test_gradients_regions.py::test_gradients_of_recurrent_rows": one_device,
+    "unit/gradients/test_optim.py::test_adan_makes_the_steps_of_its_paper": one_device,
+    "unit/gradients/test_optim.py::test_both_ways_to_gradients_train_alike": one_device,
+    "unit/gradients/test_optim.py::test_each_device_makes_the_same_steps": one_device,
+    "unit/gradients/test_optim_lbfgs.py::test_the_minimum_is_found_on_every_device": covering(1),
+    "unit/gradients/test_optim_program.py::test_a_step_is_one_program_with_states": one_device,
+    # sizes × forms of products and convolutions
+    "unit/wasm/test_wasm_routines.py::test_conv": covering(1),
+    "unit/wasm/test_wasm_routines.py::test_conv_of_open_space": covering(1),
+    "unit/wasm/test_wasm_routines.py::test_few_rows_of_an_open_number_take_several_panels": every(4),
+    "unit/wasm/test_wasm_routines.py::test_matmul_of_many_shapes": covering(1),
+    "unit/wasm/test_wasm_routines.py::test_matmul_of_symbolic_sizes": every(4),
+    "unit/wasm/test_wasm_routines.py::test_winograd": covering(1),
+    "unit/webgpu/test_wgsl_blocks.py::test_every_cut_unpacks_the_weights": covering(1),
+    "unit/webgpu/test_wgsl_integers.py::test_both_variants_are_exact": covering(1, "rows", "least", "cut"),
+    "unit/webgpu/test_wgsl_matrix.py::test_products": covering(1),
+    "unit/webgpu/test_wgsl_products.py::test_every_cut": every(6),
+    "unit/webgpu/test_wgsl_products.py::test_every_cut_of_a_convolution": every(6),
+    "unit/webgpu/test_wgsl_products.py::test_every_cut_of_few_rows": none(
+        "test_every_cut runs the same template, and test_rows.py and test_wgsl_cuts.py products of few rows with the cuts chosen"
+    ),
+    # states × ways of processes
+    "unit/program/test_load_memory.py::test_weights_are_held_once": covering(1),
+    "unit/wasm/test_wasm_native.py::test_a_script_ends_silently": covering(1),
+    "unit/tools/test_freestanding.py::test_every_engine_answers_as_the_device_does": covering(1),
+    # ONNX's cases, those of com.microsoft, and families of models × devices
+    "conformance/nodes/test_microsoft.py::test_it_agrees_with_onnxruntime": one_device,
+    "conformance/nodes/test_microsoft_layers.py::test_it_agrees_with_onnxruntime": one_device,
+    "conformance/nodes/test_microsoft_layers.py::test_it_follows_its_formula": one_device,
+    "conformance/nodes/test_onnx_control.py::test_recurrent_layers": one_device,
+    "conformance/nodes/test_onnx_ml.py::test_one_node": one_device,
+    "conformance/nodes/test_onnx_nodes.py::test_node": one_device,
+    "conformance/nodes/test_onnx_nodes.py::test_open_dimensions_need_no_numbers": none(
+        "drawn/test_open_ops.py and drawn/test_open_dimensions.py open the sizes of other ops; each case is run with its own"
+    ),
+    "conformance/nodes/test_onnx_sampling.py::test_op": one_device,
+    "conformance/nodes/test_ops_table.py": none(
+        "a page of the documentation: nothing but the page is wrong if it is old"
+    ),
+    "conformance/nodes/test_onnx_versions.py::test_version": one_device,
+    "conformance/nodes/test_quantised_ops.py::test_op": one_device,
+    "conformance/models/test_computed_shapes.py": one_device,
+    "conformance/models/test_exporters.py::test_nodes_of_exporters": one_device,
+    "conformance/models/test_families.py::test_families": one_device,
+    "conformance/models/test_onnx_models.py::test_light_model": one_device,
+    "conformance/models/test_onnx_models.py::test_small_model": one_device,
+    "conformance/models/test_quantised_models.py::test_model": one_device,
+    "conformance/models/test_quantised_models.py::test_products_are_of_integers_on_wasm": every(5),
+    "conformance/models/test_real_models.py::test_model": one_device,
+    "conformance/models/test_transformers.py": one_device,
+    # random models, by seeds
+    "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
+    "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": every(2),
+    "conformance/drawn/test_open_ops.py::test_answers_and_errors": one_device,
+    "conformance/drawn/test_random_graphs.py::test_devices_agree_with_the_evaluator": covering(1),
+    # layers, losses and norms × devices, beside PyTorch
+    "training/peers/test_functions.py::test_results_are_those_of_pytorch": one_device,
+    "training/peers/test_grads.py::test_gradients_of_layers_equal_pytorchs": one_device,
+    "training/peers/test_losses.py::test_every_loss_takes_open_batches": one_device,
+    "training/peers/test_losses.py::test_values_and_gradients_are_pytorchs": one_device,
+    "training/peers/test_models.py::test_models_are_trained_as_pytorchs": covering(1),
+    "training/peers/test_modules.py::test_gradients_of_layers_are_pytorchs": one_device,
+    "training/peers/test_norms.py": one_device,
+    "training/test_learner.py::test_a_run_goes_on_exactly": covering(1),
+    # pages: hosts × devices × models, and what installs a bundler
+    "browser/demos/test_classify_page.py::test_samples": every(5),
+    "browser/demos/test_classify_page.py::test_samples_through_python": none(
+        "python/test_pyodide_hosts.py runs models through Python in a page"
+    ),
+    "browser/demos/test_docs_cells.py::test_all_cells_of_a_page_run": every(5),
+    "browser/demos/test_front_python.py::test_a_restart_that_fails_leaves_a_prompt_that_says_so": none(
+        "the other tests of the prompt start, stop and restart Python; demos/test_offline.py has the failures of a network"
+    ),
+    "browser/demos/test_mnist_page.py::test_both_ways_answer_the_same": none(
+        "python/test_pyodide_hosts.py compares Python in a page with the runner"
+    ),
+    "browser/demos/test_mnist_page.py::test_every_hand_is_read": every(5),
+    "browser/demos/test_run_report.py": every(4),
+    "browser/demos/test_site_axe.py": every(2),
+    "browser/demos/test_train_page.py::test_it_trains_by_python": none(
+        "test_python_trains_as_javascript_does does so too"
+    ),
+    "browser/demos/test_train_page.py::test_python_trains_as_javascript_does": every(4),
+    "browser/demos/test_train_page.py::test_the_losses_of_its_steps_are_the_native_ones": every(4),
+    "browser/embedding/test_bundlers.py": none(
+        "embedding/test_npm.py builds a page of the npm package with Vite; the projects are compared with their guide"
+    ),
+    "browser/embedding/test_bundlers.py::test_the_guide_shows_the_projects": every(1),
+    "browser/embedding/test_picture.py::test_photos_become_what_python_makes_of_them": covering(1),
+    "browser/flow/test_branches.py::test_a_branch_checks_sizes_only_where_it_runs": covering(1),
+    "browser/flow/test_donated_inputs.py::test_arrays": covering(1),
+    "browser/flow/test_flows.py": every(3),
+    "browser/flow/test_open_bundles.py::test_one_bundle_serves_all_sizes": covering(1),
+    "browser/models/test_families_page.py::test_every_family_runs_in_a_page": none(
+        "conformance/models/test_families.py runs every family on a device, models/test_transformers_page.py some in a page"
+    ),
+    "browser/models/test_stored_weights.py::test_models": covering(1),
+    "browser/models/test_transformers_page.py": every(4),
+    "browser/python/test_pyodide_hosts.py": covering(1),
+    "browser/runner/test_engines.py::test_a_page_that_lacks": covering(1),
+    "browser/runner/test_memory.py::test_the_peak_while_loading": covering(1),
+    "browser/runner/test_runner_chromium.py::test_models": covering(1),
+    # pages of the documentation
+    "docs/test_commands.py::test_a_script_starts": every(3),
+    "docs/test_docs_pages.py::test_axe_finds_nothing": every(5),
+    "docs/test_newcomer.py::test_a_task_is_done_as_its_page_says": every(7),
+}
+"""Files, or tests of files, below tests/ ↦ which of the cases of each test stay. The row of a test overrides that of its file."""
+
+
+def mark(items: Iterable[pytest.Item]) -> None:
+    """Mark `full` what MOVED moves."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0].removeprefix("tests/"), []).append(item)
+    for name, cases in tests.items():
+        rule = MOVED.get(name) or MOVED.get(name.partition("::")[0])
+        if rule is not None:
+            kept = set(rule(cases))
+            for k, item in enumerate(cases):
+                if k not in kept and not stays(item):
+                    item.add_marker(pytest.mark.full)
