@@ -38,6 +38,8 @@ def check_program(program: ProgramData, name: str) -> None:
         _check_buffers(part, need)
         _check_ports(part, need)
         _check_states(part, need)
+        if not number:  # those of the specialised parts are the same
+            _check_ranges(part, need)
         _check_specialised(program, part, sizes, need)
         _check_room(part, need)
         _check_kernels(part, need)

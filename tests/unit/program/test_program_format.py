@@ -23,7 +23,8 @@ from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, FormatError, InputError
 from singe.graph import Builder, Graph
 from singe.model.program import write_program
-from singe.program.format import from_bytes, header, read_program, to_bytes
+from singe.program.container import checking
+from singe.program.format import from_bytes, header, made, read_program, to_bytes
 from singe.program.program import (
     HOST,
     Bind,
@@ -105,7 +106,7 @@ def every_step() -> ProgramData:
         ((size("N") - 1, "N must be at least 1"),),
         (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
         {"N": 64},
-        (Range(0, ((0, 2, size("N")),), -4, size("N"), -100, "index"),),
+        (Range(0, ((0, 2, size("N")), (0, 1, 4)), -4, size("N"), -100, "index"),),
     )  # fmt: skip
 
 
@@ -390,3 +391,27 @@ def test_references_out_of_range(name: str) -> None:
     damage(head)
     with pytest.raises(FormatError, match=re.escape(message)):
         from_bytes(joined(head, block))
+
+
+# --- ranges -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"input": 1}, {"input": -1}, {"input": "x"}, {"part": []}, {"part": [{"start": 0, "step": 0, "count": 1}] * 2},
+        {"part": [{"start": 0, "step": 1}] * 2}, {"least": [[1, "M"]]}, {"most": None}, {"ignored": 0.5}, {"text": 7},
+        {"part": [{"start": [[1, "Q"]], "step": 1, "count": 1}] * 2},
+    ],
+)  # fmt: skip
+def test_a_range_that_points_nowhere_is_refused(change: dict[str, Any]) -> None:
+    head = json.loads(json.dumps(header(every_step())))
+    head["ranges"][0] |= change
+    with pytest.raises(FormatError), checking("the file"):
+        made(head, every_step().modules, every_step().weights, "the file")
+
+
+def test_a_file_without_ranges_is_read() -> None:
+    head = header(every_step())
+    del head["ranges"]
+    assert made(head, every_step().modules, every_step().weights, "the file").ranges == ()
