@@ -134,7 +134,7 @@ def test_mnist_is_fetched_once_and_compared_with_its_hash(
     check(asyncio.run(data.MNIST.load_async(site)))
     (folder / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx_bytes(PICTURES[::-1])))
     monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "other"))
-    with pytest.raises(InputError, match=r"(?s)sha256.*give their folder as `source`"):
+    with pytest.raises(InputError, match=r"(?s)sha256.*give the folder that holds"):
         data.MNIST(train=False)
 
 

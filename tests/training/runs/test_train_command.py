@@ -125,6 +125,29 @@ def test_examples_train_in_float16(capsys: pytest.CaptureFixture[str], tmp_path:
 
 
 @pytest.mark.slow
+def test_data_that_cannot_be_fetched_are_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a network: the line says where they were looked for, and how to give them; given, they are enough."""
+
+    def none(*_: object, **__: object) -> None:
+        raise OSError(101, "Network is unreachable")
+
+    monkeypatch.setattr("socket.create_connection", none)
+    monkeypatch.setattr("singe.runtime.files.download.REACHES", 1)
+    monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "cache"))
+    given = ("mnist", "--quick", "--plain", "--device", "numpy")
+    code, _, errors = run(capsys, *given, "--run", tmp_path / "r")
+    assert code == 2
+    assert errors.count("\n") == 1
+    assert str(tmp_path / "cache") in errors
+    assert "--data FOLDER" in errors
+    assert "train-images-idx3-ubyte.gz" in errors
+    assert "sha256" not in errors
+    assert not (tmp_path / "r").exists()
+    assert run(capsys, *given, "--data", digits, "--items", 16, "--run", tmp_path / "r")[0] == 0
+
+
 @pytest.mark.skipif(os.name != "posix", reason="SIGTERM ends a process at once elsewhere")
 def test_sigterm_ends_a_command_that_can_be_resumed(tmp_path: Path) -> None:
     command = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,7 +11,7 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...runtime.files import reason
-from ...runtime.files.download import fetched, local_file
+from ...runtime.files.download import cache_folder, fetched, local_file
 from ...runtime.files.page import is_url
 from ...runtime.waiting import IN_PAGE
 from ..dataset import ArrayDataset
@@ -36,7 +37,8 @@ class LabelledPictures(ArrayDataset):
         if source is None or is_url(source):
             names = self._files(train)
             addresses = self.ADDRESSES if source is None else (str(source).rstrip("/") + "/",)
-            files = dict(zip(names, _fetched_to_disk(addresses, {n: self.SHA256[n] for n in names}), strict=True))
+            hashes = {n: self.SHA256[n] for n in names}
+            files = dict(zip(names, _fetched_to_disk(type(self).__name__, addresses, hashes), strict=True))
             self._take(train, lambda name: _bytes(files[name]))
         else:
             self._from_folder(Path(source), train)
@@ -104,15 +106,16 @@ def file_in(folder: Path, names: Sequence[str]) -> Path:
     )
 
 
-def _fetched_to_disk(addresses: Sequence[str], files: Mapping[str, str]) -> list[Path]:
+def _fetched_to_disk(what: str, addresses: Sequence[str], files: Mapping[str, str]) -> list[Path]:
     failures: list[str] = []
     for address in addresses:
         try:
             return [local_file(f"{address}{name}#sha256={digest}") for name, digest in files.items()]
         except InputError as e:
-            failures.append(str(e))
+            failures.append(re.sub(r"#sha256=\w+", "", str(e)))
     raise InputError(
-        f"{'; '.join(failures)}; if the files are on this machine, give their folder as `source` (--data on a command line)"
+        f"{what} is neither in the cache ({cache_folder()}) nor can it be fetched: {'; '.join(failures)}. Without a network, give the "
+        f"folder that holds {', '.join(files)}: source=… in Python, --data FOLDER on a command line"
     )
 
 
