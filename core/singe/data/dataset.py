@@ -98,12 +98,12 @@ class Dataset(ABC):
         places = [_place(x, len(self)) for x in (start, len(self) if stop is None else stop)]
         return self.select(np.arange(len(self))[slice(*places)])
 
-    def shuffle(self, seed: int) -> Subset:
-        """All items in a random order. A Loader can shuffle anew in every epoch."""
+    def shuffle(self, seed: int | None = None) -> Subset:
+        """All items in a random order, by default one of the sequence that `sg.manual_seed` begins. A Loader can shuffle anew in every epoch."""
         return self.select(permutation(len(self), seed))
 
-    def sample(self, count: int, *, replacement: bool = False, seed: int = 0) -> Subset:
-        """`count` random items; each at most once without replacement."""
+    def sample(self, count: int, *, replacement: bool = False, seed: int | None = None) -> Subset:
+        """`count` random items, by default of the sequence that `sg.manual_seed` begins; each at most once without replacement."""
         if replacement:
             if count and not len(self):
                 raise InputError("sample: an empty dataset has no items")

@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
+from ..runtime.keys import new_seed
 
 _WORD: Final = (1 << 64) - 1
 _STEP: Final = 0x9E3779B97F4A7C15
@@ -23,7 +24,7 @@ _ITEMS, _ORDERS = 1, 2
 class Draws:
     """The random numbers of some items, one row for each. Every call draws new ones."""
 
-    def __init__(self, seed: int, indices: Iterable[int] | np.ndarray, epoch: int = 0) -> None:
+    def __init__(self, seed: int | None, indices: Iterable[int] | np.ndarray, epoch: int = 0) -> None:
         found = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices), np.int64)
         self._keys = _keys(_ITEMS, seed, epoch, found)
         self._used = 0
@@ -59,20 +60,22 @@ class Draws:
         return [np.random.Generator(np.random.Philox(int(key))) for key in self.bits()]
 
 
-def permutation(count: int, seed: int, epoch: int = 0) -> np.ndarray:
+def permutation(count: int, seed: int | None, epoch: int = 0) -> np.ndarray:
     """The integers below `count` in the random order of a seed and an epoch."""
     keys = _keys(_ORDERS, seed, epoch, np.arange(count))
     return np.argsort(keys, kind="stable")
 
 
-def with_replacement(count: int, bound: int, seed: int) -> np.ndarray:
+def with_replacement(count: int, bound: int, seed: int | None) -> np.ndarray:
     """`count` random integers below `bound`."""
     keys = _keys(_ORDERS, seed, 0, np.arange(count))
     return ((keys >> np.uint64(32)) * np.uint64(bound) >> np.uint64(32)).astype(np.int64)
 
 
 def as_seed(seed: Any) -> int:
-    """A seed as an int; InputError for what is none."""
+    """A seed as an int, by default one of the sequence that `sg.manual_seed` begins; InputError for what is none."""
+    if seed is None:
+        return new_seed()
     try:
         if not isinstance(seed, bool):
             return operator.index(seed)
@@ -81,7 +84,7 @@ def as_seed(seed: Any) -> int:
     raise InputError(f"got the seed {seed!r:.60}, expected an integer")
 
 
-def _keys(purpose: int, seed: int, epoch: int, indices: np.ndarray) -> np.ndarray:
+def _keys(purpose: int, seed: int | None, epoch: int, indices: np.ndarray) -> np.ndarray:
     base = np.zeros(1, np.uint64)
     for part in (purpose, as_seed(seed), epoch):
         base = _mixed((base ^ np.uint64(part & _WORD)) + np.uint64(_STEP))

@@ -27,7 +27,8 @@ _THREADS: Final = "singe-loader"
 class Loader:
     """Iterating over it gives the batches of one epoch; the next `for` those of the next epoch.
 
-    dataset: a Dataset, or what `Dataset.of` takes. shuffle: a new order in every epoch, of the seed. drop_last: leave out
+    dataset: a Dataset, or what `Dataset.of` takes. shuffle: a new order in every epoch, of the seed,
+    which by default comes from the sequence that `sg.manual_seed` begins. drop_last: leave out
     a last batch that is not full. collate: makes a batch of a list of items; by default `dataset.batch` does. transform:
     changes a batch, with random numbers that belong to the seed, the epoch and the items (an `Augment`, for example).
 
@@ -44,7 +45,7 @@ class Loader:
         batch_size: int = 1,
         *,
         shuffle: bool = False,
-        seed: int = 0,
+        seed: int | None = None,
         drop_last: bool = False,
         workers: int = 0,
         prefetch: int | None = None,
@@ -59,7 +60,8 @@ class Loader:
         self.dataset: Final = Dataset.of(dataset)
         self.batch_size: Final = int(batch_size)
         self.shuffle: Final = shuffle
-        self.seed: Final = as_seed(seed)
+        self.seed = as_seed(seed)
+        self._is_seeded: Final = seed is not None
         self.drop_last: Final = drop_last
         self.workers: Final = workers
         self.prefetch: Final = 2 * workers if prefetch is None else prefetch
@@ -88,6 +90,8 @@ class Loader:
     def resume(self, state: Mapping[str, int]) -> None:
         """The next iteration goes on where `state` was taken, to the end of that epoch."""
         known = self._identity()
+        if not self._is_seeded and isinstance(state.get("seed"), int):
+            known["seed"] = state["seed"]
         differing = [f"{k} {state.get(k)} there, {v} here" for k, v in known.items() if state.get(k) != v]
         if differing:
             raise InputError(f"resume: the state is of another loader: {', '.join(differing)}")
@@ -96,7 +100,7 @@ class Loader:
             raise InputError(
                 f"resume: got epoch {epoch!r:.40} and batch {batch!r:.40}, and an epoch has {len(self)} batches"
             )
-        self._epoch, self._batch, self._resumed = epoch, batch, True
+        self.seed, self._epoch, self._batch, self._resumed = known["seed"], epoch, batch, True
 
     def _identity(self) -> dict[str, int]:
         return {

@@ -24,8 +24,9 @@ class Step(ABC):
         """The images of a batch, changed by random numbers of `draws`."""
         ...
 
-    def __call__(self, images: np.ndarray, seed: int = 0) -> np.ndarray:
-        """The images of a batch, changed by the random numbers of a seed."""
+    def __call__(self, images: np.ndarray, seed: int | None = None) -> np.ndarray:
+        """The images of a batch, changed by the random numbers of a seed, by default one of the sequence that `sg.manual_seed`
+        begins."""
         return self.apply(checked(images), Draws(seed, np.arange(len(images))))
 
 

@@ -11,7 +11,7 @@ from ..graph import Kind, Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
 from ..program.format import STEPS
-from ..program.program import HOST, Copy, Dispatch, Host, ProgramData, Specialised, Step, walk
+from ..program.program import HOST, Copy, Dispatch, Host, ProgramData, Specialised, State, Step, walk
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
@@ -187,11 +187,15 @@ def _states(program: ProgramData) -> str:
     kept = [(s, program.buffers[s.buffer]) for s in program.states]
     return table(
         [("state", LEFT), ("dtype", LEFT), ("shape", LEFT), ("begins as", LEFT), ("bytes", RIGHT)],
-        [
-            (s.name, b.dtype, show(b.shape), "zeros" if s.initial is None else "given", bytes_text(known(b.bytes, {})))
-            for s, b in kept
-        ],
+        [(s.name, b.dtype, show(b.shape), _beginning(s), bytes_text(known(b.bytes, {}))) for s, b in kept],
     )
+
+
+def _beginning(state: State) -> str:
+    """What a state begins as, in a word."""
+    if state.initial is not None:
+        return "given"
+    return "zeros" if state.draws is None else "random"
 
 
 def _weights(program: ProgramData) -> str:

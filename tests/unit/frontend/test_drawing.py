@@ -214,3 +214,8 @@ def test_a_function_that_is_traced_again_may_begin_or_cease_to_draw(first: bool,
         noisy = not noisy
     if counts:
         assert float(model._own.read("n")) == 4
+
+
+def test_a_freestanding_module_takes_a_key(tmp_path: Path) -> None:
+    with pytest.raises(sg.InputError, match="let it take a key as an input"):
+        sg.export_freestanding(sg.Model.of(noise, {"x": X.shape}, "numpy"), tmp_path / "noise.wasm")

@@ -24,7 +24,7 @@ from singe.errors import DeviceError, FormatError, InputError
 from singe.graph import Builder, Graph
 from singe.model.program import write_program
 from singe.program.container import checking
-from singe.program.format import from_bytes, header, made, read_program, to_bytes
+from singe.program.format import STATE, from_bytes, header, made, read_program, to_bytes
 from singe.program.program import (
     HOST,
     Bind,
@@ -132,6 +132,7 @@ def written_fields() -> set[str]:
                 walk(value, name)
 
     walk(split(to_bytes(every_step()))[0], "")
+    walk(STATE.encode(State("key", 0, None, 1)), "states")
     return found
 
 
@@ -327,6 +328,8 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a state that is not there": (lambda h: h["buffers"][4].update(place=["state", 2]), "state 2 of 2"),
     "a state of an open size": (lambda h: h["buffers"][5].update(shape=[[[1, "N"]]]), "expected one of fixed shape"),
     "a state that starts as what is no weight": (lambda h: h["states"][0].update(initial=0), "expected a weight"),
+    "keys that are no two words": (lambda h: h["states"][1].update(draws=1), "expected two uint32 numbers"),
+    "a count of draws below 0": (lambda h: h["states"][1].update(draws=-1), "expected a count"),
     "a buffer larger than its input": (
         lambda h: h["buffers"].append({**h["buffers"][0], "shape": [[[4, "N"], [1]]]}),
         "buffer 7 takes 16*N + 4 bytes in input 0, which has 16*N",

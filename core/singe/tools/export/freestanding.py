@@ -76,6 +76,12 @@ def _compiled(model: Model, factory: BackendFactory, activations: str) -> Progra
         raise InputError(
             f"a freestanding module has a fixed layout, and the model finds sizes in mid-run: {', '.join(found)}"
         )
+    drawn = [s.name for s in program.states if s.draws is not None and s.initial is None]
+    if drawn:
+        raise InputError(
+            "a freestanding module has no random numbers to begin with, and the model draws some without a key: let it take a key "
+            "as an input, as in `def f(x, key): with nn.drawing(key): …`"
+        )
     texts = [b.name for i in (*program.inputs, *program.outputs) if (b := program.buffers[i]).dtype is string]
     if texts:
         raise InputError(f"a freestanding module has no strings, and these inputs and outputs are: {', '.join(texts)}")
