@@ -75,7 +75,7 @@ def step(network: str, device: str = "numpy") -> sg.train.TrainStep:
     fall = sg.optim.CosineAnnealingLR(rate, STEPS - RISE, rate / 10)
     schedule = sg.optim.SequentialLR([rise, fall, rate / 10], [RISE, STEPS])
     optimizer = sg.optim.AdamW(schedule, betas=(0.9, 0.99), weight_decay=0.02)
-    return sg.train.TrainStep(make().train(), optimizer, loss, device=device)
+    return sg.train.TrainStep(make(), optimizer, loss, device=device)
 
 
 def teaching(trained: nn.Module) -> sg.train.TrainStep:

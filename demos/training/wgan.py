@@ -40,7 +40,7 @@ def generator(rng: np.random.Generator) -> nn.Module:
         nn.Linear(NOISE, 32 * 7 * 7, rng=rng), nn.Unflatten(1, (32, 7, 7)), nn.BatchNorm2d(32), nn.ReLU(),
         nn.ConvTranspose2d(32, 16, 4, 2, 1, rng=rng), nn.BatchNorm2d(16), nn.ReLU(),
         nn.ConvTranspose2d(16, 1, 4, 2, 1, rng=rng), nn.Sigmoid(),
-    ).train()  # fmt: skip
+    )  # fmt: skip
 
 
 def critic(rng: np.random.Generator) -> nn.Module:
@@ -108,15 +108,15 @@ def main(device: str, quick: bool, source: str | None = None, out: str | None = 
     found: dict[str, float] = {}
     for epoch in range(1, 2 if quick else 7):
         start, losses = time.perf_counter(), []
-        drawer = generator_step.model
+        drawer = generator_step.model.train()
         for k, (real, _) in enumerate(loader, 1):
             noise = rng.standard_normal((len(real), NOISE), np.float32)
             part = rng.random((len(real), 1, 1, 1), np.float32)
             losses.append(critic_step(real, noise, part, drawer))
             if k % CRITIC_STEPS == 0:
                 generator_step(noise, critic_step.model)
-                drawer = generator_step.model
-        drawer = generator_step.model.eval()
+                drawer = generator_step.model.train()
+        drawer = generator_step.model
         picture = folder / f"epoch-{epoch}.png"
         grid(drawer(sg.tensor(shown)).numpy()).save(picture)
         sure, rarest = read(drawer(sg.tensor(others)).numpy(), reader)

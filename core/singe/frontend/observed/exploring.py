@@ -230,13 +230,14 @@ class Explorer:
             yield self._place(f"{place.label}[{key!r:.40}]", in_dict, key, value)
 
     def _in_class(self, label: str, value: type) -> Iterator[Place | None]:
-        written = list(ancestors(value))
-        for name in self._reads.attributes:
-            if any(name in vars(c) for c in written):
-                for c in written:  # up to the first that has it; those before it may get it later
-                    yield self._place(f"{label}.{name}", in_class, name, c)
-                    if name in vars(c):
-                        break
+        own, *bases = [c for c in value.__mro__ if c is value or package(c) not in LIBRARIES]
+        if package(own) not in LIBRARIES:
+            known = {name for c in (own, *bases) for name in vars(c)}
+            for name in self._reads.attributes & known:  # also those of a base, which the class may get later
+                yield self._place(f"{label}.{name}", in_class, name, own)
+        for c in bases:
+            if id(c) not in self._seen:
+                yield self._place(c.__name__, itself, c, None)
 
     def _in_object(self, label: str, value: Any) -> Iterator[Place | None]:
         kind, own = type(value), own_attributes(value)
