@@ -12,6 +12,7 @@ from ..dtypes import TEXT, DType, check_fits, own, string, strings
 from ..errors import DTypeError, InputError
 from ..ir.arrays import convert
 from ..shapes import Shape, show
+from ..texts import escaped
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,10 @@ class TensorSpec:
     shape: Shape | None  # None: not known before a run
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}"
+        return escaped(f"{self.name}: {self.dtype}{'' if self.shape is None else show(self.shape)}")
+
+    def __repr__(self) -> str:
+        return escaped(f"TensorSpec(name={self.name!r}, dtype={self.dtype}, shape={self.shape})")
 
 
 LISTED: Final = 4
@@ -32,7 +36,7 @@ LISTED: Final = 4
 
 def listed(parts: Iterable[Any]) -> str:
     """What there is, for the text of an object: a training step has hundreds of states."""
-    texts = list(map(str, parts))
+    texts = [escaped(str(part)) for part in parts]
     more = len(texts) - LISTED
     return ", ".join(texts if more <= 1 else [*texts[:LISTED], f"and {more} more"])
 

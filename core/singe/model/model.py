@@ -24,6 +24,7 @@ from ..runtime.devices import device as open_device
 from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import Size, show, show_sizes, size
+from ..texts import escaped
 from .again import Again, Trace
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
@@ -131,7 +132,7 @@ class Model:
         )
 
     def __repr__(self) -> str:
-        return f"<model {self.name} on {self.device.name}: {listed(self._described())} → {listed(self.source.output_names)}>"
+        return f"<model {escaped(self.name)} on {self.device.name}: {listed(self._described())} → {listed(self.source.output_names)}>"
 
     def _described(self) -> list[str]:
         """Its inputs, for people."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..shapes import show
+from ..texts import escaped
 
 SHOWN: Final = 12
 """The most names of a kind that a report prints."""
@@ -38,7 +39,7 @@ class WeightsReport:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = "".join(f"\n  {name}" for name in names[:SHOWN])
+    shown = "".join(f"\n  {escaped(name)}" for name in names[:SHOWN])
     return f"{shown}\n  and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
 
 

@@ -14,6 +14,7 @@ from ..frontend.tensor import Tensor, home_of, value_on
 from ..graph import Graph, Node, specialise
 from ..nn import Module
 from ..shapes import Dim, Size, show
+from ..texts import escaped
 from .model import OnnxModel, OnnxType, OnnxValue
 from .source import OnnxSource
 
@@ -87,7 +88,7 @@ class _Graphs:
         self.inputs: Final = self._source.inputs[: len(own)]
         self.output_names: Final = self._source.output_names
         taken = ", ".join(f"{x.name}{show(x.shape)}:{x.dtype}" for x in self.inputs)
-        self._described = f"<{model.path}: {taken} → {', '.join(self.output_names)}>"
+        self._described = escaped(f"<{model.path}: {taken} → {', '.join(self.output_names)}>")
         self._made: dict[tuple[tuple[str, int], ...], Graph] = {}
 
     def __repr__(self) -> str:

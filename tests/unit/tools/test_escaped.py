@@ -16,6 +16,7 @@ from command_line import run
 from onnx import TensorProto, helper
 
 import singe as sg
+from singe import nn
 from singe.runtime.files import download
 from singe.texts import escaped, in_html
 from singe.tools import progress
@@ -67,6 +68,23 @@ def evil(tmp_path: Path) -> Path:
     path = tmp_path / "evil.onnx"
     path.write_bytes(model.SerializeToString())
     return path
+
+
+def test_objects_of_files_print_names_escaped(evil: Path, tmp_path: Path) -> None:
+    model = sg.load(evil, device="numpy")
+    np.savez(tmp_path / "w.npz", **{EVIL.replace("\0", ""): np.ones(2)})
+    reports: list[object] = []
+    sg.load_weights(nn.Linear(2, 2), tmp_path / "w.npz", strict=False, report=reports.append)
+    for shown in (
+        model,
+        model.inputs,
+        model.outputs,
+        sg.compile(model, np.ones((1, 2), np.float32)),
+        *reports,
+    ):
+        for text in (str(shown), repr(shown)):
+            assert not CONTROLS.search(text)
+            assert r"\x1b" in text
 
 
 @pytest.mark.slow
