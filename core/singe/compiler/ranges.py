@@ -97,10 +97,8 @@ class _Origin(NamedTuple):
 
 
 def input_ranges(graph: Graph) -> tuple[Range, ...]:
-    """The ranges of a graph's inputs, each once."""
+    """The ranges of a graph's inputs, each once. A constant that is out of range is refused here."""
     origins = {x: _Origin(k, None, True) for k, x in enumerate(graph.inputs) if x.dtype.numpy.kind in "iu"}
-    if not origins:
-        return ()
     found: dict[Range, Range] = {}
     for r in _ranges(graph.nodes, origins):
         found.setdefault(replace(r, text=""), r)
@@ -120,6 +118,12 @@ def _ranges(nodes: Sequence[Node], origins: dict[Node, _Origin]) -> Iterator[Ran
                 axes = zip(n.attrs["starts"], n.attrs["steps"], n.attrs["sizes"], strict=True)
                 origins[n] = _Origin(first.input, tuple(axes), False)
         use = INDEXING[n.op](n, **n.attrs) if n.op in INDEXING else None
-        origin = use and origins.get(n.inputs[use.operand])
-        if use and origin:
+        if use is None:
+            continue
+        index = n.inputs[use.operand]
+        if index.value is not None and index.value.dtype.kind in "iu":
+            own = Range(0, None, use.least, use.most, use.ignored, use.text)
+            if not own.sizes:
+                own.check(index.value, {})
+        elif origin := origins.get(index):
             yield Range(origin.input, origin.part, use.least, use.most, use.ignored, use.text)

@@ -97,6 +97,14 @@ def test_lengths_that_are_open_are_checked() -> None:
     assert model(np.ones((4, 2), np.float32), np.array([3])).shape == (1, 2)
 
 
+@on_devices
+def test_constants_of_a_compiled_function_are_checked(device_name: str) -> None:
+    for index in (sg.tensor([0, 5]), np.array([0, 5]), [0, 5]):
+        with pytest.raises(OutOfRange, match="got 5, expected from -5 to 4"):
+            sg.compile(lambda x, i=index: x[i], X, device=device_name)
+    sg.compile(lambda x: x[sg.tensor([0, 4])], X, device=device_name)
+
+
 def test_a_file_keeps_the_ranges() -> None:
     program = sg.compile(lambda x, i: x[i[::2]], X, np.zeros(4, np.int64), device="numpy")
     again = from_bytes(to_bytes(program.data))
