@@ -20,57 +20,46 @@ SAME: Final = ("reshape", "transpose", "expand", "stop_gradient")
 
 
 class Use(NamedTuple):
-    """How a node indexes: by which of its inputs, from where to where; see Range."""
+    """Indices that a node uses, and from where to where they run; see Range."""
 
-    operand: int
+    indices: Node
     least: Dim
     most: Dim
     text: str
     ignored: int | None = None
 
 
-Uses: TypeAlias = Callable[..., "Use | None"]
+Uses: TypeAlias = Callable[..., Iterator[Use]]
 
 
 def _along(what: str, index: int) -> Uses:
     """Indices of one axis of the first input."""
 
-    def use(n: Node, axis: int, **_: Any) -> Use:
+    def uses(n: Node, axis: int, **_: Any) -> Iterator[Use]:
         shape = n.inputs[0].shape
         axis %= len(shape)
-        return Use(index, -shape[axis], shape[axis] - 1, f"{what}: axis {axis} of {show(shape)}")
+        yield Use(n.inputs[index], -shape[axis], shape[axis] - 1, f"{what}: axis {axis} of {show(shape)}")
 
-    return use
-
-
-def _places(what: str, index: int) -> Uses:
-    """Coordinates in the first input, if they are of one axis."""
-
-    def use(n: Node, batch: int = 0, **_: Any) -> Use | None:
-        d = n.inputs[0].shape[batch]
-        one = n.inputs[index].shape[-1] == 1
-        return Use(index, -d, d - 1, f"{what}: axis {batch} of {show(n.inputs[0].shape)}") if one else None
-
-    return use
+    return uses
 
 
-def _classes(n: Node, ignore_index: int = IGNORED, **_: Any) -> Use:
-    classes = n.inputs[0].shape[1]
-    return Use(1, 0, classes - 1, f"{n.op}: a class of {show(n.inputs[0].shape)}", ignore_index)
+def _places(index: int) -> Uses:
+    """Coordinates in the first input, of one axis, or put together of those of each."""
+
+    def uses(n: Node, batch: int = 0, **_: Any) -> Iterator[Use]:
+        whole = n.inputs[index]
+        joined = whole.op == "concat" and whole.attrs["axis"] % len(whole.shape) == len(whole.shape) - 1
+        columns = whole.inputs if joined else (whole,)
+        if all(x.shape[-1] == 1 for x in columns):
+            for x, d in zip(columns, n.inputs[0].shape[batch:], strict=False):
+                yield Use(x, -d, d - 1, f"index: an axis of {d}")
+
+    return uses
 
 
-def _from_end(n: Node, **_: Any) -> Use | None:
-    """where(i < 0, i + d, i), by which indices of several axes are counted from the start."""
-    test, moved, i = n.inputs
-    if (test.op, moved.op) != ("less", "add") or test.inputs[0] is not i or moved.inputs[0] is not i:
-        return None
-    zero, d = test.inputs[1], moved.inputs[1]
-    while d.op == "cast":
-        d = d.inputs[0]
-    if zero.value is None or zero.value.size != 1 or zero.value.item() != 0 or d.value is None or d.value.size != 1:
-        return None
-    length = d.value.item()
-    return Use(2, -length, length - 1, f"index: an axis of {length}")
+def _classes(n: Node, ignore_index: int = IGNORED, **_: Any) -> Iterator[Use]:
+    shape = n.inputs[0].shape
+    yield Use(n.inputs[1], 0, shape[1] - 1, f"{n.op}: a class of {show(shape)}", ignore_index)
 
 
 INDEXING: Final[Mapping[str, Uses]] = {
@@ -78,12 +67,11 @@ INDEXING: Final[Mapping[str, Uses]] = {
     "gather_elements": _along("gather", 1),
     "scatter_elements": _along("scatter", 2),
     "scatter_elements_reduce": _along("scatter", 2),
-    "gather_nd": _places("gather_nd", 1),
-    "scatter_nd": _places("scatter_nd", 2),
-    "scatter_nd_reduce": _places("scatter_nd", 2),
+    "gather_nd": _places(1),
+    "scatter_nd": _places(2),
+    "scatter_nd_reduce": _places(2),
     "nll_loss": _classes,
     "cross_entropy": _classes,
-    "where": _from_end,
 }
 """The rows that index ↦ how."""
 
@@ -117,13 +105,11 @@ def _ranges(nodes: Sequence[Node], origins: dict[Node, _Origin]) -> Iterator[Ran
             elif n.op == "slice" and first.whole:
                 axes = zip(n.attrs["starts"], n.attrs["steps"], n.attrs["sizes"], strict=True)
                 origins[n] = _Origin(first.input, tuple(axes), False)
-        use = INDEXING[n.op](n, **n.attrs) if n.op in INDEXING else None
-        if use is None:
-            continue
-        index = n.inputs[use.operand]
-        if index.value is not None and index.value.dtype.kind in "iu":
-            own = Range(0, None, use.least, use.most, use.ignored, use.text)
-            if not own.sizes:
-                own.check(index.value, {})
-        elif origin := origins.get(index):
-            yield Range(origin.input, origin.part, use.least, use.most, use.ignored, use.text)
+        for use in INDEXING[n.op](n, **n.attrs) if n.op in INDEXING else ():
+            value = use.indices.value
+            if value is not None and value.dtype.kind in "iu":
+                own = Range(0, None, use.least, use.most, use.ignored, use.text)
+                if not own.sizes:
+                    own.check(value, {})
+            elif origin := origins.get(use.indices):
+                yield Range(origin.input, origin.part, use.least, use.most, use.ignored, use.text)

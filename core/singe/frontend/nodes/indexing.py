@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import DType, bool_, dtype, int32, int64
+from ...dtypes import DType, bool_, dtype, int64
 from ...errors import InputError, OutOfRange, ShapeError
 from ...ops import as_dtype
 from ...ops.movement.move import amount, numbered
@@ -194,23 +194,13 @@ def _gathered(b: Any, x: Any, axes: Sequence[int], indices: Sequence[Any], to_fr
     places = broadcast([i.shape for i in indices], "index")
     rest = [a for a in range(len(x.shape)) if a not in axes]
     front = b.transpose(x, perm=(*axes, *rest)) if list(axes) != list(range(len(axes))) else x
-    dims, others = front.shape[: len(axes)], front.shape[len(axes) :]
-    flat = None
-    for index, d in zip(indices, dims, strict=True):
-        one = _from_start(b, index, d)
-        flat = one if flat is None else b.add(b.mul(flat, amount(b, d, int64)), one)
-    y = b.gather(b.reshape(front, shape=(product(dims), *others)), flat, axis=0)
+    columns = [b.reshape(b.expand(as_dtype(b, i, int64), shape=places), shape=(*places, 1)) for i in indices]
+    y = b.gather_nd(front, b.concat(*columns, axis=len(places)), batch=0)
+    others = front.shape[len(axes) :]
     if to_front or axes[0] == 0:
         return y
     n, first = len(places), axes[0]  # the new axes come where the indexed ones were
     return b.transpose(y, perm=(*range(n, n + first), *range(n), *range(n + first, n + len(others))))
-
-
-def _from_start(b: Any, index: Any, d: Dim) -> Any:
-    """Indices along an axis of length d as int64, counted from its start; one beyond it is the nearest."""
-    i, length = as_dtype(b, as_dtype(b, index, int32), int64), amount(b, d, int64)
-    i = b.where(b.less(i, b.const(0, int64)), b.add(i, length), i)
-    return b.minimum(b.maximum(i, b.const(0, int64)), b.sub(length, b.const(1, int64)))
 
 
 # --- other ways to select and replace -------------------------------------------------------------------------------
