@@ -13,6 +13,8 @@ from .drawing import drawing
 
 SHOWN: Final = 1000
 """From this number of elements, those in the middle are left out."""
+LINES: Final = 12
+"""How many lines a text has at most, but for one in place of those in the middle."""
 ROWS: Final = 12
 COLUMNS: Final = 10
 """How many rows and columns a table in a notebook has at most."""
@@ -25,7 +27,11 @@ def text(elements: np.ndarray | None, shape: Sequence[Any], dtype: Any, device: 
 
 
 def _array(elements: np.ndarray, prefix: str = "") -> str:
-    return np.array2string(elements, precision=4, separator=", ", prefix=prefix, threshold=SHOWN, max_line_width=100)
+    shown = np.array2string(elements, precision=4, separator=", ", prefix=prefix, threshold=SHOWN, max_line_width=100)
+    lines = shown.split("\n")
+    if len(lines) <= LINES:
+        return shown
+    return "\n".join([*lines[: LINES // 2], f"{' ' * len(prefix)} …", *lines[-(LINES // 2) :]])
 
 
 def html(elements: np.ndarray | None, shape: Sequence[Any], dtype: Any, device: str) -> str:

@@ -337,6 +337,11 @@ def test_repr() -> None:
     assert repr(sg.tensor([1, 2])) == "tensor([1, 2], shape=(2,), dtype=int64, device=numpy)"
     assert "fusion(numpy)" in repr(sg.tensor(1.0, device=sg.Fusion(sg.Numpy())))
     assert "..." in repr(sg.zeros((100, 100)))
+    for shape in ((30, 30), (100, 100), (4, 5, 6, 7), (8, 9, 10, 11), (999, 1)):
+        lines = repr(sg.ones(shape)).splitlines()
+        assert len(lines) <= 13
+        assert max(map(len, lines)) < 200
+        assert lines[-1].endswith(f"shape={shape}, dtype=float32, device=numpy)")
 
 
 def test_rows_are_methods_but_for_those_of_the_compiler() -> None:
