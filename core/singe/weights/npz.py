@@ -66,7 +66,7 @@ def _header(head: bytes, what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any
             raise ValueError(f"version {version} of the format")
         shape, turned, given = _HEADERS[version](file)
     except Exception as e:  # NumPy evaluates the header as a literal, which may fail in any way
-        raise FormatError(f"{what}: not NumPy's format: {e or type(e).__name__}") from None
+        raise FormatError(f"{what}: not NumPy's format: {str(e)[:200] or type(e).__name__}") from None
     if not all(type(n) is int for n in shape):
         raise FormatError(f"{what}: the shape {shape!r:.80}, expected numbers")
     return shape, turned, given, file.tell()

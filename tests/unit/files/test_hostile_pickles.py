@@ -1,10 +1,12 @@
-"""Pickles whose values hold each other without end are read or refused in little time and memory."""
+"""Pickles whose values hold each other without end, and headers as deep, are read or refused in little time and memory."""
 
 from __future__ import annotations
 
+import io
 import resource
 import signal
 import sys
+import zipfile
 from types import FrameType
 
 import pytest
@@ -50,3 +52,14 @@ def test_values_that_hold_each_other_are_read_or_refused_in_bounded_time(count: 
     assert refused > 0.8 * count  # in few words; what stands where nothing is read is no harm
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * (1 if sys.platform == "darwin" else 1024)
     assert grown < MEMORY
+
+
+def test_the_error_of_a_header_of_numpy_is_short() -> None:
+    """NumPy's own quotes the whole header."""
+    header = b"{'descr': " + b"[" * 3000 + b"]" * 3000 + b", 'fortran_order': False, 'shape': (1,)}\n"
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as held:
+        held.writestr("a.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(sg.FormatError, match="not NumPy's format") as caught:
+        dict(sg.read_weights(made.getvalue()))
+    assert len(str(caught.value)) < 300
