@@ -203,8 +203,12 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "an axis out of range": (lambda: sg.tensor(A).sort(2), sg.ShapeError, "axis 2 is out of range"),
     "too many to choose": (lambda: sg.tensor(A).topk(9), sg.ShapeError, "k is 9"),
     "indices of another rank": (lambda: sg.tensor(A).gather(0, sg.tensor([1])), sg.ShapeError, "as many axes"),
-    "a class out of range": (lambda: sg.one_hot(sg.tensor([0, 5]), 3), OutOfRange, "class 5, expected from 0 to 2"),
-    "a class below 0": (lambda: sg.one_hot(sg.tensor([0, -1])), OutOfRange, "class -1"),
+    "a class out of range": (
+        lambda: sg.one_hot(sg.tensor([0, 5]), 3),
+        OutOfRange,
+        "one_hot: got 5, expected from 0 to 2",
+    ),
+    "a class below 0": (lambda: sg.one_hot(sg.tensor([0, -1])), OutOfRange, "one_hot: got -1"),
     "an axis that is a float": (
         lambda: sg.tensor(A).sum(1.0),
         sg.InputError,
