@@ -125,7 +125,7 @@ class DType:
     def limits(self) -> tuple[int, int]:
         """The least and the largest value of an integer type."""
         if not self.is_int:
-            raise DTypeError(f"{self.name} is not an integer type")
+            raise DTypeError(f"{self.name} is not an integer type, expected one: int8 to int64, uint8 to uint64")
         return (-(1 << self.bits - 1), (1 << self.bits - 1) - 1) if self.kind == "int" else (0, (1 << self.bits) - 1)
 
     @property
@@ -352,7 +352,7 @@ def check_fits(values: Any, kind: DType) -> None:
     if isinstance(values, int):  # which may be beyond NumPy's integers, too
         if not least <= values <= most:
             given = values if values.bit_length() <= 128 else f"an integer of {values.bit_length()} bits"
-            raise DTypeError(f"{given} does not fit {kind}: {least} to {most}")
+            raise DTypeError(f"{given} does not fit {kind}: {least} to {most} are expected; cast to a larger type")
         return
     array = plain(np.asarray(values))
     if array.dtype.kind not in "iuf" or array.size == 0:
@@ -362,7 +362,7 @@ def check_fits(values: Any, kind: DType) -> None:
         return
     for x in (array.min().item(), array.max().item()):
         if not least <= x <= most:  # nor is NaN
-            raise DTypeError(f"{x} does not fit {kind}: {least} to {most}")
+            raise DTypeError(f"{x} does not fit {kind}: {least} to {most} are expected; cast to a larger type")
 
 
 def holds_strings(array: np.ndarray) -> bool:

@@ -93,7 +93,9 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
         if bound is None:
             continue
         if isinstance(bound, Tensor) and bound.dtype.is_float and not x.dtype.is_float:
-            raise InputError(f"clip: a bound is {bound.dtype}, and the array {x.dtype}")
+            raise InputError(
+                f"clip: a bound is {bound.dtype}, and the array {x.dtype}; cast one to the type of the other"
+            )
         if not isinstance(bound, Tensor) and x.dtype.is_int:
             least, most = x.dtype.limits
             bound = builtins.min(builtins.max(int(bound), least), most)

@@ -156,7 +156,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) ->
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     """For each axis, the coordinates of the elements that are not zero."""
     if not x.ndim:
-        raise InputError("nonzero: the array has no axes")
+        raise InputError("nonzero: the array has no axes, expected one or more; reshape it to (1,)")
     return x.nonzero().unbind(1)
 
 

@@ -22,7 +22,9 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 def broadcast_to(x: Tensor, /, shape: Sequence[Any]) -> Tensor:
     """The array repeated to a shape."""
     if broadcast([x.shape, tuple(shape)]) != tuple(shape):
-        raise ShapeError(f"broadcast_to: {show(x.shape)} does not broadcast to {show(tuple(shape))}")
+        raise ShapeError(
+            f"broadcast_to: {show(x.shape)} does not broadcast to {show(tuple(shape))}; expected axes of length 1, or of the new length"
+        )
     return x.broadcast_to(tuple(shape))
 
 

@@ -35,7 +35,10 @@ def collate(items: Sequence[Any]) -> Any:
         return _numbers(items)
     if isinstance(first, Mapping):
         if any(not isinstance(x, Mapping) or x.keys() != first.keys() for x in items):
-            raise InputError(f"collate: the first item has the keys {list(first)}, and another item has not")
+            raise InputError(
+                f"collate: the first item has the keys {list(first)}, and another item has not"
+                "; expected the same keys in all: map the dataset, or give collate= a function"
+            )
         return {key: collate([x[key] for x in items]) for key in first}
     if isinstance(first, (tuple, list)):
         if any(not isinstance(x, (tuple, list)) or len(x) != len(first) for x in items):
@@ -62,12 +65,17 @@ def _numbers(items: Sequence[Any]) -> np.ndarray:
     kinds = {type(x) for x in items}
     if not all(issubclass(kind, (bool, int, float, np.generic)) for kind in kinds):
         names = sorted(kind.__name__ for kind in kinds)
-        raise InputError(f"collate: numbers mixed with other values: {', '.join(names)}")
+        raise InputError(
+            f"collate: numbers mixed with other values: {', '.join(names)}; expected fields of one kind in all "
+            "items: map the dataset, or give collate= a function"
+        )
     dtype = np.bool_ if kinds == {bool} else np.int64 if kinds <= {bool, int} else np.float32
     try:
         return np.array(items, dtype)
     except OverflowError:
-        raise InputError("collate: an int of an item does not fit into int64") from None
+        raise InputError(
+            "collate: an int of an item does not fit into int64; expected smaller ones, or floats"
+        ) from None
 
 
 def _sequence(x: Any) -> np.ndarray:
@@ -104,7 +112,9 @@ class PadCollate:
         try:
             padded = {name: self._padded([x[name] for x in items], f"field {name!r}") for name in names}
         except (KeyError, IndexError, TypeError):
-            raise InputError(f"PadCollate: the items have no field of {names}: {items[0]!r:.80}") from None
+            raise InputError(
+                f"PadCollate: the items have no field of {names}: {items[0]!r:.80}; name fields that they have"
+            ) from None
         if isinstance(items[0], Mapping):
             rest = [{k: v for k, v in x.items() if k not in padded} for x in items]
             batch = collate(rest) if rest[0] else {}

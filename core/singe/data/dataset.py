@@ -80,7 +80,7 @@ class Dataset(ABC):
         """An index as one from 0: negative ones count from the end."""
         at = operator.index(index)
         if not -len(self) <= at < len(self):
-            raise OutOfRange(f"got index {at}, and {self!r} has indices from 0 to {len(self) - 1}")
+            raise OutOfRange(f"got index {at}, and {self!r} has indices from 0 to {len(self) - 1}; give one of these")
         return at % len(self)
 
     # --- datasets made of this one -----------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Dataset(ABC):
         """`count` random items, by default of the sequence that `sg.manual_seed` begins; each at most once without replacement."""
         if replacement:
             if count and not len(self):
-                raise InputError("sample: an empty dataset has no items")
+                raise InputError("sample: an empty dataset has no items, expected at least one")
             return self.select(with_replacement(count, len(self), seed))
         if not 0 <= count <= len(self):
             raise InputError(f"sample: got {count} items of {len(self)}; more than there are need replacement=True")
@@ -286,7 +286,7 @@ def inside(indices: Sequence[int] | np.ndarray, of: Dataset) -> np.ndarray:
     found = given.astype(np.int64)
     outside = found[(found < -len(of)) | (found >= len(of))]
     if outside.size:
-        raise OutOfRange(f"got index {outside[0]}, and {of!r} has indices from 0 to {len(of) - 1}")
+        raise OutOfRange(f"got index {outside[0]}, and {of!r} has indices from 0 to {len(of) - 1}; give some of these")
     return found % max(len(of), 1)
 
 
@@ -308,7 +308,7 @@ def _field(item: Any, field: Field) -> Any:
         return item[field]  # pyright: ignore[reportArgumentType, reportCallIssue]
     except (KeyError, IndexError, TypeError):
         fields = list(item) if isinstance(item, Mapping) else f"a {type(item).__name__}"
-        raise InputError(f"got the field {field!r}, and the items are {fields}") from None
+        raise InputError(f"got the field {field!r}, and the items are {fields}; name one of these") from None
 
 
 def _place(x: float, length: int) -> int:
@@ -336,7 +336,9 @@ def _counts(parts: Sequence[float], length: int) -> list[int]:
         for i in sorted(range(len(parts)), key=lambda i: counts[i] - exact[i])[:rest]:
             counts[i] += 1
     if sum(counts) > length:
-        raise InputError(f"split: the parts {parts} have {sum(counts)} items together, and there are {length}")
+        raise InputError(
+            f"split: the parts {parts} have {sum(counts)} items together, and there are {length}; give fewer, or fractions as floats"
+        )
     return counts
 
 

@@ -94,11 +94,13 @@ class Loader:
             known["seed"] = state["seed"]
         differing = [f"{k} {state.get(k)} there, {v} here" for k, v in known.items() if state.get(k) != v]
         if differing:
-            raise InputError(f"resume: the state is of another loader: {', '.join(differing)}")
+            raise InputError(
+                f"resume: the state is of another loader: {', '.join(differing)}; expected one that a loader of the same settings gave"
+            )
         epoch, batch = state.get("epoch"), state.get("batch")
         if not isinstance(epoch, int) or not isinstance(batch, int) or epoch < 0 or not 0 <= batch < max(len(self), 1):
             raise InputError(
-                f"resume: got epoch {epoch!r:.40} and batch {batch!r:.40}, and an epoch has {len(self)} batches"
+                f"resume: got epoch {epoch!r:.40} and batch {batch!r:.40}, and an epoch has {len(self)} batches; expected a state that this loader gave"
             )
         self.seed, self._epoch, self._batch, self._resumed = known["seed"], epoch, batch, True
 

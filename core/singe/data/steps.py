@@ -72,6 +72,7 @@ class RandomCrop(Step):
         if down < 0 or along < 0:
             raise ShapeError(
                 f"RandomCrop: {height} × {width} of images that are {padded.shape[-2]} × {padded.shape[-1]} with padding"
+                "; expected no more: give a smaller size, or more padding"
             )
         parts = np.lib.stride_tricks.sliding_window_view(padded, (height, width), axis=(-2, -1))  # pyright: ignore[reportCallIssue, reportArgumentType]
         parts = np.moveaxis(parts, (-4, -3), (1, 2))
@@ -127,7 +128,9 @@ class Normalize(Step):
     def apply(self, images: np.ndarray, draws: Draws) -> np.ndarray:
         mean, std = (np.asarray(v, np.float32) for v in (self.mean, self.std))
         if max(mean.size, std.size) > 1 and (images.ndim < 4 or {mean.size, std.size} - {1, images.shape[-3]}):
-            raise ShapeError(f"Normalize: {max(mean.size, std.size)} numbers for images of shape {images.shape}")
+            raise ShapeError(
+                f"Normalize: {max(mean.size, std.size)} numbers for images of shape {images.shape}; expected one number, or one for each channel"
+            )
         if mean.ndim or std.ndim:
             mean, std = (np.broadcast_to(v, (max(mean.size, std.size),))[:, None, None] for v in (mean, std))
         return (images.astype(np.float32) - mean) / std

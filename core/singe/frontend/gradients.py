@@ -62,7 +62,8 @@ class Gradients:
             names = f"; the names are {', '.join(known)}" if known and isinstance(key, str) else ""
             copied = "; of a copy of the module write grads.of(copy)[x]" if known and not isinstance(key, str) else ""
             raise InputError(
-                f"there is no gradient of {given}: the number does not depend on it, or it does not require a gradient{names}{copied}"
+                f"there is no gradient of {given}: the number does not depend on it, or it does not require a gradient "
+                f"(expected requires_grad=True, or a parameter of the module){names}{copied}"
             )
         return found
 
@@ -102,7 +103,9 @@ class Gradients:
         """The same container with function(gradient, those of the same parameter in the others) for every gradient."""
         for other in others:
             if other._gradients.keys() != self._gradients.keys():
-                raise InputError(f"gradients of different parameters: {self!r} and {other!r}")
+                raise InputError(
+                    f"gradients of different parameters: {self!r} and {other!r}; expected those of one model, or of copies of it"
+                )
         made = {key: function(g, *(other._gradients[key] for other in others)) for key, g in self._gradients.items()}
         return self._made(made, self)
 

@@ -186,6 +186,7 @@ def tracer() -> Tracer:
     if found is None:
         raise DeviceError(
             "a size has no number, and stands for one only while the function is traced that it belongs to"
+            "; use it as a size there, or read x.shape after the call"
         )
     return found
 
@@ -333,7 +334,7 @@ def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping
             raise DTypeError(f"state {name!r} is {x.dtype} and becomes {y.dtype}: a state keeps its dtype; cast it")
         if tuple(y.shape) != tuple(x.shape):
             raise ShapeError(
-                f"state {name!r} has the shape {show(x.shape)} and becomes {show(y.shape)}: a state keeps its shape"
+                f"state {name!r} has the shape {show(x.shape)} and becomes {show(y.shape)}: a state keeps its shape; reshape or cut what becomes it"
             )
     return result[0], after
 

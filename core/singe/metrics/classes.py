@@ -225,7 +225,9 @@ class Accuracy(Metric):
             right = x.argmax(1) == y
         else:
             if not 1 <= self.top_k <= x.shape[1]:
-                raise InputError(f"Accuracy: top_k is {self.top_k}, and there are {x.shape[1]} classes")
+                raise InputError(
+                    f"Accuracy: top_k is {self.top_k}, and there are {x.shape[1]} classes; expected fewer than these"
+                )
             best = np.argsort(-x, 1, kind="stable")[:, : self.top_k]
             right = (best == np.expand_dims(y, 1)).any(1)
         kept = np.ones(y.shape, bool) if self.ignore_index is None else y != self.ignore_index

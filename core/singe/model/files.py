@@ -191,7 +191,9 @@ def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
         for d, n in zip(own, shape, strict=len(own) == len(shape)):
             known = d if isinstance(d, int) else sizes.setdefault(str(d), n) if isinstance(n, int) else n
             if len(own) != len(shape) or known != n:
-                raise InputError(f"the input {name!r} has the shape {show(own)}, got {tuple(shape)}")
+                raise InputError(
+                    f"the input {name!r} has the shape {show(own)}, got {tuple(shape)}; expected one that fits it: an equal number for each number"
+                )
     return specialise(graph, sizes) if sizes else graph
 
 
@@ -207,11 +209,14 @@ def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard
     suffix, stem = Path(path).suffix.lower(), Path(path).stem
     if isinstance(what, Model):
         if suffix in OTHERS or suffix == SAFETENSORS:
-            raise InputError(f"save: {path}: a Model is written as a record, {stem}.singe, not as {suffix}")
+            raise InputError(
+                f"save: {path}: a Model is written as a record, {stem}.singe, not as {suffix}; give a name with that ending"
+            )
         return write(Path(path), [model_record(what.graph(), dtype)])
     if suffix in OTHERS:
         raise InputError(
             f"save: {path}: the weights of a Module are written as {stem}{SAFETENSORS}, or as a record, {stem}.singe, not as {suffix}"
+            "; give a name with that ending"
         )
     state = {name: t.numpy() for name, t in what.state_dict().items()}
     if suffix == SAFETENSORS:

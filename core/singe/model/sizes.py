@@ -69,7 +69,7 @@ class OpenSizes:
 
     def _check_name(self, name: str, what: str) -> None:
         if name not in self.names:
-            raise InputError(f"{what} {name}: the open sizes are {', '.join(self.names) or 'none'}")
+            raise InputError(f"{what} {name}: the open sizes are {', '.join(self.names) or 'none'}; name one of these")
 
     def check(self, sizes: Mapping[str, int]) -> None:
         """Refuse sizes beyond their bounds."""

@@ -105,7 +105,7 @@ class Module(metaclass=_Closed):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes. Use Tensor operations only: then it runs on every device and can be traced."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward")
+        raise NotImplementedError(f"{type(self).__name__} has no forward; write def forward(self, x) in its class")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

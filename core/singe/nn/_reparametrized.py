@@ -109,7 +109,9 @@ def lora(module: M, rank: int = 8, alpha: float = 8.0, patterns: Sequence[str] =
         chosen = {joined(path, "weight") for path, part in parts.items() if type(part) is Linear}
     if not chosen:
         where = f"that matches {', '.join(patterns)}" if patterns else "in a Linear layer; choose others by patterns="
-        raise InputError(f"lora: there is no weight of floats with two axes or more {where}")
+        raise InputError(
+            f"lora: there is no weight of floats with two axes or more {where}; choose layers that have one, as Linear and Conv2d do"
+        )
     rng, new = one_generator(rng), dict[Module, Module]()
     for path, part in parts.items():
         own = [p for p in own_tensors(part) if joined(path, p) in chosen]

@@ -110,7 +110,7 @@ def results_of(layer: Layer, examples: Sequence[Any]) -> list[tuple[Layer, Any]]
     def first(*arguments: Tensor) -> Tensor:
         found = next(_tensors(layer(*arguments)), None)
         if found is None:
-            raise InputError(f"summary: {type(layer).__name__} gives no tensor")
+            raise InputError(f"summary: {type(layer).__name__} gives no tensor; expected a module that returns one")
         return found
 
     calls: list[tuple[Layer, Any]] = []

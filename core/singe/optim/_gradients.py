@@ -21,7 +21,7 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
     """The norm of all gradients as one vector: a float32 scalar. norm_type=math.inf: the largest absolute value."""
     values = [g.detach().cast(float32) for g in grads.values()]
     if not values:
-        raise InputError("global_norm: got no gradients")
+        raise InputError("global_norm: got no gradients, expected those that backward or sg.grad gave")
     if norm_type == math.inf:
         return functools.reduce(_larger, (g.abs().amax() for g in values))
     if not norm_type > 0:
@@ -45,7 +45,7 @@ def clip_value(grads: G, clip_value: float) -> G:
 def mean(several: Sequence[G]) -> G:
     """The average of the gradients of several batches, all of the same parameters."""
     if not several:
-        raise InputError("mean: got no gradients")
+        raise InputError("mean: got no gradients, expected a list of those that backward or sg.grad gave")
     return mapped(several[0], lambda *same: functools.reduce(operator.add, same) / len(same), *several[1:])
 
 
@@ -55,7 +55,9 @@ def mapped(grads: Any, function: Callable[..., Tensor], *others: Any) -> Any:
         return grads.map(function, *others)
     for other in others:
         if other.keys() != grads.keys():
-            raise InputError(f"gradients of different parameters: {sorted(grads)} and {sorted(other)}")
+            raise InputError(
+                f"gradients of different parameters: {sorted(grads)} and {sorted(other)}; expected those of one model, or of copies of it"
+            )
     return {name: function(g, *(other[name] for other in others)) for name, g in grads.items()}
 
 

@@ -57,7 +57,9 @@ class LBFGS:
         last, and the last moves and changes of the gradient, each as one vector."""
         first = next(iter(Held(model).parameters()), None)
         if first is None:
-            raise InputError(f"the model has no parameters to optimise: got {model!r:.80}")
+            raise InputError(
+                f"the model has no parameters to optimise: got {model!r:.80}; expected a Module with parameters of a float type"
+            )
         return {COUNT: zeros((), dtype="int32", device=first.device)}
 
     @not_alone

@@ -130,7 +130,9 @@ class Optimizer(ABC):
         new: dict[Tensor, Tensor] = {}
         parameters = self._parameters(model)
         if isinstance(grads, Mapping) and (unknown := grads.keys() - Held(model).state_dict().keys()):
-            raise InputError(f"there are gradients of {listed(sorted(unknown))}, which the model does not have")
+            raise InputError(
+                f"there are gradients of {listed(sorted(unknown))}, which the model does not have; expected those of this model, or of a copy of it"
+            )
         for path, parameter, own in parameters:
             g = gradient_of(grads, path, parameter)
             if g is None:
@@ -149,6 +151,7 @@ class Optimizer(ABC):
         if parameters and not new and len(grads):
             raise InputError(
                 f"{type(self).__name__}.step: none of the gradients is of a parameter of the model: {grads!r:.300}"
+                "; expected those of this model, or of a copy of it"
             )
         return Held(model).map(lambda t: new.get(t, t)).model, after
 
@@ -182,7 +185,9 @@ class Optimizer(ABC):
         """(path, parameter, the optimiser with the options of its groups) of each parameter."""
         found = list(Held(model).named_parameters())
         if not found:
-            raise InputError(f"the model has no parameters to optimise: got {model!r:.80}")
+            raise InputError(
+                f"the model has no parameters to optimise: got {model!r:.80}; expected a Module with parameters of a float type"
+            )
         idle = [pattern for pattern in self.groups if not any(matches(path, pattern) for path, _ in found)]
         if idle:
             raise InputError(

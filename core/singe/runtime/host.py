@@ -71,6 +71,7 @@ def row_of(step: Host) -> Row:
     except KeyError:
         raise DeviceError(
             f"a step runs the op {step.op!r:.60} on the host, which this version of Singe lacks"
+            "; install the version that compiled it, or compile the model again"
         ) from None
 
 

@@ -121,6 +121,7 @@ class NumpyExecutable:
         if program.target != HOST:
             raise DeviceError(
                 f"the numpy backend runs programs compiled for {HOST!r}, this one is for {program.target!r}"
+                "; load it on a device of that target, or compile the model again"
             )
         self.program = program
         # An empty weight takes no bytes, so its place equals that of the next weight: its number is used instead.
@@ -252,7 +253,7 @@ class NumpyExecutable:
             run = _Run({}, dict(sizes), times)
             return self._at(sizes)._carry_out(writable(p, inputs), states, run), run.sizes
         except MemoryError as e:
-            raise DeviceError(f"numpy: not enough memory for this run: {e}") from e
+            raise DeviceError(f"numpy: not enough memory for this run: {e}; give smaller inputs or batches") from e
 
     def _at(self, sizes: Mapping[str, int]) -> NumpyExecutable:
         """The executable for these sizes: itself, or one for the Program's steps that are specialised to them."""

@@ -205,7 +205,10 @@ class Learner:
         self._asked = None
         epochs = int(epochs)
         if valid is None and self._stopping and self._stopping.value.startswith("valid."):
-            raise InputError(f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data")
+            raise InputError(
+                f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data"
+                "; give fit some, or watch a value of training, such as 'train.loss'"
+            )
         reason: Reason = "failed"
         message = ""
         with ExitStack() as stack:
@@ -335,7 +338,9 @@ class Learner:
                 now.seconds = before + now.epoch_seconds
                 self._save()
         if not now.batch:
-            raise InputError("fit: the training data gave no batch")
+            raise InputError(
+                "fit: the training data gave no batch, expected one or more; a generator gives its batches only once: pass a list or a Loader"
+            )
         now.trained = True
         return ""
 
@@ -456,7 +461,7 @@ class Learner:
                     else "are there already; resume=True (--resume on a command line) goes on from the newest"
                 )
                 raise InputError(
-                    f"fit: checkpoints in {self._files.folder} {what}, and another folder begins a new run"
+                    f"fit: checkpoints in {self._files.folder} {what}, and another folder begins a new run: give run=…"
                 )
         loader = getattr(train, "resume", None)
         if loader is not None and self._progress.loader is not None and (resume or self._progress.batch):

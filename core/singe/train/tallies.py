@@ -134,5 +134,7 @@ class Tallies:
             name, key = rest.rsplit("/", 1)
             tally = self._number(name) if kind == "mean" else self._metrics.get(name)
             if tally is None:
-                raise InputError(f"resume: the checkpoint has the metric {name!r}, which this Learner lacks")
+                raise InputError(
+                    f"resume: the checkpoint has the metric {name!r}, which this Learner lacks; give it the metrics of the run"
+                )
             tally.state = {**(tally.state or {}), key: array}

@@ -84,9 +84,13 @@ def renamed(stored: Mapping[str, StoredArray], rules: Mapping[str, str]) -> dict
             try:
                 new = re.sub(pattern, replacement, new)
             except (re.error, IndexError) as e:
-                raise InputError(f"rename: {pattern!r} to {replacement!r} is not a regular expression: {e}") from None
+                raise InputError(
+                    f"rename: {pattern!r} to {replacement!r} is not a regular expression: {e}; write it as Python's re does"
+                ) from None
         if new in found:
-            raise InputError(f"rename: {name!r} and {origins[new]!r} both become {new!r}")
+            raise InputError(
+                f"rename: {name!r} and {origins[new]!r} both become {new!r}; give patterns that keep names apart"
+            )
         found[new], origins[new] = array, name
     return found
 
@@ -151,7 +155,7 @@ def _present(arrays: Mapping[str, Any]) -> Weights:
 
 def _without_key(weights: Weights, name: str, key: str | None) -> Weights:
     if key is not None:
-        raise InputError(f"{name}: only files of PyTorch hold several state dicts, got key={key!r}")
+        raise InputError(f"{name}: only files of PyTorch hold several state dicts, got key={key!r}; leave key= out")
     return weights
 
 

@@ -145,7 +145,9 @@ class _CsvReader:
         kinds: dict[str, Any] = {name: (wanted or {}).get(name) for name in (wanted or names)}
         for name, value in self._fill.items():
             if (kind := kinds.get(name, str)) in _KINDS and not isinstance(value, _KINDS[kind].filler):
-                raise InputError(f"CSV: fill has {value!r:.40} for {name!r}, a column of {kind.__name__}")
+                raise InputError(
+                    f"CSV: fill has {value!r:.40} for {name!r}, a column of {kind.__name__}; give a value of that type"
+                )
         return names, {name: _Column(kind) for name, kind in kinds.items()}
 
     def _add(self, row: list[str], names: list[str], columns: dict[str, _Column], line: int) -> None:
@@ -242,7 +244,9 @@ class SQLite(Dataset):
         else:
             self._rows, self._keys = None, [row[0] for row in rows]
             if len(set(self._keys)) < len(self._keys) or None in self._keys:
-                raise InputError(f"SQLite: the column {key!r} has a value twice, or none, and is no key")
+                raise InputError(
+                    f"SQLite: the column {key!r} has a value twice, or none, and is no key; give key= the name of a column with a different value in each row"
+                )
 
     def __len__(self) -> int:
         return len(self._keys) if self._rows is None else len(self._rows)
@@ -263,7 +267,7 @@ class SQLite(Dataset):
                 names = [column[0] for column in rows.description]
                 found |= {row[0]: dict(zip(names[1:], row[1:], strict=True)) for row in rows}
         if len(found) < len(set(keys)):
-            raise InputError(f"{self._path}: rows are gone since the dataset was made")
+            raise InputError(f"{self._path}: rows are gone since the dataset was made; make the dataset anew")
         return [found[k] for k in keys]
 
     def batch(self, indices: Sequence[int] | np.ndarray) -> Any:
@@ -280,7 +284,7 @@ class SQLite(Dataset):
     def _connect(self) -> Any:
         sqlite3 = _sqlite3()
         if not self._path.is_file():
-            raise InputError(f"{self._path}: no such file")
+            raise InputError(f"{self._path}: no such file, expected the path of one; look for a slip in its name")
         with self._errors():
             address = f"file:{quote(str(self._path.resolve()))}?mode=ro"
             connection = sqlite3.connect(address, uri=True, check_same_thread=False)  # another thread may close it

@@ -158,7 +158,7 @@ def arange(
     While a function is traced, start and end may be sizes."""
     first, last = (0, start) if end is None else (start, end)
     if step == 0:
-        raise InputError("arange: the step is 0")
+        raise InputError("arange: the step is 0, expected another number")
     if isinstance(first, Size) or isinstance(last, Size):
         if not (isinstance(first, (int, Size)) and isinstance(last, (int, Size)) and isinstance(step, int)):
             raise InputError(

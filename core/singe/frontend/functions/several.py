@@ -116,7 +116,9 @@ def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Axis, Axis] = 2) -> Tensor
     if isinstance(dims, SupportsIndex):
         dims = operator.index(dims)
         if not 0 <= dims <= min(x.ndim, y.ndim):
-            raise ShapeError(f"tensordot: {dims} axes of {show(x.shape)} and {show(y.shape)}, which have fewer")
+            raise ShapeError(
+                f"tensordot: {dims} axes of {show(x.shape)} and {show(y.shape)}, which have fewer; expected at most as many as each has"
+            )
         dims = list(range(x.ndim - dims, x.ndim)), list(range(dims))
     named: Any = ([axes] if isinstance(axes, SupportsIndex) else axes for axes in dims)
     own, others = ([axis_of(a, z.ndim, "tensordot") for a in axes] for axes, z in zip(named, (x, y), strict=True))

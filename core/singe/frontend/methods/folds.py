@@ -112,7 +112,9 @@ def _some(x: Tensor, axis: Axis, what: str) -> Tensor:
     """x, which has elements along these axes as far as that is known."""
     empty = [a for a in shaping.chosen_axes(axis, x.ndim, what) if isinstance(x.shape[a], int) and x.shape[a] == 0]
     if empty:
-        raise ShapeError(f"{what}: axis {empty[0]} of {show(x.shape)} is empty: among no elements none is an extreme")
+        raise ShapeError(
+            f"{what}: axis {empty[0]} of {show(x.shape)} is empty: among no elements none is an extreme; expected an axis of one or more"
+        )
     return x
 
 

@@ -122,6 +122,7 @@ def _cropped(x: Tensor, before: Sequence[Any], after: Sequence[Any]) -> tuple[Te
     if short:
         raise ShapeError(
             f"pad: {show(x.shape)} with ({show(tuple(before))}, {show(tuple(after))}) would have a negative size"
+            "; expected that not more is taken away than is there"
         )
     left, right = ([0 if isinstance(n, int) and n < 0 else n for n in side] for side in (before, after))
     return x[key], left, right
@@ -165,7 +166,9 @@ def narrow(x: Tensor, axis: int, start: int, length: int) -> Tensor:
     count = x.shape[at]
     begin: Any = start + count if isinstance(start, int) and start < 0 else start
     if all(isinstance(n, int) for n in (count, begin, length)) and not 0 <= begin <= begin + length <= count:
-        raise OutOfRange(f"narrow: got {length} elements from {start}, of the {count} along the axis {axis}")
+        raise OutOfRange(
+            f"narrow: got {length} elements from {start}, of the {count} along the axis {axis}; expected a part of them"
+        )
     return x[(slice(None),) * at + (slice(begin, begin + length),)]
 
 
@@ -183,10 +186,10 @@ def movedim(x: Tensor, source: Axis, destination: Axis) -> Tensor:
     """Axes moved to other positions; the others keep their order."""
     moved, to = ([a] if isinstance(a, SupportsIndex) else list(a or ()) for a in (source, destination))
     if len(moved) != len(to):
-        raise ShapeError(f"movedim: {len(moved)} axes to {len(to)} positions")
+        raise ShapeError(f"movedim: {len(moved)} axes to {len(to)} positions; expected as many of both")
     of = {axis_of(t, x.ndim, "movedim"): axis_of(m, x.ndim, "movedim") for m, t in zip(moved, to, strict=True)}
     if len(of) != len(moved) or len({*of.values()}) != len(moved):
-        raise ShapeError(f"movedim: from {source} to {destination}: an axis is named twice")
+        raise ShapeError(f"movedim: from {source} to {destination}: an axis is named twice; name each once")
     rest = iter(i for i in range(x.ndim) if i not in of.values())
     return x.permute([of[i] if i in of else next(rest) for i in range(x.ndim)])
 
@@ -226,13 +229,15 @@ def roll(x: Tensor, shifts: int | Sequence[int], axis: Axis = None) -> Tensor:
     """Elements moved along axes; those that leave at one end come back at the other. Without axes, in the flat tensor."""
     if axis is None:
         if not isinstance(shifts, (SupportsIndex, Size)):
-            raise InputError(f"roll: got the shifts {shifts} without axes")
+            raise InputError(
+                f"roll: got the shifts {shifts} without axes; name an axis for each with dims=, or give one shift"
+            )
         return x.flatten().roll(shifts, 0).reshape(x.shape)
     axes = [axis] if isinstance(axis, SupportsIndex) else list(axis)
     by = [shifts] * len(axes) if isinstance(shifts, (SupportsIndex, Size)) else list(shifts)
     by = [s if isinstance(s, Size) else operator.index(s) for s in by]
     if len(by) != len(axes):
-        raise InputError(f"roll: {len(by)} shifts for {len(axes)} axes")
+        raise InputError(f"roll: {len(by)} shifts for {len(axes)} axes; give one for each")
     for a, s in zip(axes, by, strict=True):
         at = axis_of(a, x.ndim, "roll")
         d = x.shape[at]
@@ -394,7 +399,9 @@ def _first_of_three(x: Tensor, y: Tensor) -> int:
             raise ShapeError(
                 f"cross: whether an axis of {shapes} before the last has three elements is open; pass dim="
             )
-    raise ShapeError(f"cross: no axis of {shapes} has three elements")
+    raise ShapeError(
+        f"cross: no axis of {shapes} has three elements; expected vectors of three: give their axis with dim="
+    )
 
 
 # PyTorch's other names

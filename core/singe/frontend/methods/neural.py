@@ -209,7 +209,7 @@ def scaled_dot_product_attention(
         )
     if not enable_gqa and x.ndim > 3 and x.shape[-3] != key.shape[-3]:
         raise ShapeError(
-            f"scaled_dot_product_attention: {show(x.shape)} with keys {show(key.shape)}: for fewer heads of keys, enable_gqa=True"
+            f"scaled_dot_product_attention: {show(x.shape)} with keys {show(key.shape)}: expected as many heads of both; for fewer of keys give enable_gqa=True"
         )
     if scale == 0:  # the row's 0 is 1 / √size
         x, scale = x * 0, 1.0
@@ -312,7 +312,9 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     r = downscale_factor
     *before, c, h, w = _pixels("pixel_unshuffle", x)
     if r < 1 or (isinstance(h, int) and isinstance(w, int) and (h % r or w % r)):
-        raise ShapeError(f"pixel_unshuffle: {h} × {w} pixels are not multiples of {r}")
+        raise ShapeError(
+            f"pixel_unshuffle: {h} × {w} pixels are not multiples of {r}; expected multiples: crop or pad them"
+        )
     h, w = h // r, w // r
     return x.reshape(*before, c, h, r, w, r).movedim((-3, -1), (-4, -3)).reshape(*before, c * r * r, h, w)
 

@@ -83,7 +83,9 @@ def _check_masks(items: Sequence[Any], shape: Shape) -> None:
         along = shape[axis : axis + rank]
         known = zip(mask or (), along, strict=False)
         if mask is not None and any(isinstance(m, int) and isinstance(d, int) and m != d for m, d in known):
-            raise ShapeError(f"index: a mask of shape {show(mask)} for axes of shape {show(along)} of {show(shape)}")
+            raise ShapeError(
+                f"x[…]: a mask of shape {show(mask)} for axes of shape {show(along)} of {show(shape)}; expected equal shapes"
+            )
         axis += len(shape) - sum(ranks) if item is Ellipsis else rank
 
 

@@ -148,7 +148,9 @@ def diagonal_scatter(x: Tensor, src: TensorLike, offset: int = 0, axis1: int = 0
     moved = x.movedim((axis1, axis2), (-2, -1))
     rows, columns = moved.shape[-2:]
     if not isinstance(rows, int) or not isinstance(columns, int):
-        raise ShapeError(f"diagonal_scatter: {show(x.shape)} has no numbers until a run along {axis1} and {axis2}")
+        raise ShapeError(
+            f"diagonal_scatter: {show(x.shape)} has no numbers until a run along {axis1} and {axis2}; expected known sizes"
+        )
     places = np.arange(max(0, min(rows + min(offset, 0), columns - max(offset, 0))))
     key = (..., places + max(-offset, 0), places + max(offset, 0))
     return moved.at[key].set(src).movedim((-2, -1), (axis1, axis2))
@@ -209,7 +211,9 @@ def sum_to_size(x: Tensor, *size: Any) -> Tensor:
     lead = x.ndim - len(wanted)
     short = [a for a, d in enumerate(wanted, lead) if d == 1 and x.shape[a] != 1]
     if lead < 0 or any(d not in (1, x.shape[a]) for a, d in enumerate(wanted, lead)):
-        raise ShapeError(f"sum_to_size: {show(wanted)} does not broadcast to {show(x.shape)}")
+        raise ShapeError(
+            f"sum_to_size: {show(wanted)} does not broadcast to {show(x.shape)}; expected axes of length 1, or of the same length"
+        )
     kept = x.sum(short, keepdims=True, dtype=x.dtype) if short else x
     return kept.sum(tuple(range(lead)), dtype=x.dtype) if lead else kept
 

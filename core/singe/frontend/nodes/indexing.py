@@ -165,7 +165,9 @@ def _spread(shape: Shape, key: Sequence[Any]) -> list[Any]:
         raise InputError("x[…]: got ... twice, expected it at most once")
     named = sum(_axes_of(item) for item in key)
     if named > len(shape):
-        raise ShapeError(f"x[…]: {named} axes are indexed, {show(shape)} has {len(shape)}")
+        raise ShapeError(
+            f"x[…]: {named} axes are indexed, {show(shape)} has {len(shape)}; give at most one index for each"
+        )
     at = dots[0] if dots else len(key)
     rest = [slice(None)] * (len(shape) - named)
     return [*key[:at], *rest, *key[at + 1 :]]
@@ -284,13 +286,13 @@ def _slice(item: slice, d: Dim, where: str) -> tuple[Dim, int, Dim]:
     """A slice as (start, step, number of elements)."""
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
-        raise InputError(f"{where}: the step of a slice is 0")
+        raise InputError(f"{where}: the step of a slice is 0, expected another number")
     if isinstance(d, int) and not isinstance(item.start, Size) and not isinstance(item.stop, Size):
         start, stop, step = item.indices(d)
         return start, step, len(range(start, stop, step))
     if step < 0:
         if item.start is not None or item.stop is not None:
-            raise InputError(f"{where}: an open axis can be reversed only as a whole: x[::{step}]")
+            raise InputError(f"{where}: an open axis can be reversed only as a whole: write x[::{step}]")
         return d - 1, step, ceildiv(d, -step)
     start = _bound(item.start, 0, d)
     stop = _bound(item.stop, d, d)

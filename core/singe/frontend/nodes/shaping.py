@@ -79,7 +79,7 @@ def chosen_axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
 def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
     """The requested shape, with -1 replaced by a number or a Size."""
     if sum(d == -1 for d in wanted) > 1:
-        raise ShapeError(f"reshape: {show(wanted)} has more than one -1")
+        raise ShapeError(f"reshape: {show(wanted)} has more than one -1; give at most one")
     if -1 not in wanted:
         return tuple(wanted)
     rest, total = product(d for d in wanted if d != -1), product(old)

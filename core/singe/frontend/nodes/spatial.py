@@ -157,7 +157,9 @@ def _adaptive_sizes(x: Any, output_size: Sizes, what: str) -> tuple[tuple[int, .
         raise ShapeError(f"{what}: {show(x.shape)} to {output_size}: None keeps a size that must be known")
     for d, n in zip(x.shape[2:], sizes, strict=True):
         if n < 1 or (not isinstance(d, int) and n != 1):
-            raise ShapeError(f"{what}: {show(x.shape[2:])} to {show(sizes)}: from an open size only 1 can be made")
+            raise ShapeError(
+                f"{what}: {show(x.shape[2:])} to {show(sizes)}: from an open size only 1 can be made; give the model an input of a known size"
+            )
     equal = all(n == 1 or d % n == 0 for d, n in zip(x.shape[2:], sizes, strict=True))
     return sizes, tuple(d // n if n > 1 else d for d, n in zip(x.shape[2:], sizes, strict=True)) if equal else None
 
@@ -221,7 +223,9 @@ def adaptive_max_places(b: Any, x: Any, output_size: Sizes) -> Any:
     if all(n == 1 for n in sizes):
         found = b.argmax(flat, axis=2)
     elif not all(isinstance(d, int) for d in space):
-        raise ShapeError(f"adaptive_max_pool: indices of {show(x.shape)} to {show(sizes)} need known sizes of space")
+        raise ShapeError(
+            f"adaptive_max_pool: indices of {show(x.shape)} to {show(sizes)} need known sizes of space; give numbers for them"
+        )
     else:
         places = np.zeros((1, 1), np.int64)
         for d, n in zip(space, sizes, strict=True):
@@ -242,7 +246,9 @@ def interpolate(
     if mode not in (*RESAMPLING, "area"):
         raise InputError(f"interpolate: mode {mode!r}, expected one of {', '.join((*RESAMPLING, 'area'))}")
     if align_corners and (mode == "area" or mode.startswith("nearest")):
-        raise InputError(f"interpolate: mode {mode!r} takes no align_corners")
+        raise InputError(
+            f"interpolate: mode {mode!r} takes no align_corners; leave it out, or take mode='linear', 'bilinear' or 'bicubic'"
+        )
     if x.dtype not in FLOATS:
         raise DTypeError(f"interpolate: got {x.dtype}, expected a float type; cast it first")
     space = x.shape[2:]

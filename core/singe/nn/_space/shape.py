@@ -155,5 +155,7 @@ def _counts(space: Sequence[Any], window: Any, strides: Any, dilations: Any, pad
         for d, w, s, r, p in zip(space, window, strides, dilations, pads, strict=True)
     ]
     if min(found) < 1:
-        raise ShapeError(f"{what}: {show(tuple(space))} is smaller than a window")
+        raise ShapeError(
+            f"{what}: {show(tuple(space))} is smaller than a window; expected as large or larger: pad it, or take a smaller window"
+        )
     return found

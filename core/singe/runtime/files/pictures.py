@@ -56,13 +56,13 @@ def open_picture(file: str | Path | io.BytesIO, path: str | Path) -> Any:
             with pil.Image.open(file, formats=FORMATS) as picture:
                 if picture.width * picture.height > MAX_PIXELS:
                     raise InputError(
-                        f"{path}: {picture.width} × {picture.height} pixels, more than the {MAX_PIXELS} that are read"
+                        f"{path}: {picture.width} × {picture.height} pixels, more than the {MAX_PIXELS} that are read; make it smaller"
                     )
                 return _plain(pil, pil.ImageOps.exif_transpose(picture), path)
     except InputError:
         raise
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(f"{path}: no such file, expected the path of a picture; look for a slip in its name") from None
     except Exception as e:  # Pillow raises many kinds of errors for damaged files
         raise InputError(f"{path}: cannot be read as a picture: {e}") from e
 

@@ -70,11 +70,13 @@ def _compiled(model: Model, factory: BackendFactory, activations: str) -> Progra
     if any(isinstance(s, Host) for s in walk(program.steps)):
         ops = program.facts["host"]
         told = "; ".join(f"{op} ({', '.join(why)})" for op, why in ops.items())
-        raise InputError(f"a freestanding module has no host, and these ops of the model run there: {told}")
+        raise InputError(
+            f"a freestanding module has no host, and these ops of the model run there: {told}; export a bundle instead, whose page has one"
+        )
     found = sorted({s.size for s in walk(program.steps) if isinstance(s, Bind)})
     if found:
         raise InputError(
-            f"a freestanding module has a fixed layout, and the model finds sizes in mid-run: {', '.join(found)}"
+            f"a freestanding module has a fixed layout, and the model finds sizes in mid-run: {', '.join(found)}; export a bundle instead, which may"
         )
     drawn = [s.name for s in program.states if s.draws is not None and s.initial is None]
     if drawn:
@@ -84,7 +86,9 @@ def _compiled(model: Model, factory: BackendFactory, activations: str) -> Progra
         )
     texts = [b.name for i in (*program.inputs, *program.outputs) if (b := program.buffers[i]).dtype is string]
     if texts:
-        raise InputError(f"a freestanding module has no strings, and these inputs and outputs are: {', '.join(texts)}")
+        raise InputError(
+            f"a freestanding module has no strings, and these inputs and outputs are: {', '.join(texts)}; export a bundle instead, which may have them"
+        )
     program.sizes({x.name: tuple(known(d, {}) for d in x.shape) for x in graph.inputs})  # the checks of shapes
     return program
 

@@ -28,7 +28,7 @@ def once(pairs: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise InputError(
-            f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}"
+            f"{option} is given twice for {next(n for n in found if sum(n == name for name, _ in pairs) > 1)!r}; give it once for each name"
         )
     return found
 
@@ -43,7 +43,7 @@ def given_inputs(args: Namespace, specs: Sequence[TensorSpec]) -> dict[str, np.n
     files, texts = _of_files(args, specs), read_texts(args.text, args.vocab, specs)
     twice = files.keys() & texts.keys()
     if twice:
-        raise InputError(f"--input {min(twice)}: --text gives this input too")
+        raise InputError(f"--input {min(twice)}: --text gives this input too; give one of the two")
     return files | texts
 
 
@@ -92,7 +92,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
     except OSError as e:
         raise InputError(f"{path}: {e.strerror or e}") from e
     except (ValueError, SyntaxError, EOFError, OverflowError) as e:
-        raise InputError(f"{path}: not an array that can be read: {e}") from e
+        raise InputError(f"{path}: not an array that can be read: {e}; expected a file that np.save wrote") from e
 
 
 def _member(path: str, name: str) -> np.ndarray:

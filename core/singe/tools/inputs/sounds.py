@@ -38,7 +38,9 @@ def read_sound(path: str, rate: int | None) -> np.ndarray:
     chunks = _chunks(data)
     head, body = chunks.get(b"fmt ", b""), chunks.get(b"data")
     if len(head) < HEAD.size or body is None:
-        raise InputError(f"{path}: not a .wav file, or it ends too early: no chunks of its format and its samples")
+        raise InputError(
+            f"{path}: not a .wav file, or it ends too early: no chunks of its format and its samples; expected PCM or float samples in a .wav file"
+        )
     kind, channels, own, _, _, bits = HEAD.unpack_from(head)
     if kind == EXTENSIBLE and len(head) >= 26:
         kind = int.from_bytes(head[24:26], "little")

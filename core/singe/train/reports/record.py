@@ -142,7 +142,9 @@ def _below(folder: Path) -> Iterator[Path]:
 def read_run(folder: Path) -> Run:
     """The run of a folder."""
     if not is_run(folder):
-        raise InputError(f"{folder}: not the folder of a run: it has no {FACTS} and no {EPOCHS}")
+        raise InputError(
+            f"{folder}: not the folder of a run: it has no {FACTS} and no {EPOCHS}; give a folder that a Learner wrote with run=…"
+        )
     facts = _facts(folder)
     epochs = _epochs(folder)
     modes = facts.get("modes", {})
