@@ -2,7 +2,8 @@
  * Streams a file without holding it: its bytes are hashed, decoded if encoded, and passed on in whole words.
  *
  * Contract: `receiver(entry, write)` returns a function that starts one reception of the file: { take(chunk, offset),
- * called with all bytes in order; end(), which returns their sha256 }.
+ * called with all bytes in order; end(), which returns their sha256 }. `decode(entry, bytes, write)` decodes a file that is
+ * held and was hashed.
  */
 
 import { Sha256 } from "./singe-sha256.js";
@@ -26,6 +27,11 @@ export async function receiver(entry, write) {
     };
     return { take, end };
   };
+}
+
+export async function decode(entry, bytes, write) {
+  const { decoder } = await import("./singe-decode.js");
+  decoder(entry, write)(bytes);
 }
 
 function join(a, b) {
