@@ -70,6 +70,7 @@ settings = types.ModuleType("settings")
 settings.rate = 0.5
 net = nn.BatchNorm1d(4)
 layer = Layer(config)
+dropping = nn.Dropout(0.5).train()
 activation = sg.tanh
 key_name = "beta"
 scaled_by = functools.partial(lambda x, by: x * by["beta"], by=cfg)
@@ -100,7 +101,7 @@ EXPRESSIONS: Final = [
     "sum(x * v for v in cfg['inner'].values())", "x * getattr(config, key_name)", "x * float(weights.sum())",
     "x * max(cfg['list'])", "(lambda c: x * c.beta)(config)", "x * vars(config)['beta']",
 ]  # fmt: skip
-DRAWS: Final = ["x + sg.randn(4)", "x * sg.rand(4)", "sg.where(sg.rand(4) > 0.5, x, -x)"]
+DRAWS: Final = ["x + sg.randn(4)", "x * sg.rand(4)", "sg.where(sg.rand(4) > 0.5, x, -x)", "dropping(x)"]
 
 CHANGES: Final = [
     "number = {v}", "number = int({v} * 2)", "text = {t!r}", "flag = not flag", "mode = Mode.TWICE", "mode = Mode.HALF",
@@ -111,6 +112,7 @@ CHANGES: Final = [
     "config.deep.alpha = {v}", "config.deep.table['k'] = {v}", "config.deep = types.SimpleNamespace(alpha={v}, table=dict(k=2.0))",
     "config = Config({v}, [3.0], types.SimpleNamespace(alpha=1.0, table=dict(k={v})))", "slots.gain = {v}", "thing.gain = {v}",
     "thing.shift = {v}", "Base.shift = {v}", "thing = Object()", "settings.rate = {v}", "net = net.train()", "net = net.eval()",
+    "dropping = dropping.eval()", "dropping = dropping.train()",
     "layer = Layer(Config({v}))", "activation = sg.sigmoid", "activation = sg.tanh", "def helper(x): return x - number",
     "change_inner('captured', {v})", "change_inner('array', {v})", "change_inner('table', {v})",
     "key_name = 'gamma' if key_name == 'beta' else 'beta'; cfg['gamma'] = config.gamma = {v}", "cfg['inner']['new'] = {v}",
