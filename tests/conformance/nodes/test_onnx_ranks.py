@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -280,6 +280,14 @@ def test_conditions_of_sizes_become_dimensions() -> None:
 VOICE = MODELS / "silero_vad.onnx"
 
 
+def check_voice(got: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> None:
+    """The probability of noise may be 1e-4: what a float32 cannot tell from it is no error."""
+    assert got.keys() == wanted.keys()
+    for name, theirs in wanted.items():
+        largest = max(float(np.abs(theirs).max()), 0.1)
+        np.testing.assert_allclose(got[name], theirs, rtol=0, atol=1e-4 * largest, err_msg=name)
+
+
 @on_devices
 def test_a_voice_detector_is_one_program(device: str) -> None:
     """At both sample rates, with and without the context that its callers put in front of a piece."""
@@ -292,7 +300,7 @@ def test_a_voice_detector_is_one_program(device: str) -> None:
     for rate, length in ((16000, 512), (8000, 256), (16000, 576), (8000, 288)):
         for n in (2, 3, 8):
             given = {"input": 0.3 * floats(n, length), "state": floats(2, n, 128), "sr": np.array(rate)}
-            check_relative(ours(given), answers(theirs, given), 1e-4)
+            check_voice(ours(given), answers(theirs, given))
             programs.add(ours.program({k: a.shape for k, a in given.items()}, given))
     assert len(programs) == 1
     for rate, length in ((16000, 1024), (8000, 512)):
@@ -311,7 +319,7 @@ def test_a_voice_detector_of_fixed_shapes_runs_at_its_rate(device: str, rate: in
     assert not ours.needed
     given = {"input": 0.3 * floats(1, length), "state": floats(2, 1, 128), "sr": np.array(rate)}
     wanted = answers(theirs, given)
-    check_relative(ours.program()(given), wanted, 1e-4)
+    check_voice(ours.program()(given), wanted)
     if length == 512:
         with pytest.raises(ShapeError, match=r"^If 'If_0_outputs_0': its condition is false, .*\(LSTM\)"):
             ours({**given, "sr": np.array(other)})
