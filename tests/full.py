@@ -152,6 +152,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     # states × ways of processes, damage × formats
     "unit/files/test_records_damage.py::test_every_value_replaced_by_hostile_ones": every(2),
+    "unit/compiler/test_open_sizes.py::test_one_program_serves_all_sizes": covering(1),
     "unit/program/test_load_memory.py::test_weights_are_held_once": covering(1),
     "unit/wasm/test_wasm_native.py::test_a_script_ends_silently": covering(1),
     "unit/tools/test_freestanding.py::test_every_engine_answers_as_the_device_does": covering(1),
@@ -179,7 +180,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_onnx_models.py::test_small_model": one_device,
     "conformance/models/test_quantised_models.py::test_model": one_device,
     "conformance/models/test_quantised_models.py::test_products_are_of_integers_on_wasm": every(5),
-    "conformance/models/test_real_models.py::test_model": one_device,
+    "conformance/models/test_real_models.py::test_model": plain(one_device),
     "conformance/models/test_transformers.py": one_device,
     # random models, by seeds
     "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
@@ -198,7 +199,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "training/peers/test_modules.py::test_gradients_of_layers_are_pytorchs": one_device,
     "training/peers/test_norms.py": one_device,
     "training/runs/test_killed.py::test_a_killed_run_goes_on_to_the_bit": every(2),
-    "training/test_calls.py::test_calls_give_what_pytorch_gives": one_device,
+    "training/test_calls.py::test_calls_give_what_pytorch_gives": every(2),
     "training/test_learner.py::test_a_run_goes_on_exactly": covering(1),
     # pages: hosts × devices × models, and what installs a bundler
     "browser/demos/test_classify_page.py::test_samples": every(5),
