@@ -76,6 +76,8 @@ class Explorer:
         self._cells: Final = cells
         self._altered: Final = altered
         self._seen: Final[dict[int, Any]] = {}
+        self._first: Final[dict[int, Place]] = {}
+        """The first place of each object."""
         self._count = 0
         self._functions: Final[dict[int, FunctionType]] = {}
         self._found: Final[set[int]] = set()
@@ -166,9 +168,12 @@ class Explorer:
             return place
         if id(value) in self._seen:
             place.alias = True
+            if id(value) in self._first:
+                self._first[id(value)].alias = True
             place.content = None if isinstance(value, (*DICTS, np.ndarray)) else copied(value)
             return place
         self._seen[id(value)] = value
+        self._first[id(value)] = place
         place.content = copied(value)
         place.parts = [x for x in self._inside(place, value) if x is not None]
         return place

@@ -121,7 +121,7 @@ class Place:
         """Of what may change in place: a copy."""
         self.parts: list[Place] = []
         self.alias = False
-        """Whether another place has the same object, and its parts."""
+        """Whether another place has the same object, so that an equal one would not do."""
 
 
 # --- comparing -------------------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def _same(place: Place, now: Any) -> bool:
     was, content = place.value, place.content
     if isinstance(was, PLAIN) or was is MISSING:
         return equal(was, now)
-    if type(was) is not type(now):
+    if type(was) is not type(now) or (place.alias and now is not was):
         return False
     if isinstance(was, np.ndarray):
         return (content is None and now is was) or same_array(now, was if content is None else content)
