@@ -51,12 +51,12 @@ class Progress:
         if not self._total:
             self._total, self._all = len(ids), sum(map(weight, ids))
             self._begun = time.monotonic()
-            self._terminal.write_line(f"{self._total:,} tests")
+            self._say(f"{self._total:,} tests")
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self._failed += 1
-            self._terminal.write_line(f"FAILED {report.nodeid}")
+            self._say(f"FAILED {report.nodeid}")
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         self._done += 1
@@ -64,9 +64,15 @@ class Progress:
         alive = self._terminal.isatty
         if time.monotonic() - self._told >= (TERMINAL if alive else PLAIN):
             self._told = time.monotonic()
-            (self._terminal.rewrite if alive else self._terminal.write_line)(
-                self.line(self._told), **({"erase": True} if alive else {})
-            )
+            if alive:
+                self._terminal.rewrite(self.line(self._told), erase=True)
+            else:
+                self._say(self.line(self._told))
+
+    def _say(self, line: str) -> None:
+        """Write a line at once: output that goes to a file is otherwise kept until there is much of it."""
+        self._terminal.ensure_newline()
+        self._terminal.write(f"{line}\n", flush=True)
 
     def line(self, now: float) -> str:
         """How far the tests are at a time."""

@@ -67,7 +67,9 @@ def test_every_row_names_tests_that_exist() -> None:
 
 def test_a_line_says_what_is_done_and_what_time_is_left() -> None:
     written: list[str] = []
-    terminal = SimpleNamespace(write_line=written.append, isatty=False)
+    terminal = SimpleNamespace(
+        ensure_newline=lambda: None, write=lambda text, flush: written.append(text) if flush else None, isatty=False
+    )
     config: Any = SimpleNamespace(pluginmanager=SimpleNamespace(get_plugin=lambda _: terminal))
     shown = Progress(config)
     ids = [f"tests/unit/test_x.py::test_{k}" for k in range(4)]
@@ -77,5 +79,5 @@ def test_a_line_says_what_is_done_and_what_time_is_left() -> None:
     report: Any = SimpleNamespace(failed=True, nodeid=ids[1])
     shown.pytest_runtest_logreport(report)
     assert shown.line(shown._begun + 60) == "1 of 4 tests, 1 failed, 1:00 gone, about 3:00 left"
-    assert written == ["4 tests", f"FAILED {ids[1]}"]
+    assert written == ["4 tests\n", f"FAILED {ids[1]}\n"]
     assert weight("tests/browser/test_z.py::test") > weight(ids[0])
