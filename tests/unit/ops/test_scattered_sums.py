@@ -29,15 +29,16 @@ def scattered(lengths: tuple[Dim, ...], kind: DType, index: DType, reduction: st
     m, n, k, p, q = lengths
     b = Builder()
     x, part = b.input("x", (m, n, 3), kind), b.input("part", (k, p, 2), kind)
-    at = b.input("at", (k, p, 2), index)
+    at, offset = b.input("at", (k, p, 2), index), b.input("offset", (), index)
     slices, places = b.input("slices", (q, 3), kind), b.input("places", (q, 2), index)
-    elements = b.scatter_elements_reduce(x, part, at, axis=1, reduction=reduction)
-    outputs = (elements, b.scatter_nd_reduce(x, slices, places, reduction=reduction))
-    return Graph((x, part, at, slices, places), outputs, ("elements", "slices"), b.bound)
+    elements = b.scatter_elements_reduce(x, part, b.add(at, offset), axis=1, reduction=reduction)
+    outputs = (elements, b.scatter_nd_reduce(x, slices, b.add(places, offset), reduction=reduction))
+    return Graph((x, part, at, slices, places, offset), outputs, ("elements", "slices"), b.bound)
 
 
 def drawn(lengths: tuple[int, ...], kind: DType, index: DType, rng: np.random.Generator) -> list[np.ndarray]:
-    """Inputs with NaN among floats, and indices from beyond both ends."""
+    """Inputs with NaN among floats, and indices from beyond both ends, which are refused unless the device computes them: an
+    offset of 0 is added to them."""
     m, n, k, p, q = lengths
 
     def numbers(*shape: int) -> np.ndarray:
@@ -49,7 +50,8 @@ def drawn(lengths: tuple[int, ...], kind: DType, index: DType, rng: np.random.Ge
     def indices(*shape: int) -> np.ndarray:
         return rng.integers(0 if index.kind == "uint" else -n - 2, n + 2, shape).astype(index.numpy)
 
-    return [numbers(m, n, 3), numbers(k, p, 2), indices(k, p, 2), numbers(q, 3), indices(q, 2)]
+    given = [numbers(m, n, 3), numbers(k, p, 2), indices(k, p, 2), numbers(q, 3), indices(q, 2)]
+    return [*given, np.zeros((), index.numpy)]
 
 
 @pytest.mark.slow
