@@ -8,11 +8,12 @@ tools/report.py), where the dashboard draws, in lines of progress, and in pages.
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Final
 
 _JOINERS: Final = "\u200c\u200d"
 """They shape letters and join emoji; Unicode counts them among what controls."""
+_SPACES: Final = "\u00a0\u1680\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
+"""All of Unicode's spaces but the ordinary one; Python does not count them among what can be printed."""
 
 
 def escaped(text: str, keep: str = "") -> str:
@@ -30,7 +31,7 @@ def in_html(text: str) -> str:
 
 
 def _is_harmless(character: str) -> bool:
-    return character in _JOINERS or unicodedata.category(character) == "Zs"
+    return character in _JOINERS or character in _SPACES
 
 
 def _escape(character: str) -> str:

@@ -10,17 +10,18 @@ would be lost.
 from __future__ import annotations
 
 import os
-import signal
-import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .waiting import IN_PAGE
+
+if TYPE_CHECKING:
+    from socket import socket
 
 GRACE: Final = 0.3
 LIMIT: Final = 0.5
@@ -72,6 +73,9 @@ def end_by_interrupts() -> None:
     that threads which Python waits for at its end cannot keep it."""
     if IN_PAGE or threading.current_thread() is not threading.main_thread():
         return
+    import signal  # noqa: PLC0415 (only commands need it and sockets, not `import singe`)
+    import socket  # noqa: PLC0415
+
     hearing, told = socket.socketpair()  # Windows wakes sockets only
     told.setblocking(False)
     signal.set_wakeup_fd(told.detach(), warn_on_full_buffer=False)
@@ -80,10 +84,12 @@ def end_by_interrupts() -> None:
     threading.Thread(target=_hear, args=(hearing,), name="singe Ctrl-C", daemon=True).start()
 
 
-def _hear(hearing: socket.socket) -> None:
+def _hear(hearing: socket) -> None:
+    from signal import SIGINT  # noqa: PLC0415
+
     while numbers := hearing.recv(64):
         for number in numbers:
-            if number == signal.SIGINT:
+            if number == SIGINT:
                 _interrupted()
 
 
@@ -106,6 +112,8 @@ def _interrupted() -> None:
 
 def _interrupt() -> None:
     """Ctrl-C, for the main thread."""
+    import signal  # noqa: PLC0415
+
     main = threading.main_thread().ident
     if hasattr(signal, "pthread_kill") and main is not None:
         signal.pthread_kill(main, signal.SIGINT)  # which also ends a wait of the main thread

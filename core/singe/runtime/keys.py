@@ -20,7 +20,7 @@ from ..errors import InputError
 
 Words: TypeAlias = tuple[int, int]
 """A key, or a sequence of keys."""
-Rng: TypeAlias = np.random.Generator | int | None
+Rng: TypeAlias = "np.random.Generator | int | None"
 """A generator, the seed of one, or None for one of the shared sequence's next key."""
 
 SALT: Final = 0x9E3779B9

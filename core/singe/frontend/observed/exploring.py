@@ -49,9 +49,16 @@ from .places import (
 MOST_PLACES: Final = 10_000
 MOST_ITEMS: Final = 100_000
 """Of one container."""
-GENERATORS: Final = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, random.Random)
 DEPTH: Final = 8
 """How far a function is looked for behind the one that is traced: in closures, partial functions and attributes."""
+
+
+def is_generator(value: Any) -> bool:
+    """Whether a value draws random numbers."""
+    if isinstance(value, random.Random):
+        return True
+    drawing = sys.modules.get("numpy.random")  # which takes time to load, and `import singe` does not
+    return drawing is not None and isinstance(value, (drawing.Generator, drawing.RandomState, drawing.BitGenerator))
 
 
 class Explorer:
@@ -209,7 +216,7 @@ class Explorer:
                         yield self._place(f"{label}[{i}]", in_sequence, i, value)
             case set() | frozenset() | np.ndarray() | Tensor():
                 self._check_length(label, value)
-            case _ if isinstance(value, GENERATORS):
+            case _ if is_generator(value):
                 self.generators.append((label, value))
             case _ if hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
                 self.iterators.append((label, value))
@@ -249,7 +256,7 @@ class Explorer:
         names = self._reads.attributes
         if is_closed(value):
             for name, x in own.items():
-                if not isinstance(x, (*PLAIN, Tensor)) and (name in names or not isinstance(x, GENERATORS)):
+                if not isinstance(x, (*PLAIN, Tensor)) and (name in names or not is_generator(x)):
                     yield self._place(f"{label}.{name}", itself, x, None)
         elif package(kind) in OURS:
             return

@@ -13,7 +13,6 @@ from operator import is_
 from pathlib import PurePath
 from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any, Final
-from uuid import UUID
 
 import numpy as np
 
@@ -24,7 +23,7 @@ MISSING: Final = object()
 """What is read where nothing is."""
 PLAIN: Final = (
     bool, int, float, complex, str, bytes, type(None), type(...), np.generic, Enum, DType, np.dtype, slice, range,
-    Decimal, Fraction, PurePath, UUID,
+    Decimal, Fraction, PurePath,
 )  # fmt: skip
 """Values that do not change and are compared by their value."""
 SEQUENCES: Final = (list, tuple, deque)
