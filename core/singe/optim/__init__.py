@@ -11,6 +11,7 @@ from ._gradients import clip_norm as clip_norm
 from ._gradients import clip_value as clip_value
 from ._gradients import global_norm as global_norm
 from ._gradients import mean as mean
+from ._gradients import mean as mean_gradients
 from ._lbfgs import LBFGS as LBFGS
 from ._muon import Muon as Muon
 from ._optimizer import Optimizer as Optimizer
@@ -34,7 +35,7 @@ from ._sgd import SGD as SGD
 __all__ = [
     "LBFGS", "SGD", "Accumulated", "Adagrad", "Adam", "AdamW", "Adan", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
     "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "Optimizer", "PolynomialLR", "RMSprop", "Schedule", "SequentialLR", "StepLR", "WarmUp",
-    "clip_norm", "clip_value", "global_norm", "mean",
+    "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
 ]  # fmt: skip
 
 

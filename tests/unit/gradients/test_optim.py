@@ -361,6 +361,11 @@ def test_gradients_are_averaged_in_their_kind() -> None:
         optim.mean([dict(mean.items()), {"0.weight": mean["0.weight"]}])
 
 
+def test_the_former_name_of_the_mean_of_gradients_stays() -> None:
+    assert optim.mean_gradients is optim.mean
+    assert "mean_gradients" in optim.__all__
+
+
 def test_frozen_parameters_stay() -> None:
     model = two_layers()
     model = model.freeze("0.*")
