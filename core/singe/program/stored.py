@@ -20,8 +20,11 @@ DECODED: Final[Mapping[str, np.dtype[Any]]] = {
     "bytes": np.dtype("i1"),
 }  # fmt: skip
 """An encoding ↦ the type of a decoded element."""
-WIDER: Final = 4 * ALIGN
-"""At most so many bytes come of one that is stored: of an int8 that a buffer of its own holds."""
+WIDER: Final = 16
+"""A file decodes to at most so many bytes for each that is stored, and ALIGN more for each part."""
+_WHOLE: Final = ("int8", "integers")
+"""The encodings of integers, to which a zero point may be added."""
+_MOST_ZERO: Final = 255
 
 Order: TypeAlias = Sequence[Sequence[tuple[int, int]]]
 """Where elements go: for each axis the digits of an index, the fastest first, each as (how many values, step)."""
@@ -131,7 +134,7 @@ def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
         at += values.nbytes
         return values
 
-    if count(entry["decoded"]) > WIDER * len(data):
+    if count(entry["decoded"]) > WIDER * len(data) + ALIGN * len(entry["parts"]):
         raise FormatError(f"{entry['file']}: {len(data)} bytes cannot become {entry['decoded']}")
     for part in entry["parts"]:
         scales = take("<f4", part["scales"]) if "scales" in part else None
@@ -140,15 +143,25 @@ def read_piece(entry: Mapping[str, Any], data: bytes) -> np.ndarray:
             [[(count(n), count(step)) for n, step in digits] for digits in part["order"]] if "order" in part else None
         )
         sums = count(part["sums"]) if "sums" in part else None
-        parts.append(
-            StoredPart(part["encoding"], count(part["at"]), values, scales, int(part.get("zero", 0)), order, sums)
-        )
+        zero = _zero(part, entry["file"])
+        parts.append(StoredPart(part["encoding"], count(part["at"]), values, scales, zero, order, sums))
         end = _end(parts[-1], entry["file"])
         if end > entry["decoded"]:
             raise FormatError(f"{entry['file']}: a part ends at {end}, the weights at {entry['decoded']}")
     if at != len(data):
         raise FormatError(f"{entry['file']}: its parts are {at} bytes, the file has {len(data)}")
     return decode(parts, entry["decoded"])
+
+
+def _zero(part: Mapping[str, Any], file: str) -> int:
+    """What is added to the integers of a part of a file."""
+    zero = part.get("zero", 0)
+    if type(zero) is not int or abs(zero) > _MOST_ZERO or (zero and part["encoding"] not in _WHOLE):
+        raise FormatError(
+            f"{file}: a part of {part['encoding']} has the zero {zero!r:.40}, expected an integer from -{_MOST_ZERO} to "
+            f"{_MOST_ZERO}, and 0 unless the part is {' or '.join(_WHOLE)}"
+        )
+    return zero
 
 
 def _end(part: StoredPart, file: str) -> int:

@@ -17,7 +17,7 @@ from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
 from singe.program.program import Copy, walk
-from singe.program.stored import StoredPart, decode, read_piece
+from singe.program.stored import STORED, StoredPart, decode, read_piece
 from singe.shapes import size
 from singe.tools.export import weights
 from singe.tools.export.bundle import Bundle, make_bundle, page_targets
@@ -250,3 +250,32 @@ def test_a_file_of_other_length_is_refused() -> None:
     assert read_piece(entry, part.stored()).view(np.float32).tolist() == [1, 1, 1, 1]
     with pytest.raises(FormatError, match="its parts are 8 bytes, the file has 9"):
         read_piece(entry, part.stored() + b"x")
+
+
+def test_a_file_that_decodes_to_more_than_its_bytes_and_parts_allow_is_refused() -> None:
+    part = StoredPart("bytes", 0, np.ones(64, np.int8))
+    entry = {"file": "w", "decoded": 16 * 64 + 256, "parts": [part.facts(0)]}
+    assert read_piece(entry, part.stored()).size == 16 * 64 + 256
+    entry["decoded"] = 16 * 64 + 260
+    with pytest.raises(FormatError, match="64 bytes cannot become 1284"):
+        read_piece(entry, part.stored())
+
+
+@pytest.mark.parametrize("zero", [256, -256, 10**12, 1.5, True, "1", None])
+@pytest.mark.parametrize("encoding", ["int8", "integers"])
+def test_a_zero_that_is_no_small_integer_is_refused(encoding: str, zero: Any) -> None:
+    part = StoredPart(encoding, 0, np.ones(4, np.int8))
+    kind = np.float32 if encoding == "int8" else np.int32
+    entry: dict[str, Any] = {"file": "w", "decoded": 16, "parts": [{**part.facts(0), "zero": -255}]}
+    assert read_piece(entry, part.stored()).view(kind).tolist() == [-254] * 4
+    entry["parts"][0]["zero"] = zero
+    with pytest.raises(FormatError, match=r"has the zero .* expected an integer from -255 to 255"):
+        read_piece(entry, part.stored())
+
+
+@pytest.mark.parametrize("encoding", ["words", "float16", "bytes"])
+def test_a_zero_of_a_part_that_is_no_integers_is_refused(encoding: str) -> None:
+    part = StoredPart(encoding, 0, np.zeros(4, STORED[encoding]))
+    entry = {"file": "w", "decoded": 16, "parts": [{**part.facts(0), "zero": 1}]}
+    with pytest.raises(FormatError, match=f"a part of {encoding} has the zero 1"):
+        read_piece(entry, part.stored())

@@ -17,13 +17,11 @@ from ...compiler.blocks import WeightUse
 from ...dtypes import float32, int32
 from ...graph import Graph
 from ...program.program import Buffer
-from ...program.stored import Order, StoredPart, places
+from ...program.stored import WIDER, Order, StoredPart, places
 from ...shapes import known
 
 LEAST: Final = 1 << 12
 """The fewest elements of an array that is worth an entry in the manifest."""
-WIDER: Final = 16
-"""A part decodes to at most so many bytes for each that is stored."""
 MOST: Final = 1 << 25
 """The most bytes of a part that has an order, which a page holds while it decodes them."""
 _SAMPLE: Final = 8
