@@ -62,6 +62,8 @@ tensor = sg.tensor([0.5, 1.0, -1.0, 2.0])
 cfg = {"beta": 0.5, "inner": {"gamma": 2.0}, "list": [1.0, 2.0], 3: 0.75}
 items = [1.0, 0.5, -1.0]
 queue = collections.deque([0.5, 1.5])
+tensors = [tensor, tensor * 2, 0.5]
+two = (tensor, [tensor + 1])
 chosen = {1, 2}
 config = Config(0.75, [1.0, 2.0], types.SimpleNamespace(alpha=1.25, table={"k": 0.5}))
 slots = Slots(0.5)
@@ -108,6 +110,8 @@ CHANGES: Final = [
     "pair = (0.5, {v})", "weights[2] = {v}", "weights *= 2", "weights = weights + 1", "tensor = tensor + {v}", "cfg['beta'] = {v}",
     "cfg['inner']['gamma'] = {v}", "cfg = dict(cfg)", "cfg['delta'] = {v}", "cfg.pop('delta', None)", "cfg[3] = {v}",
     "cfg['list'].append({v})", "items[0] = {v}", "items.append({v})", "items.reverse()", "del items[1:]; items += [{v}]",
+    "tensors[1] = tensor * {v}", "tensors[1] = {v}", "tensors = list(tensors)", "tensors.reverse()", "two = (tensor * {v}, two[1])",
+    "two[1][0] = tensor - {v}", "two = (two[0], [tensor * {v}])",
     "queue.append({v}); queue.popleft()", "chosen.symmetric_difference_update([2])", "config.beta = {v}", "config.gains.append({v})",
     "config.deep.alpha = {v}", "config.deep.table['k'] = {v}", "config.deep = types.SimpleNamespace(alpha={v}, table=dict(k=2.0))",
     "config = Config({v}, [3.0], types.SimpleNamespace(alpha=1.0, table=dict(k={v})))", "slots.gain = {v}", "thing.gain = {v}",

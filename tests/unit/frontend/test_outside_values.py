@@ -5,7 +5,9 @@ from __future__ import annotations
 import collections
 import random
 import sys
+import threading
 import time
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,6 +184,71 @@ def test_a_profiler_goes_on_beside_the_watch() -> None:
     finally:
         sys.setprofile(before)
     assert "watched_too" in calls
+
+
+@pytest.mark.parametrize("make", [list, tuple, collections.deque])
+def test_a_tensor_in_a_sequence_is_compared(make: Any) -> None:
+    one, two = sg.tensor(X), sg.tensor(X * 2)
+    holder = types.SimpleNamespace(pair=make([one, one]))
+    program = times(lambda x: x * holder.pair[0])
+    holder.pair = make([two, one])
+    np.testing.assert_array_equal(program(X), X * X * 2)
+    if make is not tuple:
+        holder.pair[0] = one
+        np.testing.assert_array_equal(program(X), X * X)
+    holder.pair = make([X * 3, one])  # an array in its place
+    np.testing.assert_array_equal(program(X), X * X * 3)
+
+
+class Raced(dict[str, Any]):
+    """A dict in which another thread, as it were, writes a value just after it was compared."""
+
+    then: Any = None
+
+    def get(self, key: str, default: Any = None) -> Any:
+        found = super().get(key, default)
+        if self.then is not None:
+            self[key], self.then = self.then, None
+        return found
+
+
+def test_a_value_that_changes_while_it_is_compared_is_seen_in_the_next_run() -> None:
+    cfg = Raced(beta=2.0)
+    other = {"gain": 1.0}
+    cfg.then = 3.0  # just after the trace
+    program = times(lambda x: x * cfg["beta"] * other["gain"])
+    np.testing.assert_array_equal(program(X), X * 3)
+    other = {"gain": 1.0}  # equal, and another object, so that everything is compared
+    cfg.then = 4.0
+    program(X)
+    assert cfg["beta"] == 4.0
+    np.testing.assert_array_equal(program(X), X * 4)
+
+
+@pytest.mark.slow
+def test_values_that_threads_write_are_those_of_the_next_run_of_that_thread() -> None:
+    objects = [types.SimpleNamespace(value=0.0) for _ in range(200)]
+    cfg = types.SimpleNamespace(objects=objects, beta=1.0)
+    program = times(lambda x: sum((o.value for o in cfg.objects), x * cfg.beta))
+    going = True
+
+    def write_equal_values() -> None:
+        while going:
+            objects[0].value = float("0.0")
+            program(X)
+
+    thread = threading.Thread(target=write_equal_values)
+    switch = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    thread.start()
+    try:
+        for k in range(150):
+            cfg.beta = 1.0 + k % 2  # which only this thread writes
+            np.testing.assert_array_equal(program(X), X * cfg.beta)
+    finally:
+        going = False
+        thread.join()
+        sys.setswitchinterval(switch)
 
 
 @pytest.mark.slow

@@ -126,16 +126,22 @@ class Place:
 # --- comparing -------------------------------------------------------------------------------------------------------
 
 
-def changed(place: Place, holder: Any) -> Place | None:
-    """The first place, of this one and those in it, at which another value is now; read from these holders."""
+def changed(place: Place, holder: Any, checks: Checks) -> Place | None:
+    """The first place, of this one and those in it, at which another value is now; read from these holders.
+
+    What is equal is added to the checks. Each place is read once, since other threads may write to it: what is compared is what
+    the checks keep.
+    """
     now = place.read(holder, place.key)
-    if not _same(place, now):
+    items = tuple(now) if isinstance(now, SEQUENCES) else now
+    if not _same(place, now, items):
         return place
-    return next((found for part in place.parts if (found := changed(part, now)) is not None), None)
+    checks.add(place, holder, now, items)
+    return next((found for part in place.parts if (found := changed(part, items, checks)) is not None), None)
 
 
-def _same(place: Place, now: Any) -> bool:
-    """Whether what is at a place is as it was; what its parts compare is left to them."""
+def _same(place: Place, now: Any, items: Any) -> bool:
+    """Whether what is at a place is as it was, and the items if it is a list or tuple; what its parts compare is left to them."""
     was, content = place.value, place.content
     if isinstance(was, PLAIN) or was is MISSING:
         return equal(was, now)
@@ -146,8 +152,10 @@ def _same(place: Place, now: Any) -> bool:
     if isinstance(was, (*SEQUENCES, set, frozenset, bytearray)) and content is None:
         return now is was
     if isinstance(was, SEQUENCES):
-        return len(now) == len(content) and all(
-            equal(a, b) for a, b in zip(content, now, strict=True) if isinstance(a, PLAIN)
+        return len(items) == len(content) and all(
+            same_tensor(a, b) if isinstance(a, Tensor) else equal(a, b)
+            for a, b in zip(content, items, strict=True)
+            if isinstance(a, (*PLAIN, Tensor))
         )
     if isinstance(was, DICTS):
         return content is None or list(now) == content
@@ -160,7 +168,7 @@ def _same(place: Place, now: Any) -> bool:
     if place.alias or isinstance(was, (type, ModuleType)):
         return False
     if isinstance(was, Tensor):
-        return was._value is now._value
+        return same_tensor(was, now)
     if isinstance(was, FunctionType):
         return _same_function(was, now)
     if is_closed(was):
@@ -190,7 +198,7 @@ def alike(was: Any, now: Any) -> bool:
     if isinstance(was, np.ndarray):
         return same_array(was, now)
     if isinstance(was, Tensor):
-        return was._value is now._value
+        return same_tensor(was, now)
     if is_closed(was):
         was, now = own_attributes(was), own_attributes(now)
     if isinstance(was, dict):
@@ -198,6 +206,10 @@ def alike(was: Any, now: Any) -> bool:
     if isinstance(was, (list, tuple)):
         return len(was) == len(now) and all(map(alike, was, now))
     return False
+
+
+def same_tensor(was: Tensor, now: Any) -> bool:
+    return isinstance(now, Tensor) and was._value is now._value
 
 
 def equal(was: Any, now: Any) -> bool:
@@ -232,7 +244,7 @@ def same_array(was: np.ndarray, now: np.ndarray) -> bool:
 
 
 class Checks:
-    """The places below some others as flat lists, which are compared at each run: by identity, and arrays by content."""
+    """What was found at places that are as they were, as flat lists that each run compares: by identity, and arrays by content."""
 
     def __init__(self) -> None:
         self._dicts: list[tuple[Callable[[Any, Any], Any], Any, Any]] = []
@@ -247,9 +259,8 @@ class Checks:
         each = (self._dicts, self._cells, self._slots, self._sequences, self._keys, self._contents, self._arrays)
         return sum(map(len, each))
 
-    def add(self, place: Place, holder: Any) -> None:
-        """A place, and those in it, with what is there now."""
-        now = place.value = place.read(holder, place.key)
+    def add(self, place: Place, holder: Any, now: Any, items: Any) -> None:
+        """A place, with what is there now, and the items if it is a list or tuple."""
         match place.read:
             case _ if place.read is in_dict:
                 self._dicts.append((holder.get, place.key, now))
@@ -271,14 +282,11 @@ class Checks:
             if isinstance(now, np.ndarray):
                 self._arrays.append((now, place.content))
             elif isinstance(now, (list, deque)):
-                place.content = tuple(now)
-                self._sequences.append((now, place.content))
+                self._sequences.append((now, items))
             elif isinstance(now, DICTS):
                 self._keys.append((now, place.content))
             elif isinstance(now, (set, bytearray)):
                 self._contents.append((now, place.content))
-        for part in place.parts:
-            self.add(part, now)
 
     def hold(self) -> bool:
         """Whether all is as it was."""

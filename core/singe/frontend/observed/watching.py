@@ -44,30 +44,27 @@ class Observed:
         self.generators: Final = explorer.generators
         """(name, generator of random numbers) of those that may have drawn."""
         self._roots: Final = explorer.roots
-        self._checks = Checks()
-        self._bind()
+        self._checks: Checks | None = None
+        self.changed()  # another thread may write to a place since it was explored
 
     def __len__(self) -> int:
         """How many comparisons a run makes."""
-        return len(self._checks)
+        return 0 if self._checks is None else len(self._checks)
 
     def holds(self) -> bool:
         """Whether all is as it was: what each run asks."""
-        return self._checks.hold()
+        checks = self._checks
+        return checks is not None and checks.hold()
 
     def changed(self) -> str | None:
         """The name of a value that is another one now; None if all are equal, also where they are in other objects."""
+        checks = Checks()
         for place, holder in self._roots:
-            found = changed(place, holder)
+            found = changed(place, holder, checks)
             if found is not None:
                 return found.label
-        self._bind()
+        self._checks = checks
         return None
-
-    def _bind(self) -> None:
-        self._checks = Checks()
-        for place, holder in self._roots:
-            self._checks.add(place, holder)
 
 
 class Watch:
