@@ -184,6 +184,37 @@ def test_files_that_do_not_fit_leave_a_folder_as_it_was(
         assert [(p.name, p.read_bytes()) for p in folder.iterdir()] == [("x", b"old")]
 
 
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("turn", range(5))  # two old files go, and three new ones come
+def test_files_that_cannot_all_be_replaced_leave_a_folder_as_it_was(
+    turn: int, kind: type[BaseException], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_files(tmp_path, {"a": b"old a", "z": b"old z"})
+    replace, turns = os.replace, iter(range(100))
+
+    def failing(source: Path, target: Path) -> None:
+        if next(turns) == turn:
+            raise kind(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", failing)
+    with pytest.raises(kind):
+        write_files(tmp_path, {"a": b"new a", "b": b"new b", "z": b"new z"})
+    assert sorted((p.name, p.read_bytes()) for p in tmp_path.iterdir()) == [("a", b"old a"), ("z", b"old z")]
+    write_files(tmp_path, {"a": b"new a", "b": b"new b", "z": b"new z"})
+    assert sorted(p.read_bytes() for p in tmp_path.iterdir()) == [b"new a", b"new b", b"new z"]
+
+
+def test_a_folder_in_the_place_of_a_file_stays(tmp_path: Path) -> None:
+    write_files(tmp_path, {"a": b"old"})
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "mine").write_bytes(b"mine")
+    with pytest.raises(OSError, match="directory"):
+        write_files(tmp_path, {"a": b"new", "b": b"new"})
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert (tmp_path / "b" / "mine").read_bytes() == b"mine"
+
+
 def test_an_interrupt_leaves_a_folder_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -90,24 +90,47 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
 
 
 def write_files(folder: Path, files: Mapping[str, Any]) -> None:
-    """Write files into a folder, which is made if need be: all of them beside those that are there, which they then replace in order.
-    If that fails, or is interrupted, what was there stays, and nothing else is left."""
+    """Write files into a folder, which is made if need be: all of them beside those that are there, which then go, the last
+    first, before the new ones come, the first first. If that fails, or is interrupted, what was there comes back, and nothing
+    else is left. A process that is killed meanwhile leaves no mixture either, if the last file is that without which the
+    others are not read."""
     own = [p for p in (folder, *folder.parents) if not p.exists()]  # which are removed again, if they stay empty
     beside = folder / f"{_BESIDE}{secrets.token_hex(4)}"
+    new, old = beside / "new", beside / "old"
+    placed: list[str] = []
+    done = False
 
     def clear() -> None:
-        shutil.rmtree(beside, ignore_errors=True)
+        if done:
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            shutil.rmtree(new, ignore_errors=True)  # first: this may be another thread than the one that places files
+            for name in files:
+                with contextlib.suppress(OSError):
+                    if name in placed:
+                        (folder / name).unlink(missing_ok=True)
+                    if os.path.lexists(old / name):
+                        os.replace(old / name, folder / name)
+            with contextlib.suppress(OSError):
+                old.rmdir()  # it stays if a file in it cannot come back
+                beside.rmdir()
         with contextlib.suppress(OSError):
             for path in own:
                 path.rmdir()
 
     with at_end(clear):
         try:
-            beside.mkdir(parents=True)
+            for path in (new, old):
+                path.mkdir(parents=True)
             for name, data in files.items():
-                (beside / name).write_bytes(data)
+                (new / name).write_bytes(data)
+            for name in reversed(list(files)):
+                if (folder / name).is_symlink() or (folder / name).is_file():
+                    os.replace(folder / name, old / name)
             for name in files:
-                os.replace(beside / name, folder / name)
+                placed.append(name)
+                os.replace(new / name, folder / name)
+            done = True
         except OSError as e:
             raise OSError(e.errno, e.strerror, str(folder)) from e
         finally:
