@@ -164,6 +164,33 @@ def test_the_step_tells_what_only_the_device_finds_out_of_range(device_name: str
     assert np.isfinite(one(np.array([0, 1])))
 
 
+def narrowed(model: Any, x: Any) -> Any:
+    return model.table(x.cast(sg.uint8)).sum()
+
+
+def test_the_step_looks_at_indices_behind_a_cast_that_changes_them() -> None:
+    one = TrainStep(Shifted(), sg.optim.SGD(0.1), narrowed, device="numpy")
+    assert np.isfinite(one(np.array([257])))
+    with pytest.raises(OutOfRange, match="what the device computed is out of range"):
+        one(np.array([256 + 5]))
+
+
+@on_devices
+@pytest.mark.parametrize("what", [picked, classes])
+def test_an_evaluation_tells_it_too(device_name: str, what: Any) -> None:
+    """And a loss that is not finite is what it gives: nothing was to be learned."""
+    one = TrainStep(Shifted(), sg.optim.SGD(0.1), what, device=device_name, nonfinite="stop")
+    wrong = 4 if what is picked else 3
+    assert np.isfinite(one.evaluate(np.array([0, 1])))
+    before = one.state()
+    with pytest.raises(OutOfRange, match="what the device computed is out of range"):
+        one.evaluate(np.array([0, wrong]))
+    assert set(same(before, one.state())) == set(before)
+    assert np.isfinite(one.evaluate(np.array([0, 1])))
+    endless = TrainStep(network(), sg.optim.SGD(0.1), loss, device=device_name, nonfinite="stop")
+    assert np.isnan(endless.evaluate(X, Y, BAD))
+
+
 def test_another_way_is_refused() -> None:
     with pytest.raises(sg.InputError, match="nonfinite: got 'halt', expected one of 'stop', 'skip', 'ignore'"):
         step("numpy", "halt")

@@ -1,7 +1,7 @@
 """Which integers among a graph's inputs it uses as indices as they are given, with the range that they must be in.
 
-An input counts if only casts to integers, one slice, and changes of shape lie between it and the node that indexes; indices
-that are computed are the device's, and follow its rule (ops/movement/indices.py).
+An input counts if only casts that keep each number, one slice, and changes of shape lie between it and the node that indexes;
+indices that are computed are the device's, and follow its rule (ops/movement/indices.py).
 """
 
 from __future__ import annotations
@@ -10,13 +10,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from ..dtypes import int32, int64
 from ..graph import Graph, Node
 from ..ops.folds.losses import IGNORED
 from ..program.ranges import Range
 from ..shapes import Dim, show
 
-SAME: Final = ("reshape", "transpose", "expand", "stop_gradient")
+SHAPING: Final = ("reshape", "transpose", "expand", "stop_gradient")
 """Rows that change the shape at most."""
+
+
+def passes_on(n: Node) -> bool:
+    """Whether a node gives integers of its first input as they are, all or a slice of them: such nodes may lie between an input
+    and what indexes by it, and between the input and a slice only casts."""
+    if n.op not in (*SHAPING, "slice", "cast") or not (n.dtype.is_int and n.inputs[0].dtype.is_int):
+        return False
+    if n.op != "cast" or (n.inputs[0].dtype, n.dtype) == (
+        int64,
+        int32,
+    ):  # an index beyond 32 bits is one beyond its axis
+        return True
+    (least, most), (low, high) = n.inputs[0].dtype.limits, n.dtype.limits
+    return low <= least and most <= high
 
 
 class Use(NamedTuple):
@@ -97,12 +112,12 @@ def _ranges(nodes: Sequence[Node], origins: dict[Node, _Origin]) -> Iterator[Ran
     """The ranges of inputs that nodes, in their order, index by."""
     for n in nodes:
         first = origins.get(n.inputs[0]) if n.inputs else None
-        if first is not None and len(n.results) == 1 and n.dtype.is_int:
+        if first is not None and passes_on(n):
             if n.op == "cast":
                 origins[n] = first
-            elif n.op in SAME:
+            elif n.op != "slice":
                 origins[n] = first._replace(whole=False)
-            elif n.op == "slice" and first.whole:
+            elif first.whole:
                 axes = zip(n.attrs["starts"], n.attrs["steps"], n.attrs["sizes"], strict=True)
                 origins[n] = _Origin(first.input, tuple(axes), False)
         for use in INDEXING[n.op](n, **n.attrs) if n.op in INDEXING else ():

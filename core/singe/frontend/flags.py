@@ -6,11 +6,14 @@ whether one is out of range.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
+from ..compiler.ranges import passes_on
 from ..graph import Node
 from .tensor import Tensor, apply, value_on
 from .tracing import Lifting, Tracer, tracer
@@ -33,8 +36,6 @@ class Flags:
         self.code = one if self.code is None else apply(lambda b, u, v: b.maximum(u, v), self.code, one)
 
 
-SAME: Final = ("reshape", "transpose", "expand", "stop_gradient", "slice")
-"""Rows beside casts that may lie between an input and what indexes by it; between the input and a slice only casts."""
 _FLAGS: Final[ContextVar[Flags | None]] = ContextVar("flags", default=None)
 
 
@@ -60,8 +61,14 @@ def flag_range(index: Tensor, least: int, most: int, text: str, ignored: int | N
     on = index.device
     if flags is None or not isinstance(on, Tracer) or on.adopts > flags.on.adopts or _is_given(on, value_on(on, index)):
         return  # what a trace within this one computes stays there
-    wrong = (index < least) | (index > most)
-    if ignored is not None:
+    low, high = index.dtype.limits  # a bound beyond them holds of all
+    outside = [index < least] if low < least else []
+    if most < high:
+        outside.append(index >= most + 1)
+    if not outside:
+        return
+    wrong = functools.reduce(operator.or_, outside)
+    if ignored is not None and low <= ignored <= high:
         wrong = wrong & (index != ignored)
     beside = "" if ignored is None else f", or {ignored} for places that do not count"
     flags.add(wrong.any(), f"{text}: what the device computed is out of range, expected from {least} to {most}{beside}")
@@ -81,8 +88,7 @@ def _is_given(on: Tracer, node: Node) -> bool:
                 return True
             on, node = outer.device, value_on(outer.device, outer)
             continue
-        shapes = () if sliced else SAME
-        if node.op not in ("cast", *shapes) or not node.inputs[0].dtype.is_int:
+        if not passes_on(node) or (sliced and node.op != "cast"):
             return False
         sliced = sliced or node.op == "slice"
         node = node.inputs[0]

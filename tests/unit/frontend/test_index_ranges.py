@@ -88,6 +88,21 @@ def test_only_the_part_that_is_an_index_counts(device_name: str) -> None:
         program(np.array([[0, 5, 0], [1, 1, 1]]))
 
 
+@on_devices
+def test_a_cast_that_keeps_each_number_may_lie_between(device_name: str) -> None:
+    """Another one makes new numbers: 257 in 8 bits is 1."""
+    x, picked = X[:, 0], sg.tensor(X[:, 0], device=device_name)
+    for given, kind in (("int64", "int32"), ("int32", "int64"), ("uint8", "int16")):
+        program = sg.compile(lambda x, i, kind=kind: x[i.cast(kind)], x, np.zeros(1, given), device=device_name)
+        with pytest.raises(OutOfRange, match="got 5, expected from -5 to 4"):
+            program(x, np.array([5], given))
+    for index, given, kind in ((257, "int64", "uint8"), (2**32 - 1, "uint32", "int32"), (2**16 - 2, "uint16", "int16")):
+        what = lambda x, i, kind=kind: x[i.cast(kind)]
+        i = np.array([index], given)
+        program = sg.compile(what, x, i, device=device_name)
+        assert program(x, i).tolist() == what(picked, sg.tensor(i, device=device_name)).tolist()
+
+
 def test_lengths_that_are_open_are_checked() -> None:
     model = sg.Model.of(lambda x, i: x[i], {"x": ("N", 2), "i": ("K",)}, "numpy", dtypes={"i": "int64"})
     ones = np.ones((3, 2), np.float32)

@@ -33,7 +33,7 @@ import numpy as np
 
 from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.flags import collecting
+from ...frontend.flags import Flags, collecting
 from ...frontend.functions.creation import concat, stack, where
 from ...frontend.keys import apart
 from ...frontend.nodes.meet import plain_array
@@ -281,7 +281,10 @@ class TrainStep:
         return passed(self._nonfinite, found, self._texts)
 
     def _evaluation(self, batch: Sequence[Any]) -> Later[Any]:
-        return then(self._started("evaluate", self._evaluated, batch), told)
+        return then(
+            self._started("evaluate", self._evaluated, batch),
+            lambda found: told(passed("ignore", found, self._texts)),  # a loss that is not finite is what it gives
+        )
 
     def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
         """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
@@ -316,9 +319,10 @@ class TrainStep:
         return guarded(self._nonfinite, told, norm, before, after, (KEY, SCALE))
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        with drawing(self._block(states)) as draws:
-            loss, told = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
-        return {"loss": loss, **told}, {**states, KEY: _next(states[KEY])} if draws.count else states
+        with drawing(self._block(states)) as draws, collecting(self._texts) as flags:
+            loss, rest = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
+        after = {**states, KEY: _next(states[KEY])} if draws.count else states
+        return guarded("ignore", {"loss": loss, **rest, **_flagged(flags)}, None, states, after, (KEY,))
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
@@ -382,10 +386,8 @@ class TrainStep:
                 'tensors, of which none is called "loss"'
             )
         value = value.cast(float32)
-        if flags.code is not None:
-            told = {**told, OUT_OF_RANGE: flags.code}
         after = _with_buffers(model, computing.with_modules(seen))
-        return value if scale is None else value * scale[0], ({"loss": value, **told}, after)
+        return value if scale is None else value * scale[0], ({"loss": value, **told, **_flagged(flags)}, after)
 
     # --- states ---
 
@@ -413,6 +415,11 @@ class TrainStep:
         return with_parts(
             self._template, lambda part: place(names[id(part._value)]) if isinstance(part, Tensor) else part
         )
+
+
+def _flagged(flags: Flags) -> dict[str, Tensor]:
+    """What a step's first part tells of indices out of range."""
+    return {} if flags.code is None else {OUT_OF_RANGE: flags.code}
 
 
 def _next(key: Tensor) -> Tensor:
