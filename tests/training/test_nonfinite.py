@@ -14,6 +14,7 @@ import singe as sg
 from singe import nn
 from singe.errors import NonFinite, OutOfRange
 from singe.tools.cli import main
+from singe.train.steps.fault import first_fault
 from singe.train.steps.step import TrainStep
 
 on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -294,3 +295,10 @@ def test_the_command_ends_with_an_error(tmp_path: Path, monkeypatch: pytest.Monk
     code = main(["train", "sums", "--quick", "--plain", "--device", "numpy", "--run", "run", "--lr", "1e30"])
     assert code == 1
     assert "stopped at a number that is not finite" in capsys.readouterr().out
+
+
+def test_a_batch_of_a_type_that_numpy_lacks_is_named() -> None:
+    bad = sg.tensor(np.full((2, 3), np.nan, np.float32)).cast(sg.bfloat16).numpy()
+    objective = lambda model, x: (model(x.cast(sg.float32)).sum(), {})
+    found = first_fault(objective, network(), [bad], sg.device("numpy"), np.zeros(2, np.uint32))
+    assert found == "part 0 of the batch holds NaN"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -26,7 +27,7 @@ class Range:
     ignored: int | None
     text: str
 
-    @property
+    @cached_property
     def sizes(self) -> frozenset[str]:
         """The sizes on which it depends."""
         return symbols([self.least, self.most, *(d for axis in self.part or () for d in axis)])

@@ -70,10 +70,10 @@ def check_run(
         }
         _check_nodes(graph, values)
         return
-    name = next((name for name, x in found.items() if not _finite(x)), None)
+    name = next((name for name, x in found.items() if not finite(x)), None)
     if name is None:
         return
-    text = f"the result {name!r} holds {_what(found[name])}"
+    text = f"the result {name!r} holds {infinite_or_nan(found[name])}"
     if graph is None:
         raise NonFinite(f"{text}; to be told the op, compile the function within sg.debug(nonfinite=True)")
     told = [n for n in graph.nodes if n.row is not None and len(n.results) == 1 and n.dtype.is_float]
@@ -85,24 +85,26 @@ def check_run(
 def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray]) -> None:
     """Refuse the first node whose result holds NaN, or infinity that none of its inputs holds."""
     for n in graph.nodes:
-        if n.row is None or n not in values or _finite(values[n]):
+        if n.row is None or n not in values or finite(values[n]):
             continue
         inputs = [values.get(x, x.value) for x in n.inputs]
-        endless = [k for k, x in enumerate(inputs) if x is not None and not _finite(x)]
+        endless = [k for k, x in enumerate(inputs) if x is not None and not finite(x)]
         if endless and not np.isnan(widened(values[n])).any():
             continue
-        beside = f"; so does its operand {endless[0] + 1}, {_what(inputs[endless[0]])}" if endless else ""
+        beside = f"; so does its operand {endless[0] + 1}, {infinite_or_nan(inputs[endless[0]])}" if endless else ""
         raise NonFinite(
-            f"{n.op}: its result {show(n.shape)} holds {_what(values[n])}{beside}{ORIGINS.get(n) or _origin()}"
+            f"{n.op}: its result {show(n.shape)} holds {infinite_or_nan(values[n])}{beside}{ORIGINS.get(n) or _origin()}"
         )
 
 
-def _finite(x: Any) -> bool:
+def finite(x: Any) -> bool:
+    """Whether an array of any dtype holds neither NaN nor infinity."""
     array = widened(np.asarray(x))
     return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
 
 
-def _what(x: Any) -> str:
+def infinite_or_nan(x: Any) -> str:
+    """What one that is not finite holds, in words."""
     return "NaN" if np.isnan(widened(np.asarray(x))).any() else "infinity"
 
 

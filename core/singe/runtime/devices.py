@@ -30,9 +30,9 @@ from .waiting import Later, finished, now, soon, then
 
 PROGRAMS: Final = 512
 """How many compiled Programs a device keeps; the least recently used is dropped first."""
-KEPT: Final = 1 << 24
-"""The most bytes of an array of integers of which a device whose elements must be waited for keeps a copy on the host, by
-which indices are checked."""
+KEPT: Final = 1 << 20
+"""The most bytes of an array of integers, of 32 bits or more, of which a device whose elements must be waited for keeps a copy on
+the host, by which indices are checked: smaller types are those of pictures and quantised weights."""
 DEFAULT: Final = "numpy"
 """The backend in this package, which is always available."""
 
@@ -67,7 +67,7 @@ class EagerDevice(Device):
         with self.lock:
             array = strings(array) if array.dtype.kind in TEXT else own(array)
             value = self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
-            if not self._reads and array.dtype.kind in "iu" and array.nbytes <= KEPT:
+            if not self._reads and array.dtype.kind in "iu" and array.itemsize >= 4 and array.nbytes <= KEPT:
                 self._integers[value] = array.copy()
             return value
 

@@ -53,9 +53,9 @@ from .saving.checkpoints import Checkpoint, CheckpointFolder, Checkpoints, read_
 from .saving.lock import locked
 from .saving.progress import Progress
 from .steps.batches import fields_of, items_of
+from .steps.fault import first_fault
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
-from .steps.observation import first_fault
 from .steps.parallel import DataParallel, RemoteStep, Step, Workers
 from .steps.step import KEY, Precision, TrainStep
 from .summary import Row, Summary, flat

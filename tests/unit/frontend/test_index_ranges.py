@@ -66,6 +66,15 @@ def test_inputs_of_a_compiled_function_are_checked(case: str, device_name: str) 
         program(X, np.array(wrong))
 
 
+@pytest.mark.parametrize("device_name", ["webgpu"], indirect=True)
+def test_a_device_that_must_be_waited_for_keeps_what_may_be_indices(device_name: str) -> None:
+    """Not pictures, nor long arrays: the copy lives as long as the tensor."""
+    kept = {"int64": 4, "int32": 4, "uint8": 4, "int16": 4, "uint32": (1 << 18) + 1}
+    found = {kind: sg.tensor(np.zeros(n, kind), device=device_name) for kind, n in kept.items()}
+    held = [kind for kind, t in found.items() if t.device.integers(t._value) is not None]
+    assert held == ["int64", "int32"]
+
+
 @on_devices
 def test_lazy_devices_and_gradients_are_checked(device_name: str) -> None:
     for wrap in (sg.Fusion, sg.Autodiff, lambda d: sg.Autodiff(sg.Fusion(d))):

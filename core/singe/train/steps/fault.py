@@ -23,6 +23,7 @@ from ...model.model import Model
 from ...nn import Module, drawing
 from ...nn._module import tensors_in, with_parts
 from ...nn._summary import Layer, listening
+from ...runtime.debugging import finite, infinite_or_nan
 from ...runtime.device import Device
 from ...shapes import deferring
 from .batches import arrays_in, filled, halved
@@ -35,12 +36,12 @@ def first_fault(
     """Where in a step the first number is that is not finite, in words; key: the state of random numbers after the step."""
     named = [pair for k, part in enumerate(batch) for pair in arrays_in(part, f"{k}")]
     for path, array in named:
-        if not _finite(array):
-            return f"part {path} of the batch holds {_worst(array)}"
+        if not finite(array):
+            return f"part {path} of the batch holds {infinite_or_nan(array)}"
     parameters = {path: t for path, t, is_buffer in tensors_in(model) if t.dtype in FLOATS and not is_buffer}
     for path, t in parameters.items():
-        if not _finite(t.numpy()):
-            return f"the parameter {path!r} holds {_worst(t.numpy())} before the step"
+        if not finite(t.numpy()):
+            return f"the parameter {path!r} holds {infinite_or_nan(t.numpy())} before the step"
     return _Trace(objective, model, batch, [array for _, array in named], parameters, half).run(device, key)
 
 
@@ -141,12 +142,3 @@ class _Trace:
         return (
             f"all numbers are finite; the largest gradient is that of the parameter {names[most]!r}, {largest[most]:g}"
         )
-
-
-def _finite(array: Any) -> bool:
-    array = np.asarray(array)
-    return array.dtype.kind != "f" or bool(np.isfinite(array).all())
-
-
-def _worst(array: Any) -> str:
-    return "NaN" if np.isnan(array).any() else "infinity"
