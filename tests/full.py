@@ -115,6 +115,21 @@ def plain(rule: Rule) -> Rule:
     return chosen
 
 
+def some(count: int, rule: Rule) -> Rule:
+    """Each so-manieth of the cases that a rule chooses, beside those that `make quick` runs."""
+
+    def chosen(items: Items) -> list[int]:
+        found = list(rule(items))
+        return [k for k in found if stays(items[k])] + [found[i] for i in every(count)([items[k] for k in found])]
+
+    return chosen
+
+
+def only(**values: Any) -> Rule:
+    """The cases with these values of their parameters."""
+    return lambda items: [k for k, item in enumerate(items) if values.items() <= given(item).items()]
+
+
 def none(because: str) -> Rule:
     """No case stays: `because` names what tests the property in `make test`."""
     assert because
@@ -124,8 +139,8 @@ def none(because: str) -> Rule:
 MOVED: Final[Mapping[str, Rule]] = {
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),
-    "unit/ops/test_attention.py::test_attention_that_a_model_spells_out_is_one_kernel": one_device,
-    "unit/gradients/test_gradients.py::test_gradient": every(12),
+    "unit/ops/test_attention.py::test_attention_that_a_model_spells_out_is_one_kernel": some(2, one_device),
+    "unit/gradients/test_gradients.py::test_gradient": every(16),
     "unit/gradients/test_gradients_regions.py::test_gradients_of_recurrent_rows": one_device,
     "unit/gradients/test_optim.py::test_adan_makes_the_steps_of_its_paper": one_device,
     "unit/gradients/test_optim.py::test_both_ways_to_gradients_train_alike": one_device,
@@ -134,35 +149,37 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/gradients/test_optim_lbfgs.py::test_the_minimum_is_found_on_every_device": covering(1),
     "unit/gradients/test_optim_program.py::test_a_step_is_one_program_with_states": one_device,
     "unit/runtime/test_fusion.py::test_training_steps_take_flat_time_and_memory": one_device,
-    "unit/compiler/test_add_target.py::test_rows_print_as_c": every(5),
+    "unit/compiler/test_add_target.py::test_rows_print_as_c": every(20),
     # sizes × forms of products and convolutions
     "unit/wasm/test_wasm_routines.py::test_conv": covering(1),
-    "unit/wasm/test_wasm_routines.py::test_conv_of_open_space": covering(1),
+    "unit/wasm/test_wasm_routines.py::test_conv_of_open_space": every(4),
     "unit/wasm/test_wasm_routines.py::test_few_rows_of_an_open_number_take_several_panels": every(4),
     "unit/wasm/test_wasm_routines.py::test_matmul_of_many_shapes": covering(1),
     "unit/wasm/test_wasm_routines.py::test_matmul_of_symbolic_sizes": every(4),
     "unit/wasm/test_wasm_routines.py::test_winograd": covering(1),
     "unit/webgpu/test_wgsl_blocks.py::test_every_cut_unpacks_the_weights": covering(1),
-    "unit/webgpu/test_wgsl_integers.py::test_both_variants_are_exact": covering(1, "rows", "least", "cut"),
+    "unit/webgpu/test_wgsl_integers.py::test_both_variants_are_exact": covering(1),
     "unit/webgpu/test_wgsl_matrix.py::test_products": covering(1),
     "unit/webgpu/test_wgsl_products.py::test_every_cut": every(6),
-    "unit/webgpu/test_wgsl_products.py::test_every_cut_of_a_convolution": every(12),
+    "unit/webgpu/test_wgsl_products.py::test_every_cut_of_a_convolution": none(
+        "test_every_cut runs the same template, and unit/webgpu/test_wgsl_cuts.py convolutions with the cuts chosen"
+    ),
     "unit/webgpu/test_wgsl_products.py::test_every_cut_of_few_rows": none(
         "test_every_cut runs the same template, and test_rows.py and test_wgsl_cuts.py products of few rows with the cuts chosen"
     ),
     # states × ways of processes, damage × formats
     "unit/files/test_records_damage.py::test_every_value_replaced_by_hostile_ones": every(2),
-    "unit/compiler/test_open_sizes.py::test_one_program_serves_all_sizes": covering(1),
-    "unit/program/test_load_memory.py::test_weights_are_held_once": covering(1),
+    "unit/compiler/test_open_sizes.py::test_one_program_serves_all_sizes": every(3),
+    "unit/program/test_load_memory.py::test_weights_are_held_once": every(3),
     "unit/wasm/test_wasm_native.py::test_a_script_ends_silently": covering(1),
     "unit/tools/test_freestanding.py::test_every_engine_answers_as_the_device_does": covering(1),
     # ONNX's cases, those of com.microsoft, and families of models × devices
-    "conformance/nodes/test_microsoft.py::test_it_agrees_with_onnxruntime": one_device,
-    "conformance/nodes/test_microsoft_layers.py::test_it_agrees_with_onnxruntime": one_device,
+    "conformance/nodes/test_microsoft.py::test_it_agrees_with_onnxruntime": some(2, one_device),
+    "conformance/nodes/test_microsoft_layers.py::test_it_agrees_with_onnxruntime": some(2, one_device),
     "conformance/nodes/test_microsoft_layers.py::test_it_follows_its_formula": one_device,
     "conformance/nodes/test_onnx_control.py::test_recurrent_layers": one_device,
     "conformance/nodes/test_onnx_ml.py::test_one_node": one_device,
-    "conformance/nodes/test_onnx_nodes.py::test_node": one_device,
+    "conformance/nodes/test_onnx_nodes.py::test_node": some(2, one_device),
     "conformance/nodes/test_onnx_nodes.py::test_open_dimensions_need_no_numbers": none(
         "drawn/test_open_ops.py and drawn/test_open_dimensions.py open the sizes of other ops; each case is run with its own"
     ),
@@ -175,38 +192,40 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_cli_photos.py::test_the_first_label": every(5),
     "conformance/models/test_computed_shapes.py": one_device,
     "conformance/models/test_exporters.py::test_nodes_of_exporters": one_device,
-    "conformance/models/test_families.py::test_families": plain(every(3)),
+    "conformance/models/test_families.py::test_families": plain(every(9)),
     "conformance/models/test_onnx_models.py::test_light_model": one_device,
     "conformance/models/test_onnx_models.py::test_small_model": one_device,
-    "conformance/models/test_quantised_models.py::test_model": one_device,
+    "conformance/models/test_quantised_models.py::test_model": some(2, one_device),
     "conformance/models/test_quantised_models.py::test_products_are_of_integers_on_wasm": every(5),
-    "conformance/models/test_real_models.py::test_model": plain(one_device),
-    "conformance/models/test_transformers.py": one_device,
+    "conformance/models/test_real_models.py::test_model": some(2, plain(one_device)),
+    "conformance/models/test_transformers.py": some(2, one_device),
     # random models, by seeds
     "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
     "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": every(2),
-    "conformance/drawn/test_open_ops.py::test_answers_and_errors": one_device,
+    "conformance/drawn/test_open_ops.py::test_answers_and_errors": some(3, one_device),
     "conformance/drawn/test_slices.py::test_every_slice_of_every_small_size": none(
         "test_some_slices_of_every_small_size"
     ),
-    "conformance/drawn/test_random_graphs.py::test_devices_agree_with_the_evaluator": covering(1),
+    "conformance/drawn/test_random_graphs.py::test_devices_agree_with_the_evaluator": every(4),
     # layers, losses and norms × devices, beside PyTorch
-    "training/peers/test_functions.py::test_results_are_those_of_pytorch": one_device,
-    "training/peers/test_grads.py::test_gradients_of_layers_equal_pytorchs": one_device,
+    "training/peers/test_functions.py::test_results_are_those_of_pytorch": some(2, one_device),
+    "training/peers/test_grads.py::test_gradients_of_layers_equal_pytorchs": some(3, one_device),
     "training/peers/test_losses.py::test_every_loss_takes_open_batches": one_device,
     "training/peers/test_losses.py::test_values_and_gradients_are_pytorchs": one_device,
-    "training/peers/test_models.py::test_models_are_trained_as_pytorchs": covering(1),
-    "training/peers/test_modules.py::test_gradients_of_layers_are_pytorchs": one_device,
-    "training/peers/test_norms.py": one_device,
+    "training/peers/test_models.py::test_models_are_trained_as_pytorchs": every(3),
+    "training/peers/test_modules.py::test_gradients_of_layers_are_pytorchs": some(2, one_device),
+    "training/peers/test_norms.py": some(2, one_device),
     "training/runs/test_killed.py::test_a_killed_run_goes_on_to_the_bit": every(2),
-    "training/test_calls.py::test_calls_give_what_pytorch_gives": every(2),
-    "training/test_learner.py::test_a_run_goes_on_exactly": covering(1),
+    "training/test_calls.py::test_calls_give_what_pytorch_gives": only(device_name="numpy"),
+    "training/test_learner.py::test_a_run_goes_on_exactly": every(4),
     # pages: hosts × devices × models, and what installs a bundler
     "browser/demos/test_classify_page.py::test_samples": every(5),
     "browser/demos/test_classify_page.py::test_samples_through_python": none(
         "python/test_pyodide_hosts.py runs models through Python in a page"
     ),
-    "browser/demos/test_docs_cells.py::test_all_cells_of_a_page_run": every(5),
+    "browser/demos/test_docs_cells.py::test_all_cells_of_a_page_run": none(
+        "docs/test_snippets.py runs the blocks of each page, test_cells_are_changed_fail_and_stop a page's own"
+    ),
     "browser/demos/test_front_python.py::test_a_restart_that_fails_leaves_a_prompt_that_says_so": none(
         "the other tests of the prompt start, stop and restart Python; demos/test_offline.py has the failures of a network"
     ),
@@ -229,32 +248,102 @@ MOVED: Final[Mapping[str, Rule]] = {
         "test_python_trains_as_javascript_does does so too"
     ),
     "browser/demos/test_train_page.py::test_looks": every(3),
-    "browser/demos/test_train_page.py::test_python_trains_as_javascript_does": every(4),
+    "browser/demos/test_train_page.py::test_python_trains_as_javascript_does": none(
+        "python/test_pyodide_hosts.py trains through Python in a page, test_the_losses_of_its_steps_are_the_native_ones in JavaScript"
+    ),
     "browser/demos/test_train_page.py::test_the_losses_of_its_steps_are_the_native_ones": every(4),
     "browser/embedding/test_bundlers.py": none(
         "embedding/test_npm.py builds a page of the npm package with Vite; the projects are compared with their guide"
     ),
     "browser/embedding/test_bundlers.py::test_the_guide_shows_the_projects": every(1),
-    "browser/embedding/test_picture.py::test_photos_become_what_python_makes_of_them": covering(1),
+    "browser/embedding/test_picture.py::test_photos_become_what_python_makes_of_them": every(4),
     "browser/flow/test_branches.py::test_a_branch_checks_sizes_only_where_it_runs": covering(1),
     "browser/flow/test_donated_inputs.py::test_arrays": covering(1),
-    "browser/flow/test_flows.py": every(3),
-    "browser/flow/test_open_bundles.py::test_one_bundle_serves_all_sizes": covering(1),
+    "browser/flow/test_flows.py": every(6),
+    "browser/flow/test_open_bundles.py::test_one_bundle_serves_all_sizes": every(4),
     "browser/models/test_families_page.py::test_every_family_runs_in_a_page": none(
         "conformance/models/test_families.py runs every family on a device, models/test_transformers_page.py some in a page"
     ),
     "browser/models/test_stored_weights.py::test_a_manifest_that_lies_is_refused": covering(1),
     "browser/models/test_stored_weights.py::test_models": covering(1),
     "browser/models/test_transformers_page.py": every(4),
-    "browser/python/test_pyodide_hosts.py": covering(1),
+    "browser/python/test_pyodide_hosts.py": every(9),
     "browser/runner/test_engines.py::test_a_page_that_lacks": covering(1),
-    "browser/runner/test_memory.py::test_the_peak_while_loading": covering(1),
-    "browser/runner/test_runner_chromium.py::test_models": covering(1),
+    "browser/runner/test_memory.py::test_the_peak_while_loading": every(3),
+    "browser/runner/test_runner_chromium.py::test_models": every(9),
     # pages of the documentation
     "docs/test_commands.py::test_a_script_starts": every(3),
-    "docs/test_docs_pages.py::test_axe_finds_nothing": every(5),
-    "docs/test_newcomer.py::test_a_task_is_done_as_its_page_says": every(14),
-    "docs/test_snippets.py::test_the_blocks_of_a_page_run": every(3),
+    "docs/test_docs_pages.py::test_axe_finds_nothing": every(10),
+    "docs/test_newcomer.py::test_a_task_is_done_as_its_page_says": none(
+        "docs/test_readme.py types the README as a newcomer does"
+    ),
+    "docs/test_snippets.py::test_the_blocks_of_a_page_run": every(6),
+    "browser/demos/test_classify_page.py::test_samples_on_each_backend": every(3),
+    "browser/demos/test_docs_cells.py::test_cells_draw": none(
+        "demos/test_front_python_values.py draws in the same prompt"
+    ),
+    "browser/demos/test_front_page.py": none(
+        "what the front page shows in detail; the tests below open it, run it and read it"
+    ),
+    "browser/demos/test_front_page.py::test_it_can_be_read": every(3),
+    "browser/demos/test_front_page.py::test_it_shows_where_the_time_goes": every(2),
+    "browser/demos/test_front_page.py::test_nothing_heavy_is_loaded_before_it_is_asked_for": every(1),
+    "browser/demos/test_front_page.py::test_the_benchmark_runs_on_each_device_and_its_result_is_copied": every(1),
+    "browser/demos/test_front_python.py": none(
+        "test_python_evaluates and test_python_that_never_ends_is_stopped_while_the_page_goes_on, below, use the same prompt"
+    ),
+    "browser/demos/test_front_python.py::test_python_evaluates": every(1),
+    "browser/demos/test_front_python.py::test_python_that_never_ends_is_stopped_while_the_page_goes_on": every(1),
+    "browser/demos/test_mnist_page.py::test_digits_are_read_on_each_backend": every(3),
+    "browser/demos/test_mnist_page.py::test_fingers_and_pens_draw": every(2),
+    "browser/demos/test_offline.py::test_a_host_without_headers_is_isolated_after_one_reload": every(2),
+    "browser/demos/test_site.py::test_a_second_build_writes_nothing_anew_and_removes_what_is_old": none(
+        "the site is built once, and its files are compared, by the other tests of this file"
+    ),
+    "browser/demos/test_site.py::test_pages_link_to_the_documentation_if_it_is_there": none(
+        "docs/test_docs_site.py follows every link"
+    ),
+    "browser/embedding/test_bundle_page.py::test_a_chosen_picture_is_classified": every(2),
+    "browser/embedding/test_bundle_page.py::test_a_picture_is_dropped_or_pasted": every(2),
+    "browser/embedding/test_bundle_page.py::test_numbers_as_json": every(2),
+    "browser/embedding/test_bundle_page.py::test_wrong_numbers_are_told": every(5),
+    "browser/embedding/test_element.py": every(2),
+    "browser/embedding/test_embedding.py::test_a_frame_of_another_origin": every(5),
+    "browser/embedding/test_embedding.py::test_a_frame_of_the_page_s_origin": every(4),
+    "browser/embedding/test_embedding.py::test_a_module": every(4),
+    "browser/embedding/test_npm.py::test_vite": every(2),
+    "browser/embedding/test_policies.py::test_trusted_types": every(2),
+    "browser/flow/test_donated_inputs.py::test_buffers_on_the_gpu": every(2),
+    "browser/flow/test_drawn_bundles.py::test_random_graphs_run_in_node": every(3),
+    "browser/flow/test_open_bundles.py::test_memory_is_that_of_the_largest_run": every(2),
+    "browser/models/test_integers.py::test_chromium_gives_the_bits_of_numpy": every(4),
+    "browser/models/test_sorts_and_sums.py::test_sorts_and_scattered_sums_in_node": every(2),
+    "browser/models/test_stored_weights.py::test_chromium": every(4),
+    "browser/runner/test_little_memory.py": every(3),
+    "browser/runner/test_memory.py::test_many_loads_leave_nothing": every(3),
+    "browser/runner/test_outputs.py::test_arrays_are_filled": every(3),
+    "browser/runner/test_profile.py::test_it_adds_up_and_counts_each_step_once": every(4),
+    "browser/runner/test_runner_node.py::test_models": covering(1),
+    "browser/runner/test_threads.py::test_the_same_bits_on_any_number_of_threads": every(4),
+    "browser/runner/test_threads.py::test_where_there_is_one_only": every(4),
+    "conformance/models/test_demo_models.py::test_it_equals_the_onnx_model": every(3),
+    "conformance/models/test_demo_models.py::test_records_of_float16_are_small_and_decide_alike": every(3),
+    "conformance/nodes/test_microsoft.py::test_forms_agree": every(3),
+    "conformance/nodes/test_onnx_runner.py::test_onnx_runner_as_it_comes": none(
+        "test_onnx_runner_takes_types_that_numpy_lacks drives the same runner, test_onnx_nodes.py every second case"
+    ),
+    "docs/test_snippets.py::test_the_pages_of_pictures_and_sounds_take_files": none(
+        "embedding/test_picture.py and test_sound.py give files to the same pages"
+    ),
+    "training/runs/test_train_command.py::test_examples_train_in_float16": every(4),
+    "training/test_parallel.py::test_several_devices_are_as_one_with_the_whole_batch": every(4),
+    "unit/compiler/test_compile_time.py::test_four_times_the_nodes_take_four_times_as_long": every(3),
+    "unit/compiler/test_open_sizes.py::test_specialised_sizes_share_the_weights_and_the_program": every(3),
+    "unit/tools/test_bench_command.py::test_the_races_of_a_gpu_run_wherever_webgpu_does": none(
+        "test_bench.py times each kind of race"
+    ),
+    "unit/tools/test_namesakes.py::test_a_namesake_has_the_weights_and_answers_as_recorded": every(3),
+    "unit/webgpu/test_wgsl_integers.py::test_convolutions_are_exact": covering(1),
 }
 """Files, or tests of files, below tests/ ↦ which of the cases of each test stay. The row of a test overrides that of its file."""
 
