@@ -128,6 +128,9 @@ class Gradients:
     def __truediv__(self, divisor: Tensor | Number) -> Gradients:
         return self.map(lambda g: (g / divisor).cast(g.dtype)) if _is_factor(divisor) else NotImplemented
 
+    def __copy__(self) -> Gradients:
+        return self._made(dict(self._gradients), self)
+
     def __reduce__(self) -> tuple[Any, ...]:
         if all(isinstance(key, str) and key for key in self._gradients):
             return Gradients._made, (self._gradients,)

@@ -63,4 +63,4 @@ def compile(
     specs = specs_of(examples)
     name = getattr(what, "__name__", type(what).__name__)
     model = of_traces(lambda: observed_trace(what, specs, states), device, name, donate=donate, **chosen)
-    return model.program(shapes).following(lambda: model.program(shapes))
+    return model.program(shapes)._following(model, shapes)

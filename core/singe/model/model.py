@@ -25,18 +25,18 @@ from ..runtime.recent import Recent
 from ..runtime.waiting import Later, now, soon, then
 from ..shapes import Size, show, show_sizes, size
 from ..texts import escaped
-from .again import Again, Trace
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
-from .session import Session
+from .retrace import Traces, Tracing
+from .session import Session, kept_states
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
 
 PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
 
-OF_VARIANT: Final = ("_programs", "_served", "_needed", "_imported")
+OF_TRACE: Final = ("_programs", "_served", "_needed", "_imported")
 """The fields that each trace of a function has of its own."""
 
 SERVED: Final = 256
@@ -67,14 +67,13 @@ class Model:
             )
         self.source: Source = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
-        self.states: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
         self._programs: Recent[Program] = Recent(PROGRAMS)  # a Program that is dropped still works for its holders
         self._holding: Final[Recent[Model]] = Recent(PROGRAMS)  # by what the inputs hold that are no tensors
         self._blocks = SharedBlocks()
         self._served: Recent[bool] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
         self._needed: Needed | None = None  # None: not computed yet
         self._imported: Graph | None = None  # of which the first Program will be compiled
-        self._again: Again | None = None  # of a function
+        self._traces: Traces | None = None  # of a function
         open_sizes = (str(d) for p in self.inputs for d in p.shape or () if isinstance(d, Size))
         self.sizes: Final = OpenSizes(open_sizes, bounds or {})
         names = [p.name for p in self.inputs]
@@ -120,6 +119,12 @@ class Model:
         return of_traces(lambda: observed_trace(function, specs, states), device, name, bounds=bounds, donate=donate)
 
     @property
+    def states(self) -> tuple[TensorSpec, ...]:
+        """What is kept from run to run."""
+        self._refresh()
+        return tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
+
+    @property
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The outputs; their shapes are known if the Graph can be built without a run."""
         try:
@@ -151,21 +156,21 @@ class Model:
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
-        return Session(self.states, self._called, self.program)
+        return Session(kept_states(self.states), self._called, self.program)
 
     @cached_property
     def _own(self) -> Session:
-        return self.session()
+        return Session(self.states, self._called, self.program)
 
     def seed(self, seed: int) -> None:
         """Begin the random numbers of a seed, in the model's own session; see `Session.seed`."""
-        (self._own if self.states else self.program()).seed(seed)
+        self._own.seed(seed)
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
-        if self.states:
-            session = session or self._own
         model, arrays = self.bound(args, kwargs)
         runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        if runnable.data.states:
+            session = session or self._own
         outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
         names = tuple(runnable.results) or tuple(p.name for p in runnable.outputs)
         return then(outputs, lambda found: unwrap(self.results(runnable, found), names))
@@ -221,17 +226,21 @@ class Model:
 
     def graph(self, sizes: Mapping[str, int] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Graph:
         """The Graph, with numbers for some of its sizes, and constants for some inputs."""
-        self.refresh()
-        found = self.source.graph(sizes or {}, values or {})
+        self._refresh()
+        return self._graph(sizes or {}, values or {})
+
+    def _graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
+        """`graph` of the trace in use, also if what the function took from outside changes meanwhile."""
+        found = self.source.graph(sizes, values)
         if isinstance(found, Needed):
             raise found.error()
         return found
 
     def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or with other options."""
-        self.refresh()
+        self._refresh()
         made = self._over(self.source, device, options)
-        made._again = self._again and self._again.apart()
+        made._traces = self._traces and self._traces.apart()
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
@@ -258,29 +267,39 @@ class Model:
     @property
     def specialised(self) -> list[tuple[dict[str, int], Graph]]:
         """The sets of sizes for which the Program has separate steps, and the Graph at each."""
-        return [(sizes, self.graph(sizes)) for sizes in self.sizes.specialised()]
+        self._refresh()
+        return [(sizes, self._graph(sizes, {})) for sizes in self.sizes.specialised()]
 
     def program(
         self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None
     ) -> Program:
         """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
         sizes = {} if shapes is None else self._sizes(shapes)
-        self.refresh()
+        self._refresh()
         with self.device.lock:
             return self._program(sizes, values or {})
 
-    def refresh(self) -> None:
+    def _refresh(self) -> None:
         """Trace a function again, if what it took from outside has changed."""
-        if self._again is None or self._again.holds():
+        if self._traces is None or self._traces.holds():
             return
         with self.device.lock:
-            before = self._again.variant
-            after = self._again.next()
+            before = self._traces.present
+            after = self._traces.next()
             if after is not before:
-                before.kept = {name: getattr(self, name) for name in OF_VARIANT}
+                before.kept = {name: getattr(self, name) for name in OF_TRACE}
                 fresh = {"_programs": Recent(PROGRAMS), "_served": Recent(SERVED), "_needed": None, "_imported": None}
                 self.source = after.source
                 vars(self).update(after.kept or fresh)
+
+    def _every_program(self) -> list[Program]:
+        """The Programs of all traces."""
+        others = (
+            ()
+            if self._traces is None
+            else (t.kept.get("_programs", ()) for t in self._traces if t is not self._traces.present)
+        )
+        return [p for programs in (self._programs, *others) for p in programs]
 
     def _program(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         while True:
@@ -326,17 +345,17 @@ class Model:
             return found
 
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
-        own = [(s, self.graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
+        own = [(s, self._graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
         data = compile_graph(graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks))
         return Program(data, self.device, graph.results, graph)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         """A Program with separate steps for sizes that fail a check of the open steps; compiling for them may fail too."""
-        if self.graph(sizes, values).refuses:
+        if self._graph(sizes, values).refuses:
             raise ValueNeeded("at these sizes a branch cannot run", tuple(values))
         self.sizes.meet({k: n for k, n in sizes.items() if k not in fixed})
         try:
-            return self._compiled(self.graph(fixed, values), fixed, values)
+            return self._compiled(self._graph(fixed, values), fixed, values)
         except SingeError:
             self.sizes.forget({k: n for k, n in sizes.items() if k not in fixed})
             raise
@@ -375,9 +394,9 @@ class Model:
         return found
 
 
-def of_traces(trace: Trace, device: str | Device, name: str, **options: Any) -> Model:
-    """The Model of a function that `trace` traces, and traces again when what it took from outside has changed."""
-    again = Again(trace, name)
-    model = Model(again.variant.source, device, name, **options)
-    model._again = again
+def of_traces(tracing: Tracing, device: str | Device, name: str, **options: Any) -> Model:
+    """The Model of a function that `tracing` traces, and traces again when what it took from outside has changed."""
+    traces = Traces(tracing, name)
+    model = Model(traces.present.source, device, name, **options)
+    model._traces = traces
     return model

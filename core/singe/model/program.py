@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -25,7 +26,10 @@ from ..runtime.devices import device_for
 from ..runtime.files import write
 from ..runtime.waiting import Later, now, soon, then, together
 from .arguments import TensorSpec, bind, listed, unwrap
-from .session import NOTHING_DRAWN, Session, copies
+from .session import Session, copies, kept_states
+
+if TYPE_CHECKING:
+    from .model import Model
 
 
 class Program:
@@ -42,11 +46,12 @@ class Program:
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
         self._graph: Final = (lambda: graph) if graph is None or looking() else weakref.ref(graph)
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
-        self.keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
+        self._keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
         """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
-        self.followed: Final = {k: n for k, n in self.keys.items() if data.states[k].initial is None}
+        self._followed: Final = {k: n for k, n in self._keys.items() if data.states[k].initial is None}
         """Those that begin where the shared sequence is."""
-        self._follow: Callable[[], Program] | None = None
+        self._followed_model: Model | None = None
+        self._shapes: Mapping[str, Sequence[int]] = {}
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:
@@ -56,11 +61,15 @@ class Program:
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Names, dtypes and shapes of the outputs."""
-        return self._ports(self.data.outputs)
+        now = self._present()
+        return now._ports(now.data.outputs)
 
     @property
     def states(self) -> tuple[TensorSpec, ...]:
         """Names, dtypes and shapes of what is kept from run to run."""
+        return self._present()._kept()
+
+    def _kept(self) -> tuple[TensorSpec, ...]:
         return self._ports([s.buffer for s in self.data.states])
 
     def __repr__(self) -> str:
@@ -72,35 +81,34 @@ class Program:
             f"steps: {len(data.steps)}, bytes of weights: {held}>"
         )
 
-    def following(self, present: Callable[[], Program]) -> Program:
-        """This Program, which from now on runs as the one that `present` gives: that of the values which a function takes from
-        outside now. Its states are the same."""
-        self._follow = present
-        return self
+    def _following(self, model: Model, shapes: Mapping[str, Sequence[int]]) -> Program:
+        """A Program that always runs as the one which a Model of a function has for what this takes from outside now. It is not
+        this one, which the Model keeps: the two would keep each other in memory."""
+        made = copy.copy(self)
+        made._followed_model, made._shapes = model, shapes
+        return made
 
     def _present(self) -> Program:
-        return self if self._follow is None else self._follow()
+        return self if self._followed_model is None else self._followed_model.program(self._shapes)
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
-        return Session(self.states, self._called, self._present)
+        return Session(kept_states(self.states), self._called, self._present)
 
     @cached_property
     def _own(self) -> Session:
-        return self.session()
+        return Session(self._kept(), self._called, self._present)
 
     def seed(self, seed: int) -> None:
         """Begin the random numbers of a seed, in the Program's own session; see `Session.seed`."""
-        if not self.keys:
-            raise InputError(NOTHING_DRAWN)
         self._own.seed(seed)
 
-    def copy_into(self, session: Session, arrays: Mapping[int, Any]) -> None:
+    def _copy_into(self, session: Session, arrays: Mapping[int, Any]) -> None:
         """Copy arrays of the device into states of a session; the keys are the states' numbers."""
-        on, which = self.device.eager, tuple(arrays)
+        on, which, kept = self.device.eager, tuple(arrays), self._kept()
         with on.lock:
             if which not in self._copies:
-                graph = copies([self.states[k] for k in which])
+                graph = copies([kept[k] for k in which])
                 self._copies[which] = on.prepare(compile_graph(graph, on.target))
             held = session.held(self)
             self._copies[which].run(list(arrays.values()), [held[k] for k in which])
@@ -112,7 +120,7 @@ class Program:
     def memory(self) -> Mapping[str, int]:
         """Bytes held on the device."""
         with self.device.eager.lock:
-            return self.executable.memory()
+            return self._present().executable.memory()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
@@ -154,13 +162,11 @@ class Program:
         with on.lock:
             if not self.data.states:
                 return self._begun(arrays, ())
-            session = (
-                states_of if isinstance(states_of, Session) else (states_of if states_of.data.states else self)._own
-            )
+            session = states_of if isinstance(states_of, Session) else states_of._own
             states = session.held(self)
-            if not self.followed:
+            if not self._followed:
                 return self._begun(arrays, states)
-            with session.following(self):
+            with session._following(self):
                 return self._begun(arrays, states)
 
     def _begun(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> Later[list[np.ndarray]]:
@@ -197,8 +203,12 @@ class Program:
         return _on_device(read_program(path), device)
 
     def dispose(self) -> None:
-        """Free its memory; it cannot be used any more."""
+        """Free its memory; it cannot be used any more. Of a function: nor can the Programs of what it took from outside before."""
         with self.device.eager.lock:
+            if self._followed_model is not None:
+                for program in self._followed_model._every_program():
+                    program.dispose()
+                self._followed_model = None
             for held in (self.executable, *self._copies.values()):
                 held.dispose()
             self._copies.clear()

@@ -45,9 +45,11 @@ class Session:
         program: Callable[[], Program],
     ) -> None:
         """call: a run of the model with arguments, over this session; program: one of the model's Programs."""
-        if not states:
-            raise InputError("this model has no states, so a session has nothing to keep: call the model itself")
-        self.states: Final = tuple(states)
+        self.states = tuple(states)
+        """Those that a run has had so far: a function that is traced again may draw where it did not, and the reverse; its keys are
+        the last state."""
+        self._widest: Program | None = None
+        """The Program that has these, once something needed them."""
         self._call: Final = call
         self._program: Final = program
         self._arrays: list[Any] | None = None  # on the device, once something needs them
@@ -82,8 +84,8 @@ class Session:
         """A new session that starts with the present states of this one."""
         self._check()
         made = Session(self.states, self._call, self._program)
-        if self._arrays is not None:
-            made._set(dict(enumerate(self.held(self._program()))))
+        if self._arrays is not None and self._widest is not None:
+            self._widest._copy_into(made, dict(enumerate(self._arrays)))
         made._seeded, made._follows = self._seeded, self._follows
         return made
 
@@ -92,10 +94,10 @@ class Session:
         eagerly."""
         self._check()
         number, program = keys.checked_seed(seed, "seed"), self._program()
-        if not program.keys:
+        if not program._keys:
             raise InputError(NOTHING_DRAWN)
-        for k in program.keys:
-            self._write(k, keys.as_array(keys.begun(number)))
+        for k in program._keys:
+            self._write(program, k, keys.as_array(keys.begun(number)))
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a state's elements."""
@@ -108,8 +110,8 @@ class Session:
     def fetch(self, name: str) -> Later[np.ndarray]:
         """`read` for code that serves both."""
         k = self._index(name)
-        program = self._program()
-        if k in program.followed and k not in self._seeded:
+        program = self._with(k)
+        if k in program._followed and k not in self._seeded:
             return keys.as_array(keys.shared())
         return program.device.eager.fetch(self.held(program)[k])
 
@@ -120,51 +122,52 @@ class Session:
         given = as_array(array, spec, "state")
         if given.shape != spec.shape:
             raise ShapeError(f"state {name!r}: got shape {given.shape}, expected {show(spec.shape or ())}")
-        self._write(k, given)
+        self._write(self._with(k), k, given)
 
-    def _write(self, k: int, array: np.ndarray) -> None:
+    def _with(self, k: int) -> Program:
+        """One of the model's Programs that has a state of this number."""
         program = self._program()
-        if k in program.keys:
+        return program if k < len(program.data.states) or self._widest is None else self._widest
+
+    def _write(self, program: Program, k: int, array: np.ndarray) -> None:
+        if k in program._keys:
             self._seeded = {**self._seeded, k: np.array(array)}
-        self._set({k: program.device.eager.upload(array)})
+        program._copy_into(self, {k: program.device.eager.upload(array)})
 
     def dispose(self) -> None:
         """Free its memory; the session cannot be used afterwards."""
         self._disposed = True
-        self._arrays = None
+        self._arrays = self._widest = None
 
     def held(self, program: Program) -> list[Any]:
         """The arrays of the states, for a run of one of the model's Programs."""
         with program.device.eager.lock:
             self._check()
             count = len(program.data.states)
-            have = 0 if self._arrays is None else len(self._arrays)
-            if self._arrays is None or have < count:
-                # A function that is traced again may draw where it did not, and the reverse: its keys are the last state.
-                self._arrays = [*(self._arrays or ()), *program.executable.new_states()[have:]]
+            if self._widest is None or count > len(self._widest.data.states):
+                self._widest, self.states = program, program._kept()
+            widest, have = self._widest, len(self._arrays or ())
+            if self._arrays is None or have < len(self.states):
+                self._arrays = [*(self._arrays or ()), *widest.executable.new_states()[have:]]
                 self._follows = None
-                begun = {k: array for k, array in self._seeded.items() if have <= k < count}
+                begun = {k: array for k, array in self._seeded.items() if k >= have}
                 if begun:
-                    self._set({k: program.device.eager.upload(array) for k, array in begun.items()})
+                    widest._copy_into(self, {k: widest.device.eager.upload(array) for k, array in begun.items()})
             return self._arrays if count == len(self._arrays) else self._arrays[:count]
 
     @contextmanager
-    def following(self, program: Program) -> Iterator[None]:
+    def _following(self, program: Program) -> Iterator[None]:
         """A context for a run of one of the model's Programs, which takes its keys from the shared sequence."""
-        for k, draws in program.followed.items():
-            if k not in self._seeded:
-                now, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
-                first = keys.taken(draws)
-                if now != first:
-                    self._set({k: program.device.eager.upload(keys.as_array(first))})
-                yield
-                self._follows = keys.after(first, draws)
-                return
+        k, draws = next(((k, n) for k, n in program._followed.items() if k not in self._seeded), (None, 0))
+        if k is None:
+            yield
+            return
+        now, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
+        first = keys.taken(draws)
+        if now != first:
+            program._copy_into(self, {k: program.device.eager.upload(keys.as_array(first))})
         yield
-
-    def _set(self, arrays: Mapping[int, Any]) -> None:
-        """Copy arrays of the device into states; the keys are the states' numbers."""
-        self._program().copy_into(self, arrays)
+        self._follows = keys.after(first, draws)
 
     def _check(self) -> None:
         if self._disposed:
@@ -175,6 +178,13 @@ class Session:
         if name not in self.names:
             raise InputError(f"there is no state {name!r}; the states are {', '.join(map(str, self.states))}")
         return self.names.index(name)
+
+
+def kept_states(states: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
+    """The states of a new session, of which there must be some."""
+    if not states:
+        raise InputError("this model has no states, so a session has nothing to keep: call the model itself")
+    return states
 
 
 def copies(states: Sequence[TensorSpec]) -> Graph:

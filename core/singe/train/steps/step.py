@@ -22,6 +22,7 @@ network of two that are trained in turns, or a copy of the model from some steps
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import operator
@@ -141,6 +142,8 @@ class TrainStep:
         self._names: Final = _names(self._template)
         self._trained: Final = tuple(differentiable(model))
         self._first: Final = self._initial(model, seed)
+        self._functions: Final = copy.copy(self)
+        """The owner of the functions that are traced, without the Models below, which keep it."""
         self._models: Final[dict[Any, Model]] = {}
         self._session: Session | None = None
 
@@ -213,26 +216,26 @@ class TrainStep:
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
-        return self._program("step", self._checked, batch)
+        return self._program("step", self._functions._checked, batch)
 
     def as_model(self, *batch: Any, names: Sequence[str] | None = None) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
         and in a page `model.step({x, y})` trains. The inputs are called as `names` says, or like the parameters of the loss
         function; those of a Module or a dict have its name and the paths in it."""
-        return self._traced(self._step, batch, self.state(), names)
+        return self._traced(self._functions._step, batch, self.state(), names)
 
     # --- one of several replicas ---
 
     def share(self, *batch: Any) -> Share:
         """The first half of a step: what a part of a batch adds to it. No weight changes."""
-        found = self._passed(now(self._started("share", self._first_half, batch), _WHOLE))
+        found = self._passed(now(self._started("share", self._functions._first_half, batch), _WHOLE))
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
         return Share(items_of(batch), found, gradients, buffers)
 
     def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """The second half: the update of the weights, by the averages of all replicas."""
-        half = functools.partial(self._second_half, tuple(buffers))
+        half = functools.partial(self._functions._second_half, tuple(buffers))
         self._passed(now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE))
 
     # --- what runs ---
@@ -275,14 +278,14 @@ class TrainStep:
         return next(iter(self._models.values())).program()
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
-        return then(self._started("step", self._checked, batch), lambda found: told(self._passed(found)))
+        return then(self._started("step", self._functions._checked, batch), lambda found: told(self._passed(found)))
 
     def _passed(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         return passed(self._nonfinite, found, self._texts)
 
     def _evaluation(self, batch: Sequence[Any]) -> Later[Any]:
         return then(
-            self._started("evaluate", self._evaluated, batch),
+            self._started("evaluate", self._functions._evaluated, batch),
             lambda found: told(passed("ignore", found, self._texts)),  # a loss that is not finite is what it gives
         )
 
