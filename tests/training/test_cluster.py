@@ -330,7 +330,10 @@ def made_step() -> RayStep:
 @pytest.mark.parametrize("method", ["share", "mean", "update"])
 def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
     """Wherever in the step it is lost."""
-    step, whole = made_step(), TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
+    sg.manual_seed(0)
+    step = made_step()
+    sg.manual_seed(0)
+    whole = TrainStep(network(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
     y = np.arange(6) % 2
     step(X[:6], y)
     fake.fails = {(1, name): fake.RayError("lost") for name in (method, "done")}
