@@ -288,6 +288,7 @@ def _refuse_draws(function: Callable[[], Any]) -> None:
         function()
     finally:
         sys.settrace(tracer)
+        lines.clear()  # the frames refer to this function, which refers to them
     if found:
         raise InputError(
             f"the traced function draws from Python's random or NumPy's global generator ({found[0]}), and a compiled function would "
