@@ -120,14 +120,26 @@ def test_gains(name: str, param: float | None, want: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [lambda: init.calculate_gain("gelu"), lambda: init.xavier_uniform((3,)), lambda: init.kaiming_normal((3, 3), mode="in"),
-     lambda: init.eye((3,)), lambda: init.dirac((3, 3)), lambda: init.dirac((3, 3, 1), 2), lambda: init.sparse((3,), 0.1),
-     lambda: init.sparse((3, 3), 2), lambda: init.trunc_normal((3,), a=1, b=0), lambda: init.orthogonal((3,))],
+    ("name", "wrong"),
+    [("calculate_gain", lambda: init.calculate_gain("gelu")), ("fans", lambda: init.fans((3,))),
+     ("xavier_uniform", lambda: init.xavier_uniform((3,))), ("xavier_normal", lambda: init.xavier_normal((3,))),
+     ("kaiming_normal", lambda: init.kaiming_normal((3, 3), mode="in")),
+     ("kaiming_uniform", lambda: init.kaiming_uniform((3, 3), mode="in")), ("kaiming_uniform", lambda: init.kaiming_uniform((3,))),
+     ("eye", lambda: init.eye((3,))), ("dirac", lambda: init.dirac((3, 3))), ("dirac", lambda: init.dirac((3, 3, 1), 2)),
+     ("sparse", lambda: init.sparse((3,), 0.1)), ("sparse", lambda: init.sparse((3, 3), 2)),
+     ("trunc_normal", lambda: init.trunc_normal((3,), a=1, b=0)), ("orthogonal", lambda: init.orthogonal((3,)))],
 )  # fmt: skip
-def test_what_has_no_meaning_is_refused(wrong: Callable[[], object]) -> None:
-    with pytest.raises((sg.InputError, sg.ShapeError), match=r"expected|a weight has two axes"):
+def test_what_has_no_meaning_is_refused_by_the_name_of_the_function(name: str, wrong: Callable[[], object]) -> None:
+    with pytest.raises((sg.InputError, sg.ShapeError), match=rf"^nn\.init\.{name}: .*expected"):
         wrong()
+
+
+@pytest.mark.parametrize(
+    "name", ["uniform", "normal", "trunc_normal", "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal"]
+)  # fmt: skip
+def test_draws_in_a_function_that_is_traced_are_refused_by_the_name_of_the_function(name: str) -> None:
+    with pytest.raises(sg.InputError, match=rf"^nn\.init\.{name}: it draws on the host"):
+        sg.compile(lambda x: x + getattr(init, name)((4, 4)), np.zeros((4, 4), np.float32), device="numpy")
 
 
 def test_parameters_are_made_anew_by_their_paths() -> None:
