@@ -18,6 +18,7 @@ from progress import Progress
 
 from singe.errors import DeviceError
 from singe.runtime.devices import device as open_device
+from singe.runtime.keys import manual_seed
 
 NEED_NOTHING = ("array", "interpret")
 
@@ -46,6 +47,12 @@ def pytest_collection_finish() -> None:
     at it."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """A test draws the same numbers in every run, whatever ran before it."""
+    manual_seed(0)
 
 
 @pytest.hookimpl(tryfirst=True)
