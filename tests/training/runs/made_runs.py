@@ -99,4 +99,5 @@ def show(ways: set[str], pause: float) -> None:
 
 
 if __name__ == "__main__":
-    show(set(sys.argv[1:]), 0.01)
+    # A run that fails is long enough to be seen on a slow machine before it does.
+    show(set(sys.argv[1:]), 0.2 if "fail" in sys.argv else 0.01)
