@@ -13,10 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
-from ..runtime.keys import new_seed
+from ..runtime.keys import STEP, mixed, new_seed
 
 _WORD: Final = (1 << 64) - 1
-_STEP: Final = 0x9E3779B97F4A7C15
 _ITEMS, _ORDERS = 1, 2
 """Numbers of items and those of orders are independent."""
 
@@ -35,9 +34,9 @@ class Draws:
     def bits(self, *shape: int) -> np.ndarray:
         """uint64 numbers (len(self), *shape)."""
         count = int(np.prod(shape, dtype=np.int64))
-        places = np.arange(self._used + 1, self._used + count + 1, dtype=np.uint64) * np.uint64(_STEP)
+        places = np.arange(self._used + 1, self._used + count + 1, dtype=np.uint64) * np.uint64(STEP)
         self._used += count
-        return _mixed(self._keys[:, None] + places).reshape(len(self), *shape)
+        return mixed(self._keys[:, None] + places).reshape(len(self), *shape)
 
     def uniform(self, low: float = 0.0, high: float = 1.0, shape: tuple[int, ...] = ()) -> np.ndarray:
         """float32 numbers from low to high."""
@@ -87,14 +86,5 @@ def as_seed(seed: Any) -> int:
 def _keys(purpose: int, seed: int | None, epoch: int, indices: np.ndarray) -> np.ndarray:
     base = np.zeros(1, np.uint64)
     for part in (purpose, as_seed(seed), epoch):
-        base = _mixed((base ^ np.uint64(part & _WORD)) + np.uint64(_STEP))
-    return _mixed(base + indices.astype(np.uint64) * np.uint64(_STEP))
-
-
-def _mixed(x: np.ndarray) -> np.ndarray:
-    x = x ^ (x >> np.uint64(30))
-    x *= np.uint64(0xBF58476D1CE4E5B9)
-    x ^= x >> np.uint64(27)
-    x *= np.uint64(0x94D049BB133111EB)
-    x ^= x >> np.uint64(31)
-    return x
+        base = mixed((base ^ np.uint64(part & _WORD)) + np.uint64(STEP))
+    return mixed(base + indices.astype(np.uint64) * np.uint64(STEP))

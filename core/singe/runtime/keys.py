@@ -27,6 +27,8 @@ SALT: Final = 0x9E3779B9
 """It is odd, so a sequence has 2**32 keys before one comes again; and it is large, so that neighbouring keys share none soon."""
 WORD: Final = (1 << 32) - 1
 _LONG: Final = (1 << 64) - 1
+STEP: Final = 0x9E3779B97F4A7C15
+"""Between the numbers that SplitMix64 hashes."""
 
 _lock: Final = threading.Lock()
 
@@ -39,11 +41,18 @@ def after(key: Words, count: int) -> Words:
 def begun(seed: SupportsIndex) -> Words:
     """The sequence of a seed, of which 64 bits count: SplitMix64's hash, so that no two seeds have the same sequence, and
     those of similar seeds have nothing in common. static/model/singe-session.js does the same."""
-    z = operator.index(seed) + 0x9E3779B97F4A7C15 & _LONG
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _LONG
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & _LONG
-    z ^= z >> 31
+    z = int(mixed(np.array([operator.index(seed) + STEP & _LONG], np.uint64))[0])
     return z >> 32, z & WORD
+
+
+def mixed(x: np.ndarray) -> np.ndarray:
+    """SplitMix64's hash of uint64 numbers."""
+    x = x ^ (x >> np.uint64(30))
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x
 
 
 def as_array(key: Words) -> np.ndarray:
@@ -102,8 +111,3 @@ def new_seed() -> int:
 def one_generator(rng: Rng) -> np.random.Generator | None:
     """A generator that several draws share, one after the other; None for draws of the shared sequence, each of another key."""
     return None if rng is None else np.random.default_rng(rng)
-
-
-def generator(rng: Rng = None) -> np.random.Generator:
-    """A generator of NumPy: the given one, that of a seed, or one of the shared sequence's next key."""
-    return np.random.default_rng(list(next_key()) if rng is None else rng)

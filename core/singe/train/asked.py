@@ -1,4 +1,4 @@
-"""What `fit` is asked for: data that gives batches, as often as there are epochs."""
+"""What `fit` is asked for: data that gives batches, as often as there are epochs; and where it is."""
 
 from __future__ import annotations
 
@@ -45,3 +45,13 @@ def check_data(where: str, what: str, data: Any, epochs: int = 1) -> None:
             f"{where}: got {type(data).__name__} as {what}, which gives its batches once, for {epochs} epochs; expected what "
             f"gives them in each, such as {loader}, or a list of batches"
         )
+
+
+def position(data: Iterable[Any]) -> dict[str, Any] | None:
+    """Where a Loader is."""
+    state = getattr(data, "state", None)
+    return None if state is None else state()
+
+
+def length(data: Iterable[Any]) -> int | None:
+    return len(data) if hasattr(data, "__len__") else None  # pyright: ignore[reportArgumentType]

@@ -23,14 +23,13 @@ import numpy as np
 from ..errors import DeviceLost, InputError, NonFinite, SingeError
 from ..metrics import LearningRate, Metric
 from ..nn import Module
-from ..optim import Accumulated, Optimizer
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.ending import Order
 from ..runtime.files import clear_parts
 from ..runtime.files import reason as why
 from ..runtime.keys import new_seed
-from .asked import check_asked, check_data
+from .asked import check_asked, check_data, length, position
 from .config import plain, write_config
 from .dashboard import Kind, dashboard, say
 from .events import (
@@ -56,9 +55,10 @@ from .steps.batches import fields_of, items_of
 from .steps.fault import first_fault
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
+from .steps.optimizers import rate_of
 from .steps.parallel import DataParallel, RemoteStep, Step, Workers
 from .steps.step import KEY, Precision, TrainStep
-from .summary import Row, Summary, flat
+from .summary import Row, Summary, flat, not_finite
 from .tallies import LOSS, Tallies, checked_metrics, of_predictions
 from .watching import EarlyStopping, Mode, Watch, best_mode
 
@@ -294,7 +294,7 @@ class Learner:
                 return self._asked, ""
             values = {"train": self._tallies.values(), **values}
             if self._nonfinite == "stop" and (wrong := not_finite(values)):
-                return "nonfinite", f"epoch {epoch}: {wrong}{self._last_kept()}"
+                return "nonfinite", f"epoch {epoch}: {wrong}{self._newest}"
             message = self._end_epoch(values, last=epoch == epochs)
             if message:
                 return "patience", message
@@ -314,7 +314,7 @@ class Learner:
                 if self._nonfinite == "stop" and not math.isfinite(loss):  # which several devices found together
                     raise NonFinite(f"the loss is {loss}")
             except NonFinite as e:
-                return f"epoch {epoch}, step {now.step + 1}: {e}; {self._fault(fields)}{self._last_kept()}"
+                return f"epoch {epoch}, step {now.step + 1}: {e}; {self._fault(fields)}{self._newest}"
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step)
@@ -344,6 +344,11 @@ class Learner:
         now.trained = True
         return ""
 
+    @property
+    def _newest(self) -> str:
+        """The newest checkpoint, for an error."""
+        return self._files.newest_in_words() if self._files is not None else ""
+
     def _fault(self, fields: Sequence[Any]) -> str:
         """Where in the step that was tried last the first number is that is not finite."""
         key = self._step.state()[KEY]  # a step leaves the key that it took
@@ -351,13 +356,6 @@ class Learner:
             return first_fault(self._objective, self._step.model.train(), fields, self.device, key, self._half)
         except SingeError as e:
             return f"the layer was not found: {e}"
-
-    def _last_kept(self) -> str:
-        """The newest checkpoint, for an error."""
-        if self._files is None:
-            return ""
-        steps = self._files.steps()
-        return f"; the last checkpoint is {self._files.path(max(steps))}" if steps else "; there is no checkpoint yet"
 
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
@@ -513,41 +511,10 @@ class Learner:
 
     def _kept(self) -> str:
         """What is on the disk of a run that was ended early."""
-        steps = self._files.steps() if self._files is not None else None
-        if steps is None:
+        if self._files is None:
             return "kept: the model in memory; nothing is on the disk, as the Learner has no folder (run=…)"
-        if not steps:
-            return "kept: nothing, as no checkpoint was written yet"
-        lost = self.step - steps[0]
-        after = f"; {lost} step{'s' * (lost > 1)} after it {'are' if lost > 1 else 'is'} lost" if lost > 0 else ""
-        return f"kept: the checkpoint of step {steps[0]}{after}"
+        return self._files.kept(self.step)
 
     def _mode(self, value: str) -> Mode:
         """Which value is the best, of one such as "valid.accuracy"."""
         return best_mode(value.partition(".")[2], self._modes) or "least"
-
-
-def rate_of(optimizer: Any, accumulate: int) -> Callable[[int], float] | None:
-    """The learning rate of the step that follows a number of steps, if the optimiser tells it."""
-    inner, every = (optimizer.optimizer, optimizer.every) if isinstance(optimizer, Accumulated) else (optimizer, 1)
-    if not isinstance(inner, Optimizer):
-        return None
-    return lambda step: float(inner.rate(step // (every * accumulate)))
-
-
-def not_finite(values: Mapping[Phase, Mapping[str, float]]) -> str:
-    """The first value of an epoch that is NaN or infinite, in words; a class of a metric that counts each by itself may be NaN."""
-    for name, value in flat(values).items():
-        if not math.isfinite(value) and not name.rpartition(".")[2].isdigit():
-            return f"{name} is {value}"
-    return ""
-
-
-def position(data: Iterable[Any]) -> dict[str, Any] | None:
-    """Where a Loader is."""
-    state = getattr(data, "state", None)
-    return None if state is None else state()
-
-
-def length(data: Iterable[Any]) -> int | None:
-    return len(data) if hasattr(data, "__len__") else None  # pyright: ignore[reportArgumentType]

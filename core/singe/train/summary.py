@@ -76,3 +76,11 @@ class Summary:
 def flat(values: Mapping[Phase, Mapping[str, float]]) -> dict[str, float]:
     """Values of training and validation under one name each: "train.loss"."""
     return {f"{phase}.{name}": v for phase, found in values.items() for name, v in found.items()}
+
+
+def not_finite(values: Mapping[Phase, Mapping[str, float]]) -> str:
+    """The first value of an epoch that is NaN or infinite, in words; a class of a metric that counts each by itself may be NaN."""
+    for name, value in flat(values).items():
+        if not math.isfinite(value) and not name.rpartition(".")[2].isdigit():
+            return f"{name} is {value}"
+    return ""

@@ -74,6 +74,20 @@ class CheckpointFolder:
         names = (p.name for p in self.folder.iterdir()) if self.folder.is_dir() else ()
         return sorted((int(m[1]) for m in map(_NAME.fullmatch, names) if m), reverse=True)
 
+    def newest_in_words(self) -> str:
+        """The newest checkpoint, as the end of an error."""
+        steps = self.steps()
+        return f"; the last checkpoint is {self.path(steps[0])}" if steps else "; there is no checkpoint yet"
+
+    def kept(self, step: int) -> str:
+        """What of a run that ended early at a step is on the disk."""
+        steps = self.steps()
+        if not steps:
+            return "kept: nothing, as no checkpoint was written yet"
+        lost = step - steps[0]
+        after = f"; {lost} step{'s' * (lost > 1)} after it {'are' if lost > 1 else 'is'} lost" if lost > 0 else ""
+        return f"kept: the checkpoint of step {steps[0]}{after}"
+
     def write(self, checkpoint: Checkpoint) -> Path:
         """Write a checkpoint and remove those that need not stay. An OSError leaves all as it was."""
         path = self.path(checkpoint.step)

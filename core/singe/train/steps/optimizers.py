@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...optim import LBFGS, Accumulated, clip_norm
+from ...optim import LBFGS, Accumulated, Optimizer, clip_norm
 
 
 @dataclass(frozen=True)
@@ -54,3 +55,11 @@ def optimizer_of(given: Any, clip: float | None, accumulate: int) -> Any:
     check_optimizer(given, clip, accumulate)
     clipped = given if clip is None else _Clipped(given, clip)
     return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
+
+
+def rate_of(optimizer: Any, accumulate: int) -> Callable[[int], float] | None:
+    """The learning rate of the step that follows a number of steps, if the optimiser tells it."""
+    inner, every = (optimizer.optimizer, optimizer.every) if isinstance(optimizer, Accumulated) else (optimizer, 1)
+    if not isinstance(inner, Optimizer):
+        return None
+    return lambda step: float(inner.rate(step // (every * accumulate)))
