@@ -1,4 +1,4 @@
-"""The decorator that makes a function a method of Tensor.
+"""The decorator that makes a function a method of Tensor, and what methods share: names, and what operators take.
 
 Some parameters, such as NumPy's `axis` and `keepdims`, may be given by PyTorch's names, too: `dim` and `keepdim`. A tensor
 without axes counts as a vector of one element in methods that work along an axis, as in PyTorch: `x.sum(dim=-1)`.
@@ -14,12 +14,21 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ...counterparts import check_arguments
-from ...errors import InputError, SingeError
+from ...errors import DTypeError, InputError, SingeError
 from ...ops import ROWS
+from ..nodes.meet import PLAIN
 from ..tensor import Tensor
 
 F = TypeVar("F")
 C = TypeVar("C", bound=Callable[..., Any])
+OPERANDS: Final = (Tensor, np.ndarray, np.generic, *PLAIN)
+"""What the operators compute with."""
+MATRICES: Final = (Tensor, np.ndarray)
+"""What a @ b computes with."""
+UNFIT: Final = (str, bytes, list, tuple, dict, set, type(None))
+"""Types of Python that have no operators for tensors."""
+SHOWN: Final = 40
+"""The most characters of an operand that an error shows."""
 SPELLINGS: Final = {
     "dim": "axis", "dims": "axis", "dimension": "axis", "dim0": "axis0", "dim1": "axis1", "dim2": "axis2", "keepdim": "keepdims",
     "unbiased": "correction", "ddof": "correction", "size": "shape", "indices": "index", "split_size": "sizes", "min": "low", "max": "high",
@@ -126,6 +135,25 @@ def both_spellings(function: C) -> C:
 def written(name: str) -> str:
     """What a caller writes for the method of this name; a reflected operator is written as the operator."""
     return AS_WRITTEN.get(name) or AS_WRITTEN.get(name.replace("__r", "__", 1), name)
+
+
+def takes(name: str, other: Any, kinds: tuple[type, ...] = OPERANDS) -> bool:
+    """Whether an operator computes with an operand; if not, the operand may know how. One that Python made does not."""
+    if isinstance(other, kinds):
+        return True
+    if (type(other) in UNFIT or isinstance(other, PLAIN)) and name not in ("__eq__", "__ne__"):
+        given = type(other).__name__
+        way = {"list": "sg.tensor(b) makes a tensor of it", "tuple": "sg.tensor(b) makes a tensor of it"}.get(given)
+        way = way or ("a * b multiplies by a number" if isinstance(other, PLAIN) else "convert it first")
+        expected = "a Tensor, an array or a number" if kinds is OPERANDS else "a Tensor or an array"
+        raise DTypeError(f"{written(name)}: one operand is {a_value(other)}, a {given}; expected {expected}; {way}")
+    return False
+
+
+def a_value(x: Any) -> str:
+    """An operand, for errors."""
+    text = repr(x)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def _say(error: SingeError, name: str) -> None:

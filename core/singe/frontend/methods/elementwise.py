@@ -15,9 +15,9 @@ from ...ops import ROWS
 from ..arithmetic import FUNCTIONS, compute, placed
 from ..calls import call_row, operand
 from ..host import hosted
-from ..nodes.meet import PLAIN, is_small_power, matmul_nodes, power
+from ..nodes.meet import is_small_power, matmul_nodes, power
 from ..tensor import Tensor, TensorLike, apply
-from .attach import alias, method, written
+from .attach import MATRICES, alias, method, takes
 
 ALSO: Final = {
     "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
@@ -31,15 +31,6 @@ OPERATORS: Final = {
 }  # fmt: skip
 """Python's operators, which are reflected, too ↦ the functions."""
 COMPARISONS: Final = {"eq": "equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-
-OPERANDS: Final = (Tensor, np.ndarray, np.generic, *PLAIN)
-"""What the operators compute with."""
-MATRICES: Final = (Tensor, np.ndarray)
-"""What a @ b computes with."""
-UNFIT: Final = (str, bytes, list, tuple, dict, set, type(None))
-"""Types of Python that have no operators for tensors."""
-SHOWN: Final = 40
-"""The most characters of an operand that an error shows."""
 
 
 def _function(name: str) -> Callable[..., Tensor]:
@@ -68,24 +59,6 @@ def _operator(name: str, function: str, reflected: bool = False) -> Callable[...
 
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
     return method
-
-
-def takes(name: str, other: Any, kinds: tuple[type, ...] = OPERANDS) -> bool:
-    """Whether an operator computes with an operand; if not, the operand may know how. One that Python made does not."""
-    if isinstance(other, kinds):
-        return True
-    if (type(other) in UNFIT or isinstance(other, PLAIN)) and name not in ("__eq__", "__ne__"):
-        given = type(other).__name__
-        way = {"list": "sg.tensor(b) makes a tensor of it", "tuple": "sg.tensor(b) makes a tensor of it"}.get(given)
-        way = way or ("a * b multiplies by a number" if isinstance(other, PLAIN) else "convert it first")
-        expected = "a Tensor, an array or a number" if kinds is OPERANDS else "a Tensor or an array"
-        raise DTypeError(f"{written(name)}: one operand is {a_value(other)}, a {given}; expected {expected}; {way}")
-    return False
-
-
-def a_value(x: Any) -> str:
-    text = repr(x)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 for _name in FUNCTIONS:
