@@ -159,3 +159,24 @@ def node(body: str, *, runner: str = "", cwd: Path | None = None, arguments: tup
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+class Runs:
+    """Runs scripts where a name says: "node", node with "threads", or a device in a page ("wasm", "webgpu"), whose words may begin
+    with "worker". In a script, `open(name)` loads a bundle; the test's fixture `chromium` is the page."""
+
+    def __init__(self, request: pytest.FixtureRequest, where: str, root: Path) -> None:
+        self.request, self.where, self.root = request, where, root
+
+    def __call__(self, body: str, **given: Any) -> Any:
+        *worker, device = self.where.split()
+        if device in ("node", "threads"):
+            options = {"device": "wasm", "threads": 1 if device == "node" else 2}
+            base = self.root.as_uri() + "/"
+            run = node
+        else:
+            options = {"device": device, "worker": bool(worker)}
+            base = "/bundles/"
+            run = self.request.getfixturevalue("chromium").run
+        opening = "const open = (name, more) => load(given.base + name + '/', { ...given.options, ...more });"
+        return run(opening + body, base=base, options=options, **given)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import assert_close, packed
-from pages import Page, node, open_page
+from pages import Page, Runs, open_page
 
 import singe as sg
 from singe.dtypes import float32, int64
@@ -79,7 +79,7 @@ def chromium(browser: Any, root: Path) -> Iterator[Page]:
 
 
 RUN: Final = """
-const model = await load(given.base + given.name + '/', given.options);
+const model = await open(given.name);
 const found = [];
 for (const tensors of given.cases) found.push(pack(await model.run(unpack(tensors))));
 await model.dispose();
@@ -93,14 +93,7 @@ def test_arrays(request: pytest.FixtureRequest, root: Path, where: str, name: st
     """The result is right in each run, and the caller's array does not change, since it is uploaded."""
     caches = [np.random.default_rng(k).integers(-9, 9, (8, 4)).astype(np.float32) for k in range(3)]
     cases = [packed({"cache": cache, "row": ROW, "at": np.array(k, np.int64)}) for k, cache in enumerate(caches)]
-    *worker, device = where.split()
-    if device in ("node", "threads"):
-        options: dict[str, Any] = {"device": "wasm", "threads": 1 if device == "node" else 2}
-        found = node(RUN, base=root.as_uri() + "/", name=name, options=options, cases=cases)
-    else:
-        page = request.getfixturevalue("chromium")
-        options = {"device": device, "worker": bool(worker)}
-        found = page.run(RUN, base="/bundles/", name=name, options=options, cases=cases)
+    found = Runs(request, where, root)(RUN, name=name, cases=cases)
     for k, (cache, got) in enumerate(zip(caches, found, strict=True)):
         assert_close(got, expected(name, cache, k))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from bundles import packed
-from pages import Page, node, open_page
+from pages import Page, Runs, node, open_page
 
 import singe as sg
 
@@ -18,8 +18,8 @@ RUN = """
 const x = unpack(given.x);
 const drawn = async (what) => Array.from((await what.run(x)).output.data);
 const times = async (count, what) => { const found = []; for (let k = 0; k < count; k++) found.push(await drawn(what)); return found; };
-const model = await load(given.url, { ...given.options });
-const other = await load(given.url, { ...given.options });
+const model = await open("noisy");
+const other = await open("noisy");
 const free = [...(await times(3, model)), ...(await times(3, other)), ...(await times(3, model.session()))];
 await model.seed(given.seed);
 const seeded = await times(3, model);
@@ -64,14 +64,7 @@ def chromium(browser: Any, root: Path) -> Iterator[Page]:
 
 @pytest.mark.parametrize("where", ["node", "wasm", "webgpu", "worker wasm", "worker webgpu"])
 def test_bundles_draw_new_numbers_and_those_of_a_seed(where: str, root: Path, request: pytest.FixtureRequest) -> None:
-    *worker, device = where.split()
-    given: dict[str, Any] = {"x": packed({"x": X}), "seed": SEED}
-    if device == "node":
-        url = (root / "noisy").as_uri() + "/"
-        found = node(RUN, url=url, options={"device": "wasm", "threads": 1}, **given)
-    else:
-        page = request.getfixturevalue("chromium")
-        found = page.run(RUN, url="/bundles/noisy/", options={"device": device, "worker": bool(worker)}, **given)
+    found = Runs(request, where, root)(RUN, x=packed({"x": X}), seed=SEED)
     assert len({tuple(y) for y in found["free"]}) == 9
     sg.manual_seed(SEED)
     wanted = [noisy(sg.tensor(X)).numpy().ravel() for _ in range(3)]

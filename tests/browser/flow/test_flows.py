@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from bundles import STATIC, assert_close, packed, unpacked
 from flows import FLOWS, collatz_turns, found_case, nested_case
-from pages import Page, node, open_page
+from pages import Page, Runs, node, open_page
 from remembering import REMEMBERING
 
 from singe.program.format import header
@@ -37,26 +37,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def chromium(browser: Any, root: Path) -> Iterator[Page]:
     with open_page(browser, root) as page:
         yield page
-
-
-class Runs:
-    """Runs scripts in a place of WHERE; in a script, `open(name)` loads a bundle."""
-
-    def __init__(self, request: pytest.FixtureRequest, where: str, root: Path) -> None:
-        self.request, self.where, self.root = request, where, root
-
-    def __call__(self, body: str, **given: Any) -> Any:
-        *worker, device = self.where.split()
-        if device in ("node", "threads"):
-            options = {"device": "wasm", "threads": 1 if device == "node" else 2}
-            base = self.root.as_uri() + "/"
-            run = node
-        else:
-            options = {"device": device, "worker": bool(worker)}
-            base = "/bundles/"
-            run = self.request.getfixturevalue("chromium").run
-        opening = "const open = (name, more) => load(given.base + name + '/', { ...given.options, ...more });"
-        return run(opening + body, base=base, options=options, **given)
 
 
 @pytest.fixture(params=WHERE)

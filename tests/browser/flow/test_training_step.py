@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from bundles import packed
-from pages import Page, node, open_page
+from pages import Page, Runs, node, open_page
 
 import singe as sg
 from singe import nn
@@ -18,7 +18,7 @@ from singe.tools import cli
 from singe.train import TrainStep
 
 STEPS = """
-const model = await load(given.url, { ...given.options });
+const model = await open("step");
 const session = model.session();
 const losses = [];
 for (const batch of given.batches) losses.push((await session.step(unpack(batch))).loss.data[0]);
@@ -69,13 +69,7 @@ def test_steps_in_a_page_are_the_native_ones(where: str, root: Path, request: py
     step = made()
     wanted = [step(*batch) for batch in batches()]
     given = [packed({"x": x, "y": y}) for x, y in batches()]
-    *worker, device = where.split()
-    if device == "node":
-        url = (root / "step").as_uri() + "/"
-        found = node(STEPS, url=url, options={"device": "wasm", "threads": 1}, batches=given)
-    else:
-        page = request.getfixturevalue("chromium")
-        found = page.run(STEPS, url="/bundles/step/", options={"device": device, "worker": bool(worker)}, batches=given)
+    found = Runs(request, where, root)(STEPS, batches=given)
     np.testing.assert_allclose(found["losses"], wanted, rtol=1e-3)
     np.testing.assert_allclose(found["own"], wanted[0], rtol=1e-4)  # the model's own session begins at the start
     np.testing.assert_allclose(found["weight"], step.state()["model.0.weight"].ravel(), rtol=1e-2, atol=1e-4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import logging
 import random
 import sys
 import threading
@@ -269,3 +270,27 @@ def test_comparing_ten_values_takes_microseconds() -> None:
             model._refresh()
         best = min(best, (time.perf_counter() - start) / 200)
     assert best < 20e-6
+
+
+def test_a_handler_of_logging_takes_nothing_from_outside() -> None:
+    """A message may be logged while a function is traced; what its handler reads is not computed with."""
+
+    class Handler(logging.Handler):
+        def __init__(self) -> None:
+            super().__init__()
+            self.told: list[str] = []
+            self.rest = iter(())
+
+        def emit(self, record: logging.LogRecord) -> None:
+            self.told.append(f"{len(self.told)} {len(list(self.rest))} {record.getMessage()}")
+
+    handler, logger = Handler(), logging.getLogger("a traced function")
+
+    def shown(x: Any) -> Any:
+        logger.warning("traced")
+        return x * 2
+
+    logger.addHandler(handler)
+    logger.propagate = False
+    np.testing.assert_array_equal(times(shown)(X), X * 2)
+    assert handler.told == ["0 0 traced"]

@@ -35,6 +35,8 @@ from .places import (
 Hook = Callable[[FrameType, str, Any], object]
 _ARGUMENTS: Final = 0x0C
 """The flags of code that takes *args (4) and **kwargs (8)."""
+BESIDE: Final = ("logging", "warnings", "importlib._bootstrap")
+"""Libraries that call functions of others for a message or an import: nothing that these read is computed with."""
 
 
 class Observed:
@@ -150,7 +152,8 @@ class Watch:
                     return
                 if at in users or not _is_library(module):
                     users[at] = module
-                    self._call(frame)
+                    if not _is_beside(frame):
+                        self._call(frame)
                 else:
                     libraries[at] = module
 
@@ -313,6 +316,14 @@ def _is_library(module: Mapping[str, Any]) -> bool:
     """Whether the functions with these globals are a library's."""
     name = module.get("__name__", "")
     return isinstance(name, str) and name.partition(".")[0] in LIBRARIES
+
+
+def _is_beside(frame: FrameType) -> bool:
+    """Whether a library of BESIDE called a function, or others that called it."""
+    caller = frame.f_back
+    while caller is not None and not _is_library(caller.f_globals):
+        caller = caller.f_back
+    return caller is not None and caller.f_globals.get("__name__") in BESIDE
 
 
 def _names_generators(frame: FrameType) -> bool:
