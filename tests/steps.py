@@ -25,6 +25,7 @@ from singe.graph import Builder, Graph
 from singe.ir.kernel import Kernel, Routine
 from singe.ops import find_row
 from singe.program.container import align
+from singe.program.elements import aligned, stored_type
 from singe.program.program import (
     Bind,
     Buffer,
@@ -37,8 +38,6 @@ from singe.program.program import (
     ProgramData,
     State,
     Step,
-    aligned,
-    stored_type,
 )
 from singe.shapes import Dim, Shape
 

@@ -20,6 +20,7 @@ from singe.dtypes import DType, bool_, float32, int32, int64
 from singe.graph import Builder, Graph
 from singe.program.container import PROGRAM as FORMAT
 from singe.program.container import align, encode_dim
+from singe.program.elements import aligned, stored_type
 from singe.program.format import header
 from singe.program.program import (
     Bind,
@@ -33,8 +34,6 @@ from singe.program.program import (
     ProgramData,
     State,
     Step,
-    aligned,
-    stored_type,
 )
 from singe.shapes import Shape, size
 from singe.tools.export import bundle as export

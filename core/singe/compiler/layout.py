@@ -13,7 +13,8 @@ from ..dtypes import DType
 from ..errors import CompileError
 from ..graph import Node
 from ..program.block import BlockWriter
-from ..program.program import Buffer, Place, to_stored
+from ..program.elements import to_stored
+from ..program.program import Buffer, Place
 from ..shapes import Dim, Shape, guessed, product, symbols
 from .target import Packer, Target
 

@@ -73,6 +73,10 @@ from ..program import planner as planner
 from ..program.block import alone as alone
 from ..program.container import ALIGN as ALIGN
 from ..program.container import align as align
+from ..program.elements import aligned as aligned
+from ..program.elements import from_stored as from_stored
+from ..program.elements import stored_type as stored_type
+from ..program.elements import to_stored as to_stored
 from ..program.format import header as header
 from ..program.planner import Found as Found
 from ..program.planner import Plan as Plan
@@ -82,11 +86,7 @@ from ..program.program import Code as Code
 from ..program.program import Place as Place
 from ..program.program import ProgramData as ProgramData
 from ..program.program import Variant as Variant
-from ..program.program import aligned as aligned
 from ..program.program import choose_variant as choose_variant
-from ..program.program import from_stored as from_stored
-from ..program.program import stored_type as stored_type
-from ..program.program import to_stored as to_stored
 from ..runtime.backend import Backend as Backend
 from ..runtime.backend import Executable as Executable
 from ..runtime.backend import HostArray as HostArray

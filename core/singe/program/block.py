@@ -20,7 +20,8 @@ from typing import IO, Final
 import numpy as np
 
 from .container import align
-from .program import Buffer, ProgramData, aligned
+from .elements import aligned
+from .program import Buffer, ProgramData
 
 SPILL: Final = 1 << 26
 """Bytes that are held in memory before they go to a file."""

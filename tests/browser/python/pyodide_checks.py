@@ -23,7 +23,7 @@ from singe.graph import Builder, Graph
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
 from singe.ops import ROWS
-from singe.program.program import aligned
+from singe.program.elements import aligned
 from singe.runtime.devices import EagerDevice, _devices
 from singe.runtime.files.page import SCRIPTS
 from singe.runtime.waiting import soon

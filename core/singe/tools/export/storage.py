@@ -31,7 +31,8 @@ from ...errors import InputError
 from ...ir import scalar
 from ...ir.arrays import NUMPY
 from ...ir.kernel import Kernel, Reduce, Routine
-from ...program.program import Copy, ProgramData, stored_type, walk
+from ...program.elements import stored_type
+from ...program.program import Copy, ProgramData, walk
 from ...program.stored import StoredPart
 from ...shapes import known
 from .narrow import Uses, narrow
