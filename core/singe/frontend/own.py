@@ -42,7 +42,7 @@ def op(
         raise InputError(f"op: the name {name!r} is taken or is no identifier; choose another one")
     if onnx is not None and not all(onnx.rpartition(".")[::2]):
         raise InputError(f"op {name}: onnx is {onnx!r}, expected a domain and an op, as in 'acme.Fused'")
-    common: dict[str, Any] = dict(name=name, wgsl=wgsl, onnx=onnx, doc=doc, vjp=_vjp(name, gradient))  # noqa: C408
+    common: dict[str, Any] = dict(name=name, wgsl=wgsl, onnx=onnx, doc=doc, vjp=_vjp(name, gradient), outside=True)  # noqa: C408
     if define is not None and numpy is None and shapes is None:
         row: Row = Composite(lower=_lowered(name, define), **common)
     elif define is None and numpy is not None and shapes is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import weakref
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from ..ir.scalar import exact
 from .builder import INTERNED_BYTES
 from .graph import Graph
-from .node import contents
+from .node import Node, contents, postorder
 
 _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
 """The digests of large constants, by the array's id, as long as the array exists. Constants are never written to."""
@@ -22,7 +23,7 @@ def structure(graph: Graph) -> Any:
     It takes linear time, and reads a large constant only once."""
     number = {n: i for i, n in enumerate(graph.leaves)}
     parts: list[Any] = [n.results for n in graph.leaves]
-    for n in graph.nodes:
+    for n in _within(graph.nodes):
         if n not in number:
             number[n] = len(number)
             if n.value is not None:
@@ -33,11 +34,21 @@ def structure(graph: Graph) -> Any:
                     (k, structure(v) if isinstance(v, Graph) else exact(v)) for k, v in sorted(n.attrs.items())
                 )
                 parts.append((n.row.name, attrs, tuple(number[x] for x in n.inputs)))
+                if n.row.outside:
+                    parts.append((n.results, tuple(number[x] for x in n.lowered)))
     states = tuple(
         (s.name, None if s.initial is None else _contents(s.initial), number[s.updated], s.draws) for s in graph.states
     )
     bound = tuple((s, number[n]) for s, n in graph.found.items())
     return tuple(parts), tuple(number[n] for n in graph.outputs), states, bound
+
+
+def _within(nodes: Iterable[Node]) -> Iterator[Node]:
+    """Nodes, each behind what a user's function made of it."""
+    for n in nodes:
+        if n.row is not None and n.row.outside:
+            yield from _within(postorder(n.lowered))
+        yield n
 
 
 def _contents(value: np.ndarray) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Final
@@ -37,14 +37,29 @@ WHOLE_DICT_NAMES: Final = frozenset(
         "set",
         "tuple",
         "vars",
+        "format_map",
+        "substitute",
+        "safe_substitute",
     }
 )
-WHOLE_OBJECT_NAMES: Final = frozenset(["vars", "__dict__", "asdict", "astuple", "getattr", "attrgetter"])
-ABSENT_NAMES: Final = frozenset(["get", "setdefault", "hasattr", "getattr"])
+WHOLE_OBJECT_NAMES: Final = frozenset(["vars", "__dict__", "asdict", "astuple"])
+BY_NAME: Final = frozenset(["getattr", "hasattr"])
+"""Functions that take the name of an attribute: one, if that is a constant."""
+ABSENT_NAMES: Final = frozenset(["get", "setdefault", *BY_NAME])
 """Names of what asks for an item or attribute that may not be there."""
 MUTATORS: Final = frozenset(["append", "extend", "insert", "appendleft", "clear", "remove", "reverse", "sort"])
 """Methods that change a list and give nothing of it."""
 _SUBSCRIPT: Final = "[]"
+_SILENT: Final = ("NOP", "EXTENDED_ARG", "CACHE", "PRECALL", "RESUME")
+_SIMPLE: Final = (
+    "LOAD_FAST",
+    "LOAD_GLOBAL",
+    "LOAD_NAME",
+    "LOAD_DEREF",
+    "LOAD_CLASSDEREF",
+    "LOAD_FAST_CHECK",
+    "LOAD_FAST_BORROW",
+)
 
 
 @dataclass
@@ -59,30 +74,48 @@ class Reads:
     whole_dicts: bool = False
     whole_objects: bool = False
     absent: bool = False
+    """Whether something is asked for that may not be there, any constant of which may be a key."""
+    caught: bool = False
+    """Whether an error may be caught: of a name, an attribute or an item that is not there."""
+    subscripts: set[Any] = field(default_factory=set)
+    """Constants that are keys of items."""
     loads: Counter[str] = field(default_factory=Counter)
     stores: Counter[str] = field(default_factory=Counter)
     """How often a variable or attribute is read and set; a name that is read no more often than set only counts."""
     changes: Counter[str] = field(default_factory=Counter)
     """How often a list in it is changed by a method."""
+    partly: Counter[str] = field(default_factory=Counter)
+    """How often a variable or attribute is read for its length, or for an item at a constant, alone."""
 
     def add(self, code: CodeType) -> Reads:
         """What a code object reads, which is added to this."""
         own = _reads(code)
-        for name in ("globals", "attributes", "keys", "imports"):
+        for name in ("globals", "attributes", "keys", "imports", "subscripts", "loads", "stores", "changes", "partly"):
             getattr(self, name).update(getattr(own, name))
-        self.whole_dicts |= own.whole_dicts
-        self.whole_objects |= own.whole_objects
-        self.absent |= own.absent
-        self.loads += own.loads
-        self.stores += own.stores
-        self.changes += own.changes
+        for name in ("whole_dicts", "whole_objects", "absent", "caught"):
+            setattr(self, name, getattr(self, name) or getattr(own, name))
         return own
+
+    def learn(self, attributes: Iterable[str] = (), keys: Iterable[Any] = (), *, dicts: bool = False) -> bool:
+        """Add what an object reads that is not written in Python, and say whether it is new. dicts: it may read any item of a
+        dict, and look for some that are not there."""
+        before = len(self.attributes), len(self.keys), self.whole_dicts, self.caught
+        self.attributes.update(attributes)
+        self.keys.update(keys)
+        self.whole_dicts |= dicts
+        self.caught |= dicts
+        return before != (len(self.attributes), len(self.keys), self.whole_dicts, self.caught)
+
+    def absent_keys(self) -> set[Any]:
+        """Keys that may be looked for where they are not."""
+        return self.keys if self.absent else self.subscripts if self.caught else set()
 
 
 def _reads(code: CodeType) -> Reads:
-    found = Reads(keys=set(_keys(code.co_consts)))
+    found = Reads(keys=set(_keys(code.co_consts)), caught=bool(code.co_exceptiontable))
     before: dis.Instruction | None = None
-    for i in dis.get_instructions(code):
+    instructions = [i for i in dis.get_instructions(code) if i.opname not in _SILENT]
+    for k, i in enumerate(instructions):
         op, name = i.opname, i.argval
         if op in ("LOAD_GLOBAL", "LOAD_NAME"):
             found.globals.add(name)
@@ -96,23 +129,65 @@ def _reads(code: CodeType) -> Reads:
             found.whole_objects = True
         if op in WHOLE_DICTS or (_subscripts(i) and not _constant(before)):
             found.whole_dicts = True
+        elif _subscripts(i) and before is not None and isinstance(before.argval, Hashable):
+            found.subscripts.add(before.argval)
+        elif op == "BINARY_OP" and i.argrepr == "%" and not _constant(before):  # "%(name)s" % of a dict
+            found.whole_dicts = True
+        elif name in BY_NAME and op.startswith("LOAD_"):
+            asked = _asked(instructions[k + 1 :]) if op == "LOAD_GLOBAL" else None
+            found.attributes.update([] if asked is None else [asked])
+            found.whole_objects |= asked is None
         if op.startswith("LOAD_") and isinstance(name, str):
             found.loads[name] += op != "LOAD_CONST"
+            found.partly[name] += op != "LOAD_CONST" and _is_partly(instructions, k)
             if name in MUTATORS and before is not None and isinstance(before.argval, str):
                 found.changes[before.argval] += 1
         elif op.startswith("STORE_") and isinstance(name, str):
             found.stores[name] += 1
         if op == "CONTAINS_OP":
             found.absent = True
-        if op not in ("NOP", "EXTENDED_ARG", "CACHE"):
-            before = i
+        before = i
     named = found.globals | found.attributes
     found.whole_dicts |= bool(named & WHOLE_DICT_NAMES)
     found.whole_objects |= bool(named & WHOLE_OBJECT_NAMES)
     found.absent |= bool(named & ABSENT_NAMES)
-    if named & {"getattr", "hasattr"}:
+    if named & BY_NAME:
         found.attributes.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
+    if "globals" in found.globals:
+        found.globals.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
     return found
+
+
+def _asked(after: Sequence[dis.Instruction]) -> str | None:
+    """The constant that a call of getattr or hasattr gets as its second argument, by the instructions behind the one that loads
+    the function; None if it is none. Followed on a stack in which all but constants is None."""
+    stack: list[Any] = []
+    for i in after:
+        op = i.opname
+        if op == "CALL" and len(stack) == i.arg:
+            return stack[1] if len(stack) > 1 and isinstance(stack[1], str) else None
+        if op == "LOAD_CONST":
+            stack.append(i.argval)
+        elif op == "PUSH_NULL" or op in _SIMPLE:
+            stack += [None] * dis.stack_effect(i.opcode, i.arg)
+        else:
+            effect = -1 - (i.arg or 0) if op == "CALL" else dis.stack_effect(i.opcode, i.arg, jump=False)
+            taken = max(1 - effect, 1)
+            if "JUMP" in op or op.startswith(("STORE", "POP", "RETURN", "COPY", "SWAP", "YIELD")) or taken > len(stack):
+                return None
+            stack[len(stack) - taken :] = [None] * (taken + effect)
+    return None
+
+
+def _is_partly(instructions: Sequence[dis.Instruction], k: int) -> bool:
+    """Whether what instruction k reads is read for an item at a constant, or its length, alone."""
+    follows, beyond = (instructions[at] if at < len(instructions) else None for at in (k + 1, k + 2))
+    if follows is not None and beyond is not None and _subscripts(beyond):
+        return follows.opname in ("LOAD_CONST", "LOAD_SMALL_INT") and isinstance(follows.argval, (int, str))
+    while k > 0 and instructions[k].opname in ("LOAD_ATTR", "LOAD_METHOD"):
+        k -= 1
+    call = follows is not None and follows.opname == "CALL" and follows.arg == 1
+    return call and k > 0 and instructions[k - 1].opname == "LOAD_GLOBAL" and instructions[k - 1].argval == "len"
 
 
 def _subscripts(i: dis.Instruction) -> bool:

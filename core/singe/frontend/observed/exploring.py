@@ -7,14 +7,19 @@ costs a trace; a value that was read is not missed.
 
 from __future__ import annotations
 
+import builtins
 import functools
 import gc
 import io
+import operator
 import random
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import threading
+import weakref
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from types import CellType, CodeType, FunctionType, MethodType, ModuleType
+from contextvars import ContextVar
+from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -32,23 +37,35 @@ from .places import (
     Place,
     Read,
     ancestors,
+    called,
     copied,
     in_cell,
     in_class,
+    in_context,
     in_dict,
     in_module,
     in_object,
+    in_part,
     in_sequence,
+    in_thread,
     inherited,
     is_closed,
     itself,
+    length,
     own_attributes,
     package,
+    size_of_copy,
 )
 
 MOST_PLACES: Final = 10_000
 MOST_ITEMS: Final = 100_000
 """Of one container."""
+LARGE: Final = 1_000
+"""Of a container of more items, only those are observed that are read, if the code tells which."""
+MOST_BYTES: Final = 64 << 20
+"""Of arrays that can be written to, in one trace."""
+WRAPPERS: Final = ("collections", "configparser", "weakref")
+"""Modules of classes that are written in Python and keep a container in an attribute."""
 DEPTH: Final = 8
 """How far a function is looked for behind the one that is traced: in closures, partial functions and attributes."""
 
@@ -85,7 +102,9 @@ class Explorer:
         self._seen: Final[dict[int, Any]] = {}
         self._first: Final[dict[int, Place]] = {}
         """The first place of each object."""
-        self._count = 0
+        self._count = self._bytes = 0
+        self.learned = False
+        """Whether the reads have grown by those of an object that is not written in Python, so that a place may be missing."""
         self._functions: Final[dict[int, FunctionType]] = {}
         self._found: Final[set[int]] = set()
         """The codes of which a function was found."""
@@ -100,7 +119,7 @@ class Explorer:
 
     def global_names(self, names: Iterable[str], holder: dict[str, Any]) -> None:
         for name in names:
-            if name in holder:
+            if name in holder or (self._reads.caught and name not in vars(builtins)):
                 self._root(name, in_dict, name, holder)
 
     def modules(self, names: Iterable[str]) -> None:
@@ -110,12 +129,12 @@ class Explorer:
                 self.object(name, sys.modules[name])
 
     def object(self, label: str, value: Any) -> None:
-        """What is in an object that was an argument of a function."""
+        """What is in an object that no variable led to: the function that is traced, an argument of another."""
         if is_closed(value):  # made for this trace, perhaps, and large: only what is in it is kept
             if id(value) not in self._seen:
                 self._seen[id(value)] = value
                 self.roots.extend((x, None) for x in self._in_object(label, value) if x is not None)
-        else:
+        elif id(value) not in self._seen:
             self._root(label, itself, value, None)
 
     def functions(self) -> None:
@@ -125,6 +144,9 @@ class Explorer:
             left = [f for key, f in self._functions.items() if key not in done]
             for f in left:
                 done.add(id(f))
+                self.roots.append((Place(f"{f.__name__}.__code__", in_object, "__code__", f.__code__), f))
+                for name in ("__defaults__", "__kwdefaults__"):
+                    self._root(f"{f.__name__}.{name}", in_object, name, f)
                 for name, cell in zip(f.__code__.co_freevars, f.__closure__ or (), strict=True):
                     if id(cell) in self._seen:
                         continue
@@ -171,17 +193,28 @@ class Explorer:
                 "to observe in each run: pass what it needs as arguments, or keep it in a Module or in Tensors, which do not change"
             )
         place = Place(label, read, key, value)
-        if isinstance(value, PLAIN) or id(value) in self._altered:
+        if isinstance(value, PLAIN) or (id(value) in self._altered and not isinstance(value, DICTS)):
             return place
         if id(value) in self._seen:
             place.alias = True
             if id(value) in self._first:
                 self._first[id(value)].alias = True
-            place.content = None if isinstance(value, (*DICTS, np.ndarray)) else copied(value)
+            if isinstance(value, (*SEQUENCES, set, frozenset)) and not self._is_partly(label, value):
+                self._check_length(label, value)
+                place.content = copied(value)
             return place
         self._seen[id(value)] = value
         self._first[id(value)] = place
-        place.content = copied(value)
+        if not self._is_partly(label, value):
+            self._check_length(label, value)
+            self._bytes += size_of_copy(value)
+            if self._bytes > MOST_BYTES:
+                raise InputError(
+                    f"the traced function may read {label}, and with it more than {MOST_BYTES >> 20} MB of arrays that may change, "
+                    "which are too many to compare in each run: pass it as an argument, make a Tensor of it, or make it read-only, "
+                    f"{label}.setflags(write=False)"
+                )
+            place.content = copied(value)
         place.parts = [x for x in self._inside(place, value) if x is not None]
         return place
 
@@ -190,12 +223,39 @@ class Explorer:
         match value:
             case FunctionType():
                 self._register(value)
+                for name in self._reads.attributes & vars(value).keys():
+                    yield self._place(f"{label}.{name}", in_object, name, value)
             case MethodType():
                 self._register(value.__func__)
                 yield self._place(label, itself, value.__self__, None)
             case functools.partial():
-                for part in (value.func, *value.args, *value.keywords.values()):
+                for part in (value.func, *value.args):
                     yield self._place(label, itself, part, None)
+                held = Place(f"{label}.keywords", in_object, "keywords", value.keywords)
+                held.content = list(value.keywords)
+                for name in value.keywords:
+                    found = self._place(f"{label}.keywords[{name!r}]", in_dict, name, value.keywords)
+                    held.parts += [] if found is None else [found]
+                yield held
+            case BuiltinMethodType() | MethodWrapperType() if not isinstance(value.__self__, (ModuleType, type(None))):
+                self._learn(dicts=True)
+                yield self._place(label, itself, value.__self__, None)
+            case operator.itemgetter():
+                self._learn(keys=[k for k in value.__reduce__()[1] if isinstance(k, Hashable)])
+            case operator.attrgetter() | operator.methodcaller():
+                self._learn(x for name in value.__reduce__()[1] if isinstance(name, str) for x in name.split("."))
+            case ContextVar():
+                yield self._place(f"{label}.get()", in_context, None, value)
+                if in_context(value, None) is MISSING and (default := _default(value)) is not MISSING:
+                    yield self._place(f"{label}.get()", itself, default, None)
+            case weakref.ref():
+                yield self._place(f"{label}()", called, None, value)
+            case _ if isinstance(value, weakref.ProxyTypes):
+                yield self._place(label, itself, value.__init__.__self__, None)
+            case threading.local():
+                for name in self._reads.attributes:
+                    yield self._place(f"{label}.{name}", in_thread, name, value)
+                yield self._place(type(value).__name__, itself, type(value), None)
             case staticmethod() | classmethod():
                 self._register(value.__func__)
             case property():
@@ -209,17 +269,21 @@ class Explorer:
                         yield self._place(f"{label}.{name}", in_module, name, value)
             case _ if isinstance(value, DICTS):
                 yield from self._in_dict(place, value)
+                if package(type(value)) not in LIBRARIES:
+                    yield from self._in_object(label, value)
             case _ if isinstance(value, SEQUENCES):
-                self._check_length(label, value)
-                for i, x in enumerate(value):
-                    if not isinstance(x, (*PLAIN, Tensor)):
-                        yield self._place(f"{label}[{i}]", in_sequence, i, value)
+                yield from self._in_sequence(place, value)
+                if package(type(value)) not in LIBRARIES:
+                    yield from self._in_object(label, value)
             case set() | frozenset() | np.ndarray() | Tensor():
-                self._check_length(label, value)
+                pass
             case _ if is_generator(value):
                 self.generators.append((label, value))
             case _ if hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
-                self.iterators.append((label, value))
+                if place.read is not in_object or place.key in self._reads.attributes:
+                    self.iterators.append((label, value))
+            case _ if place.content is not None:  # bytes
+                pass
             case _:
                 yield from self._in_object(label, value)
 
@@ -230,14 +294,41 @@ class Explorer:
                 "observe in each run: pass it as an argument, or make a Tensor of it"
             )
 
+    def _learn(self, attributes: Iterable[str] = (), keys: Iterable[Any] = (), *, dicts: bool = False) -> None:
+        self.learned |= self._reads.learn(attributes, keys, dicts=dicts)
+
+    def _is_partly(self, label: str, value: Any) -> bool:
+        """Whether only the length, or single items, of a large container are read."""
+        if not isinstance(value, (*SEQUENCES, *DICTS, set, frozenset)) or len(value) <= LARGE:
+            return False
+        name, reads = label.rpartition(".")[2], self._reads
+        return 0 < reads.loads[name] == reads.partly[name]
+
+    def _in_sequence(self, place: Place, value: Any) -> Iterator[Place | None]:
+        if place.content is None:
+            yield Place(f"len({place.label})", length, None, len(value))
+            for i in self._reads.subscripts:
+                if isinstance(i, int):
+                    yield self._place(f"{place.label}[{i}]", in_part, i, value)
+            return
+        for i, x in enumerate(place.content):
+            if not isinstance(x, (*PLAIN, Tensor)):
+                yield self._place(f"{place.label}[{i}]", in_sequence, i, value)
+
     def _in_dict(self, place: Place, value: Mapping[Any, Any]) -> Iterator[Place | None]:
-        reads = self._reads
-        if reads.whole_dicts:
-            self._check_length(place.label, value)
+        reads, kind = self._reads, type(value)
+        if self._is_partly(place.label, value):
+            yield Place(f"len({place.label})", length, None, len(value))
+            keys = reads.subscripts
+        elif reads.whole_dicts:
             place.content = list(value)
             keys = list(value)
         else:
-            keys = [k for k in reads.keys if k in value or reads.absent]
+            absent = reads.subscripts if hasattr(kind, "__missing__") else reads.absent_keys()
+            keys = {k for k in reads.keys if k in value} | absent
+        getter = inherited(kind, "__getattr__")
+        if getter is not MISSING and not isinstance(getter, FunctionType):  # dict.__getitem__, say
+            keys = {*keys, *reads.attributes}
         for key in keys:
             yield self._place(f"{place.label}[{key!r:.40}]", in_dict, key, value)
 
@@ -245,32 +336,54 @@ class Explorer:
         own, *bases = [c for c in value.__mro__ if c is value or package(c) not in LIBRARIES]
         if package(own) not in LIBRARIES:
             known = {name for c in (own, *bases) for name in vars(c)}
-            for name in self._reads.attributes & known:  # also those of a base, which the class may get later
+            ran = {
+                n for c in (own, *bases) for n, f in vars(c).items() if self._ran_here(f)
+            }  # __call__ and others without a name
+            for name in (self._reads.attributes & known) | ran:  # also those of a base, which the class may get later
                 yield self._place(f"{label}.{name}", in_class, name, own)
         for c in bases:
             if id(c) not in self._seen:
                 yield self._place(c.__name__, itself, c, None)
+
+    def _ran_here(self, f: Any) -> bool:
+        return isinstance(f, FunctionType) and id(f.__code__) in self._ran
 
     def _in_object(self, label: str, value: Any) -> Iterator[Place | None]:
         kind, own = type(value), own_attributes(value)
         names = self._reads.attributes
         if is_closed(value):
             for name, x in own.items():
-                if not isinstance(x, (*PLAIN, Tensor)) and (name in names or not is_generator(x)):
+                only_named = is_generator(x) or hasattr(type(x), "__next__")
+                if not isinstance(x, (*PLAIN, Tensor)) and (name in names or not only_named):
                     yield self._place(f"{label}.{name}", itself, x, None)
         elif package(kind) in OURS:
             return
         else:
             slots = {s for c in kind.__mro__ for s in vars(c).get("__slots__", ()) if isinstance(s, str)}
             taken = own.keys() | slots
-            for name in taken if self._reads.whole_objects else names & taken:
+            wraps = any(c.__module__ in WRAPPERS for c in kind.__mro__)
+            if wraps:
+                self._learn(dicts=True)
+            for name in taken if self._reads.whole_objects or wraps else names & taken:
                 yield self._place(f"{label}.{name}", in_object, name, value)
-            for name in names - taken if hasattr(value, "__dict__") else ():  # which the object may get later
-                default = inherited(kind, name)
-                if isinstance(default, PLAIN) or (default is MISSING and self._reads.absent):
-                    yield self._place(f"{label}.{name}", in_object, name, value)
+            if in_object(value, "__dict__") is own:
+                held = Place(f"{label}.__dict__", in_object, "__dict__", own)
+                held.content = list(own) if self._reads.whole_objects else None
+                yield held
+                yield from self._absent(label, value, names - taken)
+            if package(kind) not in LIBRARIES:
+                yield Place(f"{label}.__class__", in_object, "__class__", kind)
         if id(kind) not in self._seen and package(kind) not in LIBRARIES:
             yield self._place(kind.__name__, itself, kind, None)
+
+    def _absent(self, label: str, value: Any, names: Iterable[str]) -> Iterator[Place | None]:
+        """Attributes that an object may get later, where its class's would be read, or none."""
+        kind, reads = type(value), self._reads
+        asked = reads.absent or reads.caught or inherited(kind, "__getattr__") is not MISSING
+        for name in names:
+            default = inherited(kind, name)
+            if asked if default is MISSING else not hasattr(type(default), "__set__"):
+                yield self._place(f"{label}.{name}", in_object, name, value)
 
     def _register(self, f: Any) -> None:
         """A function of which the code may have run."""
@@ -280,6 +393,13 @@ class Explorer:
                 self._found.add(id(f.__code__))
                 self._functions[id(f)] = f
             f = getattr(f, "__wrapped__", None)
+
+
+def _default(variable: ContextVar[Any]) -> Any:
+    try:
+        return variable.get()
+    except LookupError:
+        return MISSING
 
 
 def _behind(value: Any) -> Iterator[Any]:

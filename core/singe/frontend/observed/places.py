@@ -6,12 +6,13 @@ import math
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from operator import is_
 from pathlib import PurePath
-from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, ModuleType
+from types import CellType, FunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +29,8 @@ PLAIN: Final = (
 """Values that do not change and are compared by their value."""
 SEQUENCES: Final = (list, tuple, deque)
 DICTS: Final = (dict, MappingProxyType)
-BYTES: Final = (bytearray,)
+HOLDER: Final = ("__class__", "__dict__")
+"""What an object has beside its attributes, which may be replaced as a whole."""
 BLOCK: Final = 1 << 15
 """So many elements of arrays are compared at a time, for which the cache has room."""
 OURS: Final = frozenset({"singe", "singe_wasm", "singe_webgpu", "numpy", "wasmtime", "wgpu", "cffi"})
@@ -67,6 +69,29 @@ def in_sequence(holder: Any, key: int) -> Any:
     return holder[key] if key < len(holder) else MISSING
 
 
+def in_part(holder: Any, key: int) -> Any:
+    """An item of a list or tuple of which no others are read."""
+    return holder[key] if -len(holder) <= key < len(holder) else MISSING
+
+
+def length(holder: Any, key: Any) -> Any:
+    return len(holder)
+
+
+def in_context(holder: ContextVar[Any], key: Any) -> Any:
+    return holder.get(MISSING)
+
+
+def in_thread(holder: Any, key: str) -> Any:
+    """An attribute of a threading.local, of which each thread has its own."""
+    return getattr(holder, key, MISSING)
+
+
+def called(holder: Any, key: Any) -> Any:
+    """What a weak reference refers to."""
+    return holder()
+
+
 def own_attributes(holder: Any) -> dict[str, Any]:
     """The attributes that an object itself has."""
     try:
@@ -83,7 +108,7 @@ def in_object(holder: Any, key: str) -> Any:
         return own[key]
     for c in type(holder).__mro__:
         slot = vars(c).get(key)
-        if isinstance(slot, MemberDescriptorType):
+        if isinstance(slot, (MemberDescriptorType, GetSetDescriptorType)):
             try:
                 return slot.__get__(holder)
             except AttributeError:
@@ -133,7 +158,7 @@ def changed(place: Place, holder: Any, checks: Checks) -> Place | None:
     the checks keep.
     """
     now = place.read(holder, place.key)
-    items = tuple(now) if isinstance(now, SEQUENCES) else now
+    items = tuple(now) if isinstance(now, SEQUENCES) and place.content is not None else now
     if not _same(place, now, items):
         return place
     checks.add(place, holder, now, items)
@@ -149,7 +174,9 @@ def _same(place: Place, now: Any, items: Any) -> bool:
         return False
     if isinstance(was, np.ndarray):
         return (content is None and now is was) or same_array(now, was if content is None else content)
-    if isinstance(was, (*SEQUENCES, set, frozenset, bytearray)) and content is None:
+    if isinstance(content, bytes):
+        return held_bytes(now) == content
+    if isinstance(was, (*SEQUENCES, set, frozenset)) and content is None:
         return now is was
     if isinstance(was, SEQUENCES):
         return len(items) == len(content) and all(
@@ -161,8 +188,6 @@ def _same(place: Place, now: Any, items: Any) -> bool:
         return content is None or list(now) == content
     if isinstance(was, (set, frozenset)):
         return now == content
-    if isinstance(was, BYTES):
-        return bytes(now) == content
     if now is was:
         return True
     if place.alias or isinstance(was, (type, ModuleType)):
@@ -173,7 +198,8 @@ def _same(place: Place, now: Any, items: Any) -> bool:
         return _same_function(was, now)
     if is_closed(was):
         return not place.parts and alike(was, now)  # its parts are those of the old one
-    return bool(place.parts) and all(part.read in (in_object, in_class) for part in place.parts)
+    parts = [part for part in place.parts if part.key not in HOLDER]
+    return bool(parts) and all(part.read in (in_object, in_class) for part in parts)
 
 
 def _same_function(was: FunctionType, now: FunctionType) -> bool:
@@ -254,9 +280,15 @@ class Checks:
         self._keys: list[tuple[Any, list[Any]]] = []
         self._contents: list[tuple[Any, Any]] = []
         self._arrays: list[tuple[np.ndarray, np.ndarray]] = []
+        self._bytes: list[tuple[Any, bytes]] = []
+        self._lengths: list[tuple[Any, int]] = []
+        self._others: list[tuple[Read, Any, Any, Any]] = []
 
     def __len__(self) -> int:
-        each = (self._dicts, self._cells, self._slots, self._sequences, self._keys, self._contents, self._arrays)
+        each = (
+            self._dicts, self._cells, self._slots, self._sequences, self._keys, self._contents, self._arrays, self._bytes,
+            self._lengths, self._others,
+        )  # fmt: skip
         return sum(map(len, each))
 
     def add(self, place: Place, holder: Any, now: Any, items: Any) -> None:
@@ -270,22 +302,28 @@ class Checks:
                 self._cells.append((holder, now))
             case _ if place.read is in_object and not is_closed(holder):
                 own = own_attributes(holder)
-                if place.key in own:
+                if place.key in own or (now is MISSING and in_object(holder, "__dict__") is own):
                     self._dicts.append((own.get, place.key, now))
                 else:
                     self._slots.append((holder, place.key, now))
             case _ if place.read is in_class:
                 self._dicts.append((vars(holder).get, place.key, now))
+            case _ if place.read is length:
+                self._lengths.append((holder, now))
+            case _ if place.read in (in_context, in_thread, in_part, called):
+                self._others.append((place.read, holder, place.key, now))
             case _:
                 pass
         if place.content is not None:
-            if isinstance(now, np.ndarray):
+            if isinstance(place.content, bytes):
+                self._bytes.append((now, place.content))
+            elif isinstance(now, np.ndarray):
                 self._arrays.append((now, place.content))
             elif isinstance(now, (list, deque)):
                 self._sequences.append((now, items))
             elif isinstance(now, DICTS):
                 self._keys.append((now, place.content))
-            elif isinstance(now, (set, bytearray)):
+            elif isinstance(now, set):
                 self._contents.append((now, place.content))
 
     def hold(self) -> bool:
@@ -313,6 +351,15 @@ class Checks:
             for found, copy in self._arrays:
                 if not same_array(found, copy):
                     return False
+            for found, data in self._bytes:
+                if held_bytes(found) != data:
+                    return False
+            for found, count in self._lengths:
+                if len(found) != count:
+                    return False
+            for read, holder, key, was in self._others:
+                if read(holder, key) is not was:
+                    return False
         except (ValueError, RuntimeError):  # a cell that is empty now; a container that another thread changes
             return False
         return True
@@ -326,7 +373,30 @@ def copied(value: Any) -> Any:
         return tuple(value)
     if isinstance(value, (set, frozenset)):
         return frozenset(value)
-    return bytes(value) if isinstance(value, BYTES) else None
+    return held_bytes(value)
+
+
+def size_of_copy(value: Any) -> int:
+    """How many bytes `copied` copies."""
+    if isinstance(value, np.ndarray):
+        return 0 if is_fixed(value) else value.nbytes
+    return 0 if (view := _view(value)) is None else view.nbytes
+
+
+def held_bytes(value: Any) -> bytes | None:
+    """What is in a bytearray, an array of Python's, a memoryview or what ctypes made; None for what holds no bytes."""
+    return None if (view := _view(value)) is None else view.tobytes()
+
+
+def _view(value: Any) -> memoryview | None:
+    if (
+        not hasattr(type(value), "__buffer__") and package(type(value)) in OURS
+    ):  # Singe's and NumPy's speak for themselves
+        return None
+    try:
+        return memoryview(value)
+    except (TypeError, ValueError, BufferError):
+        return None
 
 
 def is_fixed(value: np.ndarray) -> bool:

@@ -90,15 +90,14 @@ class Watch:
         """What there is to observe after a call of `root`."""
         self._refuse_counters()
         ran = {key: code for key, (code, _, _) in self._codes.items()}
-        found = Explorer(self._reads, ran, self._written(), self._cells, self._altered())
-        for _, module, own in self._codes.values():
-            found.global_names(own.globals, module)
-            found.modules(own.imports)
-        found.search(root)
-        found.functions()
-        for label, value in self._objects.values():  # those that no variable led to
-            found.object(label, value)
-        found.functions()
+        try:
+            while (found := self._explored(root, ran)).learned:
+                pass
+        except RecursionError:
+            raise InputError(
+                "the traced function may read values that are too deep to observe in each run, such as lists in lists: pass what "
+                "it needs as arguments"
+            ) from None
         for name, was, now in found.changed_cells:
             self._refuse_counter(name, name, was, now)
         for label, value in found.iterators:
@@ -107,6 +106,20 @@ class Watch:
                 "compiled function would have what it gave first in every run: take the next item outside, and pass it as an argument"
             )
         return Observed(found)
+
+    def _explored(self, root: Any, ran: Mapping[int, CodeType]) -> Explorer:
+        """The places that the functions could read."""
+        found = Explorer(self._reads, ran, self._written(), self._cells, self._altered())
+        for _, module, own in self._codes.values():
+            found.global_names(own.globals, module)
+            found.modules(own.imports)
+        found.search(root)
+        found.functions()
+        found.object(getattr(root, "__name__", type(root).__name__), root)
+        for label, value in self._objects.values():  # those that no variable led to
+            found.object(label, value)
+        found.functions()
+        return found
 
     def _written(self) -> frozenset[tuple[int, Any]]:
         return frozenset((id(of), name) for _, name, of, was in self._before if of.get(name, MISSING) is not was)

@@ -68,6 +68,7 @@ class Row:
     always allowed. no_gradient: why there is none, for a row over floats whose results do not change smoothly with them (one
     that rounds has a gradient, which is zero). declared_by: the field whose function has the row's inputs and attributes as parameters, after
     `before` others. wgsl: the shader for inputs of these shapes and dtypes, and attributes; None if there is none for them.
+    outside: whether a user's function defines it, which may take values from outside, so that it may give others later.
     """
 
     declared_by: ClassVar[str]
@@ -84,6 +85,7 @@ class Row:
     floor: float = 1e-6
     doc: str = ""
     wgsl: Callable[..., Wgsl | None] | None = None
+    outside: bool = False
 
     @cached_property
     def parameters(self) -> tuple[Parameter, ...]:
