@@ -125,3 +125,39 @@ def test_what_a_function_tells_a_list_of_its_own_is_left_alone() -> None:
     for _ in range(3):
         step(X, Y)
     assert len(seen) == 1
+
+
+class Gained(nn.Module):
+    def __init__(self) -> None:
+        self.linear = nn.Linear(3, 2, rng=np.random.default_rng(0))
+        self.table = {"gain": 2.0}
+        self.gains = [1.0, [1.0]]
+        self.log: list[float] = []
+        self.parts = [nn.Linear(2, 2, rng=np.random.default_rng(1))]
+
+    def forward(self, x: Any) -> Any:
+        y = self.linear(x) * self.table["gain"] * self.gains[1][0]
+        for part in self.parts:
+            y = part(y)
+        return y
+
+
+def test_lists_and_dicts_of_the_model_are_those_of_each_step() -> None:
+    model = Gained()
+    step = TrainStep(model, sg.optim.SGD(0.0), lambda m, x, y: ((m(x) - y) ** 2).mean(), device="numpy")
+    first = step.program(X, Y)
+    for change in (
+        lambda: model.log.append(1.0),
+        lambda: model.table.update(gain=3.0),
+        lambda: model.gains[1].__setitem__(0, 0.5),
+        lambda: model.gains.__setitem__(1, [4.0]),
+    ):
+        change()
+        expected = float(((model(sg.tensor(X)) - Y) ** 2).mean().item())
+        for found in (step(X, Y), step.evaluate(X, Y), float(((step.model(sg.tensor(X)) - Y) ** 2).mean().item())):
+            assert found == pytest.approx(expected, rel=1e-5)
+        assert (step.program(X, Y) is first) == (model.table["gain"] == 2.0)  # the log is read by nobody
+    model.parts[0] = nn.Linear(2, 2)
+    for what in (lambda: step(X, Y), lambda: step.evaluate(X, Y), lambda: step.model):
+        with pytest.raises(sg.InputError, match=r"tensor parts\.0\.weight is another one.*make a new TrainStep"):
+            what()

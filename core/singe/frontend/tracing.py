@@ -211,12 +211,14 @@ def observed_trace(
     function: Callable[..., Any],
     specs: Sequence[Spec],
     states: Mapping[str, Any] | None = None,
+    copied: Any = None,
 ) -> tuple[Graph, Observed]:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name; and what
     it took from outside.
 
     Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
-    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring.
+    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring. copied: a module of which the function
+    has a copy; what it takes out of lists and dicts of that is taken from these.
     """
     if states is not None and not isinstance(states, Mapping):
         raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
@@ -235,7 +237,7 @@ def observed_trace(
     given = on, drawn, arguments, leaves = placeholders()
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _check_call(function, arguments, leaves)
-        result, observed = watched(lambda: call(*given), lambda: call(*placeholders()), function)
+        result, observed = watched(lambda: call(*given), lambda: call(*placeholders()), function, copied)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
     kept = tuple(

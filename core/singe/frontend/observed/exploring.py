@@ -137,6 +137,20 @@ class Explorer:
         elif id(value) not in self._seen:
             self._root(label, itself, value, None)
 
+    def containers(self, label: str, module: Any) -> None:
+        """The lists and dicts of a module of which the function has a copy, and of the modules in it."""
+        if is_closed(module) and id(module) not in self._seen:
+            self._seen[id(module)] = module
+            ours = package(type(module)) in OURS
+            for name, value in own_attributes(module).items():
+                if is_closed(value):
+                    self.containers(f"{label}.{name}", value)
+                elif isinstance(value, (list, tuple, dict)):
+                    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+                        self.containers(f"{label}.{name}[{key!r}]", part)
+                    if ours or name in self._reads.attributes:
+                        self._root(f"{label}.{name}", itself, value, None)
+
     def functions(self) -> None:
         """The closures of the functions that ran, as far as they were found by now."""
         done: set[int] = set()

@@ -86,12 +86,12 @@ class Watch:
         self._containers: Final[dict[int, tuple[str, Any, list[Any]]]] = {}
         """The lists, dicts and sets that they reach directly, by id: what each is called, and its items before."""
 
-    def observed(self, root: Any) -> Observed:
+    def observed(self, root: Any, copied: Any) -> Observed:
         """What there is to observe after a call of `root`."""
         self._refuse_counters()
         ran = {key: code for key, (code, _, _) in self._codes.items()}
         try:
-            while (found := self._explored(root, ran)).learned:
+            while (found := self._explored(root, copied, ran)).learned:
                 pass
         except RecursionError:
             raise InputError(
@@ -107,7 +107,7 @@ class Watch:
             )
         return Observed(found)
 
-    def _explored(self, root: Any, ran: Mapping[int, CodeType]) -> Explorer:
+    def _explored(self, root: Any, copied: Any, ran: Mapping[int, CodeType]) -> Explorer:
         """The places that the functions could read."""
         found = Explorer(self._reads, ran, self._written(), self._cells, self._altered())
         for _, module, own in self._codes.values():
@@ -118,6 +118,7 @@ class Watch:
         found.object(getattr(root, "__name__", type(root).__name__), root)
         for label, value in self._objects.values():  # those that no variable led to
             found.object(label, value)
+        found.containers("model", copied)
         found.functions()
         return found
 
@@ -249,16 +250,19 @@ def hooked(hook: Hook) -> Iterator[None]:
             sys.setprofile(before)
 
 
-def watched(function: Callable[[], Any], again: Callable[[], Any], root: Any) -> tuple[Any, Observed]:
+def watched(
+    function: Callable[[], Any], again: Callable[[], Any], root: Any, copied: Any = None
+) -> tuple[Any, Observed]:
     """The result of a function that is traced by calling it, and what it took from outside. again: traces it apart, to find out
-    where it draws. root: the function as users know it, behind which closures are looked for."""
+    where it draws. root: the function as users know it, behind which closures are looked for. copied: a module, or None, of
+    which the function has a copy."""
     watch = Watch()
     before = _drawn()
     with hooked(watch.hook()):
         result = function()
     if _drawn() != before:
         _refuse_draws(again)
-    observed = watch.observed(root)
+    observed = watch.observed(root, copied)
     if observed.generators:
         _refuse_generators(again, observed.generators)
     return result, observed

@@ -130,7 +130,9 @@ class TrainStep:
             raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
         self.device: Final = open_device(device)
         checked_model("TrainStep", model)
-        self._template: Final = model.train() if training else model.map(lambda t: t)  # which nobody else has
+        self._given: Final = model
+        self._training: Final = training
+        self._tensors: Final = model.state_dict()
         self._loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else checked_loss(loss)
         self._measured: Final = objective(loss, predictions=True)
         self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
@@ -139,7 +141,7 @@ class TrainStep:
         self._texts: Final[list[str]] = []
         """What the numbers of a step's checks mean; see frontend/flags.py."""
         self._replica: Final = replica
-        self._names: Final = _names(self._template)
+        self._names: Final = _names(model)
         self._trained: Final = tuple(differentiable(model))
         self._first: Final = self._initial(model, seed)
         self._functions: Final = copy.copy(self)
@@ -168,7 +170,7 @@ class TrainStep:
     def model(self) -> Module:
         """The model with its present weights, in inference mode, on the device of the model that was given."""
         state = {path: self._read(MODEL + name) for path, name in self._names.items()}
-        return self._template.with_state(state).eval()
+        return self._template().with_state(state).eval()
 
     def lent(self, on: Fusion) -> Module:
         """The model in inference mode on a device around this step's, without a copy: its weights are the states themselves, which
@@ -259,9 +261,10 @@ class TrainStep:
             return function([filled(part, given) for part in forms], states)
 
         specs = [(name, shape, dtype(kinds[name])) for name, shape in shapes.items()]
+        model = self._given  # not the step, which keeps what is traced
 
         def traced() -> tuple[Graph, Observed]:
-            graph, observed = observed_trace(step, specs, states)
+            graph, observed = observed_trace(step, specs, states, model)
             kept = tuple(replace(s, draws=1) if s.name == KEY else s for s in graph.states)
             return replace(graph, states=kept), observed
 
@@ -412,11 +415,22 @@ class TrainStep:
             found[SCALE] = np.array([FIRST_SCALE, 0], np.float32)
         return found
 
+    def _template(self) -> Module:
+        """The model, with what its lists and dicts hold now, in the mode in which it is trained."""
+        present = self._given.state_dict()
+        for path in [*self._tensors, *present]:
+            if present.get(path) is not self._tensors.get(path):
+                raise InputError(
+                    f"TrainStep: the model's tensor {path} is another one than when the step was made, which has weights of its own: "
+                    "make a new TrainStep of the model"
+                )
+        return self._given.train() if self._training else self._given
+
     def _placed(self, place: Callable[[str], Tensor]) -> Module:
         """The model with place(name) for each of its tensors."""
-        names = {id(t._value): self._names[path] for path, t in self._template.state_dict().items()}
+        names = {id(t._value): self._names[path] for path, t in self._tensors.items()}
         return with_parts(
-            self._template, lambda part: place(names[id(part._value)]) if isinstance(part, Tensor) else part
+            self._template(), lambda part: place(names[id(part._value)]) if isinstance(part, Tensor) else part
         )
 
 
