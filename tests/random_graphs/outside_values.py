@@ -20,7 +20,7 @@ import numpy as np
 import singe as sg
 
 SETTING: Final = """
-import collections, dataclasses, enum, functools, types
+import array, collections, contextvars, dataclasses, enum, functools, operator, types, weakref
 import numpy as np
 import singe as sg
 from singe import nn
@@ -52,6 +52,13 @@ class Layer(nn.Module):
     def __init__(self, cfg): self.cfg = cfg
     def forward(self, x): return x * self.cfg.beta
 
+class Named(dict):
+    __getattr__ = dict.__getitem__
+
+class Scaler:
+    def __init__(self, by): self.by = by
+    def __call__(self, x): return x * self.by
+
 number = 1.5
 text = "tanh"
 flag = True
@@ -76,6 +83,23 @@ dropping = nn.Dropout(0.5).train()
 activation = sg.tanh
 key_name = "beta"
 scaled_by = functools.partial(lambda x, by: x * by["beta"], by=cfg)
+
+named = Named(gain=0.5)
+chain = collections.ChainMap({}, {"rate": 0.5})
+user = collections.UserDict(rate=2.0)
+late = {}
+counts = collections.defaultdict(lambda: 1.5)
+item = operator.itemgetter("beta")
+attribute = operator.attrgetter("deep.alpha")
+kept = cfg["inner"].get
+variable = contextvars.ContextVar("variable", default=0.5)
+raw = array.array("f", [1.0, 2.0])
+scaler = Scaler(0.5)
+reference = weakref.ref(scaler)
+
+def or_else(x, read):
+    try: return x * read()
+    except (KeyError, AttributeError): return x
 
 def helper(x): return x * number
 def with_default(x, of=config): return x * of.beta
@@ -102,6 +126,10 @@ EXPRESSIONS: Final = [
     "net(sg.stack([x, x * 2]))[0]", "layer(x)", "activation(x)", "helper(x)", "with_default(x)", "inner(x)", "scaled_by(x)",
     "sum(x * v for v in cfg['inner'].values())", "x * getattr(config, key_name)", "x * float(weights.sum())",
     "x * max(cfg['list'])", "(lambda c: x * c.beta)(config)", "x * vars(config)['beta']",
+    "x * named.gain", "x * chain['rate']", "x * user['rate']", "x * user.get('rate2', 1.0)", "or_else(x, lambda: late['k'])",
+    "or_else(x, lambda: thing.extra)", "x * counts['k']", "x * late.setdefault('d', 2.0)", "x * item(cfg)",
+    "x * attribute(config)", "x * kept('gamma')", "x * variable.get()", "x * raw[1]", "scaler(x)", "x * reference().by",
+    "x * float('%(gamma)s' % cfg['inner'])", "x * globals()['number']", "x * getattr(thing, 'gain')",
 ]  # fmt: skip
 DRAWS: Final = ["x + sg.randn(4)", "x * sg.rand(4)", "sg.where(sg.rand(4) > 0.5, x, -x)", "dropping(x)"]
 
@@ -121,6 +149,11 @@ CHANGES: Final = [
     "change_inner('captured', {v})", "change_inner('array', {v})", "change_inner('table', {v})",
     "key_name = 'gamma' if key_name == 'beta' else 'beta'; cfg['gamma'] = config.gamma = {v}", "cfg['inner']['new'] = {v}",
     "Object.scaled = lambda self, x: x - self.gain", "thing.unrelated = {v}", "pass",
+    "named['gain'] = {v}", "chain['rate'] = {v}", "chain.maps[1]['rate'] = {v}", "chain.clear()", "user['rate'] = {v}",
+    "user['rate2'] = {v}", "late['k'] = {v}", "late.pop('k', None)", "late['d'] = {v}", "thing.extra = {v}", "counts['k'] = {v}",
+    "counts.clear()", "variable.set({v})", "raw[1] = {v}", "scaler.by = {v}", "scaler.__dict__ = dict(by={v})",
+    "Scaler.__call__ = lambda self, x: x - self.by", "thing.scaled = lambda x: x * {v}",
+    "helper.__code__ = (lambda x: x - number).__code__",
 ]  # fmt: skip
 RUNS: Final = 5
 

@@ -71,6 +71,7 @@ class Buffer(ctypes.Structure):
 
 VARIABLE: contextvars.ContextVar[float] = contextvars.ContextVar("VARIABLE", default=2.0)
 KEPT: Any = {"b": 2.0}
+BY_NAME = getattr
 Case = tuple[Callable[[Any], Any], Callable[[], Any]]
 
 
@@ -216,6 +217,13 @@ HOLDERS: dict[str, Callable[[], Case]] = {
     "getattr of a variable": lambda: of(
         types.SimpleNamespace(key="b", b=2.0), lambda x, h: x * getattr(h, h.key), lambda h: setattr(h, "b", 3.0)
     ),
+    "getattr by another name": lambda: of(Thing(), lambda x, h: x * BY_NAME(h, "b"), lambda h: setattr(h, "b", 3.0)),
+    "attribute of a class": lambda: of(
+        type("Empty", (), {}), lambda x, h: x * getattr(h, "gain", 2.0), lambda h: setattr(h, "gain", 3.0)
+    ),
+    "attribute of a module": lambda: of(
+        types.ModuleType("empty"), lambda x, h: x * getattr(h, "gain", 2.0), lambda h: setattr(h, "gain", 3.0)
+    ),
     "getattr with a default": lambda: of(
         types.SimpleNamespace(key="b"), lambda x, h: x * getattr(h, h.key, 2.0), lambda h: setattr(h, "b", 3.0)
     ),
@@ -281,6 +289,12 @@ def test_of_a_large_container_what_is_read_is_observed() -> None:
         table[5] += 1
     with pytest.raises(sg.InputError, match=r"more than 10000 values"):
         times(lambda x: x * sum(p[1] for p in pairs))
+
+
+def test_pointers_are_refused() -> None:
+    pointer = ctypes.pointer(ctypes.c_float(2.0))
+    with pytest.raises(sg.InputError, match="pointer of ctypes"):
+        times(lambda x: x * pointer[0])
 
 
 def test_lists_in_lists_without_end_are_refused() -> None:

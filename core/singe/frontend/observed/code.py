@@ -77,6 +77,8 @@ class Reads:
     """Whether something is asked for that may not be there, any constant of which may be a key."""
     caught: bool = False
     """Whether an error may be caught: of a name, an attribute or an item that is not there."""
+    asked: set[str] = field(default_factory=set)
+    """Attributes that may be asked for where they are not."""
     subscripts: set[Any] = field(default_factory=set)
     """Constants that are keys of items."""
     loads: Counter[str] = field(default_factory=Counter)
@@ -90,21 +92,35 @@ class Reads:
     def add(self, code: CodeType) -> Reads:
         """What a code object reads, which is added to this."""
         own = _reads(code)
-        for name in ("globals", "attributes", "keys", "imports", "subscripts", "loads", "stores", "changes", "partly"):
+        for name in (
+            "globals",
+            "attributes",
+            "keys",
+            "imports",
+            "asked",
+            "subscripts",
+            "loads",
+            "stores",
+            "changes",
+            "partly",
+        ):
             getattr(self, name).update(getattr(own, name))
         for name in ("whole_dicts", "whole_objects", "absent", "caught"):
             setattr(self, name, getattr(self, name) or getattr(own, name))
         return own
 
-    def learn(self, attributes: Iterable[str] = (), keys: Iterable[Any] = (), *, dicts: bool = False) -> bool:
+    def learn(
+        self, attributes: Iterable[str] = (), keys: Iterable[Any] = (), *, dicts: bool = False, objects: bool = False
+    ) -> bool:
         """Add what an object reads that is not written in Python, and say whether it is new. dicts: it may read any item of a
-        dict, and look for some that are not there."""
-        before = len(self.attributes), len(self.keys), self.whole_dicts, self.caught
+        dict, and look for some that are not there. objects: the same of attributes."""
+        before = len(self.attributes), len(self.keys), self.whole_dicts, self.caught, self.whole_objects
         self.attributes.update(attributes)
         self.keys.update(keys)
         self.whole_dicts |= dicts
-        self.caught |= dicts
-        return before != (len(self.attributes), len(self.keys), self.whole_dicts, self.caught)
+        self.caught |= dicts or objects
+        self.whole_objects |= objects
+        return before != (len(self.attributes), len(self.keys), self.whole_dicts, self.caught, self.whole_objects)
 
     def absent_keys(self) -> set[Any]:
         """Keys that may be looked for where they are not."""
@@ -152,7 +168,10 @@ def _reads(code: CodeType) -> Reads:
     found.whole_objects |= bool(named & WHOLE_OBJECT_NAMES)
     found.absent |= bool(named & ABSENT_NAMES)
     if named & BY_NAME:
-        found.attributes.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
+        found.asked.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
+        found.attributes |= found.asked
+    if found.caught:
+        found.asked |= found.attributes
     if "globals" in found.globals:
         found.globals.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
     return found

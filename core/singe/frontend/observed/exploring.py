@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from contextvars import ContextVar
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
 from typing import Any, Final
@@ -254,6 +255,8 @@ class Explorer:
             case BuiltinMethodType() | MethodWrapperType() if not isinstance(value.__self__, (ModuleType, type(None))):
                 self._learn(dicts=True)
                 yield self._place(label, itself, value.__self__, None)
+            case BuiltinMethodType() if value in (getattr, hasattr, vars):  # by another name
+                self._learn(objects=True)
             case operator.itemgetter():
                 self._learn(keys=[k for k in value.__reduce__()[1] if isinstance(k, Hashable)])
             case operator.attrgetter() | operator.methodcaller():
@@ -265,10 +268,12 @@ class Explorer:
             case weakref.ref():
                 yield self._place(f"{label}()", called, None, value)
             case _ if isinstance(value, weakref.ProxyTypes):
-                yield self._place(label, itself, value.__init__.__self__, None)
+                with suppress(ReferenceError):  # of an object that is gone
+                    yield self._place(label, itself, value.__init__.__self__, None)
             case threading.local():
                 for name in self._reads.attributes:
-                    yield self._place(f"{label}.{name}", in_thread, name, value)
+                    if isinstance(inherited(type(value), name), PLAIN) or inherited(type(value), name) is MISSING:
+                        yield self._place(f"{label}.{name}", in_thread, name, value)
                 yield self._place(type(value).__name__, itself, type(value), None)
             case staticmethod() | classmethod():
                 self._register(value.__func__)
@@ -279,7 +284,7 @@ class Explorer:
                 yield from self._in_class(label, value)
             case ModuleType():
                 if package(value) not in LIBRARIES:
-                    for name in self._reads.attributes & vars(value).keys():
+                    for name in (self._reads.attributes & vars(value).keys()) | self._reads.asked:
                         yield self._place(f"{label}.{name}", in_module, name, value)
             case _ if isinstance(value, DICTS):
                 yield from self._in_dict(place, value)
@@ -296,6 +301,11 @@ class Explorer:
             case _ if hasattr(type(value), "__next__") and not isinstance(value, io.IOBase):
                 if place.read is not in_object or place.key in self._reads.attributes:
                     self.iterators.append((label, value))
+            case _ if any(c.__module__ == "_ctypes" and c.__name__ == "_Pointer" for c in type(value).__mro__):
+                raise InputError(
+                    f"the traced function may read {label}, a pointer of ctypes, and what it points to cannot be observed: pass the "
+                    "value as an argument"
+                )
             case _ if place.content is not None:  # bytes
                 pass
             case _:
@@ -308,8 +318,8 @@ class Explorer:
                 "observe in each run: pass it as an argument, or make a Tensor of it"
             )
 
-    def _learn(self, attributes: Iterable[str] = (), keys: Iterable[Any] = (), *, dicts: bool = False) -> None:
-        self.learned |= self._reads.learn(attributes, keys, dicts=dicts)
+    def _learn(self, attributes: Iterable[str] = (), keys: Iterable[Any] = (), **wholes: bool) -> None:
+        self.learned |= self._reads.learn(attributes, keys, **wholes)
 
     def _is_partly(self, label: str, value: Any) -> bool:
         """Whether only the length, or single items, of a large container are read."""
@@ -353,7 +363,9 @@ class Explorer:
             ran = {
                 n for c in (own, *bases) for n, f in vars(c).items() if self._ran_here(f)
             }  # __call__ and others without a name
-            for name in (self._reads.attributes & known) | ran:  # also those of a base, which the class may get later
+            for name in (
+                (self._reads.attributes & known) | self._reads.asked | ran
+            ):  # also those of a base, which the class may get later
                 yield self._place(f"{label}.{name}", in_class, name, own)
         for c in bases:
             if id(c) not in self._seen:
