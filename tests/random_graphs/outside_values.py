@@ -2,7 +2,8 @@
 
 `python tests/random_graphs/outside_values.py numpy 0 5000` compares 5,000 of them. Each takes its values from variables,
 attributes, items, closures, arrays and modules of all kinds below, some draw random numbers, and some have a network in training
-or inference mode; between the calls some values become others, and some become what they were.
+or inference mode; between the calls some values become others, and some become what they were. Some write to what outlives
+the call: those that compute with it must be refused, and those that do not must not.
 """
 
 from __future__ import annotations
@@ -58,6 +59,25 @@ class Named(dict):
 class Scaler:
     def __init__(self, by): self.by = by
     def __call__(self, x): return x * self.by
+
+class Counter:
+    late = 0
+    def __init__(self): self.n, self.v = 0, None
+    def bump(self):
+        self.n += 1
+        return self.n
+    @property
+    def twice(self): return self.n * 2
+    @twice.setter
+    def twice(self, value): self.n = value
+
+class Slotted:
+    __slots__ = ("n",)
+    def __init__(self): self.n = 0
+
+counter, slotted, holders = Counter(), Slotted(), [types.SimpleNamespace(counter=Counter())]
+state, log, seen, memo = {"n": 0}, [], set(), {}
+buffer, ring = np.zeros(4, np.float32), collections.deque([0.5, 1.5, 2.5])
 
 number = 1.5
 text = "tanh"
@@ -132,6 +152,24 @@ EXPRESSIONS: Final = [
     "x * float('%(gamma)s' % cfg['inner'])", "x * globals()['number']", "x * getattr(thing, 'gain')",
 ]  # fmt: skip
 DRAWS: Final = ["x + sg.randn(4)", "x * sg.rand(4)", "sg.where(sg.rand(4) > 0.5, x, -x)", "dropping(x)"]
+KEPT: Final = [
+    ("counter.n += 1", "x * counter.n"), ("pass", "x * counter.bump()"), ("state['n'] += 1", "x * state['n']"),
+    ("buffer[1] += 1", "x * buffer"), ("np.add.at(buffer, 0, 1)", "x + buffer"), ("ring.rotate(1)", "x * ring[0]"),
+    ("seen.add(len(seen))", "x * len(seen)"), ("counter.v = x", "counter.v * 2"), ("log.append(x)", "x"), ("memo['x'] = [x]", "x"),
+    ("log.append(0.5)", "x * sum(log)"), ("counter.twice = counter.twice + 1", "x * counter.n"), ("slotted.n += 1", "x * slotted.n"),
+    ("Counter.late += 1", "x if counter.late < 3 else -x"), ("counter.late += 1", "x if counter.late < 50 else -x"),
+    ("holders[0].counter.n += 1", "x * holders[0].counter.n"), ("setattr(counter, 'n', counter.n + 1)", "x * counter.n"),
+    ("state.update(n=state['n'] + 1)", "x * state['n']"), ("first = state.pop('first', True)\n    state['first'] = False", "x if first else -x"),
+    ("pass", "x * float(np.random.default_rng().normal())"), ("import random", "x * random.Random().random()"),
+    ("import os", "x * os.urandom(1)[0]"), ("import uuid", "x * (uuid.uuid4().int % 1000)"),
+]  # fmt: skip
+"""(statement, expression) of functions that compute with what they write, or with what is another value each time."""
+COUNTED: Final = [
+    ("counter.n += 1", "x"), ("log.append(0.5)", "x"), ("memo['k'] = memo.get('k', 2.0)", "x * memo['k']"), ("seen.add(3)", "x"),
+    ("if len(log) < 2: log.append(0.5)", "x"), ("if counter.bump() % 10 == 0: str(x)", "x"), ("state['n'] += 1", "x"),
+    ("own = Counter(); own.v = x; own.bump()", "own.v * own.n"), ("own = []; own.append(x)", "own[0]"), ("buffer[1] = 2", "x * buffer"),
+]  # fmt: skip
+"""The same of functions that compute with nothing that becomes another value."""
 
 CHANGES: Final = [
     "number = {v}", "number = int({v} * 2)", "text = {t!r}", "flag = not flag", "mode = Mode.TWICE", "mode = Mode.HALF",
@@ -169,6 +207,12 @@ class Program:
         if draw.random() < 0.5:  # in a function of its own, by names of its own
             lines = ["    c, d, k = config, cfg, items", *lines]
             lines = [x.replace("config.", "c.").replace("cfg[", "d[").replace("items[", "k[") for x in lines]
+        self.refused = False
+        if draw.random() < 0.25:
+            self.refused = draw.random() < 0.5
+            statement, value = draw.choice(KEPT if self.refused else COUNTED)
+            lines = [f"    {statement}", *lines, f"    last = {value}"]
+            names.append("last")
         head = "def function(x):\n"
         if draw.random() < 0.3:
             head = "class Holder:\n  def run(self, x):\n    return function(x)\nholder = Holder()\ndef function(x):\n"
@@ -206,7 +250,14 @@ def disagreement(seed: int, device: str) -> str | None:
     """What is wrong with the program of a seed on a device; None if nothing is."""
     program = Program(seed)
     program_text = program.text[len(SETTING) :]
-    compiled = program.compiled(device)
+    try:
+        compiled = program.compiled(device)
+    except sg.InputError:
+        if program.refused:
+            return None
+        raise
+    if program.refused:
+        return f"seed {seed} is not refused:\n{program_text}"
     for run, changes in enumerate([["pass"], *program.changes]):
         for change in changes:
             exec(change, vars(program.module))

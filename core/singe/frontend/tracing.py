@@ -230,24 +230,25 @@ def observed_trace(
         arguments = [on.input(spec) for spec in specs]
         return on, on.keys, arguments, {name: on.input((name, shape, kind)) for name, (shape, kind, _) in first.items()}
 
-    def call(on: Tracer, _: KeyState, arguments: list[Tensor], leaves: dict[str, Tensor]) -> Any:
+    def traced() -> Graph:
+        on, drawn, arguments, leaves = placeholders()
         with tracing(on):
-            return function(*arguments, **leaves)
-
-    given = on, drawn, arguments, leaves = placeholders()
-    with deferring():  # the checks are dropped here: compiling the graph finds them again
-        _check_call(function, arguments, leaves)
-        result, observed = watched(lambda: call(*given), lambda: call(*placeholders()), function, copied)
+            result = function(*arguments, **leaves)
         outputs, updated = _and_states(result, leaves) if leaves else (result, {})
         named = _named(outputs)
-    kept = tuple(
-        GraphState(value_on(on, leaf), name, first[name][2], value_on(on, updated[name]))
-        for name, leaf in leaves.items()
-    )
-    if drawn.count:
-        kept = (*kept, drawn.state(on.builder))
-    nodes = tuple(value_on(on, x) for x in named.values())
-    return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept), observed
+        kept = tuple(
+            GraphState(value_on(on, leaf), name, first[name][2], value_on(on, updated[name]))
+            for name, leaf in leaves.items()
+        )
+        if drawn.count:
+            kept = (*kept, drawn.state(on.builder))
+        nodes = tuple(value_on(on, x) for x in named.values())
+        return Graph(tuple(value_on(on, x) for x in arguments), nodes, tuple(named), states=kept)
+
+    with deferring():  # the checks are dropped here: compiling the graph finds them again
+        _, _, arguments, leaves = placeholders()
+        _check_call(function, arguments, leaves)
+        return watched(traced, function, copied)
 
 
 def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node | None]) -> tuple[Node | None, ...]:

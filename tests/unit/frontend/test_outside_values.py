@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import collections
 import logging
+import os
 import random
+import re
 import sys
 import threading
 import time
 import types
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,6 +168,121 @@ def test_what_only_counts_or_remembers_is_left_alone() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(program(X), X * 2)
     assert calls == len(seen) == 1
+
+
+class Kept:
+    n = 0
+
+    def __init__(self) -> None:
+        self.n, self.first, self.x = 0, True, None
+
+    def bump(self) -> int:
+        self.n += 1
+        return self.n
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+    def __init__(self) -> None:
+        self.n = 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "value", "name"),
+    [
+        ("h.n += 1", "x * h.n", "h.n"),
+        ("pass", "x * h.bump()", "h.n"),
+        ("s.d['n'] += 1", "x * s.d['n']", "s.d['n']"),
+        ("first, h.first = h.first, False", "x if first else x * 2", "h.first"),
+        ("s.w[...] += 1", "x * s.w", "s.w"),
+        ("np.add.at(s.w, 0, 1)", "x * s.w", "s.w"),
+        ("s.q.rotate(1)", "x * s.q[0]", "s.q[0]"),
+        ("s.seen.add(len(s.seen))", "x * len(s.seen)", "s.seen"),
+        ("s.sl.n += 1", "x * s.sl.n", "s.sl.n"),
+        ("Kept.n += 1", "x * Kept.n", "Kept.n"),
+        ("s.deep[0]['h'].n += 1", "x * s.deep[0]['h'].n", "s.deep[0]['h'].n"),
+        ("setattr(h, 'n', h.n + 1)", "x * h.n", "h.n"),
+        ("h.n += 1", "x if h.n < 100 else x * 2", "h.n"),
+        ("h.n += 1", "x * 2 if h.n % 10 == 0 else x", "h.n"),
+        ("h.x = x * 2", "h.x", "h.x"),
+        ("s.d['x'] = [x]", "x", "s.d['x']"),
+        ("s.log.append(x)", "x", "s.log[0]"),
+    ],
+)
+def test_what_a_function_keeps_and_reads_is_refused_by_name(statement: str, value: str, name: str) -> None:
+    made = fresh()
+    exec(f"def function(x):\n    {statement}\n    return {value}", made)
+    with pytest.raises(sg.InputError, match=rf"\b{re.escape(name)}.*state"):
+        times(made["function"])
+    assert made["h"].x is None  # no Tensor of the trace is left behind
+    assert made["s"].d == {"n": 0} or name == "s.d['n']"
+    assert made["s"].log == []
+
+
+def fresh() -> dict[str, Any]:
+    s = types.SimpleNamespace(
+        d={"n": 0}, log=[], seen=set(), q=collections.deque([1.0, 2.0]), w=np.zeros(2, np.float32), sl=Slotted()
+    )
+    s.deep = [{"h": Kept()}]
+    kept = type("Kept", (Kept,), {"n": 0})
+    return {"h": Kept(), "s": s, "Kept": kept, "np": np, "__name__": __name__}
+
+
+def default_rng(x: Any) -> Any:
+    return x * float(np.random.default_rng().normal())
+
+
+def python_s(x: Any) -> Any:
+    return x * random.Random().random()
+
+
+def urandom(x: Any) -> Any:
+    return x * os.urandom(4)[0]
+
+
+def uuid4(x: Any) -> Any:
+    return x * (uuid.uuid4().int % 1000)
+
+
+@pytest.mark.parametrize("function", [default_rng, python_s, urandom, uuid4])
+def test_generators_that_a_function_makes_are_refused_with_the_line(function: Any) -> None:
+    line = function.__code__.co_firstlineno + 1
+    with pytest.raises(sg.InputError, match=rf"something else each time \(.*test_outside_values.py, line {line}\)"):
+        times(function)
+
+
+@pytest.mark.parametrize(
+    ("statement", "value"),
+    [
+        ("h.n += 1", "x * 2"),
+        ("if len(s.log) < 3: s.log.append(1)", "x * 2"),
+        ("if h.bump() % 10 == 0: print('ten')", "x * 2"),
+        ("if 'k' not in s.d: s.d['k'] = 2.0", "x * s.d['k']"),
+        ("own = []; add(own, x)", "own[0] * 2"),
+        ("own = Kept(); own.x = x; own.bump(); own.bump()", "own.x * own.n"),
+    ],
+)
+def test_what_no_result_depends_on_may_be_kept(statement: str, value: str) -> None:
+    made = fresh()
+    exec(f"def add(to, x): to.append(x)\ndef function(x):\n    {statement}\n    return {value}", made)
+    program = times(made["function"])
+    assert made["h"].n == ("h." in statement)  # as after one call, however often it was traced
+    for _ in range(2):
+        np.testing.assert_array_equal(program(X), X * 2)
+
+
+def test_a_remembered_value_is_observed() -> None:
+    memory: dict[str, float] = {}
+
+    def function(x: Any) -> Any:
+        if "k" not in memory:
+            memory["k"] = 2.0
+        return x * memory["k"]
+
+    program = times(function)
+    memory["k"] = 3.0
+    np.testing.assert_array_equal(program(X), X * 3)
 
 
 def test_a_profiler_goes_on_beside_the_watch() -> None:

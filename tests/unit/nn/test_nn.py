@@ -308,10 +308,14 @@ def test_what_cannot_be_traced_says_so() -> None:
         trace(lambda x: 3, spec)
     assert trace(lambda x: x * float(sg.tensor(2.0) + 1), spec).ops() == {"mul": 1}
     leaked: list[sg.Tensor] = []
-    trace(lambda x: leaked.append(x) or x, spec)
-    assert repr(leaked[0]) == "tensor(…, shape=(2, 3), dtype=float32, device=tracing)"
+    with pytest.raises(sg.InputError, match=r"keeps a Tensor in leaked\[0\]"):
+        trace(lambda x: leaked.append(x) or x, spec)
+    assert not leaked
+    shown: list[str] = []
+    trace(lambda x: shown.append(repr(x)) or x, spec)
+    assert shown[0] == "tensor(…, shape=(2, 3), dtype=float32, device=tracing)"
     with pytest.raises(sg.DeviceError, match="trace of another function"):
-        trace(lambda x: x + leaked[0], spec)
+        trace(lambda x: trace(lambda y: x + y, spec) and x, spec)
 
 
 class Forgetful(nn.Linear):

@@ -16,8 +16,8 @@ import random
 import sys
 import threading
 import weakref
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from contextvars import ContextVar
 from types import BuiltinMethodType, CellType, CodeType, FunctionType, MethodType, MethodWrapperType, ModuleType
@@ -67,6 +67,8 @@ MOST_BYTES: Final = 64 << 20
 """Of arrays that can be written to, in one trace."""
 WRAPPERS: Final = ("collections", "configparser", "weakref")
 """Modules of classes that are written in Python and keep a container in an attribute."""
+CHANGED_WHOLE: Final = (list, deque, set, bytearray, np.ndarray)
+"""Containers that are left alone when a part of them is the traced function's own business."""
 DEPTH: Final = 8
 """How far a function is looked for behind the one that is traced: in closures, partial functions and attributes."""
 
@@ -82,9 +84,8 @@ def is_generator(value: Any) -> bool:
 class Explorer:
     """The places of one trace.
 
-    ran: the code of the functions that ran, by id. written: the (id of the holder, key) of what they changed themselves. cells:
-    by (id of the code, name), what was in the variables of closures that they set, before they did. altered: the ids of lists,
-    dicts and sets that they changed, the contents of which are their own business.
+    ran: the code of the functions that ran, by id. written: the (id of the holder, key) of what they change in each trace, which
+    is their own business.
     """
 
     def __init__(
@@ -92,14 +93,11 @@ class Explorer:
         reads: Reads,
         ran: Mapping[int, CodeType],
         written: frozenset[tuple[int, Any]],
-        cells: Mapping[tuple[int, str], Any],
-        altered: AbstractSet[int],
     ) -> None:
         self._reads: Final = reads
         self._ran: Final = ran
         self._written: Final = written
-        self._cells: Final = cells
-        self._altered: Final = altered
+        self._altered: Final = {at for at, _ in written}
         self._seen: Final[dict[int, Any]] = {}
         self._first: Final[dict[int, Place]] = {}
         """The first place of each object."""
@@ -111,8 +109,6 @@ class Explorer:
         """The codes of which a function was found."""
         self.roots: Final[list[tuple[Place, Any]]] = []
         """Places and their holders."""
-        self.changed_cells: Final[list[tuple[str, Any, Any]]] = []
-        """(name, before, after)."""
         self.iterators: Final[list[tuple[str, Any]]] = []
         self.generators: Final[list[tuple[str, Any]]] = []
 
@@ -166,12 +162,7 @@ class Explorer:
                     if id(cell) in self._seen:
                         continue
                     self._seen[id(cell)] = cell
-                    now = in_cell(cell, None)
-                    was = self._cells.get((id(f.__code__), name), now)
-                    if was is not now:
-                        self.changed_cells.append((name, was, now))
-                    else:
-                        self._root(name, in_cell, "cell_contents", cell)
+                    self._root(name, in_cell, "cell_contents", cell)
             if not left:
                 return
 
@@ -208,7 +199,7 @@ class Explorer:
                 "to observe in each run: pass what it needs as arguments, or keep it in a Module or in Tensors, which do not change"
             )
         place = Place(label, read, key, value)
-        if isinstance(value, PLAIN) or (id(value) in self._altered and not isinstance(value, DICTS)):
+        if isinstance(value, PLAIN) or (isinstance(value, CHANGED_WHOLE) and id(value) in self._altered):
             return place
         if id(value) in self._seen:
             place.alias = True

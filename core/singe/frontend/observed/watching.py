@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import dis
+import gc
 import pickle
 import random
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from operator import is_
-from types import CodeType, FrameType
+from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InputError
+from ...graph import Graph
+from ...graph.structure import structure
 from ..tensor import Tensor
 from .code import Reads
 from .exploring import Explorer
@@ -28,15 +30,25 @@ from .places import (
     Checks,
     changed,
     is_closed,
-    own_attributes,
     package,
 )
+from .writing import LIST, Change, Snapshot, can_write, has_traced, writes_itself
 
 Hook = Callable[[FrameType, str, Any], object]
 _ARGUMENTS: Final = 0x0C
 """The flags of code that takes *args (4) and **kwargs (8)."""
 BESIDE: Final = ("logging", "warnings", "importlib._bootstrap")
 """Libraries that call functions of others for a message or an import: nothing that these read is computed with."""
+
+SOURCE_MODULES: Final = frozenset(
+    ["random", "time", "secrets", "uuid", "datetime", "numpy.random", "numpy.random._generator"]
+)
+SOURCE_NAMES: Final = frozenset(["urandom", "default_rng", "RandomState", "getrandbits", "getpid"])
+"""Modules and names of what gives something else each time."""
+MORE_TRACES: Final = 3
+"""How often a function is traced again that still changes what it reads."""
+FAR: Final = 720_720
+"""A number that a counter reaches late, and that has many divisors: a function that waits for either shows it."""
 
 
 class Observed:
@@ -79,27 +91,18 @@ class Watch:
         self._codes: Final[dict[int, tuple[CodeType, dict[str, Any], Reads]]] = {}
         self._reads: Final = Reads()
         self._objects: Final[dict[int, tuple[str, Any]]] = {}
-        self._before: Final[list[tuple[str, str, dict[str, Any], Any]]] = []
-        """(what it is called, name, holder, value) of what the functions set, before they did."""
-        self._cells: Final[dict[tuple[int, str], Any]] = {}
-        """The same of their closures, by the id of the code."""
-        self._containers: Final[dict[int, tuple[str, Any, list[Any]]]] = {}
-        """The lists, dicts and sets that they reach directly, by id: what each is called, and its items before."""
 
-    def observed(self, root: Any, copied: Any) -> Observed:
-        """What there is to observe after a call of `root`."""
-        self._refuse_counters()
+    def observed(self, root: Any, copied: Any, written: frozenset[tuple[int, Any]]) -> Observed:
+        """What there is to observe after a call of `root`. written: (id of the holder, key) of what is the function's own."""
         ran = {key: code for key, (code, _, _) in self._codes.items()}
         try:
-            while (found := self._explored(root, copied, ran)).learned:
+            while (found := self._explored(root, copied, ran, written)).learned:
                 pass
         except RecursionError:
             raise InputError(
                 "the traced function may read values that are too deep to observe in each run, such as lists in lists: pass what "
                 "it needs as arguments"
             ) from None
-        for name, was, now in found.changed_cells:
-            self._refuse_counter(name, name, was, now)
         for label, value in found.iterators:
             raise InputError(
                 f"the traced function may read {label}, a {type(value).__name__}, which gives something else each time, and a "
@@ -107,9 +110,11 @@ class Watch:
             )
         return Observed(found)
 
-    def _explored(self, root: Any, copied: Any, ran: Mapping[int, CodeType]) -> Explorer:
+    def _explored(
+        self, root: Any, copied: Any, ran: Mapping[int, CodeType], written: frozenset[tuple[int, Any]]
+    ) -> Explorer:
         """The places that the functions could read."""
-        found = Explorer(self._reads, ran, self._written(), self._cells, self._altered())
+        found = Explorer(self._reads, ran, written)
         for _, module, own in self._codes.values():
             found.global_names(own.globals, module)
             found.modules(own.imports)
@@ -122,37 +127,36 @@ class Watch:
         found.functions()
         return found
 
-    def _written(self) -> frozenset[tuple[int, Any]]:
-        return frozenset((id(of), name) for _, name, of, was in self._before if of.get(name, MISSING) is not was)
+    def could_write(self) -> bool:
+        """Whether a function that ran may write to what outlives its call."""
+        return any(can_write(code) for code, _, _ in self._codes.values())
 
-    def _altered(self) -> set[int]:
-        """The containers that the functions changed. A list that they also read is refused; a dict may be a memory of results."""
-        altered: set[int] = set()
-        for at, (name, value, was) in self._containers.items():
-            now = _items(value)
-            if len(now) == len(was) and all(map(is_, now, was)):
-                continue
-            altered.add(at)
-            last = name.rpartition(".")[2]
-            if isinstance(value, list) and self._reads.loads[last] > self._reads.changes[last]:
-                raise InputError(
-                    f"the traced function reads the list {name} and changes it; a compiled function would change it only when it is "
-                    "traced, not in each run: return what it adds, and change the list outside"
-                )
-        return altered
+    def only_counts(self, change: Change) -> bool:
+        """Whether a variable, an attribute or a list is read no more often than it is set, so that nothing is computed with it."""
+        if change.holder.kind is LIST:
+            name = change.holder.label.rpartition(".")[2]
+            return self._reads.loads[name] <= self._reads.changes[name]
+        name = change.label.rpartition(".")[2]
+        return self._reads.stores[name] > 0 and self._reads.loads[name] <= self._reads.stores[name]
 
-    def _refuse_counters(self) -> None:
-        """Refuse a function that computes with a number which it changes itself; one that only counts is left alone."""
-        for label, name, holder, was in self._before:
-            self._refuse_counter(label, name, was, holder.get(name, MISSING))
+    def sources(self) -> Iterator[tuple[str, str]]:
+        """(name, where) of what gives something else each time, as far as names tell."""
+        for code, module, own in self._codes.values():
+            names = SOURCE_NAMES & (own.attributes | own.globals)
+            for name in own.globals:
+                value = module.get(name)
+                of = getattr(value, "__module__", None) or (value.__name__ if isinstance(value, ModuleType) else None)
+                if of in SOURCE_MODULES:
+                    names |= {name}
+            names |= own.imports & SOURCE_MODULES
+            if names:
+                yield next(_lines(code, lambda i, _, names=names: i.argval in names))
 
-    def _refuse_counter(self, label: str, name: str, was: Any, now: Any) -> None:
-        numbers = type(was) in (int, float) and type(now) in (int, float)
-        if numbers and was != now and self._reads.loads[name] > self._reads.stores[name]:
-            raise InputError(
-                f"the traced function reads {label} and changes it, from {was} to {now}; a compiled function would do so only "
-                "when it is traced, not in each run: pass the number as an argument, and change it outside, or keep it as a state"
-            )
+    def writers(self) -> Iterator[tuple[str, str]]:
+        """(name, where) of what the functions set that is no variable of their own, nor an attribute of a new object."""
+        for code, _, _ in self._codes.values():
+            if code.co_name != "__init__":
+                yield from _lines(code, writes_itself)
 
     def hook(self) -> Hook:
         """What the profiler calls: a few instructions for each call in a library, of which there are many."""
@@ -175,45 +179,24 @@ class Watch:
 
     def _call(self, frame: FrameType) -> None:
         """A function of the user is called."""
-        module = frame.f_globals
         code = frame.f_code
-        seen = self._codes.get(id(code))
-        new = seen is None
-        if seen is None:
-            seen = self._codes[id(code)] = code, module, self._reads.add(code)
-            for name in seen[2].stores:
-                if name in code.co_freevars:
-                    self._cells[id(code), name] = frame.f_locals.get(name, MISSING)
-                elif name not in code.co_varnames and name in module:
-                    self._before.append((name, name, module, module[name]))
-        own = seen[2]
+        if id(code) not in self._codes:
+            self._codes[id(code)] = code, frame.f_globals, self._reads.add(code)
         count = code.co_argcount + code.co_kwonlyargcount + (code.co_flags & _ARGUMENTS).bit_count()
-        local = frame.f_locals if count or code.co_freevars else {}
-        if new:
-            for name in own.globals & module.keys():
-                self._keep(name, module[name])
-            for name in code.co_freevars:
-                self._keep(name, local.get(name))
+        local = frame.f_locals if count else {}
         for name in code.co_varnames[:count]:
             value = local.get(name)
             if id(value) not in self._objects and _may_change(value):
                 self._objects[id(value)] = name, value
-                self._keep(name, value)
-                held = own_attributes(value)
-                for key in held.keys() & own.attributes:
-                    self._keep(f"{name}.{key}", held[key])
-                for key in own.stores:
-                    if key in held:
-                        self._before.append((f"{name}.{key}", key, held, held[key]))
-
-    def _keep(self, name: str, value: Any) -> None:
-        """A variable, the items of which may be changed."""
-        if isinstance(value, (list, dict, set, deque)) and id(value) not in self._containers:
-            self._containers[id(value)] = name, value, _items(value)
 
 
-def _items(container: Any) -> list[Any]:
-    return [*container, *container.values()] if isinstance(container, dict) else list(container)
+def _lines(code: CodeType, chosen: Callable[[dis.Instruction, CodeType], bool]) -> Iterator[tuple[str, str]]:
+    """(name, where) of the instructions that are chosen."""
+    line = code.co_firstlineno
+    for i in dis.get_instructions(code):
+        line = (i.positions.lineno if i.positions else None) or line
+        if chosen(i, code):
+            yield str(i.argval), f"{code.co_filename}, line {line}"
 
 
 def _may_change(value: Any) -> bool:
@@ -250,22 +233,109 @@ def hooked(hook: Hook) -> Iterator[None]:
             sys.setprofile(before)
 
 
-def watched(
-    function: Callable[[], Any], again: Callable[[], Any], root: Any, copied: Any = None
-) -> tuple[Any, Observed]:
-    """The result of a function that is traced by calling it, and what it took from outside. again: traces it apart, to find out
-    where it draws. root: the function as users know it, behind which closures are looked for. copied: a module, or None, of
-    which the function has a copy."""
+def watched(traced: Callable[[], Graph], root: Any, copied: Any = None) -> tuple[Graph, Observed]:
+    """The Graph of a function, and what it took from outside. traced: calls it; root: the function as users know it, behind
+    which closures are looked for. copied: a module, or None, of which the function has a copy."""
     watch = Watch()
-    before = _drawn()
+    before = Snapshot(root)
+    drawn = _drawn()
     with hooked(watch.hook()):
-        result = function()
-    if _drawn() != before:
-        _refuse_draws(again)
-    observed = watch.observed(root, copied)
+        graph = traced()
+    if _drawn() != drawn:
+        _refuse_draws(traced)
+
+    def generators() -> None:
+        _refuse_generators(traced, watch.observed(root, copied, frozenset()).generators)
+
+    written = _written(watch, before, traced, graph, root, generators)
+    observed = watch.observed(root, copied, written)
     if observed.generators:
-        _refuse_generators(again, observed.generators)
-    return result, observed
+        _refuse_generators(traced, observed.generators)
+    return graph, observed
+
+
+# --- what the function writes itself ---------------------------------------------------------------------------------
+
+
+def _written(
+    watch: Watch,
+    before: Snapshot,
+    traced: Callable[[], Graph],
+    graph: Graph,
+    root: Any,
+    generators: Callable[[], None],
+) -> frozenset[tuple[int, Any]]:
+    """The places that a function changes in each trace. One that computes with what it changes itself, or with what is another
+    value each time, is refused: where there is reason to look, it is traced again, and must give the same Graph. generators: refuses captured ones."""
+    wrote = before.changes() if watch.could_write() else []
+    kept = [c for c in wrote if has_traced(c.now) and not has_traced(c.was)]
+    if kept:
+        for c in kept:
+            c.holder.restore()
+        raise InputError(
+            f"the traced function keeps a Tensor in {kept[0].label}, which is there after the call, where the Tensor has no value; "
+            "a compiled function would set it only when it is traced, not in each run: return the Tensor, or keep it as a state"
+        )
+    if not wrote and not any(watch.sources()) and not any(watch.writers()):
+        return frozenset()
+    read = [c for c in wrote if not watch.only_counts(c)]
+    after = Snapshot(root)
+    key = _key(graph)
+
+    def check() -> list[Change]:
+        """Trace again; what was changed by that."""
+        try:
+            same = _key(traced()) == key
+        except Exception as e:  # of any kind: the function's own
+            raise _refusal(watch, read or wrote) from e
+        changes = after.changes()
+        if not same:
+            if not wrote:
+                generators()
+            raise _refusal(watch, read or wrote or changes)
+        return changes
+
+    try:
+        again = check()
+        read_again = [c for c in again if not watch.only_counts(c)]
+        for _ in range(MORE_TRACES if read_again else 0):
+            check()
+        for c in read_again:
+            if type(c.was) in (int, float) and type(c.now) in (int, float):
+                for value in (FAR, FAR - (c.now - c.was)):
+                    after.restore(c, type(c.now)(value))
+                    check()
+    finally:
+        after.restore()
+    return frozenset(c.place for c in again)
+
+
+def _key(graph: Graph) -> Any:
+    """Equal for Graphs that compute the same."""
+    return structure(graph), graph.output_names
+
+
+def _refusal(watch: Watch, read: Sequence[Change]) -> InputError:
+    """The error for a function that gives something else when it is traced again."""
+    if read:
+        c = read[0]
+        was, now = ("nothing" if x is MISSING else f"{x!r:.40}" for x in (c.was, c.now))
+        values = f", from {was} to {now}," if isinstance(c.now, PLAIN) or c.now is MISSING else ""
+        return InputError(
+            f"the traced function reads {c.label} and changes it{values} and gives something else when it is called again; a compiled "
+            "function would change it only when it is traced, not in each run: pass the value as an argument, and change it outside, "
+            "or keep it as a state"
+        )
+    for name, where in watch.sources():
+        return InputError(
+            f"the traced function takes from {name} what is something else each time ({where}), and a compiled function would have "
+            "the same in every run: draw with sg.rand, sg.randn or singe.random and a key, or pass the value as an argument"
+        )
+    name, where = next(watch.writers(), ("something", "a function that it calls"))
+    return InputError(
+        f"the traced function gives something else when it is called again, and sets {name} ({where}); a compiled function would do so "
+        "only when it is traced, not in each run: pass what changes as an argument, or keep it as a state"
+    )
 
 
 # --- draws of generators that are not Singe's ------------------------------------------------------------------------
@@ -336,9 +406,12 @@ def _is_library(module: Mapping[str, Any]) -> bool:
 
 
 def _is_beside(frame: FrameType) -> bool:
-    """Whether a library of BESIDE called a function, or others that called it."""
-    caller = frame.f_back
+    """Whether a library of BESIDE called a function, or others that called it, or the garbage collector did."""
+    collecting = [getattr(x, "__code__", None) for x in gc.callbacks]
+    caller: FrameType | None = frame
     while caller is not None and not _is_library(caller.f_globals):
+        if caller.f_code in collecting:
+            return True
         caller = caller.f_back
     return caller is not None and caller.f_globals.get("__name__") in BESIDE
 
