@@ -62,7 +62,7 @@ def network(classes: int) -> nn.Module:
 
 
 def learn(folder: Path, device: str, quick: bool) -> dict[str, float]:
-    sg.manual_seed(0)
+    sg.random.manual_seed(0)
     pictures = data.ImageFolder(folder, (SIZE, SIZE))
     learned, held = pictures.split(0.8, 0.2, seed=0, stratify=1)
     print(f"{len(learned)} pictures to learn and {len(held)} to judge by, of {', '.join(pictures.classes)}")

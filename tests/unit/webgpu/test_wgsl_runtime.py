@@ -12,7 +12,8 @@ import pytest
 
 from singe.dtypes import float16, float32
 from singe.errors import DeviceError, DeviceLost, InputError, ShapeError
-from singe.program.program import ALIGN, Buffer, Code, Copy, Dispatch, Host, ProgramData, Variant
+from singe.program.container import ALIGN
+from singe.program.program import Buffer, Code, Copy, Dispatch, Host, ProgramData, Variant
 from singe.runtime.backend import Backend
 from singe.shapes import size
 
