@@ -421,8 +421,8 @@ class TrainStep:
         for path in [*self._tensors, *present]:
             if present.get(path) is not self._tensors.get(path):
                 raise InputError(
-                    f"TrainStep: the model's tensor {path} is another one than when the step was made, which has weights of its own: "
-                    "make a new TrainStep of the model"
+                    f"TrainStep: the model's tensor {path} is another one than when the step was made; expected the same one, as the "
+                    "step has weights of its own: make a new TrainStep of the model"
                 )
         return self._given.train() if self._training else self._given
 
