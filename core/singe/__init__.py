@@ -74,6 +74,7 @@ from .frontend.functions.creation import vstack as vstack
 from .frontend.functions.creation import where as where
 from .frontend.functions.creation import zeros as zeros
 from .frontend.functions.creation import zeros_like as zeros_like
+from .frontend.functions.drawn import normal as normal
 from .frontend.functions.several import atleast_1d as atleast_1d
 from .frontend.functions.several import atleast_2d as atleast_2d
 from .frontend.functions.several import atleast_3d as atleast_3d
@@ -240,6 +241,7 @@ __all__ = [
     "logspace",
     "meshgrid",
     "nn",
+    "normal",
     "ones",
     "ones_like",
     "op",

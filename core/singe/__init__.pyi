@@ -89,6 +89,7 @@ from .frontend.functions.creation import vstack as vstack
 from .frontend.functions.creation import where as where
 from .frontend.functions.creation import zeros as zeros
 from .frontend.functions.creation import zeros_like as zeros_like
+from .frontend.functions.drawn import normal as normal
 from .frontend.functions.several import atleast_1d as atleast_1d
 from .frontend.functions.several import atleast_2d as atleast_2d
 from .frontend.functions.several import atleast_3d as atleast_3d
@@ -277,6 +278,7 @@ __all__ = [
     "logspace",
     "meshgrid",
     "nn",
+    "normal",
     "ones",
     "ones_like",
     "op",
@@ -466,6 +468,9 @@ def baddbmm(x: Tensor, mat1: TensorLike, mat2: TensorLike, beta: Number = 1, alp
     """beta · x + alpha · (mat1 @ mat2)."""
 def batch_norm(x: Tensor, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
     """(x − mean) / √(variance + eps) · weight + bias for each channel (axis 1), by given statistics."""
+def bernoulli(x: Tensor, p: _float | None = None) -> Tensor:
+    """1 with the probability that each element is, otherwise 0, in the tensor's dtype, with the next key; with p, of the same
+    shape, with that probability. Probabilities beyond 0 and 1 count as these."""
 def bilinear(x: Tensor, other: Tensor, weight: Tensor, bias: TensorLike | None = None) -> Tensor:
     """x · weight[k] · other + bias[k] for each output k; weight is (outputs, inputs of x, inputs of the other)."""
 def bincount(x: Tensor, weights: Any = None, minlength: _int = 0) -> Tensor:

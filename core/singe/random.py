@@ -26,6 +26,7 @@ from .frontend.keys import STREAM_OF_KEYS, next_key, number_words, refuse_host_d
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes, made_shape
 from .frontend.tensor import Tensor
+from .frontend.tracing import present_tracer, running_again
 from .ir.scalar import Number
 from .ops import ROWS
 from .runtime import keys
@@ -129,7 +130,16 @@ def _floating(given: Any) -> DType:
 
 # --- without a key ---------------------------------------------------------------------------------------------------
 
-manual_seed = keys.manual_seed
+
+def manual_seed(seed: SupportsIndex) -> None:
+    """Begin the shared sequence, of which everything draws that got no key, seed or generator of its own: `rand` and its
+    kin, layers, their first weights, orders and changes of data, compiled functions. Equal seeds, equal numbers."""
+    if running_again(present_tracer()) is not None:
+        raise InputError(
+            "manual_seed: a compiled function would seed only when it is traced, not in each run; call it outside, before the run, "
+            "or draw in `with nn.drawing(key):` inside, with a key that is an input"
+        )
+    keys.manual_seed(seed)
 
 
 @both_spellings

@@ -255,6 +255,9 @@ class Tensor:
         """beta · x + alpha · (mat1 @ mat2)."""
     def batch_norm(self, running_mean: Tensor, running_var: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, training: _bool = False, momentum: _float = 0.1, eps: _float = 1e-05) -> Tensor:
         """(x − mean) / √(variance + eps) · weight + bias for each channel (axis 1), by given statistics."""
+    def bernoulli(self, p: _float | None = None) -> Tensor:
+        """1 with the probability that each element is, otherwise 0, in the tensor's dtype, with the next key; with p, of the same
+        shape, with that probability. Probabilities beyond 0 and 1 count as these."""
     def bfloat16(self) -> Tensor:
         """The elements as bfloat16."""
     def bilinear(self, other: Tensor, weight: Tensor, bias: TensorLike | None = None) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..ir.scalar import exact
 from .builder import INTERNED_BYTES
-from .graph import Graph
+from .graph import Graph, regions
 from .node import Node, contents, postorder
 
 _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
@@ -41,6 +41,16 @@ def structure(graph: Graph) -> Any:
     )
     bound = tuple((s, number[n]) for s, n in graph.found.items())
     return tuple(parts), tuple(number[n] for n in graph.outputs), states, bound
+
+
+def constants(graph: Graph) -> Iterator[np.ndarray]:
+    """The constants of a graph, of its regions, and the initial values of its states."""
+    for n in _within(graph.nodes):
+        if n.value is not None:
+            yield n.value
+        for region in regions(n).values():
+            yield from constants(region)
+    yield from (s.initial for s in graph.states if s.initial is not None)
 
 
 def _within(nodes: Iterable[Node]) -> Iterator[Node]:

@@ -29,7 +29,7 @@ from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
 from .retrace import Traces, Tracing
-from .session import Session, kept_states
+from .session import Call, Session, kept_states
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
 
@@ -156,7 +156,13 @@ class Model:
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
-        return Session(kept_states(self.states), self._called, self.program)
+        return self._new_session(self._called, self.program)
+
+    def _new_session(self, call: Call, program: Callable[[], Program]) -> Session:
+        """A session, which may have no states yet if those of a later trace can be some."""
+        states = self.states
+        may_get_some = self._traces is not None and self._traces.may_change()
+        return Session(states if may_get_some else kept_states(states), call, program)
 
     @cached_property
     def _own(self) -> Session:

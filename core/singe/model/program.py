@@ -93,6 +93,8 @@ class Program:
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
+        if self._followed_model is not None:
+            return self._followed_model._new_session(self._called, self._present)
         return Session(kept_states(self.states), self._called, self._present)
 
     @cached_property

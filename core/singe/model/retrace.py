@@ -1,7 +1,8 @@
 """A function that is traced again when what it took from outside has changed.
 
 Each Trace of the Model has Programs of its own; one whose values are there again is used again, and traces that give the same
-Graph share one.
+Graph share one. Those that were not used for the longest time are dropped where there are more than TRACES of them, or where
+those that are not in use hold more than MOST_BYTES.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import Any, Final
 from ..errors import InputError
 from ..frontend.observed import Observed
 from ..graph import Graph
-from ..graph.structure import structure
+from ..graph.structure import constants, structure
 from .source import GraphSource
 
 TRACES: Final = 8
 """How many traces are kept, and after how many a warning names what changes."""
+MOST_BYTES: Final = 1 << 29
+"""Of constants and copies of observed arrays."""
 MOST_PROGRAMS: Final = 256
 """How many different Graphs there may be."""
 
@@ -33,6 +36,8 @@ class Trace:
     source: GraphSource
     key: Any
     """Equal for Graphs of which the Programs are equal."""
+    bytes: int
+    """Of its Graph's constants: each trace copies the tensors that it takes from outside."""
     kept: dict[str, Any] = field(default_factory=dict[str, Any])
     """The Model's fields that belong to it, while another trace is in use."""
 
@@ -51,7 +56,7 @@ class Traces:
     def apart(self) -> Traces:
         """The same for a Model with other Programs."""
         made = copy.copy(self)
-        own = {id(t): Trace(t.source, t.key) for _, t in self._found}
+        own = {id(t): Trace(t.source, t.key, t.bytes) for _, t in self._found}
         made._found = [(observed, own[id(t)]) for observed, t in self._found]
         made.present = own[id(self.present)]
         return made
@@ -59,6 +64,10 @@ class Traces:
     def holds(self) -> bool:
         """Whether all that the trace in use took from outside is as it was."""
         return self._observed.holds()
+
+    def may_change(self) -> bool:
+        """Whether a run may find another value outside, and the function is traced again."""
+        return self._observed.has_values()
 
     def __iter__(self) -> Iterator[Trace]:
         return iter({id(t): t for _, t in self._found}.values())
@@ -83,8 +92,8 @@ class Traces:
         trace = next((t for _, t in self._found if t.key == key), None)
         self._count += 1
         self._made += trace is None
-        trace = trace or Trace(GraphSource(graph), key)
-        self._found = [*self._found[1 - TRACES :], (observed, trace)]
+        trace = trace or Trace(GraphSource(graph), key, sum(x.nbytes for x in constants(graph)))
+        self._found = _bounded([*self._found[1 - TRACES :], (observed, trace)])
         return observed, trace
 
     def _check(self, name: str) -> None:
@@ -97,3 +106,14 @@ class Traces:
             raise InputError(text)
         if self._count == TRACES:
             warnings.warn(f"{text}; each trace takes time", stacklevel=2)
+
+
+def _bounded(found: list[tuple[Observed, Trace]]) -> list[tuple[Observed, Trace]]:
+    """The last of some traces, and those before it that hold no more than MOST_BYTES."""
+    held, size = {id(found[-1][1])}, 0
+    for k, (observed, trace) in reversed([*enumerate(found[:-1])]):
+        size += observed.bytes + (0 if id(trace) in held else trace.bytes)
+        if size > MOST_BYTES:
+            return found[k + 1 :]
+        held.add(id(trace))
+    return found

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
@@ -35,13 +35,16 @@ if TYPE_CHECKING:
 NOTHING_DRAWN: Final = "seed: this model draws no random numbers without a key, so there is nothing to seed; a key that is an input decides itself"
 
 
+Call: TypeAlias = "Callable[[Sequence[Any], Mapping[str, Any], Session], Later[Any]]"
+
+
 class Session:
     """See the module's docstring. `Model.session()` and `Program.session()` make them."""
 
     def __init__(
         self,
         states: Sequence[TensorSpec],
-        call: Callable[[Sequence[Any], Mapping[str, Any], Session], Later[Any]],
+        call: Call,
         program: Callable[[], Program],
     ) -> None:
         """call: a run of the model with arguments, over this session; program: one of the model's Programs."""

@@ -77,8 +77,7 @@ _shared: Final = _Shared()
 
 
 def manual_seed(seed: SupportsIndex) -> None:
-    """Begin the shared sequence, of which everything draws that got no key, seed or generator of its own: `rand` and its
-    kin, layers, their first weights, orders and changes of data, compiled functions. Equal seeds, equal numbers."""
+    """Begin the shared sequence; see singe.random."""
     key = begun(checked_seed(seed, "manual_seed"))
     with _lock:
         _shared.key = key

@@ -40,6 +40,9 @@ DRAWING: dict[str, Callable[[sg.Tensor], Any]] = {
     "randperm": lambda x: x.reshape(24)[sg.randperm(24)],
     "multinomial": lambda x: sg.multinomial(x.reshape(6, 4), 20, True).cast(sg.float32),
     "multinomial without replacement": lambda x: sg.multinomial(x.reshape(1, 24), 12).cast(sg.float32),
+    "normal": lambda x: x + sg.normal(2.0, 0.5, (3, 4)),
+    "normal of tensors": lambda x: sg.normal(x, x.abs()),
+    "bernoulli": lambda x: sg.bernoulli(x) + x.bernoulli(0.3),
     "several": lambda x: sg.randn_like(x) * sg.rand_like(x) + sg.rand_like(x),
     "in a gradient": lambda x: sg.grad(lambda y: (y * sg.randn_like(y)).sum())(x)[""],
     "checkpointed": sg.checkpoint(layer(nn.Dropout(0.5))),
@@ -169,6 +172,19 @@ def test_what_the_host_draws_is_refused_while_a_function_is_traced() -> None:
         with pytest.raises(sg.InputError, match="draws on the host"):
             sg.compile(function, X)
     sg.compile(lambda x: x @ nn.Linear(4, 4, rng=0).weight, X, device="numpy")
+
+
+def test_a_traced_function_does_not_begin_the_sequence() -> None:
+    def function(x: sg.Tensor) -> sg.Tensor:
+        sg.manual_seed(3)
+        return x + sg.rand_like(x)
+
+    before = keys.shared()
+    for make in (sg.compile, lambda f, x: sg.Model.of(f, {"x": x.shape})):
+        with pytest.raises(sg.InputError, match="manual_seed: a compiled function would seed only when it is traced"):
+            make(function, X)
+    assert keys.shared() == before
+    np.testing.assert_array_equal(sg.grad(lambda x: function(x).sum())(sg.tensor(X))[""].numpy(), np.ones_like(X))
 
 
 def test_an_op_of_ones_own_draws_of_a_key_that_it_gets() -> None:

@@ -11,7 +11,7 @@ from beside_numpy import Operation, check_operation
 from devices import EAGER
 
 import singe as sg
-from singe.errors import InputError, ShapeError
+from singe.errors import DTypeError, InputError, ShapeError
 
 RNG = np.random.default_rng(11)
 A = RNG.normal(size=(4, 5)).astype(np.float32)
@@ -164,6 +164,35 @@ def test_draws_follow_the_weights(on: sg.Device) -> None:
     assert {tuple(sorted(row)) for row in sg.multinomial(weights, 2).tolist()} == {(0, 2), (1, 2)}
 
 
+@EAGER
+def test_normal_and_bernoulli_draw_by_their_arguments(on: sg.Device) -> None:
+    sg.manual_seed(4)
+    mean, std = sg.tensor([[0.0], [10.0]], device=on), sg.tensor([0.0] * 50 + [2.0] * 5000, device=on)
+    drawn = sg.normal(mean, std)
+    assert drawn.shape == (2, 5050)
+    assert drawn.device is on
+    y = drawn.numpy()
+    np.testing.assert_array_equal(y[:, :50], [[0] * 50, [10] * 50])
+    np.testing.assert_allclose(y[:, 50:].mean(1), [0, 10], atol=0.15)
+    np.testing.assert_allclose(y[:, 50:].std(1), 2, atol=0.1)
+    for draw in (
+        lambda: sg.normal(3, 2, (4000,), device=on),
+        lambda: sg.normal(mean=3.0, std=2.0, size=(4000,), device=on),  # pyright: ignore[reportCallIssue]
+        lambda: sg.normal(sg.full((4000,), 3.0, device=on), 2), lambda: sg.normal(3, std=sg.full((4000,), 2.0, device=on)),
+    ):  # fmt: skip
+        y = draw().numpy()
+        assert abs(y.mean() - 3) < 0.2
+        assert abs(y.std() - 2) < 0.15
+    assert sg.normal(sg.zeros(3, dtype=sg.float16)).dtype is sg.float16
+    shares = sg.tensor([0.0, 0.25, 1.0], device=on).expand(4000, 3)
+    for y in (sg.bernoulli(shares), shares.bernoulli()):
+        assert {*np.unique(y.numpy())} == {0, 1}
+        np.testing.assert_allclose(y.numpy().mean(0), [0, 0.25, 1], atol=0.03)
+    y = sg.zeros((4000,), dtype=sg.int64, device=on).bernoulli(0.75)
+    assert y.dtype is sg.int64
+    assert abs(y.numpy().mean() - 0.75) < 0.03
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -172,6 +201,12 @@ def test_draws_follow_the_weights(on: sg.Device) -> None:
         (lambda x: x.histc(0), InputError),
         (lambda x: x.tensor_split(0), ShapeError),
         (lambda x: sg.multinomial(x[0].abs(), 9), InputError),
+        (lambda x: sg.normal(0, 1), InputError),
+        (lambda x: sg.normal(0, -1, (2,)), InputError),
+        (lambda x: sg.normal(x, 1, (2,)), InputError),
+        (lambda x: sg.normal(None, 1, (2,)), InputError),  # pyright: ignore[reportArgumentType]
+        (lambda x: sg.normal(0, 1, (2,), dtype="int64"), DTypeError),
+        (lambda x: x.long().bernoulli(), DTypeError),
         (lambda x: sg.block_diag(x.unsqueeze(0)), InputError),
         (lambda x: sg.tensordot(x, x, ([0, 1], [0])), ShapeError),
         (lambda x: sg.tensordot(x.reshape(2, 10), x.reshape(10, 2), ([0, 1], [0, 1])), ShapeError),

@@ -1,6 +1,7 @@
 """Tensor's methods, one file for each subject. Importing this package attaches them."""
 
 from . import (
+    drawn,
     elementwise,
     folds,
     gamma,
@@ -18,6 +19,7 @@ from . import (
 )
 
 __all__ = [
+    "drawn",
     "elementwise",
     "folds",
     "gamma",

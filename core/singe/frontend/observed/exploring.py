@@ -101,7 +101,7 @@ class Explorer:
         self._seen: Final[dict[int, Any]] = {}
         self._first: Final[dict[int, Place]] = {}
         """The first place of each object."""
-        self._count = self._bytes = 0
+        self._count = self.bytes = 0
         self.learned = False
         """Whether the reads have grown by those of an object that is not written in Python, so that a place may be missing."""
         self._functions: Final[dict[int, FunctionType]] = {}
@@ -213,8 +213,8 @@ class Explorer:
         self._first[id(value)] = place
         if not self._is_partly(label, value):
             self._check_length(label, value)
-            self._bytes += size_of_copy(value)
-            if self._bytes > MOST_BYTES:
+            self.bytes += size_of_copy(value)
+            if self.bytes > MOST_BYTES:
                 raise InputError(
                     f"the traced function may read {label}, and with it more than {MOST_BYTES >> 20} MB of arrays that may change, "
                     "which are too many to compare in each run: pass it as an argument, make a Tensor of it, or make it read-only, "

@@ -9,7 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from types import CodeType, FrameType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -57,6 +57,8 @@ class Observed:
     def __init__(self, explorer: Explorer) -> None:
         self.generators: Final = explorer.generators
         """(name, generator of random numbers) of those that may have drawn."""
+        self.bytes: Final = explorer.bytes
+        """Of the copies of arrays that it compares with."""
         self._roots: Final = explorer.roots
         self._checks: Checks | None = None
         self.changed()  # another thread may write to a place since it was explored
@@ -64,6 +66,16 @@ class Observed:
     def __len__(self) -> int:
         """How many comparisons a run makes."""
         return 0 if self._checks is None else len(self._checks)
+
+    def has_values(self) -> bool:
+        """Whether there is something beside the function itself."""
+        return any(
+            p.parts
+            or not (
+                isinstance(p.value, (FunctionType, CodeType)) or (isinstance(holder, FunctionType) and p.value is None)
+            )
+            for p, holder in self._roots
+        )
 
     def holds(self) -> bool:
         """Whether all is as it was: what each run asks."""
