@@ -128,6 +128,18 @@ def of_a_global(name: str) -> Case:
     return (lambda x: or_else(x, lambda: LATER_37)), lambda: globals().__setitem__(name, 3.0)  # noqa: F821 # pyright: ignore
 
 
+def of_a_computed_global() -> Case:
+    names = {"name": "KEPT"}
+    return (lambda x: x * globals()[names["name"]]["b"]), lambda: globals().__setitem__("KEPT", {"b": 3.0})
+
+
+def of_a_builtin() -> Case:
+    """A module gets a function that hides a builtin one."""
+    module: dict[str, Any] = {}
+    exec("def function(x): return x * abs(-2.0)", module)
+    return module["function"], lambda: module.__setitem__("abs", lambda x: 3.0)
+
+
 def of_code() -> Case:
     def function(x: Any) -> Any:
         return x * 2.0
@@ -196,6 +208,8 @@ HOLDERS: dict[str, Callable[[], Case]] = {
     "ctypes": lambda: of(ctypes.c_float(2.0), lambda x, h: x * h.value, lambda h: setattr(h, "value", 3.0)),
     "ctypes.Structure": lambda: of(Buffer(2.0), lambda x, h: x * h.b, lambda h: setattr(h, "b", 3.0)),
     "globals()": lambda: ((lambda x: x * globals()["KEPT"]["b"]), lambda: globals().__setitem__("KEPT", {"b": 3.0})),
+    "globals() by a computed name": of_a_computed_global,
+    "a builtin's name": of_a_builtin,
     "__class__": lambda: of(Thing(), lambda x, h: h(x), lambda h: setattr(h, "__class__", Other)),
     "__dict__": lambda: of(Thing(), lambda x, h: h(x), lambda h: setattr(h, "__dict__", {"b": 3.0})),
     "attribute over a method": lambda: of(

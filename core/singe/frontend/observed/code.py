@@ -77,6 +77,8 @@ class Reads:
     """Whether something is asked for that may not be there, any constant of which may be a key."""
     caught: bool = False
     """Whether an error may be caught: of a name, an attribute or an item that is not there."""
+    every_global: bool = False
+    """Whether any global variable may be read, by a name that is computed."""
     asked: set[str] = field(default_factory=set)
     """Attributes that may be asked for where they are not."""
     subscripts: set[Any] = field(default_factory=set)
@@ -174,6 +176,7 @@ def _reads(code: CodeType) -> Reads:
         found.asked |= found.attributes
     if "globals" in found.globals:
         found.globals.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
+        found.every_global = found.whole_dicts
     return found
 
 

@@ -114,9 +114,10 @@ class Explorer:
 
     # --- roots ---
 
-    def global_names(self, names: Iterable[str], holder: dict[str, Any]) -> None:
-        for name in names:
-            if name in holder or (self._reads.caught and name not in vars(builtins)):
+    def global_names(self, reads: Reads, holder: dict[str, Any]) -> None:
+        """What a code object reads of its module; a variable that is not there may get there, before a builtin, say."""
+        for name in [n for n in holder if not n.startswith("__")] if reads.every_global else reads.globals:
+            if name in holder or self._reads.caught or name in vars(builtins):
                 self._root(name, in_dict, name, holder)
 
     def modules(self, names: Iterable[str]) -> None:

@@ -128,7 +128,7 @@ class Watch:
         """The places that the functions could read."""
         found = Explorer(self._reads, ran, written)
         for _, module, own in self._codes.values():
-            found.global_names(own.globals, module)
+            found.global_names(own, module)
             found.modules(own.imports)
         found.search(root)
         found.functions()
