@@ -71,6 +71,7 @@ class Buffer(ctypes.Structure):
 
 VARIABLE: contextvars.ContextVar[float] = contextvars.ContextVar("VARIABLE", default=2.0)
 KEPT: Any = {"b": 2.0}
+COMPUTED = 2.0
 BY_NAME = getattr
 Case = tuple[Callable[[Any], Any], Callable[[], Any]]
 
@@ -129,8 +130,8 @@ def of_a_global(name: str) -> Case:
 
 
 def of_a_computed_global() -> Case:
-    names = {"name": "KEPT"}
-    return (lambda x: x * globals()[names["name"]]["b"]), lambda: globals().__setitem__("KEPT", {"b": 3.0})
+    names = {"name": "COMPUTED"}
+    return (lambda x: x * globals()[names["name"]]), lambda: globals().__setitem__("COMPUTED", 3.0)
 
 
 def of_a_builtin() -> Case:
