@@ -4,6 +4,9 @@ import typing as _typing
 
 __version__ = "0.1.0"
 
+from . import starting as _starting  # noqa: F401 (it hears Ctrl-C while a command imports what follows)
+
+# isort: split
 from . import nn as nn
 from .counterparts import no_attribute as _no_attribute
 from .dtypes import DType as DType

@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ..starting import INTERRUPTED
 from .waiting import IN_PAGE
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ LIMIT: Final = 0.5
 """Seconds: for an end in order, and then for that which a KeyboardInterrupt makes; together less than one."""
 LOST: Final = 30.0
 """The most seconds of work that an end within a second may lose."""
-INTERRUPTED: Final = 130
-"""The exit code of a command that Ctrl-C has ended."""
 
 
 @dataclass(eq=False)

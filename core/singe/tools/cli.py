@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ..errors import SingeError
-from ..runtime.ending import INTERRUPTED, end_by_interrupts
+from ..runtime.ending import end_by_interrupts
+from ..starting import INTERRUPTED, unguard_command
 from .options import parser
 from .report import clean, say
 
@@ -32,9 +33,10 @@ ADVICE: Final = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the arguments give; returns the exit code."""
     given = sys.argv[1:] if argv is None else list(argv)
-    if argv is None:
-        end_by_interrupts()
     try:
+        if argv is None:
+            end_by_interrupts()
+            unguard_command()
         args = parser(examples=given[:1] == ["train"]).parse_args(given)
     except KeyboardInterrupt:
         return INTERRUPTED

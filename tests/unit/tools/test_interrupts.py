@@ -101,6 +101,45 @@ PLACES: dict[str, Callable[[Path], list[str]]] = {
 """Functions that commands call ↦ the command."""
 
 
+IMPORTING = """
+import os, signal
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import sys
+sys.meta_path.insert(0, Interrupting())
+"""
+"""Python runs it as it starts: it sends Ctrl-C as soon as anything imports a module."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["module", "script"])
+@pytest.mark.parametrize(
+    "module", ["singe.nn", "numpy", "singe.errors", "singe.tools.cli", "singe.tools.options", "singe.tools.commands"]
+)
+def test_ctrl_c_ends_a_command_that_still_imports(way: str, module: str, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(IMPORTING.format(module=module))
+    script = tmp_path / "singe"
+    script.write_text("import sys\nfrom singe.tools.cli import main\nsys.exit(main())")
+    paths = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, *(["-m", "singe"] if way == "module" else [str(script)]), "devices"],
+        env={**os.environ, "PYTHONPATH": paths}, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (130, "")
+    assert len(done.stderr.splitlines()) <= 2
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_program_that_imports_singe_keeps_its_own_ctrl_c() -> None:
+    text = "import signal, singe; assert signal.getsignal(signal.SIGINT) is not singe.starting._end"
+    subprocess.run([sys.executable, "-c", text], check=True, timeout=PATIENCE)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("place", PLACES)
 def test_ctrl_c_ends_a_command_in_native_code(place: str, tmp_path: Path, model: Path) -> None:
