@@ -54,7 +54,7 @@ def test_a_step_that_stops_changes_nothing(device_name: str) -> None:
     before = one.state()
     with pytest.raises(NonFinite, match="the loss is nan"):
         one(X, Y, BAD)
-    assert set(before) - set(same(before, one.state())) == {"key"}
+    assert same(before, one.state()) == [*before]
     other = step(device_name, "ignore")
     assert (first, one(X, Y, GOOD)) == pytest.approx((other(X, Y, GOOD), other(X, Y, GOOD)), rel=1e-6)
 
@@ -66,7 +66,7 @@ def test_gradients_count_beside_the_loss(device_name: str) -> None:
     before = one.state()
     with pytest.raises(NonFinite, match="the norm of the gradients is"):
         one(X)
-    assert set(before) - set(same(before, one.state())) == {"key"}
+    assert same(before, one.state()) == [*before]
 
 
 @on_devices
@@ -161,7 +161,7 @@ def test_the_step_tells_what_only_the_device_finds_out_of_range(device_name: str
     before = one.state()
     with pytest.raises(OutOfRange, match=f"{text}: what the device computed is out of range"):
         one(np.array([0, wrong]))
-    assert set(before) - set(same(before, one.state())) == {"key"}
+    assert same(before, one.state()) == [*before]
     assert np.isfinite(one(np.array([0, 1])))
 
 

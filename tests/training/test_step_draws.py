@@ -8,6 +8,7 @@ from devices import RUNNERS
 
 import singe as sg
 from singe import nn
+from singe.runtime import keys
 from singe.train import DataParallel, TrainStep
 
 X = np.ones((8, 4), np.float32)
@@ -59,6 +60,84 @@ def test_manual_seed_decides_what_steps_draw() -> None:
     assert len({y.tobytes() for y in (*found[0], *found[2])}) == 10
 
 
+def eagerly(steps: int, rate: float = 0.1) -> tuple[list[np.ndarray], nn.Module]:
+    """What a loop without a TrainStep draws, and its model."""
+    model, optimizer = Noisy().train(), sg.optim.SGD(rate)
+    state = optimizer.init(model)
+    found: list[np.ndarray] = []
+    for _ in range(steps):
+        (_, rest), grads = sg.value_and_grad(told, has_aux=True)(model, sg.tensor(X))
+        model, state = optimizer.step(model, grads, state)
+        found.append(rest["drawn"].numpy())
+        sg.rand(2)  # others draw, too
+    return found, model
+
+
+def beside_others(step: TrainStep, steps: int) -> list[np.ndarray]:
+    found: list[np.ndarray] = []
+    for _ in range(steps):
+        found += drawn(step, 1)
+        sg.rand(2)
+    return found
+
+
+@RUNNERS
+def test_a_step_without_a_seed_draws_what_an_eager_loop_draws(device_name: str) -> None:
+    step = made(device_name)
+    for seed in (5, 6):  # an old step begins anew with the shared sequence
+        sg.manual_seed(seed)
+        want, _ = eagerly(3)
+        sg.manual_seed(seed)
+        np.testing.assert_allclose(beside_others(step, 3), want, atol=1e-4)
+    with nn.drawing(7):
+        want, _ = eagerly(2)
+    for each in (made(device_name), step):
+        before = keys.shared()
+        with nn.drawing(7):
+            np.testing.assert_allclose(beside_others(each, 2), want, atol=1e-4)
+        assert keys.shared() == before
+    own = made(device_name, seed=5)
+    sg.manual_seed(5)
+    want = [told(Noisy().train(), sg.tensor(X))[1]["drawn"].numpy() for _ in range(2)]
+    with nn.drawing(7):
+        np.testing.assert_allclose(drawn(own, 2), want, atol=1e-4)
+    step.seed(5)
+    np.testing.assert_allclose(drawn(step, 2), want, atol=1e-4)
+
+
+@pytest.mark.parametrize("steps", [0, 2])
+def test_a_state_gives_a_step_its_own_sequence_which_a_resumed_one_shares(steps: int) -> None:
+    sg.manual_seed(5)
+    step, resumed = made("numpy"), made("numpy")
+    drawn(step, steps)
+    kept = step.state()
+    sg.rand(3)  # what others draw is no part of it
+    want = beside_others(step, 3)
+    drawn(resumed, steps)
+    resumed.resume(kept)
+    np.testing.assert_array_equal(beside_others(resumed, 3), want)
+    sg.manual_seed(5)
+    step = made("numpy")
+    drawn(step, steps)
+    np.testing.assert_array_equal(step.state()["key"], kept["key"])
+    shared = keys.shared()
+    drawn(step, 1)
+    assert keys.shared() == shared
+
+
+def test_a_step_that_is_skipped_draws_other_numbers_afterwards() -> None:
+    def loss(model: Noisy, x: sg.Tensor) -> tuple[sg.Tensor, dict[str, sg.Tensor]]:
+        y = model(sg.ones_like(x))
+        return (y * x).sum(), {"drawn": y}
+
+    step = TrainStep(Noisy(), sg.optim.SGD(0.1), loss, device="numpy", seed=1, nonfinite="skip")
+    before = step.state()
+    drawn_by = [step(np.full_like(X, np.inf))[1]["drawn"] for _ in range(2)]
+    after = step.state()
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == ["key"]
+    assert not np.array_equal(*drawn_by, equal_nan=True)
+
+
 def test_replicas_draw_different_numbers_and_go_on_exactly() -> None:
     def parallel() -> DataParallel:
         return DataParallel(Noisy().train(), sg.optim.SGD(0.1), half, device=["numpy", "numpy"], seed=1)
@@ -77,6 +156,25 @@ def test_replicas_draw_different_numbers_and_go_on_exactly() -> None:
     resumed = parallel()
     resumed.resume(kept)
     np.testing.assert_array_equal(drawn(resumed, 2), later)
+
+
+def test_an_exported_step_begins_where_nobody_can_foresee_unless_it_has_its_own_sequence() -> None:
+    def begins(step: TrainStep) -> list[int] | None:
+        (key,) = (s for s in step.as_model(X).graph().states if s.name == "key")
+        return None if key.initial is None else key.initial.tolist()
+
+    step = made("numpy")
+    assert begins(step) is None
+    model = step.as_model(X)
+    sg.manual_seed(3)
+    want = drawn(step, 1)
+    sg.manual_seed(3)
+    np.testing.assert_allclose(model(X)["drawn"], want[0], atol=1e-5)
+    step.seed(3)
+    assert begins(step) == list(keys.begun(3))
+    resumed = made("numpy")
+    resumed.resume(step.state())
+    assert begins(resumed) == list(keys.begun(3))
 
 
 @pytest.mark.slow

@@ -40,6 +40,17 @@ class Draws:
     count: int = 0
     placed: dict[Device, Tensor] = field(default_factory=dict)
     """The key on each device where it was used."""
+    words: keys.Words | None = None
+    """The key, once the host needed it."""
+
+    def taken(self, count: int) -> keys.Words:
+        """The sequence of keys as it was, before so many are taken."""
+        if self.words is None:
+            first, second = self.key.tolist()
+            self.words = first, second
+        found = keys.after(self.words, self.count)
+        self.count += count
+        return found
 
 
 _draws: Final[ContextVar[Draws | None]] = ContextVar("draws", default=None)
@@ -65,6 +76,22 @@ def _key(given: Any) -> Tensor:
     if isinstance(given, bool) or not isinstance(given, SupportsIndex):
         raise InputError(f"drawing: got the key {given!r:.40}, expected an integer, or a tensor of two uint32 numbers")
     return of_words(number_words(given), find_device(DEFAULT))
+
+
+@contextmanager
+def no_block() -> Iterator[None]:
+    """A context in which no block is known, for a function that is traced at its run: what it draws, the run decides."""
+    token = _draws.set(None)
+    try:
+        yield
+    finally:
+        _draws.reset(token)
+
+
+def taken(count: int) -> keys.Words:
+    """So many keys, of the block or the shared sequence: where they begin."""
+    draws = _draws.get()
+    return keys.taken(count) if draws is None else draws.taken(count)
 
 
 def number_words(number: SupportsIndex) -> keys.Words:

@@ -42,9 +42,6 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 """An argument: its name, its shape, which may hold Sizes, and its dtype."""
 
 
-KEY: Final = "key"
-"""The name of the state that is a sequence of keys, unless it is taken."""
-
 _TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
 
 
@@ -55,7 +52,7 @@ class KeyState:
         """taken: the names of inputs and of other states."""
         names = {*taken}
         number = 1
-        while (name := KEY if number == 1 else f"{KEY}{number}") in names:
+        while (name := keys.KEY if number == 1 else f"{keys.KEY}{number}") in names:
             number += 1
         self.name: Final = name
         self.leaf: Node | None = None

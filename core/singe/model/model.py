@@ -17,6 +17,7 @@ import numpy as np
 from ..compiler.build import Options, compile_graph
 from ..dtypes import dtype
 from ..errors import ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
+from ..frontend.keys import no_block
 from ..graph import Graph, Needed, contents
 from ..program.block import SharedBlocks
 from ..runtime.device import Device
@@ -291,7 +292,8 @@ class Model:
             return
         with self.device.lock:
             before = self._traces.present
-            after = self._traces.next()
+            with no_block():
+                after = self._traces.next()
             if after is not before:
                 before.kept = {name: getattr(self, name) for name in OF_TRACE}
                 fresh = {"_programs": Recent(PROGRAMS), "_served": Recent(SERVED), "_needed": None, "_imported": None}

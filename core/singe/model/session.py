@@ -9,8 +9,8 @@
 States are kept on the device, where runs change them in place. Calling the model itself uses a session of the model's own.
 
 A model that draws random numbers keeps a sequence of keys among its states. Until somebody sets it, by `seed` or `write`, each
-run takes its keys from the shared sequence (runtime/keys.py) in its place, so that it draws what the same lines would draw
-eagerly. From then on it goes on by itself, and reset() begins it again.
+run takes its keys from the shared sequence (runtime/keys.py) in its place, or from the block `with nn.drawing(key):` in which
+it is, so that it draws what the same lines would draw eagerly. From then on it goes on by itself, and reset() begins it again.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from ..errors import DeviceError, InputError, ShapeError
+from ..frontend.keys import taken
 from ..graph import Graph, GraphState, leaf
 from ..runtime import keys
 from ..runtime.waiting import Later, now, soon
@@ -162,11 +163,11 @@ class Session:
     def _following(self, program: Program) -> Iterator[None]:
         """A context for a run of one of the model's Programs, which takes its keys from the shared sequence."""
         k, draws = next(((k, n) for k, n in program._followed.items() if k not in self._seeded), (None, 0))
-        if k is None:
+        if k is None or not draws:
             yield
             return
         now, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
-        first = keys.taken(draws)
+        first = taken(draws)
         if now != first:
             program._copy_into(self, {k: program.device.eager.upload(keys.as_array(first))})
         yield

@@ -21,7 +21,7 @@ from ..dtypes import uint32
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, Value, postorder
 from ..graph.objects import mapped
-from ..runtime.keys import after, as_array
+from ..runtime.keys import KEY, after, as_array
 from ..shapes import Dim, deferring, product
 from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
@@ -36,8 +36,6 @@ class SubgraphImporter(Protocol):
     def subgraph(self, graph: OnnxGraph, scope: Scope, end: Callable[[], None]) -> None: ...
 
 
-KEY: Final = "key"
-"""The name of the state from which random numbers are made."""
 STREAM_OF_TURNS: Final = 3
 """Keys of turns are made of other numbers than those that a node takes from its key, and those that `split` makes."""
 

@@ -23,6 +23,8 @@ Words: TypeAlias = tuple[int, int]
 Rng: TypeAlias = "np.random.Generator | int | None"
 """A generator, the seed of one, or None for one of the shared sequence's next key."""
 
+KEY: Final = "key"
+"""The name of the state that is a sequence of keys, where it is free."""
 SALT: Final = 0x9E3779B9
 """It is odd, so a sequence has 2**32 keys before one comes again; and it is large, so that neighbouring keys share none soon."""
 WORD: Final = (1 << 32) - 1

@@ -28,7 +28,7 @@ from ..runtime.devices import in_words, separate
 from ..runtime.ending import Order
 from ..runtime.files import clear_parts
 from ..runtime.files import reason as why
-from ..runtime.keys import new_seed
+from ..runtime.keys import KEY, new_seed
 from .asked import check_asked, check_data, length, position
 from .config import plain, write_config
 from .dashboard import Kind, dashboard, say
@@ -57,7 +57,7 @@ from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
 from .steps.optimizers import rate_of
 from .steps.parallel import DataParallel, RemoteStep, Step, Workers
-from .steps.step import KEY, Precision, TrainStep
+from .steps.step import Precision, TrainStep
 from .summary import Row, Summary, flat, not_finite
 from .tallies import LOSS, Tallies, checked_metrics, of_predictions
 from .watching import EarlyStopping, Mode, Watch, best_mode
@@ -351,7 +351,7 @@ class Learner:
 
     def _fault(self, fields: Sequence[Any]) -> str:
         """Where in the step that was tried last the first number is that is not finite."""
-        key = self._step.state()[KEY]  # a step leaves the key that it took
+        key = self._step.state()[KEY]
         try:
             return first_fault(self._objective, self._step.model.train(), fields, self.device, key, self._half)
         except SingeError as e:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -99,3 +100,16 @@ def items_of(batch: Sequence[Any]) -> int:
             if np.ndim(array):
                 return len(array)
     raise ShapeError("a batch needs an array with a row for each item")
+
+
+def part_names(loss: Callable[..., Any], count: int) -> list[str]:
+    """Names for the parts of a batch: those of the loss function's parameters behind the model, if it names them."""
+    try:
+        named = [
+            p.name
+            for p in inspect.signature(loss).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
+    except (TypeError, ValueError):
+        named = []
+    return named[1 : count + 1] if len(named) > count else [f"x{k}" for k in range(count)]

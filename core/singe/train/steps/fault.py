@@ -14,7 +14,6 @@ import numpy as np
 
 from ...dtypes import FLOATS, dtype, float16, float32, uint32
 from ...frontend.functions.creation import stack
-from ...frontend.keys import apart
 from ...frontend.nodes.meet import plain_array
 from ...frontend.tensor import Tensor, value_on
 from ...frontend.tracing import Tracer, tracing
@@ -23,6 +22,7 @@ from ...model.model import Model
 from ...nn import Module, drawing
 from ...nn._module import tensors_in, with_parts
 from ...nn._summary import Layer, listening
+from ...runtime import keys
 from ...runtime.debugging import finite, infinite_or_nan
 from ...runtime.device import Device
 from ...shapes import deferring
@@ -33,7 +33,7 @@ from .objective import Objective
 def first_fault(
     objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, half: bool = False
 ) -> str:
-    """Where in a step the first number is that is not finite, in words; key: the state of random numbers after the step."""
+    """Where in a step the first number is that is not finite, in words; key: the state of random numbers that the step left."""
     named = [pair for k, part in enumerate(batch) for pair in arrays_in(part, f"{k}")]
     for path, array in named:
         if not finite(array):
@@ -79,12 +79,13 @@ class _Trace:
         tensors = iter([self._input(f"part {k}", plain_array(a)) for k, a in enumerate(arrays)])
         given = [filled(part, tensors) for part in batch]
         self._key: Final = self._on.input(("key", (2,), uint32))
-        with deferring(), tracing(self._on), drawing(apart(self._key)):
+        with deferring(), tracing(self._on), drawing(self._key) as drawn:
             computing = placed.cast(float16) if half else placed
             self._names = {id(part): path for path, part in computing.named_modules()}
             with listening(self._listen):
                 loss, _ = objective(computing, *([halved(x) for x in given] if half else given))
             self._loss: Final = value_on(self._on, loss.cast(float32))
+        self._taken: Final = drawn.count
 
     def _input(self, name: str, array: np.ndarray) -> Tensor:
         made = self._on.input((name, array.shape, dtype(array.dtype)))
@@ -107,7 +108,9 @@ class _Trace:
 
         return with_parts(result, probed)
 
-    def run(self, device: Device, key: np.ndarray) -> str:
+    def run(self, device: Device, left: np.ndarray) -> str:
+        """left: of the sequence of keys, after the step."""
+        key = keys.as_array(keys.after((int(left[0]), int(left[1])), -self._taken))
         b, calls = self._on.builder, self._calls
         probes = [n for call in calls for n in call.probes]
         with deferring(), tracing(self._on):

@@ -24,9 +24,7 @@ from __future__ import annotations
 
 import copy
 import functools
-import inspect
-import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -35,7 +33,7 @@ import numpy as np
 from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.flags import Flags, collecting
-from ...frontend.functions.creation import concat, stack, where
+from ...frontend.functions.creation import concat, where
 from ...frontend.keys import apart
 from ...frontend.nodes.meet import plain_array
 from ...frontend.observed import Observed
@@ -54,10 +52,11 @@ from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
-from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped
+from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
 from .nonfinite import OUT_OF_RANGE, Nonfinite, checked_kind, guarded, norm_of, passed
 from .objective import Loss, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
+from .states import FIRST_SCALE, MODEL, OPTIMIZER, SCALE, all_finite, by_name, next_scale, state_names, with_buffers
 
 Precision = Literal["float32", "float16"]
 Traced = tuple[Mapping[str, Tensor], Mapping[str, Tensor]]
@@ -66,18 +65,9 @@ Half = Callable[[Sequence[Any], Mapping[str, Tensor]], Traced]
 """A step, or a half of it: (batch, states) ↦ what it gives, the states after it."""
 _WHOLE: Final = "a step in one piece: await step.run_async(…)"
 
-MODEL: Final = "model."
-OPTIMIZER: Final = "optimizer."
-KEY: Final = "key"
-"""The state of random numbers: a sequence of keys (runtime/keys.py), of which each step takes one."""
-SCALE: Final = "scale"
-"""With float16: the number by which the loss is multiplied, and for how many steps no gradient has overflowed."""
 GRADIENTS: Final = "gradients."
 BUFFERS: Final = "buffers."
 """How the first half of a step names what it gives beside what the loss function tells."""
-FIRST_SCALE: Final = 2.0**16
-GROWTH: Final = 2000
-"""After so many steps without an overflow the scale is doubled."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,8 +90,10 @@ class TrainStep:
 
     training: whether the model runs in training mode, in which Dropout drops and batch norms learn their statistics; with False
     each layer runs in the mode in which it is given: that of a new module is inference mode.
-    clip: the largest norm of all gradients together. accumulate: how many batches make one update. seed: of what is drawn;
-    by default one of the sequence that `sg.manual_seed` begins. Each step draws other numbers.
+    clip: the largest norm of all gradients together. accumulate: how many batches make one update.
+    seed: of what is drawn. Without it a step draws of the sequence that `sg.manual_seed` begins, what its lines would draw eagerly,
+    or of the block `with nn.drawing(key):` around it. `seed(n)`, `state()`, `resume` and `share` give it a sequence of its own,
+    so that a run that is resumed draws what the other one draws.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
     nonfinite: what becomes of a step whose loss, or norm of the gradients, is NaN or infinite. "stop" raises NonFinite, "skip"
@@ -141,13 +133,17 @@ class TrainStep:
         self._texts: Final[list[str]] = []
         """What the numbers of a step's checks mean; see frontend/flags.py."""
         self._replica: Final = replica
-        self._names: Final = _names(model)
+        self._names: Final = state_names(model)
         self._trained: Final = tuple(differentiable(model))
-        self._first: Final = self._initial(model, seed)
+        self._first: Final = self._initial(model)
+        self._follows = True
+        """Whether it draws of the shared sequence."""
         self._functions: Final = copy.copy(self)
         """The owner of the functions that are traced, without the Models below, which keep it."""
         self._models: Final[dict[Any, Model]] = {}
         self._session: Session | None = None
+        if seed is not None:
+            self.seed(seed)
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch: arrays, Tensors, Modules, or dicts of them, in the order in which the loss function takes them."""
@@ -186,12 +182,18 @@ class TrainStep:
         }
         return self._placed(values.__getitem__).eval()
 
+    def seed(self, seed: int) -> None:
+        """Draw of a sequence of its own from now on, that of a seed: equal seeds, equal numbers."""
+        self._begin(keys.begun(keys.checked_seed(seed, "TrainStep")))
+
     def state(self) -> dict[str, np.ndarray]:
-        """Copies of all that the next step depends on, by name: weights, moments, counts."""
+        """Copies of all that the next step depends on, by name: weights, moments, counts, the key of what it draws next."""
+        self._own_sequence()
         return {name: self._read(name) for name in self._first}
 
     async def state_async(self) -> dict[str, np.ndarray]:
         """`state` in a page, where results must be awaited."""
+        self._own_sequence()
         return {name: await soon(self._fetch(name)) for name in self._first}
 
     def resume(self, state: Mapping[str, np.ndarray]) -> None:
@@ -208,6 +210,7 @@ class TrainStep:
                 raise ShapeError(f"resume: {name!r} has the shape {show(given.shape)}, expected {show(old.shape)}")
             if given.dtype != old.dtype:
                 raise DTypeError(f"resume: {name!r} is {given.dtype}, expected {old.dtype}")
+        self._follows = False
         if self._session is None and self._models:  # a Program was traced with the states before
             self._session = self._any_program().session()
         for name in self._first:
@@ -223,13 +226,15 @@ class TrainStep:
     def as_model(self, *batch: Any, names: Sequence[str] | None = None) -> Model:
         """A step on batches of these shapes as a Model, which starts with the present states: `sg.export` writes its bundle,
         and in a page `model.step({x, y})` trains. The inputs are called as `names` says, or like the parameters of the loss
-        function; those of a Module or a dict have its name and the paths in it."""
-        return self._traced(self._functions._step, batch, self.state(), names)
+        function; those of a Module or a dict have its name and the paths in it. What it draws goes on where a step with a sequence
+        of its own is; otherwise it is of the shared sequence, and other numbers at each load of the page."""
+        return self._traced(self._functions._step, batch, {name: self._read(name) for name in self._first}, names)
 
     # --- one of several replicas ---
 
     def share(self, *batch: Any) -> Share:
         """The first half of a step: what a part of a batch adds to it. No weight changes."""
+        self._own_sequence()
         found = self._passed(now(self._started("share", self._functions._first_half, batch), _WHOLE))
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
@@ -237,6 +242,7 @@ class TrainStep:
 
     def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
         """The second half: the update of the weights, by the averages of all replicas."""
+        self._own_sequence()
         half = functools.partial(self._functions._second_half, tuple(buffers))
         self._passed(now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE))
 
@@ -250,22 +256,31 @@ class TrainStep:
         parts: Sequence[str] | None = None,
     ) -> Model:
         """parts: the names of the batch's parts; by default those of the loss function."""
-        named = zip(parts or _parameters(self._loss, len(batch)), batch, strict=True)
+        named = zip(parts or part_names(self._loss, len(batch)), batch, strict=True)
         arrays = {path: array for name, part in named for path, array in arrays_in(part, name)}
         shapes = {name: a.shape for name, a in arrays.items()}
         kinds = {name: plain_array(a).dtype for name, a in arrays.items()}
         forms = [mapped(lambda x: x if isinstance(x, Module) else None, part) for part in batch]
 
+        taken = 0
+
         def step(*tensors: Tensor, **states: Tensor) -> Any:
+            nonlocal taken
             given = iter(tensors)
-            return function([filled(part, given) for part in forms], states)
+            with drawing(states[keys.KEY]) as drawn:
+                told, after = function([filled(part, given) for part in forms], states)
+            taken = drawn.count
+            return told, {keys.KEY: _after(states[keys.KEY], taken), **after}
 
         specs = [(name, shape, dtype(kinds[name])) for name, shape in shapes.items()]
-        model = self._given  # not the step, which keeps what is traced
+        model, follows = self._given, self._follows  # not the step, which keeps what is traced
 
         def traced() -> tuple[Graph, Observed]:
             graph, observed = observed_trace(step, specs, states, model)
-            kept = tuple(replace(s, draws=1) if s.name == KEY else s for s in graph.states)
+            kept = tuple(
+                replace(s, draws=taken, initial=None if follows else s.initial) if s.name == keys.KEY else s
+                for s in graph.states
+            )
             return replace(graph, states=kept), observed
 
         return of_traces(traced, self.device, "step")
@@ -298,6 +313,8 @@ class TrainStep:
         program = self._program(name, function, batch)
         if self._session is None:
             self._session = program.session()
+            if not self._follows:  # where the Program was traced before it had a sequence of its own
+                self._session.write(keys.KEY, self._first[keys.KEY])
         names = [p.name for p in program.outputs]
         # An array's type is that of its Tensor in the trace: float64 is float32 there.
         given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays_of(batch), program.inputs, strict=True)]
@@ -322,17 +339,18 @@ class TrainStep:
         after: Mapping[str, Tensor],
     ) -> Traced:
         norm = None if self._nonfinite == "ignore" else norm_of(grads, before.get(SCALE))
-        return guarded(self._nonfinite, told, norm, before, after, (KEY, SCALE))
+        return guarded(self._nonfinite, told, norm, before, after, (keys.KEY, SCALE))
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        with drawing(self._block(states)) as draws, collecting(self._texts) as flags:
+        with collecting(self._texts) as flags:
             loss, rest = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
-        after = {**states, KEY: _next(states[KEY])} if draws.count else states
-        return guarded("ignore", {"loss": loss, **rest, **_flagged(flags)}, None, states, after, (KEY,))
+        return guarded("ignore", {"loss": loss, **rest, **_flagged(flags)}, None, states, _but_key(states), ())
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        told, grads, seen = self._differentiated(batch, states)
-        after = _by_name(seen, self._names)
+        key = apart(_after(states[keys.KEY], 1)) + keys.as_array((0, self._replica))
+        with drawing(key):
+            told, grads, seen = self._differentiated(batch, states)
+        after = by_name(seen, self._names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
         told, _ = guarded("ignore", told, None, states, states, ())
@@ -348,35 +366,30 @@ class TrainStep:
             x = before[self._names[path]]
             grads[path] = gradients[at : at + x.numel()].reshape(*x.shape).cast(x.dtype)
             at += x.numel()
-        after = self._updated(self._placed(before.__getitem__), grads, states)
-        return self._guarded({KEY: after[KEY]}, grads, states, after)  # a Program gives something
+        key = _after(states[keys.KEY], 1)
+        after = {keys.KEY: key, **self._updated(self._placed(before.__getitem__), grads, states)}
+        return self._guarded({keys.KEY: key}, grads, states, after)  # a Program gives something
 
     def _differentiated(
         self, batch: Sequence[Any], states: Mapping[str, Tensor]
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Module]:
         """What a step tells, the gradients by path, and the model with new running statistics."""
         model = self._placed(lambda name: states[MODEL + name])
-        with drawing(self._block(states)):
-            ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
+        ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
         return dict(told), dict(grads.items()), seen
 
-    def _block(self, states: Mapping[str, Tensor]) -> Tensor:
-        """The key of what a step draws."""
-        return apart(_next(states[KEY])) + keys.as_array((0, self._replica))
-
     def _updated(self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The states after an update of a model, the running statistics of which are new already."""
+        """The states but the key after an update of a model, the running statistics of which are new already."""
         scale = states.get(SCALE)
         before = {k.removeprefix(OPTIMIZER): x for k, x in states.items() if k.startswith(OPTIMIZER)}
         unscaled = grads if scale is None else {name: g / scale[0] for name, g in grads.items()}
         updated, after = self._optimizer.step(seen, unscaled, before)
-        new = {MODEL + name: x for name, x in _by_name(updated, self._names).items()}
+        new = {MODEL + name: x for name, x in by_name(updated, self._names).items()}
         new |= {OPTIMIZER + name: x for name, x in after.items()}
-        new[KEY] = _next(states[KEY])
         if scale is not None:
-            finite = _finite(grads.values())
-            new = {name: where(finite, x, states[name]) if name != KEY else x for name, x in new.items()}
-            new[SCALE] = _next_scale(scale, finite)
+            finite = all_finite(grads.values())
+            new = {name: where(finite, x, states[name]) for name, x in new.items()}
+            new[SCALE] = next_scale(scale, finite)
         return new
 
     def _objective(self, model: Module, batch: Sequence[Any], scale: Tensor | None) -> tuple[Tensor, Any]:
@@ -392,7 +405,7 @@ class TrainStep:
                 'tensors, of which none is called "loss"'
             )
         value = value.cast(float32)
-        after = _with_buffers(model, computing.with_modules(seen))
+        after = with_buffers(model, computing.with_modules(seen))
         return value if scale is None else value * scale[0], ({"loss": value, **told, **_flagged(flags)}, after)
 
     # --- states ---
@@ -404,13 +417,23 @@ class TrainStep:
     def _fetch(self, name: str) -> Later[np.ndarray]:
         return self._first[name].copy() if self._session is None else self._session.fetch(name)
 
-    def _initial(self, model: Module, seed: int | None) -> dict[str, np.ndarray]:
-        found = {MODEL + name: np.array(t.numpy()) for name, t in _by_name(model, self._names).items()}
+    def _begin(self, sequence: keys.Words) -> None:
+        """Draw of this sequence from now on."""
+        self._follows = False
+        self._first[keys.KEY] = keys.as_array(sequence)
+        if self._session is not None:
+            self._session.write(keys.KEY, self._first[keys.KEY])
+
+    def _own_sequence(self) -> None:
+        """See `seed` in the class's docstring."""
+        if self._follows:
+            self._begin(keys.begun(keys.new_seed()))
+
+    def _initial(self, model: Module) -> dict[str, np.ndarray]:
+        found = {MODEL + name: np.array(t.numpy()) for name, t in by_name(model, self._names).items()}
         for name, t in self._optimizer.init(model.to("numpy")).items():
             found[OPTIMIZER + name] = t.numpy()
-        found[KEY] = keys.as_array(
-            keys.begun(keys.new_seed() if seed is None else keys.checked_seed(seed, "TrainStep"))
-        )
+        found[keys.KEY] = keys.as_array((0, 0))  # until it has a sequence of its own
         if self._half:
             found[SCALE] = np.array([FIRST_SCALE, 0], np.float32)
         return found
@@ -439,39 +462,13 @@ def _flagged(flags: Flags) -> dict[str, Tensor]:
     return {} if flags.code is None else {OUT_OF_RANGE: flags.code}
 
 
-def _next(key: Tensor) -> Tensor:
-    """The next key of a sequence, and what is left of it."""
-    return key + keys.as_array(keys.after((0, 0), 1))
+def _after(key: Tensor, count: int) -> Tensor:
+    """What is left of a sequence after so many keys; with 1, also its next key."""
+    return key + keys.as_array(keys.after((0, 0), count)) if count else key
 
 
-def _names(model: Module) -> dict[str, str]:
-    """Each path of a tensor in the model ↦ the name of its state: a shared tensor has several paths and one state."""
-    first: dict[int, str] = {}
-    return {path: first.setdefault(id(t._value), path) for path, t in model.state_dict().items()}
-
-
-def _by_name(model: Module, names: Mapping[str, str]) -> dict[str, Tensor]:
-    return {names[path]: t for path, t in model.state_dict().items()}
-
-
-def _with_buffers(model: Module, other: Module) -> Module:
-    """The model with the buffers of another one of the same structure, in its own types."""
-    parameters = {path for path, _ in model.named_parameters()}
-    new = {path: t for path, t in other.state_dict().items() if path not in parameters}
-    return model.with_state(new, strict=False) if new else model
-
-
-def _parameters(loss: Callable[..., Any], count: int) -> list[str]:
-    """Names for the parts of a batch: those of the loss function's parameters behind the model, if it names them."""
-    try:
-        named = [
-            p.name
-            for p in inspect.signature(loss).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-    except (TypeError, ValueError):
-        named = []
-    return named[1 : count + 1] if len(named) > count else [f"x{k}" for k in range(count)]
+def _but_key(states: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: x for name, x in states.items() if name != keys.KEY}
 
 
 def told(found: Mapping[str, np.ndarray]) -> Any:
@@ -483,20 +480,3 @@ def told(found: Mapping[str, np.ndarray]) -> Any:
 
 def _some(names: Sequence[str] | set[str]) -> str:
     return ", ".join(map(repr, sorted(names)[:5])) or "nothing"
-
-
-# --- scaling of the loss ---
-
-
-def _finite(grads: Iterable[Tensor]) -> Tensor:
-    """Whether all gradients are finite: one bool."""
-    return functools.reduce(operator.and_, (g.isfinite().all() for g in grads))
-
-
-def _next_scale(scale: Tensor, finite: Tensor) -> Tensor:
-    """Half of the scale after an overflow, and twice as much after GROWTH steps without one."""
-    value, count = scale[0], scale[1] + 1
-    grown = count >= GROWTH
-    value = where(finite, where(grown, value * 2, value), value / 2)
-    count = where(finite, where(grown, 0.0, count), 0.0)
-    return stack([value, count])
