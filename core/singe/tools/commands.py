@@ -24,6 +24,7 @@ from ..errors import (
     DeviceError,
     HostNeeded,
     InputError,
+    SingeError,
 )
 from ..model.arguments import bind
 from ..model.files import load
@@ -61,7 +62,7 @@ from .measuring.profiling import profile, trace_data
 from .opening import compiled, model_on_device, model_on_numpy, single_model
 from .options import parser
 from .progress import doing
-from .report import LEFT, RIGHT, fields, say, seconds, table
+from .report import LEFT, RIGHT, clean, fields, say, seconds, table
 from .serve import serve_folder
 
 TOP: Final = 5
@@ -348,17 +349,20 @@ def diff(args: Namespace) -> int:
 # --- runs -------------------------------------------------------------------------------------------------------------
 
 
-def runs(args: Namespace) -> None:
-    """List runs, or write a report of some."""
+def runs(args: Namespace) -> int:
+    """List runs, or write a report of some; 2 if any was left out."""
     from .runs import describe_runs, write_report  # noqa: PLC0415 (it imports singe.train, which no other command needs)
 
-    folder = Path(args.folder)
+    folder, refused = Path(args.folder), list[SingeError]()
     if args.report:
-        say(write_report(folder, args.report, Path(args.out or "report.html")))
-        return
-    if args.out:
+        say(write_report(folder, args.report, Path(args.out or "report.html"), refused.append))
+    elif args.out:
         raise InputError("-o needs --report")
-    say(describe_runs(folder, shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
+    else:
+        say(describe_runs(folder, shutil.get_terminal_size().columns if sys.stdout.isatty() else None, refused.append))
+    for error in refused:
+        say(f"singe runs: left out, as it cannot be read: {clean(error)}", file=sys.stderr)
+    return 2 if refused else 0
 
 
 # --- bench ------------------------------------------------------------------------------------------------------------

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import InputError, SingeError
 from ..runtime.files import write
 from ..train.events import ENDS
 from ..train.reports import Run, differing, find_runs, is_run, read_run, report, titles
@@ -13,9 +13,10 @@ from ..train.scales import duration, number
 from .report import LEFT, RIGHT, Column, fields, table
 
 
-def describe_runs(folder: Path, width: int | None = None) -> str:
-    """A table of the runs in a folder: their best values, and the settings in which they differ. width: as of `table`."""
-    runs = find_runs(folder)
+def describe_runs(folder: Path, width: int | None = None, tell: Callable[[SingeError], object] | None = None) -> str:
+    """A table of the runs in a folder: their best values, and the settings in which they differ. width: as of `table`; tell: as
+    of `find_runs`."""
+    runs = find_runs(folder, tell)
     if not runs:
         return f"no runs in {folder}"
     judged = list(dict.fromkeys(metric for run in runs for metric in run.metrics if run.best(metric)))
@@ -51,20 +52,36 @@ def _best(run: Run, metric: str) -> str:
     return "" if best is None else f"{number(best[0])} ({best[1]})"
 
 
-def write_report(folder: Path, names: Sequence[str], out: Path) -> str:
-    """Write the page of one run, or that which compares several; returns what there is to say of it."""
-    page = report([_named(folder, name) for name in names])
-    write(out, [page.encode()])
-    return fields([("wrote", out), ("runs", len(names))])
+def write_report(folder: Path, names: Sequence[str], out: Path, tell: Callable[[SingeError], object]) -> str:
+    """Write the page of one run, or that which compares several; returns what there is to say of it. tell: gets the error of each
+    run that is left out as it cannot be read, unless that is all of them."""
+    runs: list[Run] = []
+    refused: list[SingeError] = []
+    for name in names:
+        try:
+            run = _named(folder, name)
+            report([run])  # reads all that the folder has, and keeps it
+        except SingeError as e:
+            refused.append(e)
+        else:
+            runs.append(run)
+    if not runs and refused:
+        raise refused[0]
+    for error in refused:
+        tell(error)
+    write(out, [report(runs).encode()])
+    return fields([("wrote", out), ("runs", len(runs))])
 
 
 def _named(folder: Path, name: str) -> Run:
     for path in (Path(name), folder / name):
         if is_run(path):
             return read_run(path)
-    found = find_runs(folder) if folder.is_dir() else []
+    refused: list[SingeError] = []
+    found = find_runs(folder, refused.append) if folder.is_dir() else []
     chosen = [run for run, title in zip(found, titles(found), strict=True) if title == name]
     if chosen:
         return chosen[0]
     there = ", ".join(titles(found)) or "none"
-    raise InputError(f"{name}: no such run; {folder} has {there}")
+    unread = f", and what cannot be read: {refused[0]}" if refused else ""
+    raise InputError(f"{name}: no such run; {folder} has {there}{unread}")

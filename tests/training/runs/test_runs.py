@@ -294,3 +294,47 @@ def test_a_report_is_written_of_runs_by_name_or_folder(
     assert capsys.readouterr().out == f"no runs in {tmp_path}\n"
     assert main(["runs", str(tmp_path), "-o", "x.html"]) == 2
     assert main(["runs", str(runs), "--report", "slow", "-o", str(tmp_path / "no" / "x.html")]) == 2
+
+
+def _no_json(folder: Path) -> None:
+    (folder / "run.json").write_text("{\x1b[2J")
+
+
+def _no_epochs(folder: Path) -> None:
+    (folder / "epochs.csv").write_text("epoch,seconds\nx\x1b]0;y,1\n")
+
+
+def _no_table(folder: Path) -> None:
+    (folder / "batches.sqlite").write_bytes(b"SQLite format 3\0 but no database \x1b[2J")
+
+
+BROKEN: dict[str, Callable[[Path], None]] = {
+    "run.json": _no_json,
+    "epochs.csv": _no_epochs,
+    "batches.sqlite": _no_table,
+}
+"""Files of a run ↦ what spoils them."""
+
+
+@pytest.mark.parametrize("file", BROKEN)
+def test_a_run_that_cannot_be_read_hides_no_other(
+    file: str, runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(runs, tmp_path / "all")
+    BROKEN[file](tmp_path / "all" / "slow")
+    listed = file != "batches.sqlite"  # which a list does not read
+    assert main(["runs", str(tmp_path / "all")]) == 2 * listed
+    out, err = capsys.readouterr()
+    assert "quick" in out
+    assert ("slow" not in out.split()) == listed == (len(err.splitlines()) == 1)
+    page = tmp_path / "x.html"
+    assert main(["runs", str(tmp_path / "all"), "-o", str(page), "--report", "quick", "slow"]) == 2
+    out, err = capsys.readouterr()
+    assert len(err.splitlines()) == 1
+    assert f"slow/{file}" in err
+    assert "\x1b" not in err
+    assert page.read_text("utf-8") == report([read_run(tmp_path / "all" / "quick")])
+    page.unlink()
+    assert main(["runs", str(tmp_path / "all"), "-o", str(page), "--report", "slow"]) == 2
+    assert not page.exists()
+    assert main(["runs", str(tmp_path / "all" / "slow")]) == 2 * listed

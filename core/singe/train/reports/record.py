@@ -6,14 +6,14 @@ import csv
 import json
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from ...errors import FormatError, InputError
+from ...errors import FormatError, InputError, SingeError
 from ...runtime.files import inside, reason
 from ..events import Phase
 from ..folder import EPOCHS, FACTS, FORMAT
@@ -117,14 +117,24 @@ class Run:
 
 def is_run(folder: Path) -> bool:
     """Whether a folder is that of a run."""
-    return (folder / FACTS).is_file() or (folder / EPOCHS).is_file()
+    return any(os.path.isfile(folder / name) for name in (FACTS, EPOCHS))  # no error where one may not look
 
 
-def find_runs(folder: Path) -> list[Run]:
-    """The run of a folder, or those in the folders below it; the earliest first."""
+def find_runs(folder: Path, tell: Callable[[SingeError], object] | None = None) -> list[Run]:
+    """The run of a folder, or those in the folders below it; the earliest first. tell: gets the error of each of these that
+    cannot be read, which is left out then."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; give the folder in which runs are, or that of a run")
-    found = [read_run(path) for path in ([folder] if is_run(folder) else _below(folder))]
+    if is_run(folder):
+        return [read_run(folder)]
+    found: list[Run] = []
+    for path in _below(folder):
+        try:
+            found.append(read_run(path))
+        except SingeError as e:
+            if tell is None:
+                raise
+            tell(e)
     return sorted(found, key=lambda run: (run.began.timestamp() if run.began else 0.0, str(run.folder)))
 
 
