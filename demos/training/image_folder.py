@@ -56,7 +56,7 @@ def network(classes: int) -> nn.Module:
         return [conv, nn.BatchNorm2d(outputs), nn.ReLU(), nn.MaxPool2d(2)]
 
     return nn.Sequential(
-        *block(3, 16), *block(16, 32), *block(32, 64), nn.Flatten(), nn.Dropout(0.2, rng=rng),
+        *block(3, 16), *block(16, 32), *block(32, 64), nn.Flatten(), nn.Dropout(0.2),
         nn.Linear(64 * 4 * 4, classes, rng=rng),
     )  # fmt: skip
 

@@ -33,7 +33,7 @@ STREAM_OF_KEYS: Final = 2
 
 
 @dataclass
-class Draws:
+class Block:
     """The key of a block, and how many keys were made of it."""
 
     key: Tensor
@@ -42,6 +42,8 @@ class Draws:
     """The key on each device where it was used."""
     words: keys.Words | None = None
     """The key, once the host needed it."""
+    shared: bool = False
+    """Whether it stands in for the shared sequence, before which a layer's own generator counts."""
 
     def taken(self, count: int) -> keys.Words:
         """The sequence of keys as it was, before so many are taken."""
@@ -53,19 +55,31 @@ class Draws:
         return found
 
 
-_draws: Final[ContextVar[Draws | None]] = ContextVar("draws", default=None)
+_block: Final[ContextVar[Block | None]] = ContextVar("block", default=None)
 
 
 @contextmanager
-def drawing(key: SupportsIndex | Tensor) -> Iterator[Draws]:
+def drawing(key: SupportsIndex | Tensor) -> Iterator[Block]:
     """What draws random numbers in this block, without a key of its own, makes them of this key, each draw of another one;
     in a block in a block, of the inner key."""
-    draws = Draws(_key(key))
-    token = _draws.set(draws)
+    with _within(Block(_key(key))) as block:
+        yield block
+
+
+@contextmanager
+def in_place_of_shared(key: Tensor) -> Iterator[Block]:
+    """What stands in for the shared sequence while a function is traced that has the key among its states."""
+    with _within(Block(key, shared=True)) as block:
+        yield block
+
+
+@contextmanager
+def _within(block: Block | None) -> Iterator[Any]:
+    token = _block.set(block)
     try:
-        yield draws
+        yield block
     finally:
-        _draws.reset(token)
+        _block.reset(token)
 
 
 def _key(given: Any) -> Tensor:
@@ -81,17 +95,14 @@ def _key(given: Any) -> Tensor:
 @contextmanager
 def no_block() -> Iterator[None]:
     """A context in which no block is known, for a function that is traced at its run: what it draws, the run decides."""
-    token = _draws.set(None)
-    try:
+    with _within(None):
         yield
-    finally:
-        _draws.reset(token)
 
 
 def taken(count: int) -> keys.Words:
     """So many keys, of the block or the shared sequence: where they begin."""
-    draws = _draws.get()
-    return keys.taken(count) if draws is None else draws.taken(count)
+    block = _block.get()
+    return keys.taken(count) if block is None else block.taken(count)
 
 
 def number_words(number: SupportsIndex) -> keys.Words:
@@ -114,10 +125,16 @@ def next_key(who: str, device: str | Device | None = None, rng: np.random.Genera
     """The key of one draw, on a device, or in the function that is traced. who: what draws, for errors; rng: what stands in
     for the shared sequence."""
     on = _place(device)
-    found = _block_key(who, on)
-    if found is not None:
-        return found
-    again = running_again(on)
+    block, again = _block.get(), running_again(on)
+    own = rng is not None and (block is None or block.shared)
+    if own and again is not None:
+        raise InputError(
+            f"{who}: it draws from a generator of its own (rng=…), which cannot be called when a compiled function runs; leave "
+            "rng out, and it draws of the sequence that sg.manual_seed begins; or draw in `with nn.drawing(key):` in the function, "
+            "with a key that is an input"
+        )
+    if block is not None and not own:
+        return _block_key(block, who, on)
     if again is None:
         words = keys.next_key() if rng is None else drawn_words(rng)
         return _placed(of_words(words, find_device(DEFAULT)), on) if isinstance(on, Lifting) else of_words(words, on)
@@ -141,21 +158,18 @@ def _place(device: str | Device | None) -> Device:
     return device if isinstance(device, Device) else find_device(device or DEFAULT)
 
 
-def _block_key(who: str, device: Device) -> Tensor | None:
-    """The next key of the block, on a device; None without a block."""
-    draws = _draws.get()
-    if draws is None:
-        return None
-    if running_again(device) is not None and not isinstance(draws.key.device, Tracer):
+def _block_key(block: Block, who: str, device: Device) -> Tensor:
+    """The next key of the block, on a device."""
+    if running_again(device) is not None and not isinstance(block.key.device, Tracer):
         raise InputError(
             f"{who}: the key of nn.drawing is not an input of the function that is traced, which would draw the same numbers in "
             "every run; pass the key as an input of the function, and draw in `with nn.drawing(key):` inside it; or leave the "
             "block out, for a compiled function draws new numbers in every run"
         )
-    if device not in draws.placed:
-        draws.placed[device] = _placed(draws.key, device)
-    draws.count += 1
-    return draws.placed[device] + keys.as_array(keys.after((0, 0), draws.count))
+    if device not in block.placed:
+        block.placed[device] = _placed(block.key, device)
+    block.count += 1
+    return block.placed[device] + keys.as_array(keys.after((0, 0), block.count))
 
 
 def _placed(key: Tensor, device: Device) -> Tensor:

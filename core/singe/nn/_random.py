@@ -6,7 +6,7 @@
 Each draw in the block has its own key, made of the given one and of how many were before it, so equal keys give equal
 numbers. Without such a block a layer draws as `sg.randn` does: of the shared sequence, and in a function that is traced of
 a state, so that each run draws other numbers (frontend/keys.py). A layer that got a generator (`rng`: a generator, or a
-seed) draws from it instead, but not in a function that is traced, which cannot call it.
+seed) draws from it instead; in a function that is traced, which cannot call it, that is refused.
 """
 
 from __future__ import annotations

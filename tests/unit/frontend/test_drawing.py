@@ -187,6 +187,29 @@ def test_a_traced_function_does_not_begin_the_sequence() -> None:
     np.testing.assert_array_equal(sg.grad(lambda x: function(x).sum())(sg.tensor(X))[""].numpy(), np.ones_like(X))
 
 
+@pytest.mark.parametrize(
+    "made", [nn.Dropout(0.5, rng=0), nn.GaussianNoise(rng=0), nn.RReLU(rng=0), nn.FractionalMaxPool2d(1, (1, 7), rng=0)]
+)
+def test_a_generator_of_a_layers_own_is_refused_by_name_in_what_runs_again(made: nn.Module) -> None:
+    x, message = sg.tensor(-X.reshape(1, 2, 1, 12)), f"{type(made).__name__}: it draws from a generator of its own"
+    model = made.train()
+    with pytest.raises(sg.InputError, match=message):
+        sg.compile(model, x)
+    with pytest.raises(sg.InputError, match=message):
+        sg.train.TrainStep(
+            nn.Sequential(nn.BatchNorm2d(2), model), sg.optim.SGD(0.1), lambda m, x: m(x).sum(), device="numpy"
+        )(x)
+
+    def in_own_block(x: sg.Tensor, key: sg.Tensor) -> sg.Tensor:
+        with nn.drawing(key):
+            return model(x)
+
+    found = sg.compile(in_own_block, x, sg.random.key(1), device="numpy")(x, sg.random.key(1))
+    np.testing.assert_allclose(found, in_own_block(x, sg.random.key(1)).numpy(), rtol=1e-5, atol=1e-6)
+    loss = sg.value_and_grad(lambda y: model(y).sum())
+    assert len({float(loss(x)[0]) for _ in range(8)}) > 1, "eagerly its generator goes on"
+
+
 def test_an_op_of_ones_own_draws_of_a_key_that_it_gets() -> None:
     noisy = sg.op("noisy_for_the_test", lambda x: x + sg.randn_like(x))
     with pytest.raises(sg.InputError, match="in the function of an op"):

@@ -81,7 +81,7 @@ class MultiheadAttention(Module):
             self.out_proj = self.out_proj.replace(bias=zeros(embed_dim))
         self.bias_k = normal((1, 1, embed_dim), rng=rng) if add_bias_kv else None
         self.bias_v = normal((1, 1, embed_dim), rng=rng) if add_bias_kv else None
-        self.dropout = Dropout(dropout, rng=rng)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None, need_weights: bool = True,

@@ -63,7 +63,7 @@ class _Recurrent(Module):
                 shapes |= {"weight_hr": (proj_size, hidden_size)} if proj_size else {}
                 for name, shape in shapes.items():
                     setattr(self, f"{name}_l{layer}{end}", uniform(shape, -bound, bound, rng=rng))
-        self.between = Dropout(dropout, rng=rng)
+        self.between = Dropout(dropout)
 
     def _ends(self) -> tuple[str, ...]:
         """What the names of each direction's weights end with."""

@@ -57,7 +57,7 @@ class _Layer(Module):
         self.linear1 = Linear(d_model, dim_feedforward, bias, rng=rng)
         self.linear2 = Linear(dim_feedforward, d_model, bias, rng=rng)
         self.activation = activation
-        self.dropout = Dropout(dropout, rng=rng)
+        self.dropout = Dropout(dropout)
         for k in range(len(self._attentions) + 1):
             setattr(self, f"norm{k + 1}", LayerNorm(d_model, layer_norm_eps, bias=bias))
         self.norm_first = norm_first

@@ -14,12 +14,13 @@ import numpy as np
 
 from ...dtypes import FLOATS, dtype, float16, float32, uint32
 from ...frontend.functions.creation import stack
+from ...frontend.keys import in_place_of_shared
 from ...frontend.nodes.meet import plain_array
 from ...frontend.tensor import Tensor, value_on
 from ...frontend.tracing import Tracer, tracing
 from ...graph import Graph, Node, gradient
 from ...model.model import Model
-from ...nn import Module, drawing
+from ...nn import Module
 from ...nn._module import tensors_in, with_parts
 from ...nn._summary import Layer, listening
 from ...runtime import keys
@@ -79,7 +80,7 @@ class _Trace:
         tensors = iter([self._input(f"part {k}", plain_array(a)) for k, a in enumerate(arrays)])
         given = [filled(part, tensors) for part in batch]
         self._key: Final = self._on.input(("key", (2,), uint32))
-        with deferring(), tracing(self._on), drawing(self._key) as drawn:
+        with deferring(), tracing(self._on), in_place_of_shared(self._key) as drawn:
             computing = placed.cast(float16) if half else placed
             self._names = {id(part): path for path, part in computing.named_modules()}
             with listening(self._listen):

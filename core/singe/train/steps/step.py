@@ -34,7 +34,7 @@ from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.flags import Flags, collecting
 from ...frontend.functions.creation import concat, where
-from ...frontend.keys import apart
+from ...frontend.keys import apart, in_place_of_shared
 from ...frontend.nodes.meet import plain_array
 from ...frontend.observed import Observed
 from ...frontend.tensor import Tensor
@@ -44,7 +44,7 @@ from ...graph import Graph
 from ...model.model import Model, of_traces
 from ...model.program import Program
 from ...model.session import Session
-from ...nn import Module, drawing, observing
+from ...nn import Module, observing
 from ...nn._module import with_parts
 from ...runtime import keys
 from ...runtime.decorators import Fusion
@@ -267,7 +267,7 @@ class TrainStep:
         def step(*tensors: Tensor, **states: Tensor) -> Any:
             nonlocal taken
             given = iter(tensors)
-            with drawing(states[keys.KEY]) as drawn:
+            with in_place_of_shared(states[keys.KEY]) as drawn:
                 told, after = function([filled(part, given) for part in forms], states)
             taken = drawn.count
             return told, {keys.KEY: _after(states[keys.KEY], taken), **after}
@@ -348,7 +348,7 @@ class TrainStep:
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         key = apart(_after(states[keys.KEY], 1)) + keys.as_array((0, self._replica))
-        with drawing(key):
+        with in_place_of_shared(key):
             told, grads, seen = self._differentiated(batch, states)
         after = by_name(seen, self._names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
