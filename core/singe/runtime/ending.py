@@ -102,14 +102,14 @@ def _interrupted() -> None:
     if order.ended:
         return
     if order.lost() <= LOST:
-        _interrupt()
+        interrupt()
         return
     _say(
         "ending after this batch, as an end at once would lose more than half a minute of work; Ctrl-C again ends at once"
     )
 
 
-def _interrupt() -> None:
+def interrupt() -> None:
     """Ctrl-C, for the main thread."""
     import signal  # noqa: PLC0415
 

@@ -1,4 +1,5 @@
-"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end, the next one is a KeyboardInterrupt. Where nothing
+"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end; the next one, or one after
+an end was asked for otherwise, is a KeyboardInterrupt. Where nothing
 would be lost, as before the first batch has ended, the first one is, too."""
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..runtime.ending import Order, in_order
+from ..runtime.ending import Order, in_order, interrupt
 from ..runtime.waiting import IN_PAGE
 from .events import Reason
 
@@ -21,28 +22,21 @@ DEFAULTS: Final = (signal.default_int_handler, signal.SIG_DFL)
 
 
 @contextmanager
-def interruptible(ask: Callable[[Reason], None], order: Order) -> Iterator[None]:
-    """In this block, the first of these signals calls `ask`. Only the main thread gets signals; a process that is forked in
-    the block has the handlers of before. order: what an end at once would lose."""
+def interruptible(ask: Callable[[Reason], bool], order: Order) -> Iterator[Callable[[], None]]:
+    """In this block, the first of these signals asks for an end. Only the main thread gets signals; a process that is forked in
+    the block has the handlers of before. ask: returns whether an end had been asked for already. order: what an end at once
+    would lose. Gives what does as Ctrl-C does, for any thread, or nothing where Ctrl-C is not for this block."""
     if IN_PAGE or threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
-    asked = False
     home = os.getpid()
 
     def handle(number: int, _: Any) -> None:
-        nonlocal asked
         if os.getpid() != home:
             signal.signal(number, before[number])
             signal.raise_signal(number)
-        elif asked:
-            if not order.ended:
-                raise KeyboardInterrupt
-        else:
-            asked = True
-            ask(REASONS[number])
-            if not order.lost():
-                raise KeyboardInterrupt
+        elif not order.ended if ask(REASONS[number]) else not order.lost():
+            raise KeyboardInterrupt
 
     found = {number: signal.getsignal(number) for number in REASONS}
     before = {number: handler for number, handler in found.items() if handler in DEFAULTS}
@@ -50,7 +44,7 @@ def interruptible(ask: Callable[[Reason], None], order: Order) -> Iterator[None]
         signal.signal(number, handle)
     try:
         with in_order(order):
-            yield
+            yield interrupt if signal.SIGINT in before else lambda: None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -186,6 +186,7 @@ class Learner:
     def stop(self) -> None:
         """Ask `fit` to end after the present batch; from any thread."""
         self._asked = self._asked or "asked"
+        self._order.asked = True
 
     def fit(
         self, train: Iterable[Any], valid: Iterable[Any] | None = None, epochs: int = 1, *, resume: bool = False
@@ -220,13 +221,12 @@ class Learner:
             notes = self._begin(train, resume)
             self._saved = self.step, time.perf_counter()
             self._order = Order(self._lost, self._kept)
-            stack.enter_context(
-                interruptible(self._interrupt, self._order)
-            )  # before the dashboard, which has handlers of its own
+            # Before the dashboard, which has handlers of its own.
+            at_once = stack.enter_context(interruptible(self._interrupt, self._order))
             start = time.perf_counter()
             self._listeners = [*self._logs(), *self._hooks]
             if self._dashboard is not None:
-                self._listeners.append(stack.enter_context(dashboard(self._dashboard, self.stop)))
+                self._listeners.append(stack.enter_context(dashboard(self._dashboard, self.stop, at_once)))
             self._tell(self._began(train, valid, epochs))
             if self.epoch >= epochs:
                 notes.append(f"there is nothing to train: up to epoch {epochs} was asked, and {self.epoch} are done")
@@ -499,8 +499,9 @@ class Learner:
             str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,
         )  # fmt: skip
 
-    def _interrupt(self, reason: Reason) -> None:
-        self._asked = reason
+    def _interrupt(self, reason: Reason) -> bool:
+        asked, self._asked = self._asked is not None, reason
+        return asked
 
     def _lost(self) -> float:
         """The seconds of training that are in no checkpoint. Without a folder, all that was trained is in the model."""

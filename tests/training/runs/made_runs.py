@@ -1,6 +1,6 @@
 """Runs made up of formulas, as the events that a Learner would tell. `python tests/training/runs/made_runs.py` shows one.
 
-With `stubborn` as an argument it does not stop when asked; with `fail` an exception ends it; with `print` it prints lines.
+With `stubborn` as an argument it does not stop when asked, only at once; with `fail` an exception ends it; with `print` it prints lines.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from singe.runtime.ending import interrupt
 from singe.train.dashboard import dashboard
 from singe.train.dashboard.history import History
 from singe.train.events import BatchEnded, CheckpointSaved, EpochBegan, EpochEnded, Event, Phase, RunBegan, Stopped
@@ -82,7 +83,7 @@ def show(ways: set[str], pause: float) -> None:
     asked: list[bool] = []
     stop: Callable[[], None] = lambda: asked.append(True)
     began = time.monotonic()
-    with dashboard("auto", stop) as listener:
+    with dashboard("auto", stop, interrupt) as listener:
         for event in events():
             listener(event)
             if isinstance(event, BatchEnded):

@@ -133,11 +133,11 @@ def test_the_best_of_a_metric_is_judged_by_its_name(name: str, way: str | None) 
 
 
 def test_keys_choose_what_is_shown_and_ask_before_they_stop() -> None:
-    history, view, stops = history_at(0.3), View(), []
+    history, view, stops, ends = history_at(0.3), View(), [], []
 
     def pressed(keys: str) -> None:
         for key in keys_of(keys):
-            press(key, history, view, lambda: stops.append(True))
+            press(key, history, view, lambda: stops.append(True), lambda: ends.append(True))
 
     pressed("\x1b[B\x1b[C")
     assert (view.metric, view.span) == ("accuracy", "recent")
@@ -150,10 +150,10 @@ def test_keys_choose_what_is_shown_and_ask_before_they_stop() -> None:
     pressed("q\x1b[24~\x1b")
     assert not view.asking
     assert not stops
-    pressed("qyq")
-    assert view.stopping
-    assert not view.asking
-    assert stops == [True]
+    pressed("qy")
+    assert (view.stopping, view.asking, stops, ends) == (True, False, [True], [])
+    pressed("q")
+    assert (view.asking, stops, ends) == (False, [True], [True])
 
 
 def test_lines_of_text_tell_each_epoch_once() -> None:
@@ -186,11 +186,11 @@ def test_training_does_not_end_where_its_lines_cannot_be_written(monkeypatch: py
 
 
 def test_without_a_terminal_there_are_lines() -> None:
-    assert isinstance(dashboard("auto", lambda: None), Lines)
+    assert isinstance(dashboard("auto", lambda: None, lambda: None), Lines)
     with pytest.raises(InputError, match=r'needs a terminal.*"plain"'):
-        dashboard("terminal", lambda: None)
+        dashboard("terminal", lambda: None, lambda: None)
     with pytest.raises(InputError, match="expected"):
-        dashboard("web", lambda: None)  # pyright: ignore[reportArgumentType]
+        dashboard("web", lambda: None, lambda: None)  # pyright: ignore[reportArgumentType]
 
 
 def test_a_run_that_goes_on_says_where() -> None:

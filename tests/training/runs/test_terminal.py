@@ -97,11 +97,13 @@ def _fits(text: str, width: int, height: int) -> bool:
     return whole and lines[0].startswith(" mnist") and lines[-1].startswith(" ↑↓ metric")
 
 
-@pytest.mark.parametrize("way", ["fail", "ctrl-c", "term", "hup"])
+@pytest.mark.parametrize("way", ["fail", "ctrl-c", "twice", "term", "hup"])
 def test_the_terminal_is_given_back_however_the_program_ends(tmux: Tmux, way: str) -> None:
     tmux.run(*(["fail"] if way == "fail" else ["stubborn"]))
     if way == "ctrl-c":
         tmux.keys("C-c")
+    elif way == "twice":
+        tmux.keys("q", "y", "q")
     elif way in ("term", "hup"):
         shell = tmux.call("display", "-p", "#{pane_pid}").strip()
         found = subprocess.run(["ps", "-o", "pid=", "--ppid", shell], capture_output=True, check=True).stdout.split()
@@ -109,6 +111,7 @@ def test_the_terminal_is_given_back_however_the_program_ends(tmux: Tmux, way: st
     expected = {
         "fail": "RuntimeError: the 20th batch fails",
         "ctrl-c": "KeyboardInterrupt",
+        "twice": "KeyboardInterrupt",
         "term": "Terminated",
         "hup": "Hangup",
     }

@@ -62,17 +62,28 @@ class Process:
             except OSError:  # the process has closed the terminal
                 time.sleep(0.01)
 
+    def press(self, keys: str) -> None:
+        os.write(self._terminal, keys.encode())
+
     def wait(self, shown: str) -> None:
+        self.until(lambda: shown in self.text)
+
+    def until(self, true: Callable[[], bool]) -> None:
         until = time.monotonic() + PATIENCE
-        while shown not in self.text:
+        while not true():
             assert time.monotonic() < until, self.text
             assert self.process.poll() is None, self.text
             self.read(0.1)
 
     def interrupt(self) -> float:
         """Send Ctrl-C, and return after how many seconds the process ended."""
+        return self.ended(signal.SIGINT)
+
+    def ended(self, sent: signal.Signals | None) -> float:
+        """After how many seconds the process ended."""
         start = time.monotonic()
-        self.process.send_signal(signal.SIGINT)
+        if sent is not None:
+            self.process.send_signal(sent)
         try:
             while self.process.poll() is None:
                 assert time.monotonic() < start + PATIENCE, f"it did not end: {self.text}"
@@ -190,6 +201,25 @@ def test_ctrl_c_does_not_wait_for_a_long_batch_unless_much_would_be_lost(lost: f
     assert "2 steps in" in process.text
     assert "kept: nothing, as no checkpoint was written yet" in process.text
     assert "--resume" not in process.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["q", "Ctrl-C"])
+def test_a_dashboard_that_was_asked_to_stop_ends_at_once_if_it_is_asked_again(way: str, tmp_path: Path) -> None:
+    """Its terminal is one, though not that of the process."""
+    patch = SLOW_STEPS.replace('print("third", flush=True)', 'open("third", "w").close()')
+    patch += "\nimport singe.train.dashboard\nsinge.train.dashboard.usable = lambda *_: True"
+    process = Process(["train", "sums", "--device", "numpy", "--run", "r"], tmp_path, patch)
+    process.until((tmp_path / "third").exists)
+    process.press("qy")
+    process.wait("stopping after this batch")
+    if way == "q":
+        process.press("q")
+    assert process.ended(signal.SIGINT if way == "Ctrl-C" else None) < SECOND
+    assert process.process.returncode == 130
+    assert "2 steps in" in process.text
+    assert "kept: nothing, as no checkpoint was written yet" in process.text
+    assert "Traceback" not in process.text
 
 
 @pytest.mark.slow

@@ -17,11 +17,11 @@ from .terminal import usable
 Kind: TypeAlias = Literal["auto", "terminal", "plain"]
 
 
-def dashboard(kind: Kind, stop: Callable[[], None]) -> AbstractContextManager[Listener]:
+def dashboard(kind: Kind, stop: Callable[[], None], at_once: Callable[[], None]) -> AbstractContextManager[Listener]:
     """What shows a run: a listener to open before its first event and to close after its last, or when an exception ends it.
 
     "terminal" fills the terminal, "plain" prints a line for each epoch, "auto" is "terminal" where there is one. stop: asks for
-    the end of the run after the present batch; it is called in another thread.
+    the end of the run after the present batch; at_once: ends it; both are called in another thread.
     """
     there = usable(sys.stdout, sys.stdin)
     if kind == "plain" or (kind == "auto" and not there):
@@ -33,4 +33,4 @@ def dashboard(kind: Kind, stop: Callable[[], None]) -> AbstractContextManager[Li
             'dashboard="terminal" needs a terminal that shows Unicode, in the foreground, as standard input and output; '
             'use dashboard="plain" or "auto"'
         )
-    return Dashboard(stop, sys.stdout, sys.stdin)
+    return Dashboard(stop, at_once, sys.stdout, sys.stdin)

@@ -32,9 +32,9 @@ QUIET: Final = 1.0
 class Dashboard:
     """A context within which a run is shown."""
 
-    def __init__(self, stop: Callable[[], None], screen: TextIO, keyboard: TextIO) -> None:
+    def __init__(self, stop: Callable[[], None], at_once: Callable[[], None], screen: TextIO, keyboard: TextIO) -> None:
         self.history, self.view = History(), View()
-        self._stop = stop
+        self._stop, self._at_once = stop, at_once
         self._terminal = Terminal(screen, keyboard)
         self._events: deque[Event] = deque()
         self._printed = _Printed(self.view)
@@ -76,7 +76,7 @@ class Dashboard:
         while not self._ended:
             pressed = self._terminal.keys(pause, self._wake[0])
             for key in pressed:
-                press(key, self.history, self.view, self._stop, self._terminal.repaint)
+                press(key, self.history, self.view, self._stop, self._at_once, self._terminal.repaint)
             now, worked = time.monotonic(), time.thread_time()
             size = self._terminal.size()
             if self._take() or pressed or size != shown or now - drawn >= QUIET:
@@ -103,9 +103,14 @@ def resident() -> int | None:
 
 
 def press(
-    key: str, history: History, view: View, stop: Callable[[], None], repaint: Callable[[], None] = lambda: None
+    key: str,
+    history: History,
+    view: View,
+    stop: Callable[[], None],
+    at_once: Callable[[], None],
+    repaint: Callable[[], None] = lambda: None,
 ) -> None:
-    """What a key does."""
+    """What a key does. stop, at_once: end the run after the present batch, or now."""
     if view.asking:
         if key in ("y", "Y", "enter"):
             view.asking, view.stopping = False, True
@@ -121,7 +126,9 @@ def press(
             view.span = SPANS[0] if key == "left" else SPANS[1]
         case "s":
             view.scale = SCALES[1 - SCALES.index(view.scale)]
-        case "q" | "Q" if not view.stopping:
+        case "q" | "Q" if view.stopping:
+            at_once()
+        case "q" | "Q":
             view.asking = True
         case "repaint":
             repaint()

@@ -249,7 +249,7 @@ def _foot(canvas: Canvas, history: History, view: View, row: int) -> None:
     if view.stopping:
         kept = "nothing" if history.saved is None else f"epoch {history.saved}"
         after = canvas.text(row, MARGIN, "stopping after this batch …", "warning", end)
-        canvas.right(row, end, f"Ctrl-C ends at once, and keeps {kept}", "dim", after + 3)
+        canvas.right(row, end, f"q or Ctrl-C ends at once, and keeps {kept}", "dim", after + 3)
         return
     keys = (("↑↓", "metric"), ("←→", "whole or recent"), ("s", "scale"), ("q", "stop"))
     column = MARGIN
