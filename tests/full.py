@@ -148,6 +148,8 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/gradients/test_optim.py::test_each_step_is_that_of_pytorch": every(4),
     "unit/gradients/test_optim_lbfgs.py::test_the_minimum_is_found_on_every_device": covering(1),
     "unit/gradients/test_optim_program.py::test_a_step_is_one_program_with_states": one_device,
+    "unit/frontend/test_drawing_ways.py::test_ops_of_onnx_draw_the_same_in_every_way": one_device,
+    "unit/frontend/test_drawing_ways.py::test_steps_and_bundles_draw_as_the_lines_do_eagerly": one_device,
     "unit/runtime/test_fusion.py::test_training_steps_take_flat_time_and_memory": one_device,
     "unit/compiler/test_add_target.py::test_rows_print_as_c": every(20),
     # sizes × forms of products and convolutions
