@@ -258,7 +258,8 @@ async def copying():
 
 
 async def sessions(device: str):
-    """The states after runs of two sessions, a write, a copy and a reset, and their bytes."""
+    """The states after runs of two sessions, a write, a copy and a reset, and their bytes; what a model draws in runs after
+    manual_seed(7), and of the seed 8."""
 
     def step(x, *, count):
         return count * 2, {"count": count + x}
@@ -277,7 +278,12 @@ async def sessions(device: str):
     session.reset()
     del branch, other
     gc.collect()
-    return [*found, (await session.read_async("count")).tolist(), held, model.program().data.copied({})]
+    noisy = sg.Model.of(lambda x: x + sg.randn_like(x) * sg.rand_like(x), {"x": (2,)}, on)
+    sg.manual_seed(7)
+    drawn = [(await noisy.run_async(x)).tolist() for _ in range(2)]
+    noisy.seed(8)
+    drawn += [(await noisy.run_async(x)).tolist() for _ in range(2)]
+    return [*found, (await session.read_async("count")).tolist(), held, model.program().data.copied({}), drawn]
 
 
 async def donated(device: str):

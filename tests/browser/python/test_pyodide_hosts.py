@@ -90,9 +90,15 @@ def test_tensors(host: Host, device: str) -> None:
 
 
 def test_sessions(host: Host, device: str) -> None:
-    *found, held, copied = host.call("sessions", device)
+    *found, held, copied, drawn = host.call("sessions", device)
     assert found == [[2008, 20080], [1005, 10050], [6, 60], [2, 12], [5, 50]]
     assert (held, copied) == (3 * 8, 0)
+    x, native = singe.tensor([1.0, 10.0]), list[list[float]]()
+    for seed in (7, 8):
+        singe.manual_seed(seed)
+        native += [(x + singe.randn_like(x) * singe.rand_like(x)).tolist() for _ in range(2)]
+    assert [y for pair in drawn for y in pair] == pytest.approx([y for pair in native for y in pair], abs=1e-4)
+    assert len({y for y, _ in native}) == 4
 
 
 def test_donated_inputs(host: Host, device: str) -> None:
