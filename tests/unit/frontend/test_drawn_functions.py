@@ -90,7 +90,8 @@ def test_random_functions_draw_the_same_eagerly_and_compiled(device_name: str) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("first", "end"), [(1, 20), (20, 100)])
 @RUNNERS
-def test_many_random_functions_draw_the_same_eagerly_and_compiled(device_name: str) -> None:
-    for seed in range(1, 20 if device_name == "webgpu" else 100):
+def test_many_random_functions_draw_the_same_eagerly_and_compiled(device_name: str, first: int, end: int) -> None:
+    for seed in range(first, end):
         check(seed, device_name)
