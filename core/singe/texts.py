@@ -2,13 +2,13 @@
 
 A name in a file, of a run, a label or a host may have characters that a terminal obeys (it moves the cursor, changes the
 title, hides lines) or that turn the direction of what follows. Such characters are shown as Python writes them, \\x1b or
-\\u202e. It is done where text leaves Singe: in the text of a SingeError, where the command line prints (`say` of
-tools/report.py), where the dashboard draws, in lines of progress, and in pages.
+\\u202e. It is done where text leaves Singe: in the text of a SingeError, where the command line prints (`say`), where the
+dashboard draws, in lines of progress, and in pages.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TextIO
 
 _JOINERS: Final = "\u200c\u200d"
 """They shape letters and join emoji; Unicode counts them among what controls."""
@@ -36,3 +36,8 @@ def _is_harmless(character: str) -> bool:
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")
+
+
+def say(text: str = "", end: str = "\n", file: TextIO | None = None) -> None:
+    """Print at once, with control characters escaped, but for ends of lines."""
+    print(escaped(text, keep="\n\t"), end=end, file=file, flush=True)

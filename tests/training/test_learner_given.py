@@ -18,7 +18,7 @@ from told import Told
 from singe import data, metrics, nn, optim
 from singe.cluster import RayWorkers
 from singe.errors import InputError, SingeError
-from singe.runtime.ending import Order
+from singe.runtime.ending import OrderlyEnd
 from singe.train import BatchEnded, Checkpoints, DataParallel, EarlyStopping, Event, Learner, RunBegan, TrainStep
 from singe.train.config import plain
 from singe.train.interrupts import interruptible
@@ -265,7 +265,7 @@ def test_a_forked_process_ends_by_sigterm() -> None:
         ready.set()  # Python forgets signals that come before it runs again
         time.sleep(60)
 
-    with interruptible(lambda _: None, Order(lambda: 1.0, str)):
+    with interruptible(lambda _: None, OrderlyEnd(lambda: 1.0, str)):
         child = context.Process(target=wait)
         child.start()
         assert ready.wait(60)

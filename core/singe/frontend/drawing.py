@@ -1,6 +1,6 @@
 """Tensors as drawings for notebooks: a curve as SVG, a picture as PNG.
 
-Contract: `drawing` gives HTML without scripts and files, or "" for elements that are neither. One axis of LEAST numbers or
+Contract: `drawn_as_html` gives HTML without scripts and files, or "" for elements that are neither. One axis of LEAST numbers or
 more is a curve. Two axes of LEAST and more are a picture, as are three of which the first or the last has 1, 3 or 4
 channels. Axes of length 1 in front of these do not count.
 """
@@ -27,7 +27,7 @@ MARGIN: Final = 20
 """Of a curve: above and below it are numbers of this height."""
 
 
-def drawing(elements: np.ndarray) -> str:
+def drawn_as_html(elements: np.ndarray) -> str:
     """The HTML of a drawing; "" if the elements are no curve and no picture."""
     if elements.dtype.kind not in "buif" or not elements.size:
         return ""

@@ -192,7 +192,7 @@ def refuse_host_draws(what: str) -> None:
         )
 
 
-def generator(rng: keys.Rng, what: str) -> np.random.Generator:
+def host_generator(rng: keys.Rng, what: str) -> np.random.Generator:
     """A generator for draws on the host: the given one, that of a seed, or one of the next key."""
     if rng is not None:
         return np.random.default_rng(rng)

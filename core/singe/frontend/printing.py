@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..shapes import show
-from .drawing import drawing
+from .drawing import drawn_as_html
 
 SHOWN: Final = 1000
 """From this number of elements, those in the middle are left out."""
@@ -39,7 +39,7 @@ def html(elements: np.ndarray | None, shape: Sequence[Any], dtype: Any, device: 
     about = f"<div><b>tensor</b> {escape(show(shape))} {escape(str(dtype))} on {escape(device)}</div>"
     if elements is None:
         return about
-    about += drawing(elements)
+    about += drawn_as_html(elements)
     if elements.ndim not in (1, 2) or not elements.size:
         return f"{about}<pre>{escape(_array(elements))}</pre>"
     matrix = elements.reshape(-1, elements.shape[-1])

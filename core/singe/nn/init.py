@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 from ..frontend.functions.creation import tensor
-from ..frontend.keys import generator
+from ..frontend.keys import host_generator
 from ..frontend.tensor import Tensor
 from ..runtime.keys import Rng
 from ..shapes import show, whole
@@ -98,7 +98,7 @@ def _normal(who: str, shape: Sequence[int], mean: float, std: float, rng: Rng) -
 
 def _generator(who: str, rng: Rng) -> np.random.Generator:
     """The generator of a function of this file; who: its name, for errors."""
-    return generator(rng, f"nn.init.{who}")
+    return host_generator(rng, f"nn.init.{who}")
 
 
 def _within(rng: np.random.Generator, low: float, high: float, count: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Row
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
-from .adapters.elementwise.random import drawing, is_random
+from .adapters.elementwise.random import is_random, with_key_state
 from .choice import Ambiguous, NeitherFits, Undecided
 from .model import OnnxFunction, OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from .scope import Scope, needed, owned
@@ -75,7 +75,7 @@ def import_model(
     try:
         with _named(model.path, ImportFailure), deferring():  # compiling the graph finds the checks again
             graph = importer.graph(sizes or {}, input_shapes or {}, values or {})
-            return drawing(graph, importer.scope) if is_random(model) else graph
+            return with_key_state(graph, importer.scope) if is_random(model) else graph
     except NeitherFits as e:  # a branch may fit where sizes are numbers
         raise SizeNeeded(str(e), e.sizes) from e
 

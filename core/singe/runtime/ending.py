@@ -32,7 +32,7 @@ LOST: Final = 30.0
 
 
 @dataclass(eq=False)
-class Order:
+class OrderlyEnd:
     """Work that ends in order when it is asked to. lost: the seconds of work that an end at once would lose; if it is 0, the first
     Ctrl-C makes one. kept: what then stays, as a line.
     asked: whether Ctrl-C has asked for an end in order. ended: whether the work has ended, or only keeps what was done."""
@@ -43,12 +43,12 @@ class Order:
     ended: bool = False
 
 
-_orders: Final[list[Order]] = []
+_orders: Final[list[OrderlyEnd]] = []
 _cleaning: Final[list[Callable[[], object]]] = []
 
 
 @contextmanager
-def in_order(order: Order) -> Iterator[None]:
+def in_order(order: OrderlyEnd) -> Iterator[None]:
     """In this block a handler of signals ends the work in order."""
     _orders.append(order)
     try:
@@ -120,7 +120,7 @@ def interrupt() -> None:
         signal.raise_signal(signal.SIGINT)
 
 
-def _end(order: Order | None) -> None:
+def _end(order: OrderlyEnd | None) -> None:
     """End the process, if it does not end by itself."""
     time.sleep(LIMIT)
     for clean in reversed(_cleaning.copy()):

@@ -17,8 +17,9 @@ from typing import Final
 from ..errors import SingeError
 from ..runtime.ending import end_by_interrupts
 from ..starting import INTERRUPTED, unguard_command
+from ..texts import say
 from .options import parser
-from .report import clean, say
+from .report import clean
 
 ADVICE: Final = {
     errno.EACCES: "; give a place that this user may read and write",

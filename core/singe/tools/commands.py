@@ -38,6 +38,7 @@ from ..runtime.files import write
 from ..runtime.files.page import is_url
 from ..runtime.registry import backend_names
 from ..shapes import bytes_text, show
+from ..texts import say
 from .completion import script
 from .export.bundle import describe_bundle
 from .export.bundle import export as export_bundle
@@ -62,7 +63,7 @@ from .measuring.profiling import profile, trace_data
 from .opening import compiled, model_on_device, model_on_numpy, single_model
 from .options import parser
 from .progress import doing
-from .report import LEFT, RIGHT, clean, fields, say, seconds, table
+from .report import LEFT, RIGHT, clean, fields, seconds, table
 from .serve import serve_folder
 
 TOP: Final = 5

@@ -1,12 +1,12 @@
 """Facts as aligned plain text: tables, lists of fields, and numbers with their units.
 
-Names may come from untrusted files: control characters are shown escaped, in tables and by `say`, which prints for all commands.
+Names may come from untrusted files: control characters are shown escaped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TextIO, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from ..texts import escaped
 
@@ -20,11 +20,6 @@ GAP: Final = "  "
 def clean(value: Any) -> str:
     """A value's text in one line, with control characters escaped."""
     return escaped(" ".join(str(value).split()))
-
-
-def say(text: str = "", end: str = "\n", file: TextIO | None = None) -> None:
-    """Print at once, with control characters escaped, but for ends of lines."""
-    print(escaped(text, keep="\n\t"), end=end, file=file, flush=True)
 
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[Any]], width: int | None = None) -> str:

@@ -33,7 +33,7 @@ from typing import IO, Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from ..errors import InputError
-from .report import say
+from ..texts import say
 
 LOOPBACK: Final = "127.0.0.1"
 PORT: Final = 8000

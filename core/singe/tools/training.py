@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import FormatError, InputError
+from ..texts import say
 from ..train.config import field_types, read_config
 from ..train.events import Reason
 from ..train.examples import EXAMPLES, Run, example
 from ..train.folder import CHECKPOINTS, CONFIG
 from ..train.saving.checkpoints import CheckpointFolder
-from .report import LEFT, say, table
+from .report import LEFT, table
 
 RUNS: Final = "runs"
 """The folder of all runs for which --run names no other."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..runtime.ending import Order, in_order, interrupt
+from ..runtime.ending import OrderlyEnd, in_order, interrupt
 from ..runtime.waiting import IN_PAGE
 from .events import Reason
 
@@ -22,7 +22,7 @@ DEFAULTS: Final = (signal.default_int_handler, signal.SIG_DFL)
 
 
 @contextmanager
-def interruptible(ask: Callable[[Reason], bool], order: Order) -> Iterator[Callable[[], None]]:
+def interruptible(ask: Callable[[Reason], bool], order: OrderlyEnd) -> Iterator[Callable[[], None]]:
     """In this block, the first of these signals asks for an end. Only the main thread gets signals; a process that is forked in
     the block has the handlers of before. ask: returns whether an end had been asked for already. order: what an end at once
     would lose. Gives what does as Ctrl-C does, for any thread, or nothing where Ctrl-C is not for this block."""

@@ -25,13 +25,13 @@ from ..metrics import LearningRate, Metric
 from ..nn import Module
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
-from ..runtime.ending import Order
+from ..runtime.ending import OrderlyEnd
 from ..runtime.files import clear_parts
 from ..runtime.files import reason as why
 from ..runtime.keys import KEY, new_seed
 from .asked import check_asked, check_data, length, position
 from .config import plain, write_config
-from .dashboard import Kind, dashboard, say
+from .dashboard import Kind, dashboard, try_to_say
 from .events import (
     BatchEnded,
     CheckpointSaved,
@@ -154,7 +154,7 @@ class Learner:
         self._dashboard: Kind | None = dashboard
         self._listeners: list[Listener] = []
         self._asked: Reason | None = None
-        self._order: Order
+        self._order: OrderlyEnd
         self._saved = 0, 0.0  # the step of the last checkpoint, or of the start, and when that was
         self._watched = False
         """Whether the names of values that are watched were compared with those that there are."""
@@ -220,7 +220,7 @@ class Learner:
                 stack.callback(self._remote.close)
             notes = self._begin(train, resume)
             self._saved = self.step, time.perf_counter()
-            self._order = Order(self._lost, self._kept)
+            self._order = OrderlyEnd(self._lost, self._kept)
             # Before the dashboard, which has handlers of its own.
             at_once = stack.enter_context(interruptible(self._interrupt, self._order))
             start = time.perf_counter()
@@ -245,9 +245,9 @@ class Learner:
         now = self._progress
         summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
         if self._dashboard is not None:
-            say(str(summary))
+            try_to_say(str(summary))
             if reason in ("asked", "interrupted", "terminated"):
-                say(self._kept())
+                try_to_say(self._kept())
         return summary
 
     def evaluate(self, data: Iterable[Any], model: Module | None = None) -> dict[str, float]:

@@ -93,7 +93,7 @@ class Observed:
         return None
 
 
-class Watch:
+class Seen:
     """What was seen while a function ran."""
 
     def __init__(self) -> None:
@@ -248,19 +248,19 @@ def hooked(hook: Hook) -> Iterator[None]:
 def watched(traced: Callable[[], Graph], root: Any, copied: Any = None) -> tuple[Graph, Observed]:
     """The Graph of a function, and what it took from outside. traced: calls it; root: the function as users know it, behind
     which closures are looked for. copied: a module, or None, of which the function has a copy."""
-    watch = Watch()
+    seen = Seen()
     before = Snapshot(root)
     drawn = _drawn()
-    with hooked(watch.hook()):
+    with hooked(seen.hook()):
         graph = traced()
     if _drawn() != drawn:
         _refuse_draws(traced)
 
     def generators() -> None:
-        _refuse_generators(traced, watch.observed(root, copied, frozenset()).generators)
+        _refuse_generators(traced, seen.observed(root, copied, frozenset()).generators)
 
-    written = _written(watch, before, traced, graph, root, generators)
-    observed = watch.observed(root, copied, written)
+    written = _written(seen, before, traced, graph, root, generators)
+    observed = seen.observed(root, copied, written)
     if observed.generators:
         _refuse_generators(traced, observed.generators)
     return graph, observed
@@ -270,7 +270,7 @@ def watched(traced: Callable[[], Graph], root: Any, copied: Any = None) -> tuple
 
 
 def _written(
-    watch: Watch,
+    seen: Seen,
     before: Snapshot,
     traced: Callable[[], Graph],
     graph: Graph,
@@ -279,7 +279,7 @@ def _written(
 ) -> frozenset[tuple[int, Any]]:
     """The places that a function changes in each trace. One that computes with what it changes itself, or with what is another
     value each time, is refused: where there is reason to look, it is traced again, and must give the same Graph. generators: refuses captured ones."""
-    wrote = before.changes() if watch.could_write() else []
+    wrote = before.changes() if seen.could_write() else []
     kept = [c for c in wrote if has_traced(c.now) and not has_traced(c.was)]
     if kept:
         for c in kept:
@@ -288,9 +288,9 @@ def _written(
             f"the traced function keeps a Tensor in {kept[0].label}, which is there after the call, where the Tensor has no value; "
             "a compiled function would set it only when it is traced, not in each run: return the Tensor, or keep it as a state"
         )
-    if not wrote and not any(watch.sources()) and not any(watch.writers()):
+    if not wrote and not any(seen.sources()) and not any(seen.writers()):
         return frozenset()
-    read = [c for c in wrote if not watch.only_counts(c)]
+    read = [c for c in wrote if not seen.only_counts(c)]
     after = Snapshot(root)
     key = _key(graph)
 
@@ -299,17 +299,17 @@ def _written(
         try:
             same = _key(traced()) == key
         except Exception as e:  # of any kind: the function's own
-            raise _refusal(watch, read or wrote) from e
+            raise _refusal(seen, read or wrote) from e
         changes = after.changes()
         if not same:
             if not wrote:
                 generators()
-            raise _refusal(watch, read or wrote or changes)
+            raise _refusal(seen, read or wrote or changes)
         return changes
 
     try:
         again = check()
-        read_again = [c for c in again if not watch.only_counts(c)]
+        read_again = [c for c in again if not seen.only_counts(c)]
         for _ in range(MORE_TRACES if read_again else 0):
             check()
         for c in read_again:
@@ -327,7 +327,7 @@ def _key(graph: Graph) -> Any:
     return structure(graph), graph.output_names
 
 
-def _refusal(watch: Watch, read: Sequence[Change]) -> InputError:
+def _refusal(seen: Seen, read: Sequence[Change]) -> InputError:
     """The error for a function that gives something else when it is traced again."""
     if read:
         c = read[0]
@@ -338,12 +338,12 @@ def _refusal(watch: Watch, read: Sequence[Change]) -> InputError:
             "function would change it only when it is traced, not in each run: pass the value as an argument, and change it outside, "
             "or keep it as a state"
         )
-    for name, where in watch.sources():
+    for name, where in seen.sources():
         return InputError(
             f"the traced function takes from {name} what is something else each time ({where}), and a compiled function would have "
             "the same in every run: draw with sg.rand, sg.randn or singe.random and a key, or pass the value as an argument"
         )
-    name, where = next(watch.writers(), ("something", "a function that it calls"))
+    name, where = next(seen.writers(), ("something", "a function that it calls"))
     return InputError(
         f"the traced function gives something else when it is called again, and sets {name} ({where}); a compiled function would do so "
         "only when it is traced, not in each run: pass what changes as an argument, or keep it as a state"

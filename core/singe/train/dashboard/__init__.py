@@ -11,7 +11,7 @@ from ...errors import InputError
 from ..events import Listener
 from .dashboard import Dashboard
 from .plain import Lines
-from .plain import say as say
+from .plain import try_to_say as try_to_say
 from .terminal import usable
 
 Kind: TypeAlias = Literal["auto", "terminal", "plain"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, TextIO
 
-from ...texts import escaped
+from ...texts import say
 from ..events import BatchEnded, EpochEnded, Event, Note, RunBegan
 from ..scales import duration, number
 from .history import History
@@ -53,7 +53,7 @@ class Lines:
                 pass
 
     def _print(self, text: str, end: str = "\n") -> None:
-        say(text, end=end, stream=self._stream, before="\r\x1b[K" if self._moves else "")
+        try_to_say(text, end=end, stream=self._stream, before="\r\x1b[K" if self._moves else "")
 
     def _line(self) -> str:
         """The moving line."""
@@ -74,11 +74,12 @@ class Lines:
         return "  ".join(parts)[: shutil.get_terminal_size().columns - 1]
 
 
-def say(text: str, end: str = "\n", stream: TextIO | None = None, before: str = "") -> None:
-    """Print at once, with control characters escaped. Where that cannot be, on a disk that is full or in a pipe that was closed,
+def try_to_say(text: str, end: str = "\n", stream: TextIO | None = None, before: str = "") -> None:
+    """`say`, after what moves the cursor. Where that cannot be, on a disk that is full or in a pipe that was closed,
     training goes on all the same."""
     with suppress(OSError):
-        print(before + escaped(text, keep="\n"), end=end, file=stream, flush=True)
+        print(before, end="", file=stream)
+        say(text, end, stream)
 
 
 def _began(event: RunBegan) -> str:

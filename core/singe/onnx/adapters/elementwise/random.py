@@ -53,7 +53,7 @@ def _is_false(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype == np.bool_ and value.size == 1 and not value.any()
 
 
-def drawing(graph: Graph, scope: Scope) -> Graph:
+def with_key_state(graph: Graph, scope: Scope) -> Graph:
     """The graph with the state that its main scope's nodes may read: a sequence of keys."""
     leaf, b = scope.sequence, scope.builder
     state = GraphState(leaf, leaf.name, None, b.add(leaf, b.const(as_array(after((0, 0), 1)))), 1)
