@@ -19,6 +19,7 @@ from told import Told
 import singe as sg
 from singe import data, metrics, nn, optim
 from singe.cluster import RayStep, RayWorkers
+from singe.runtime import keys
 from singe.train import BatchEnded, Checkpoints, Event, Learner, Note, RunBegan, TrainStep
 
 slow = pytest.mark.slow
@@ -342,7 +343,9 @@ def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
     for _ in range(3):
         whole(X[:6], y)
     assert step.workers == 3
-    for name, x in whole.state().items():
+    want = whole.state()
+    assert tuple(step.state()["key"]) == keys.after(tuple(want.pop("key")), 3), "several take a key in each step"
+    for name, x in want.items():
         np.testing.assert_allclose(step.state()[name], x, rtol=1e-4, atol=1e-6)
 
 

@@ -158,6 +158,37 @@ def test_replicas_draw_different_numbers_and_go_on_exactly() -> None:
     np.testing.assert_array_equal(drawn(resumed, 2), later)
 
 
+def test_replicas_without_a_seed_draw_of_the_shared_sequence_or_the_block() -> None:
+    def parallel() -> DataParallel:
+        return DataParallel(Noisy(), sg.optim.SGD(0.1), half, device=["numpy", "numpy"])
+
+    def half(model: Noisy, x: sg.Tensor) -> tuple[sg.Tensor, dict[str, sg.Tensor]]:
+        y = model(x)
+        return y.sum() * 0, {"drawn": y}
+
+    def begun_again(step: DataParallel) -> list[np.ndarray]:
+        sg.manual_seed(5)
+        return drawn(step, 2)
+
+    step = parallel()
+    want = begun_again(step)
+    assert not np.array_equal(*want)
+    for each in (step, parallel()):
+        np.testing.assert_array_equal(begun_again(each), want)
+    before = keys.shared()
+    with nn.drawing(7):
+        want = drawn(step, 2)
+    with nn.drawing(7):
+        np.testing.assert_array_equal(drawn(parallel(), 2), want)
+    assert keys.shared() == before
+    resumed = parallel()
+    resumed.resume(step.state())
+    np.testing.assert_array_equal(begun_again(resumed), begun_again(step))
+    step.seed(3)
+    resumed.seed(3)
+    np.testing.assert_array_equal(drawn(resumed, 2), drawn(step, 2))
+
+
 def test_an_exported_step_begins_where_nobody_can_foresee_unless_it_has_its_own_sequence() -> None:
     def begins(step: TrainStep) -> list[int] | None:
         (key,) = (s for s in step.as_model(X).graph().states if s.name == "key")

@@ -75,6 +75,30 @@ def test_bundles_draw_new_numbers_and_those_of_a_seed(where: str, root: Path, re
     assert found["refused"] == "input: seed: got 0.5, expected an integer"
 
 
+def test_a_step_without_a_seed_draws_other_numbers_at_each_load(tmp_path: Path) -> None:
+    def loss(model: sg.nn.Module, x: sg.Tensor) -> tuple[sg.Tensor, dict[str, sg.Tensor]]:
+        return model(x).sum(), {"drawn": noisy(x)}
+
+    step = sg.train.TrainStep(sg.nn.Linear(3, 2, rng=0), sg.optim.SGD(0.1), loss, device="numpy")
+    script = """
+const found = [];
+for (const name of ["free", "own"]) for (let k = 0; k < 2; k++) {
+  const step = await load(given.url + name + "/", { device: "wasm" });
+  for (let n = 0; n < 2; n++) found.push(Array.from((await step.run(unpack(given.x))).drawn.data));
+  await step.dispose();
+}
+return found;
+"""
+    sg.export(step.as_model(X, names=["x"]), tmp_path / "free")
+    step.seed(SEED)
+    sg.export(step.as_model(X, names=["x"]), tmp_path / "own")
+    found = node(script, url=tmp_path.as_uri() + "/", x=packed({"x": X}))
+    assert len({tuple(y) for y in found[:4]}) == 4
+    sg.manual_seed(SEED)
+    wanted = [noisy(sg.tensor(X)).numpy().ravel() for _ in range(2)]
+    np.testing.assert_allclose(found[4:], wanted * 2, atol=1e-4)
+
+
 def test_a_model_that_draws_nothing_says_so(tmp_path: Path) -> None:
     sg.export(sg.Model.of(lambda x: x + 1, {"x": (4, 3)}, "numpy"), tmp_path / "plain")
     script = (

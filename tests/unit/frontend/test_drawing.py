@@ -140,6 +140,32 @@ def test_a_session_that_was_seeded_goes_on_by_itself(device_name: str) -> None:
     np.testing.assert_array_equal(follower.read("key"), keys.begun(9))
 
 
+def test_a_block_around_runs_decides_what_they_draw_unless_they_were_seeded(tmp_path: Path) -> None:
+    x, scale = sg.tensor(X), 1.0
+    with nn.drawing(7):
+        want = [noise(x).numpy() for _ in range(4)]
+
+    def function(x: sg.Tensor) -> sg.Tensor:
+        return noise(x) * scale
+
+    for what, run, seeded in ways(function, "numpy", tmp_path):
+        before = keys.shared()
+        for key in (7, sg.random.key(7)):
+            with nn.drawing(key):
+                found = [run(X), noise(x).numpy(), run(X), noise(x).numpy()]
+            np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5, err_msg=what)
+        assert keys.shared() == before, what
+        seeded.seed(3)
+        own = run(X)
+        seeded.seed(3)
+        with nn.drawing(7):
+            np.testing.assert_array_equal(run(X), own, err_msg=what)
+    program = sg.compile(function, X, device="numpy")
+    scale = 2.0  # so that it is traced again in the block
+    with nn.drawing(7):
+        np.testing.assert_allclose(program(X), want[0] * 2, rtol=1e-4, atol=1e-5)
+
+
 def test_programs_without_draws_have_no_key() -> None:
     program = sg.compile(lambda x: x + 1, X, device="numpy")
     assert not program.states

@@ -19,12 +19,13 @@ from typing import Any, Final, Protocol
 import numpy as np
 
 from ...errors import DeviceError, InputError, ShapeError
+from ...frontend.keys import taken
 from ...frontend.tensor import Tensor
 from ...nn import Module
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import separate
-from ...runtime.keys import new_seed
+from ...runtime.keys import Words, begun, checked_seed, new_seed
 from ...runtime.waiting import IN_PAGE
 from ...shapes import show
 from .batches import mapped, rows_in
@@ -91,7 +92,6 @@ class DataParallel:
         if isinstance(device, str) or not device:
             raise InputError(f"DataParallel: got device={device!r:.60}, expected a list of devices")
         self.devices: Final = separate(device)
-        seed = new_seed() if seed is None else seed
         self._steps: Final = [
             TrainStep(
                 model, optimizer, loss, device=on, clip=clip, accumulate=accumulate, seed=seed, precision=precision,
@@ -99,11 +99,15 @@ class DataParallel:
             )
             for k, on in enumerate(self.devices)
         ]  # fmt: skip
+        self._follows = seed is None
+        """Whether each step takes a key of the shared sequence, or of the block around it."""
         self._threads: Final = ThreadPoolExecutor(len(self._steps), "singe-replica")
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch, of which each device gets a part."""
         parts = split(batch, len(self._steps))
+        if self._follows:
+            self._begin(taken(1))
         shares = self._at_once(lambda step, part: step.share(*part), self._steps, parts)
         gradients, buffers = average(shares)
         self._at_once(lambda step: step.update(gradients, buffers), self._steps)
@@ -122,12 +126,24 @@ class DataParallel:
         """The model on a device around the first one, as that of a TrainStep."""
         return self._steps[0].lent(on)
 
+    def seed(self, seed: int) -> None:
+        """As that of a TrainStep; each replica draws other numbers."""
+        self._begin(begun(checked_seed(seed, "DataParallel")))
+        self._follows = False
+
+    def _begin(self, sequence: Words) -> None:
+        for step in self._steps:
+            step._begin(sequence)
+
     def state(self) -> dict[str, np.ndarray]:
         """As that of a TrainStep, which can go on from it."""
+        if self._follows:
+            self.seed(new_seed())
         return self._steps[0].state()
 
     def resume(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a `state`."""
+        self._follows = False
         for step in self._steps:
             step.resume(state)
 
