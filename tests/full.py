@@ -168,6 +168,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/nn/test_nn_layers.py::test_layers_are_compiled_with_an_open_batch": one_device,
     "unit/ops/test_attention.py::test_attention_is_its_formula": covering(1),
     "unit/ops/test_recurrent.py::test_recurrent": one_device,
+    "unit/ops/test_scattered_sums.py::test_scattered_sums_have_numpys_numbers": only(device_name="wasm"),
     "unit/program/test_sessions.py::test_a_thousand_runs_agree_with_numpy_and_copy_no_state": covering(1),
     "unit/program/test_storage.py::test_files_decode_to_the_weights": covering(1),
     # sizes × forms of products and convolutions
@@ -203,6 +204,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "unit/runtime/test_forks.py::test_a_forked_process_runs_or_refuses": covering(1),
     "unit/tools/test_interrupts.py::test_a_command_that_cannot_write_says_so_in_a_line": covering(1),
+    "unit/tools/test_quantised_bundles.py::test_a_bundle_is_as_small_as_a_real_model": none(
+        "test_a_bundle_is_as_small_as_its_model, of small models"
+    ),
     "unit/tools/test_quantised_bundles.py": every(4),
     # ONNX's cases, those of com.microsoft, and families of models × devices
     "conformance/nodes/test_microsoft.py::test_it_agrees_with_onnxruntime": some(2, one_device),
@@ -395,6 +399,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/embedding/test_bundle_page.py::test_a_chosen_picture_is_classified": only(device="wasm"),
     "browser/embedding/test_bundle_page.py::test_a_bundle_without_its_labels_runs": every(2),
     "browser/embedding/test_bundle_page.py::test_every_dtype_is_filled": every(3),
+    "browser/embedding/test_bundle_page.py::test_how_it_looks": only(name="phone"),
     "browser/embedding/test_bundle_page.py::test_inputs_of_whole_numbers_are_filled": every(3),
     "browser/embedding/test_bundle_page.py::test_a_picture_is_dropped_or_pasted": every(2),
     "browser/embedding/test_bundle_page.py::test_numbers_as_json": every(2),
@@ -413,6 +418,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/flow/test_drawn_bundles.py::test_random_graphs_run_in_node": every(3),
     "browser/flow/test_open_bundles.py::test_memory_is_that_of_the_largest_run": every(2),
     "browser/models/test_integers.py::test_chromium_gives_the_bits_of_numpy": every(4),
+    "browser/models/test_own_ops_page.py::test_a_page_runs_the_shader": every(2),
     "browser/models/test_sorts_and_sums.py::test_sorts_and_scattered_sums_in_node": every(2),
     "browser/models/test_stored_weights.py::test_chromium": every(4),
     "browser/runner/test_little_memory.py": every(3),

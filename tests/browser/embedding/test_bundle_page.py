@@ -262,29 +262,31 @@ def test_a_picture_is_dropped_or_pasted(site: Server, page: Any, kind: str) -> N
 
 @pytest.mark.slow
 @needs_photos
-def test_how_it_looks(site: Server, browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "scheme", "size"),
+    [("light", "light", (1280, 900)), ("dark", "dark", (1280, 900)), ("phone", "light", (360, 740))],
+    ids=("light", "dark", "phone"),
+)
+def test_how_it_looks(
+    site: Server, browser: Any, tmp_path: Path, name: str, scheme: str, size: tuple[int, int]
+) -> None:
     """Nothing is wider than a phone; with SINGE_SCREENSHOTS=DIR pictures are kept there, to be looked at."""
     folder = Path(SHOTS) if SHOTS else tmp_path
     folder.mkdir(parents=True, exist_ok=True)
-    for name, scheme, size in (
-        ("light", "light", (1280, 900)),
-        ("dark", "dark", (1280, 900)),
-        ("phone", "light", (360, 740)),
-    ):
-        context = browser.new_context(color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
-        page = context.new_page()
-        for model in ("photos", "small"):
-            page.goto(f"{site.address}{model}/")
-            wait(page, "ready")
-            page.get_by_test_id("backend").select_option("wasm")
-            if model == "photos":
-                choose(page, "chelsea.png")
-            else:
-                page.get_by_test_id("run").click()
-            wait(page, "ready", "Done on", timeout=120_000)
-            assert page.evaluate("document.documentElement.scrollWidth") <= size[0], (name, model)
-            page.screenshot(path=str(folder / f"bundle-{model}-{name}.png"), full_page=True)
-        context.close()
+    context = browser.new_context(color_scheme=scheme, viewport={"width": size[0], "height": size[1]})
+    page = context.new_page()
+    for model in ("photos", "small"):
+        page.goto(f"{site.address}{model}/")
+        wait(page, "ready")
+        page.get_by_test_id("backend").select_option("wasm")
+        if model == "photos":
+            choose(page, "chelsea.png")
+        else:
+            page.get_by_test_id("run").click()
+        wait(page, "ready", "Done on", timeout=120_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size[0], (name, model)
+        page.screenshot(path=str(folder / f"bundle-{model}-{name}.png"), full_page=True)
+    context.close()
 
 
 def test_everything_has_a_label(site: Server, page: Any) -> None:
