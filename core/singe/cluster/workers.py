@@ -58,7 +58,9 @@ class RayWorkers:
         return f"{self.count} worker{'s' * (self.count > 1)} of Ray"
 
     def step(self, model: Module, optimizer: Any, loss: Loss, *, device: str = "auto", **settings: Any) -> RayStep:
-        """A TrainStep over the workers, for a loop of one's own; arguments and results are those of TrainStep."""
+        """A TrainStep over the workers, for a loop of one's own; arguments and results are those of TrainStep. Without a seed it
+        has one of the sequence that `sg.manual_seed` begins, which all workers keep: neither that nor a block `nn.drawing` changes it
+        later."""
         check_optimizer(optimizer, settings.get("clip"), settings.get("accumulate", 1))
         settings["seed"] = new_seed() if settings.get("seed") is None else settings["seed"]  # the same for all workers
         return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, device=device, **settings))
