@@ -136,12 +136,6 @@ def none(because: str) -> Rule:
     return lambda items: ()
 
 
-def these(because: str, *names: str) -> Rule:
-    """Of the tests of a file, those with these names stay: `because` says why they are enough in `make test`."""
-    assert because
-    return lambda items: range(len(items)) if items[0].nodeid.partition("[")[0].rpartition("::")[2] in names else ()
-
-
 MOVED: Final[Mapping[str, Rule]] = {
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),
@@ -152,6 +146,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/gradients/test_optim.py::test_both_ways_to_gradients_train_alike": some(2, one_device),
     "unit/gradients/test_optim.py::test_each_device_makes_the_same_steps": some(2, one_device),
     "unit/gradients/test_optim.py::test_each_step_is_that_of_pytorch": every(4),
+    "unit/gradients/test_optim_lbfgs.py::test_each_step_is_that_of_pytorch": every(2),
     "unit/gradients/test_optim_lbfgs.py::test_the_minimum_is_found_on_every_device": covering(1),
     "unit/gradients/test_optim_program.py::test_a_step_is_one_program_with_states": some(2, one_device),
     "unit/frontend/test_drawing_ways.py::test_ops_of_onnx_draw_the_same_in_every_way": one_device,
@@ -167,6 +162,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/frontend/test_tensor.py::test_operation": one_device,
     "unit/nn/test_nn_layers.py::test_layers_are_compiled_with_an_open_batch": one_device,
     "unit/ops/test_attention.py::test_attention_is_its_formula": covering(1),
+    "unit/ops/test_fourier.py::test_long_transforms": one_device,
     "unit/ops/test_recurrent.py::test_recurrent": one_device,
     "unit/ops/test_scattered_sums.py::test_scattered_sums_have_numpys_numbers": only(device_name="wasm"),
     "unit/program/test_sessions.py::test_a_thousand_runs_agree_with_numpy_and_copy_no_state": covering(1),
@@ -203,6 +199,7 @@ MOVED: Final[Mapping[str, Rule]] = {
         first=1
     ),
     "unit/runtime/test_forks.py::test_a_forked_process_runs_or_refuses": covering(1),
+    "unit/tools/test_interrupts.py::test_ctrl_c_ends_a_command_in_native_code": every(2),
     "unit/tools/test_interrupts.py::test_a_command_that_cannot_write_says_so_in_a_line": covering(1),
     "unit/tools/test_quantised_bundles.py::test_a_bundle_is_as_small_as_a_real_model": none(
         "test_a_bundle_is_as_small_as_its_model, of small models"
@@ -229,7 +226,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_exporters.py::test_nodes_of_exporters": one_device,
     "conformance/models/test_families.py::test_families": plain(every(9)),
     "conformance/models/test_onnx_models.py::test_light_model": some(2, one_device),
-    "conformance/models/test_onnx_models.py::test_small_model": one_device,
+    "conformance/models/test_onnx_models.py::test_small_model": some(2, one_device),
     "conformance/models/test_quantised_models.py::test_model": some(2, one_device),
     "conformance/models/test_quantised_models.py::test_products_are_of_integers_on_wasm": every(5),
     "conformance/models/test_real_models.py::test_model": some(2, plain(one_device)),
@@ -257,18 +254,11 @@ MOVED: Final[Mapping[str, Rule]] = {
     "training/test_learner.py::test_a_run_goes_on_exactly": every(4),
     "training/runs/test_hostile_runs.py::test_hostile_folders_are_read_or_refused_in_bounded_time": only(count=16),
     # pages: hosts × devices × models, and what installs a bundler
-    "browser/demos/test_classify_page.py": these(
-        "files that are no pictures, pastes and failed fetches are tested in embedding/test_bundle_page.py and test_element.py too",
-        "test_upload",
-        "test_drop_and_paste",
-        "test_camera",
-        "test_pictures_are_turned_upright",
-        "test_huge",
-        "test_broken",
-        "test_samples_are_small_and_their_origin_is_told",
-    ),
     "browser/demos/test_classify_page.py::test_looks": every(3),
     "browser/demos/test_classify_page.py::test_no_picture_at_all": every(3),
+    "browser/demos/test_classify_page.py::test_a_sample_that_cannot_be_had": none(
+        "embedding/test_bundle_page.py has what cannot be fetched"
+    ),
     "browser/demos/test_classify_page.py::test_samples": every(5),
     "browser/demos/test_classify_page.py::test_samples_through_python": none(
         "python/test_pyodide_hosts.py runs models through Python in a page"
@@ -287,21 +277,13 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/demos/test_front_python_values.py": none("demos/test_front_python.py evaluates in the same prompt"),
     "browser/demos/test_front_python_values.py::test_html_of_python_adds_drawings_and_nothing_else": every(1),
-    "browser/demos/test_mnist_page.py": these(
-        "what fails, is lacking or is kept is tested in demos/test_offline.py and embedding/test_bundle_page.py too",
-        "test_it_reads_while_one_draws",
-        "test_blank_undo_and_clear",
-        "test_keys_draw",
-        "test_a_dot_stays_a_dot",
-        "test_the_picture_is_laid_as_mnists_are",
-        "test_it_is_taught_a_hand_and_keeps_it",
-        "test_without_webgpu",
-        "test_without_webassembly_it_leaves_for_webgpu",
-        "test_a_gpu_device_that_is_destroyed_in_mid_run",
-        "test_runs_never_pile_up",
-        "test_the_page_is_light",
-        "test_progress_is_of_true_bytes",
+    "browser/demos/test_mnist_page.py::test_a_bundle_that_cannot_be_had_is_an_error": none(
+        "embedding/test_bundle_page.py has such a bundle"
     ),
+    "browser/demos/test_mnist_page.py::test_it_reads_without_a_network": none(
+        "demos/test_offline.py has every page without a network"
+    ),
+    "browser/demos/test_mnist_page.py::test_on_a_plain_host": none("demos/test_offline.py has a host without headers"),
     "browser/demos/test_mnist_page.py::test_looks": every(3),
     "browser/demos/test_mnist_page.py::test_both_ways_answer_the_same": none(
         "python/test_pyodide_hosts.py compares Python in a page with the runner"
@@ -309,13 +291,11 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/demos/test_mnist_page.py::test_every_hand_is_read": every(13),
     "browser/demos/test_run_report.py": every(4),
     "browser/demos/test_site_axe.py": every(2),
-    "browser/demos/test_train_page.py": these(
-        "demos/test_offline.py has the failures of a network; the steps on WebGPU are in a test that stays",
-        "test_it_learns_and_reads_what_is_drawn",
-        "test_it_is_taught",
-        "test_keys_take_strokes_back",
-        "test_weights_are_kept_as_a_file",
-        "test_weights_of_the_command_line_are_read",
+    "browser/demos/test_train_page.py::test_it_trains_on_webgpu": none(
+        "test_the_losses_of_its_steps_are_the_native_ones, on WebGPU too"
+    ),
+    "browser/demos/test_train_page.py::test_without_python_its_choices_are_off": none(
+        "test_mnist_page.py::test_without_python"
     ),
     "browser/demos/test_train_page.py::test_it_trains_by_python": none(
         "test_python_trains_as_javascript_does does so too"
@@ -348,15 +328,6 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/python/test_pyodide_hosts.py::test_a_tab_that_dies_is_replaced_by_one_that_has_learnt_the_same": none(
         "it tests what these tests do where a tab dies, which is rare"
-    ),
-    "browser/runner/test_auto.py": these(
-        "another adapter is part of the same key as another bundle; runner/test_worker.py has workers, test_outputs.py bad buffers",
-        "test_the_faster_is_wasm",
-        "test_the_faster_is_webgpu",
-        "test_another_bundle_is_measured_anew",
-        "test_webgpu_that_is_remembered_and_gone",
-        "test_webgpu_that_fails_later",
-        "test_a_run_waits_for_one_measured_run_at_most",
     ),
     "browser/runner/test_auto.py::test_nothing_is_spent_where_there_is_no_gpu": every(3),
     "browser/runner/test_engines.py::test_a_page_that_lacks": covering(1),
@@ -419,6 +390,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/flow/test_open_bundles.py::test_memory_is_that_of_the_largest_run": every(2),
     "browser/models/test_integers.py::test_chromium_gives_the_bits_of_numpy": every(4),
     "browser/models/test_own_ops_page.py::test_a_page_runs_the_shader": every(2),
+    "browser/models/test_quantised_page.py::test_it_decodes_bit_by_bit_what_python_does": every(2),
     "browser/models/test_sorts_and_sums.py::test_sorts_and_scattered_sums_in_node": every(2),
     "browser/models/test_stored_weights.py::test_chromium": every(4),
     "browser/runner/test_little_memory.py": every(3),

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from full import MOVED, covering, every, one_device, these
+from full import MOVED, covering, every, one_device
 from progress import Progress, weight
 
 TESTS = Path(__file__).parents[2]
@@ -57,12 +57,6 @@ def test_some_case_stays_on_each_kind_of_device(count: int) -> None:
 def test_what_quick_runs_stays() -> None:
     items = product("tests/unit/test_x.py::test_y", row="abcd", kind="efgh")
     assert set(covering(2)(items)) == set(range(16))
-
-
-def test_of_a_file_the_tests_that_are_named_stay() -> None:
-    rule = these("the others repeat them", "test_y")
-    assert list(rule(product(name="ab"))) == [0, 1]
-    assert list(rule(product("tests/training/test_x.py::test_yy", name="ab"))) == []
 
 
 def test_every_row_names_tests_that_exist() -> None:
