@@ -267,6 +267,39 @@ def test_steps_are_skipped_or_taken_as_they_are() -> None:
     assert not np.isfinite(ignoring.model.second.weight.numpy()).all()  # pyright: ignore[reportAttributeAccessIssue]
 
 
+@pytest.mark.parametrize("how", SAID)
+def test_skipped_steps_are_counted(how: str, tmp_path: Path, capsys: Any) -> None:
+    told = Told()
+    one = learner(how, nonfinite="skip", hooks=[told], run=tmp_path / "run", dashboard="plain")
+    summary = one.fit(data(2), epochs=1)
+    assert [e.values["train"]["skipped"] for e in told.of(sg.train.EpochEnded)] == [1]
+    assert summary.skipped == 1
+    assert "train skipped 1 loss" in capsys.readouterr().out
+    resumed = learner(how, nonfinite="skip", run=tmp_path / "run")
+    summary = resumed.fit([*data(2), *data(0)], epochs=3, resume=True)
+    assert (summary.reason, summary.step, summary.skipped, summary.last["train.skipped"]) == ("finished", 20, 5, 2)
+    assert "20 steps (5 skipped, as they were not finite)" in str(summary)
+    assert "train.skipped" in (tmp_path / "run" / "epochs.csv").read_text().splitlines()[0]
+
+
+def test_an_epoch_of_which_each_step_was_skipped_ends_training() -> None:
+    one = learner("output", nonfinite="skip")
+    bad = [data(0)[0]] * 2
+    said = "epoch 1: each of its 2 steps was skipped, as it was not finite"
+    summary = one.fit(bad, epochs=3)
+    assert (summary.reason, summary.skipped, summary.rows) == ("nonfinite", 2, ())
+    assert summary.message.startswith(
+        f"{said}; the first output that is not finite is that of the layer 'second', Linear"
+    )
+    assert one.fit(bad, epochs=3).message == said
+
+
+def test_replicas_count_what_they_skip() -> None:
+    several = sg.train.DataParallel(network(), sg.optim.SGD(0.1), steep, device=["numpy", "numpy"], nonfinite="skip")
+    several(X)
+    assert several.skipped == 1
+
+
 def test_a_metric_that_is_not_finite_stops_before_the_epoch_is_kept(tmp_path: Path) -> None:
     def loss(model: Any, x: Any, y: Any) -> Any:
         value = nn.CrossEntropyLoss()(model(x), y)

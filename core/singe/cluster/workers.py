@@ -86,6 +86,8 @@ class RayStep:
         self._started = 0
         self._done = 0
         """How many steps all workers have done."""
+        self.skipped = 0
+        """How many of them changed no weight, as those of a TrainStep."""
         self._workers: list[Any] = []
         self._coming: list[tuple[Any, Any]] = []
         """Workers that start, and what is there when they are ready."""
@@ -183,7 +185,8 @@ class RayStep:
         ]
         buffers = average_buffers(shares)
         step = self._done + 1
-        self._ray.get([worker.update.remote(step, buffers, *means) for worker in self._workers])
+        skipped = self._ray.get([worker.update.remote(step, buffers, *means) for worker in self._workers])
+        self.skipped += any(skipped)
         self._done = step
 
     # --- workers that come and go ---
@@ -277,9 +280,12 @@ class Worker:
         """The mean of the same piece of all shares."""
         return mean(pieces, by)
 
-    def update(self, done: int, buffers: Mapping[str, np.ndarray], *means: np.ndarray) -> None:
+    def update(self, done: int, buffers: Mapping[str, np.ndarray], *means: np.ndarray) -> bool:
+        """The second half of a step: whether it was skipped."""
+        before = self._step.skipped
         self._step.update(np.concatenate(means), buffers)
         self._done = done
+        return self._step.skipped > before
 
     def evaluate(self, *batch: Any) -> Any:
         return self._step.evaluate(*batch)

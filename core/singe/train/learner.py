@@ -56,8 +56,8 @@ from .steps.fault import first_fault
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
 from .steps.optimizers import rate_of
-from .steps.parallel import DataParallel, RemoteStep, Step, Workers
-from .steps.step import Precision, TrainStep
+from .steps.parallel import Workers, step_over
+from .steps.step import Precision
 from .summary import Row, Summary, flat, not_finite
 from .tallies import LOSS, Tallies, checked_metrics, of_predictions
 from .watching import EarlyStopping, Mode, Watch, best_mode
@@ -65,6 +65,8 @@ from .watching import EarlyStopping, Mode, Watch, best_mode
 STEP: Final = "step/"
 TALLIES: Final = "epoch/"
 """How the names of arrays in a checkpoint begin: those of TrainStep, and what the present epoch has counted."""
+SKIPPED: Final = "skipped"
+"""The value of an epoch that tells how many of its steps were skipped, where they may be."""
 
 
 class Learner:
@@ -79,7 +81,8 @@ class Learner:
     together. accumulate: how many batches make one update. precision: "float16" computes each step in float16, as TrainStep says;
     evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
-    out that step, which changes no weight, "ignore" goes on. seed: of what is drawn at random, by
+    out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
+    ends training. "ignore" goes on. seed: of what is drawn at random, by
     default of the sequence that `sg.manual_seed` begins; the Loader has its own for
     the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
     beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
@@ -124,14 +127,7 @@ class Learner:
         self.devices: Final = separate(device if several else [device])
         self.device: Final = self.devices[0]
         training = checked_model("Learner", model), optimizer, self._objective
-        self._step: Step
-        self._remote: RemoteStep | None = None
-        if workers is not None:
-            self._step = self._remote = workers.step(*training, device=self.device.name, **steps)
-        elif several:
-            self._step = DataParallel(*training, device=self.devices, **steps)
-        else:
-            self._step = TrainStep(*training, device=self.device, **steps)
+        self._step, self._remote = step_over(self.devices, workers, *training, **steps)
         self._nonfinite: Final = nonfinite
         self._half: Final = precision == "float16"
         self._rate = rate_of(optimizer, accumulate)
@@ -202,14 +198,9 @@ class Learner:
         it at once, and the last checkpoint is what stays. While the first batch is computed or its kernels are compiled, when
         nothing would be lost, the first one does.
         """
-        check_asked(train, valid, epochs, None if resume else self.epoch)
+        check_asked(train, valid, epochs, None if resume else self.epoch, self._stopping)
         self._asked = None
         epochs = int(epochs)
-        if valid is None and self._stopping and self._stopping.value.startswith("valid."):
-            raise InputError(
-                f"fit: early stopping watches {self._stopping.value!r}, and there is no validation data"
-                "; give fit some, or watch a value of training, such as 'train.loss'"
-            )
         reason: Reason = "failed"
         message = ""
         with ExitStack() as stack:
@@ -243,7 +234,8 @@ class Learner:
                 self._order.ended = True
                 self._tell(Stopped(reason, self._progress.epoch, time.perf_counter() - start, message))
         now = self._progress
-        summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder)
+        skipped = now.skipped_before + now.skipped
+        summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder, skipped)
         if self._dashboard is not None:
             try_to_say(str(summary))
             if reason in ("asked", "interrupted", "terminated"):
@@ -292,7 +284,8 @@ class Learner:
                 self._order.ended = True
                 self._save()
                 return self._asked, ""
-            values = {"train": self._tallies.values(), **values}
+            skipped = {SKIPPED: now.skipped} if self._nonfinite == "skip" else {}
+            values = {"train": {**skipped, **self._tallies.values()}, **values}
             if self._nonfinite == "stop" and (wrong := not_finite(values)):
                 return "nonfinite", f"epoch {epoch}: {wrong}{self._newest}"
             message = self._end_epoch(values, last=epoch == epochs)
@@ -304,10 +297,11 @@ class Learner:
         """The rest of an epoch; it may end early, as `_asked` says. Returns what is not finite, if that ends training."""
         now, steps = self._progress, self.checkpoints.steps
         last, finite = time.perf_counter(), True
+        fields: Sequence[Any] = ()
         # A loader stands where the last batch that was trained on left it; of other data, that which was seen is left out.
         rest = iter(train) if now.loader is not None else islice(train, now.batch, None)
         for batch in rest:
-            fields = fields_of(batch)
+            fields, skipped = fields_of(batch), self._step.skipped
             try:
                 found = self._step(*fields)
                 loss, told = found if isinstance(found, tuple) else (found, {})
@@ -318,19 +312,20 @@ class Learner:
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step)
-            counts = self._nonfinite != "skip" or math.isfinite(loss)
+            counts = self._step.skipped == skipped and (self._nonfinite != "skip" or math.isfinite(loss))
             values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
             if rate is not None:
                 values["lr"] = rate
             self._check_watched(fields)
             now.batch, now.step, now.items, now.loader = now.batch + 1, now.step + 1, now.items + items, position(train)
-            now.trained = now.batch == length(train)
+            now.skipped, now.trained = now.skipped + (not counts), now.batch == length(train)
             self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, step=now.step))
             last = ended
-            was, finite = finite, math.isfinite(values[LOSS])
+            was, finite = finite, counts and math.isfinite(loss)
             if was and not finite:  # the first of several tells enough
-                skipped = "" if counts else "; the step is skipped"
-                self._tell(Note(f"the loss of step {now.step} is {values[LOSS]}{skipped}"))
+                what = f"the norm of the gradients of step {now.step} is not finite"
+                what = what if math.isfinite(loss) else f"the loss of step {now.step} is {loss}"
+                self._tell(Note(f"{what}{'' if counts else '; the step is skipped'}"))
             if self._asked:
                 return ""
             if steps and now.step % steps == 0:
@@ -341,7 +336,12 @@ class Learner:
             raise InputError(
                 "fit: the training data gave no batch, expected one or more; a generator gives its batches only once: pass a list or a Loader"
             )
-        now.trained = True
+        now.trained = now.skipped < now.batch
+        if not now.trained:
+            fault = f"; {self._fault(fields)}" if fields else ""
+            return (
+                f"epoch {epoch}: each of its {now.batch} steps was skipped, as it was not finite{fault}{self._newest}"
+            )
         return ""
 
     @property

@@ -78,7 +78,9 @@ def _digits(values: Sequence[float], gap: float, form: str) -> int:
 
 
 def number(value: float) -> str:
-    """A value of a metric, in at most seven characters where it can be."""
+    """A value of a metric, in at most seven characters where it can be; a count as it is."""
+    if isinstance(value, int):
+        return f"{value:,}"
     if not math.isfinite(value):
         return str(value)
     size = abs(value)

@@ -37,6 +37,8 @@ class Summary:
     modes: Mapping[str, Mode | None]
     """Which value of a metric is the best; one that is not named is judged by its name."""
     folder: Path | None
+    skipped: int = 0
+    """Of the steps those that changed no weight, with nonfinite="skip"."""
 
     @property
     def last(self) -> dict[str, float]:
@@ -61,9 +63,9 @@ class Summary:
             for row in rows
         ]
         epochs = len(self.rows)
-        head = (
-            f"{epochs} epoch{'s' * (epochs != 1)}, {self.step} steps in {duration(self.seconds)}: {ENDS[self.reason]}"
-        )
+        left_out = f" ({self.skipped} skipped, as they were not finite)" if self.skipped else ""
+        steps = f"{self.step} steps{left_out} in {duration(self.seconds)}"
+        head = f"{epochs} epoch{'s' * (epochs != 1)}, {steps}: {ENDS[self.reason]}"
         head += f" ({self.message})" if self.message else ""
         return "\n".join([head, *(line.rstrip() for line in table), *([f"in {self.folder}"] if self.folder else [])])
 

@@ -24,6 +24,10 @@ class Progress:
     """Batches trained on in all epochs."""
     items: int = 0
     """Samples trained on in the epoch."""
+    skipped: int = 0
+    """Steps of the epoch that changed no weight, with nonfinite="skip"."""
+    skipped_before: int = 0
+    """Such steps of the epochs that are done."""
     epoch_seconds: float = 0.0
     seconds: float = 0.0
     """In all epochs."""
@@ -40,7 +44,8 @@ class Progress:
     def end_epoch(self, row: Row) -> None:
         self.rows.append(row)
         self.done += 1
-        self.batch = self.items = 0
+        self.skipped_before += self.skipped
+        self.batch = self.items = self.skipped = 0
         self.trained = False
         self.epoch_seconds = 0.0
 

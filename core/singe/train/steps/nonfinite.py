@@ -56,20 +56,30 @@ def guarded(
     return {CHECKS: stack([first, size, number]), **told}, kept
 
 
-def passed(kind: Nonfinite, found: dict[str, np.ndarray], texts: Sequence[str]) -> dict[str, np.ndarray]:
-    """The outputs of a step with the loss in its place; an error, if a check failed and was to stop."""
-    checks = found.pop(CHECKS, None)
-    if checks is None:
-        return found
-    loss, norm, code = (float(x) for x in checks)
-    if code:
-        raise OutOfRange(texts[int(code) - 1])
-    if kind == "stop":
-        if not math.isfinite(loss):
-            raise NonFinite(f"the loss is {loss}")
-        if not math.isfinite(norm):
-            raise NonFinite(f"the norm of the gradients is {norm}")
-    return {"loss": checks[0], **found}
+class Checks:
+    """What is made of the checks of a step's runs."""
+
+    def __init__(self, kind: Nonfinite) -> None:
+        self.kind: Final[Nonfinite] = checked_kind(kind)
+        self.texts: Final[list[str]] = []
+        """What the numbers of what is out of range mean; see frontend/flags.py."""
+        self.skipped = 0
+        """How many steps were left out."""
+
+    def passed(self, found: dict[str, np.ndarray], learning: bool = True) -> dict[str, np.ndarray]:
+        """The outputs of a step with the loss in its place; an error, if a check failed and was to stop. learning: whether it
+        was to change weights; else a loss that is not finite is what it gives."""
+        checks = found.pop(CHECKS, None)
+        if checks is None:
+            return found
+        loss, norm, code = (float(x) for x in checks)
+        if code:
+            raise OutOfRange(self.texts[int(code) - 1])
+        fine = math.isfinite(loss), math.isfinite(norm)
+        if learning and self.kind == "stop" and not all(fine):
+            raise NonFinite(f"the norm of the gradients is {norm}" if fine[0] else f"the loss is {loss}")
+        self.skipped += learning and self.kind == "skip" and not all(fine)
+        return {"loss": checks[0], **found}
 
 
 def norm_of(grads: Mapping[str, Tensor], scale: Tensor | None) -> Tensor:

@@ -42,6 +42,9 @@ class Step(Protocol):
     def evaluate(self, *batch: Any) -> Any: ...
 
     @property
+    def skipped(self) -> int: ...
+
+    @property
     def model(self) -> Module: ...
 
     def lent(self, on: Fusion) -> Module: ...
@@ -118,6 +121,11 @@ class DataParallel:
         return self._steps[0].evaluate(*batch)
 
     @property
+    def skipped(self) -> int:
+        """How many steps changed no weight, as that of a TrainStep."""
+        return self._steps[0].skipped
+
+    @property
     def model(self) -> Module:
         """The model with its present weights, in inference mode."""
         return self._steps[0].model
@@ -153,6 +161,18 @@ class DataParallel:
         for one in started:
             one.exception()
         return [one.result() for one in started]
+
+
+def step_over(
+    devices: Sequence[Device], workers: Workers | None, model: Module, optimizer: Any, loss: Loss, **settings: Any
+) -> tuple[Step, RemoteStep | None]:
+    """The step that a Learner takes on one device, on several, or with workers; and again, if it runs elsewhere."""
+    if workers is not None:
+        remote = workers.step(model, optimizer, loss, device=devices[0].name, **settings)
+        return remote, remote
+    if len(devices) > 1:
+        return DataParallel(model, optimizer, loss, device=devices, **settings), None
+    return TrainStep(model, optimizer, loss, device=devices[0], **settings), None
 
 
 def split(batch: Sequence[Any], count: int) -> list[list[Any]]:

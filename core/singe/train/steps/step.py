@@ -53,7 +53,7 @@ from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
-from .nonfinite import OUT_OF_RANGE, Nonfinite, checked_kind, guarded, norm_of, passed
+from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, guarded, norm_of
 from .objective import Loss, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
 from .states import FIRST_SCALE, MODEL, OPTIMIZER, SCALE, all_finite, by_name, next_scale, state_names, with_buffers
@@ -97,7 +97,7 @@ class TrainStep:
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
     small gradients do not vanish. A step whose gradients overflow changes no weight.
     nonfinite: what becomes of a step whose loss, or norm of the gradients, is NaN or infinite. "stop" raises NonFinite, "skip"
-    goes on; either way no weight has changed. "ignore" does not look.
+    goes on, and `skipped` counts it; either way no weight has changed. "ignore" does not look.
 
     `share` and `update` are the two halves of a step, between which several replicas average what they have (parallel.py).
     replica: the number of this one; layers draw other numbers in each.
@@ -129,9 +129,7 @@ class TrainStep:
         self._measured: Final = objective(loss, predictions=True)
         self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
-        self._nonfinite: Final = checked_kind(nonfinite)
-        self._texts: Final[list[str]] = []
-        """What the numbers of a step's checks mean; see frontend/flags.py."""
+        self._checks: Final = Checks(nonfinite)
         self._replica: Final = replica
         self._names: Final = state_names(model)
         self._trained: Final = tuple(differentiable(model))
@@ -161,6 +159,11 @@ class TrainStep:
     async def evaluate_async(self, *batch: Any) -> Any:
         """`evaluate` in a page, where results must be awaited."""
         return await soon(self._evaluation(batch))
+
+    @property
+    def skipped(self) -> int:
+        """How many steps changed no weight, with nonfinite="skip"."""
+        return self._checks.skipped
 
     @property
     def model(self) -> Module:
@@ -235,7 +238,8 @@ class TrainStep:
     def share(self, *batch: Any) -> Share:
         """The first half of a step: what a part of a batch adds to it. No weight changes."""
         self._own_sequence()
-        found = self._passed(now(self._started("share", self._functions._first_half, batch), _WHOLE))
+        started = self._started("share", self._functions._first_half, batch)
+        found = self._checks.passed(now(started, _WHOLE), learning=False)
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
         return Share(items_of(batch), found, gradients, buffers)
@@ -244,7 +248,7 @@ class TrainStep:
         """The second half: the update of the weights, by the averages of all replicas."""
         self._own_sequence()
         half = functools.partial(self._functions._second_half, tuple(buffers))
-        self._passed(now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE))
+        self._checks.passed(now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE))
 
     # --- what runs ---
 
@@ -296,16 +300,12 @@ class TrainStep:
         return next(iter(self._models.values())).program()
 
     def _run(self, batch: Sequence[Any]) -> Later[Any]:
-        return then(self._started("step", self._functions._checked, batch), lambda found: told(self._passed(found)))
-
-    def _passed(self, found: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return passed(self._nonfinite, found, self._texts)
+        started = self._started("step", self._functions._checked, batch)
+        return then(started, lambda found: told(self._checks.passed(found)))
 
     def _evaluation(self, batch: Sequence[Any]) -> Later[Any]:
-        return then(
-            self._started("evaluate", self._functions._evaluated, batch),
-            lambda found: told(passed("ignore", found, self._texts)),  # a loss that is not finite is what it gives
-        )
+        started = self._started("evaluate", self._functions._evaluated, batch)
+        return then(started, lambda found: told(self._checks.passed(found, learning=False)))
 
     def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
         """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
@@ -338,11 +338,12 @@ class TrainStep:
         before: Mapping[str, Tensor],
         after: Mapping[str, Tensor],
     ) -> Traced:
-        norm = None if self._nonfinite == "ignore" else norm_of(grads, before.get(SCALE))
-        return guarded(self._nonfinite, told, norm, before, after, (keys.KEY, SCALE))
+        kind = self._checks.kind
+        norm = None if kind == "ignore" else norm_of(grads, before.get(SCALE))
+        return guarded(kind, told, norm, before, after, (keys.KEY, SCALE))
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        with collecting(self._texts) as flags:
+        with collecting(self._checks.texts) as flags:
             loss, rest = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
         return guarded("ignore", {"loss": loss, **rest, **_flagged(flags)}, None, states, _but_key(states), ())
 
@@ -396,7 +397,7 @@ class TrainStep:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
         computing = model.cast(float16) if self._half else model
         given = [halved(x) for x in batch] if self._half else batch
-        with observing() as seen, collecting(self._texts) as flags:
+        with observing() as seen, collecting(self._checks.texts) as flags:
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
