@@ -11,25 +11,24 @@ import numpy as np
 from ..data import Dataset
 from ..errors import InputError
 from ..frontend.tensor import Tensor
-from .watching import EarlyStopping
 
 ARRAYS: Final = (np.ndarray, Tensor)
 ONCE: Final = (GeneratorType, map, filter, zip, enumerate, reversed, type(iter([])), type(iter(())))
 """Iterators that cannot begin again; others may."""
 
 
-def check_asked(train: Any, valid: Any, epochs: Any, done: int | None, stopping: EarlyStopping | None) -> None:
+def check_asked(train: Any, valid: Any, epochs: Any, done: int | None, watched: str | None) -> None:
     """Refuse what `fit` cannot do, before anything is begun. done: how many epochs are; None: only a checkpoint says that.
-    stopping: when it ends early."""
+    watched: the value by which training may end early."""
     if not isinstance(epochs, (int, np.integer)) or epochs < 1:
         raise InputError(f"fit: got epochs={epochs!r}, expected up to which epoch to train, at least 1")
     left = 1 if done is None else epochs - done
     check_data("fit", "training data", train, left)
     if valid is not None:
         check_data("fit", "validation data", valid, left)
-    elif stopping is not None and stopping.value.startswith("valid."):
+    elif watched is not None and watched.startswith("valid."):
         raise InputError(
-            f"fit: early stopping watches {stopping.value!r}, and there is no validation data; give fit some, or watch a value of "
+            f"fit: early stopping watches {watched!r}, and there is no validation data; give fit some, or watch a value of "
             "training, such as 'train.loss'"
         )
 

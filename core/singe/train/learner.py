@@ -198,7 +198,7 @@ class Learner:
         it at once, and the last checkpoint is what stays. While the first batch is computed or its kernels are compiled, when
         nothing would be lost, the first one does.
         """
-        check_asked(train, valid, epochs, None if resume else self.epoch, self._stopping)
+        check_asked(train, valid, epochs, None if resume else self.epoch, self._stopping and self._stopping.value)
         self._asked = None
         epochs = int(epochs)
         reason: Reason = "failed"
