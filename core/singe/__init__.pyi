@@ -493,7 +493,7 @@ def bmm(x: Tensor, other: TensorLike) -> Tensor:
     """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
 def broadcast_to(x: Tensor, *shape: Any) -> Tensor:
     """The tensor repeated along axes of length 1, and along new leading axes."""
-def bucketize(x: Tensor, boundaries: Any, *, out_int32: _bool = False, right: _bool = False) -> Tensor:
+def bucketize(x: Tensor, boundaries: Tensor | np.ndarray | Sequence[_float], *, out_int32: _bool = False, right: _bool = False) -> Tensor:
     """The number of the interval between boundaries in order that each element lies in."""
 def byte(x: Tensor) -> Tensor:
     """The elements as uint8."""
@@ -968,7 +968,7 @@ def masked_fill(x: Tensor, mask: TensorLike, value: TensorLike) -> Tensor:
     """The tensor with a value where a mask holds."""
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The tensor with elements where a mask holds replaced by those of another, in order."""
-def masked_select(x: Tensor, mask: Any) -> Tensor:
+def masked_select(x: Tensor, mask: Tensor | np.ndarray) -> Tensor:
     """The elements where a mask holds, as a vector."""
 def matmul(x: Tensor, other: TensorLike) -> Tensor:
     """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""

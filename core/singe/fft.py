@@ -11,6 +11,7 @@ from .array_api._elementwise import named as _named
 from .array_api.fft import fftfreq as _fftfreq
 from .array_api.fft import rfftfreq as _rfftfreq
 from .dtypes import COMPLEX, float32
+from .frontend.kinds import check_functions as _check_functions
 from .frontend.tensor import Tensor
 
 __all__ = [
@@ -71,3 +72,6 @@ def ifftshift(x: Tensor, dim: int | Sequence[int] | None = None) -> Tensor:
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+_check_functions(globals())

@@ -13,6 +13,7 @@ from .array_api.linalg import cholesky, det, eigh, eigvalsh, inv, matmul, matrix
 from .counterparts import no_attribute as _no_attribute
 from .errors import InputError, ShapeError
 from .frontend.functions.several import chain_matmul
+from .frontend.kinds import check_functions as _check_functions
 from .frontend.tensor import Tensor
 from .shapes import show
 
@@ -107,3 +108,6 @@ if not _typing.TYPE_CHECKING:  # which would take every name for one of this mod
 
 def __dir__() -> list[str]:
     return list(__all__)
+
+
+_check_functions(globals())

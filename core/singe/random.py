@@ -23,6 +23,7 @@ from .frontend.calls import call_row
 from .frontend.functions.creation import tensor
 from .frontend.host import hosted
 from .frontend.keys import STREAM_OF_KEYS, next_key, number_words, refuse_host_draws
+from .frontend.kinds import check_functions as _check_functions
 from .frontend.methods.attach import both_spellings
 from .frontend.nodes.shaping import given_sizes, made_shape
 from .frontend.tensor import Tensor
@@ -33,6 +34,11 @@ from .runtime import keys
 from .runtime.device import Device
 from .runtime.keys import WORD
 from .shapes import Dim, whole
+
+__all__ = [
+    "bernoulli", "integers", "key", "manual_seed", "multinomial", "normal", "permutation", "poisson", "rand", "rand_like", "randint",
+    "randint_like", "randn", "randn_like", "randperm", "split", "uniform",
+]  # fmt: skip
 
 Key: TypeAlias = SupportsIndex | Tensor
 Shape: TypeAlias = Sequence[Dim]
@@ -220,3 +226,10 @@ def multinomial(weights: Tensor, num_samples: int, replacement: bool = False) ->
         return (so_far.unsqueeze(-2) <= places.unsqueeze(-1)).sum(-1).clip(0, count - 1)
     drawn = rand(*weights.shape, device=weights.device).clip(1e-30, 1)
     return (weights.log() - (-drawn.log()).log()).topk(num_samples, -1).indices
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
+
+
+_check_functions(globals())

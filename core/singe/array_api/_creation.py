@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,10 @@ from ..dtypes import dtype as dtype_of
 from ..errors import InputError
 from ..frontend.functions import creation
 from ..frontend.host import on_device
+from ..frontend.kinds import check_functions, in_words
 from ..frontend.nodes.meet import plain_array
 from ..frontend.tensor import Tensor
+from ..ir.scalar import Number
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 
@@ -48,6 +51,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
     """An array with the elements of an object that has DLPack; they are copied."""
     if isinstance(x, Tensor):
         return x if device is None else x.to(device)
+    if not hasattr(x, "__dlpack__"):
+        raise InputError(
+            f"from_dlpack: got {in_words(x)} as x, expected an array that has DLPack; sg.tensor(…) takes others"
+        )
     return on_device(np.from_dlpack(x), find_device(device or DEFAULT))
 
 
@@ -77,7 +84,7 @@ def linspace(
     return on_device(array, find_device(device or DEFAULT), kind)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full(shape: int | Sequence[int], fill_value: Number, *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of a shape with one value in all places."""
     kind = dtype
     if kind is None and isinstance(fill_value, complex):
@@ -90,22 +97,22 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return on_device(np.array(array), find_device(device or DEFAULT))
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of zeros."""
     return full(shape, 0.0 if dtype is None else 0, dtype=dtype, device=device)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of ones."""
     return full(shape, 1.0 if dtype is None else 1, dtype=dtype, device=device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of any elements: zeros."""
     return zeros(shape, dtype=dtype, device=device)
 
 
-def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(x: Tensor, /, fill_value: Number, *, dtype: Any = None, device: Any = None) -> Tensor:
     """An array of the shape of another, with one value in all places."""
     like = x if device is None else x.to(device)
     if dtype is None and x.dtype.is_int and isinstance(fill_value, float):
@@ -147,3 +154,6 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The elements on and above the k-th diagonal of each matrix; zeros elsewhere."""
     return x.triu(k)
+
+
+check_functions(globals())

@@ -8,7 +8,9 @@ from typing import Any, Final
 
 from ..errors import DTypeError, InputError
 from ..frontend.arithmetic import compute
-from ..frontend.tensor import Tensor
+from ..frontend.kinds import check_functions
+from ..frontend.tensor import Tensor, TensorLike
+from ..ir.scalar import Number
 from ._types import result_type
 
 UNARY: Final = {
@@ -37,7 +39,7 @@ def _one(name: str, row: str) -> Callable[..., Tensor]:
 
 
 def _two(name: str, row: str) -> Callable[..., Tensor]:
-    def function(x1: Any, x2: Any, /) -> Tensor:
+    def function(x1: TensorLike, x2: TensorLike, /) -> Tensor:
         return compute(row, x1, x2)
 
     return named(name, function, _DOC)
@@ -57,7 +59,7 @@ globals().update({name: _one(name, row) for name, row in UNARY.items()})
 globals().update({name: _two(name, row) for name, row in BINARY.items()})
 
 
-def not_equal(x1: Any, x2: Any, /) -> Tensor:
+def not_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
     """Whether elements differ."""
     return compute("equal", x1, x2).logical_not()
 
@@ -78,7 +80,7 @@ def sign(x: Tensor, /) -> Tensor:
     return y if not x.dtype.is_float else compute("abs", y).where(x == 0, y)
 
 
-def pow(x1: Any, x2: Any, /) -> Tensor:
+def pow(x1: Tensor | Number, x2: Tensor | Number, /) -> Tensor:
     """Elements of x1 to powers in x2."""
     kind = result_type(x1, x2)
     if kind.kind == "bool":
@@ -101,3 +103,6 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
             bound = builtins.min(builtins.max(int(bound), least), most)
         y = compute(name, y, bound.cast(x.dtype) if isinstance(bound, Tensor) else bound)
     return y
+
+
+check_functions(globals())

@@ -11,7 +11,9 @@ from ..dtypes import DType, dtype, int64, uint64
 from ..errors import InputError
 from ..frontend.functions import creation
 from ..frontend.host import hosted, on_device
+from ..frontend.kinds import check_functions
 from ..frontend.tensor import Tensor
+from ..ir.scalar import Number
 from ._types import result_type
 
 Axes: TypeAlias = int | Sequence[int] | None
@@ -168,7 +170,7 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
     return ordered.searchsorted(x2, right=side == "right")
 
 
-def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+def where(condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /) -> Tensor:
     """x1 where the condition holds, x2 elsewhere."""
     kind = result_type(x1, x2)
     first, second = (x.cast(kind) if isinstance(x, Tensor) else on_device(x, condition.device, kind) for x in (x1, x2))
@@ -214,3 +216,6 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
 def unique_values(x: Tensor, /) -> Tensor:
     """The different elements."""
     return unique_all(x).values
+
+
+check_functions(globals())

@@ -8,6 +8,7 @@ from typing import Any
 from ..errors import InputError, ShapeError
 from ..frontend.functions import creation
 from ..frontend.functions.several import broadcast_tensors
+from ..frontend.kinds import check_functions
 from ..frontend.nodes.shaping import squeezed
 from ..frontend.tensor import Tensor
 from ..shapes import axis_of, broadcast, show
@@ -19,7 +20,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     return list(broadcast_tensors(*arrays))
 
 
-def broadcast_to(x: Tensor, /, shape: Sequence[Any]) -> Tensor:
+def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     """The array repeated to a shape."""
     if broadcast([x.shape, tuple(shape)]) != tuple(shape):
         raise ShapeError(
@@ -47,7 +48,7 @@ def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     return x.flip(axis)
 
 
-def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+def moveaxis(x: Tensor, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """The array with some axes at other places."""
     return x.movedim(source, destination)
 
@@ -105,3 +106,6 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """For each index the element at it along an axis; the other axes broadcast."""
     return x.take_along_dim(indices, axis)
+
+
+check_functions(globals())

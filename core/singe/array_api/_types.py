@@ -10,6 +10,7 @@ import numpy as np
 from ..dtypes import DTYPES, DType, promote
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
+from ..frontend.kinds import check_functions
 from ..frontend.nodes.meet import PLAIN, common_type
 from ..frontend.tensor import Tensor
 
@@ -106,3 +107,6 @@ def astype(x: Tensor, dtype: Any, /, *, copy: bool = True, device: Any = None) -
     """The elements in another dtype. `copy` has no meaning: an array does not change."""
     moved = x if device is None else x.to(device)
     return moved.cast(dtype)
+
+
+check_functions(globals())

@@ -11,6 +11,7 @@ from ..dtypes import complex64, complex128, float32, float64
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
 from ..frontend.host import elements, on_device, refuse_gradients
+from ..frontend.kinds import check_functions
 from ..frontend.nodes.shaping import chosen_axes
 from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
@@ -101,3 +102,6 @@ def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
 def _shifted(what: str, x: Tensor, axes: Any, by: Callable[[Any], Any]) -> Tensor:
     which = chosen_axes(axes, x.ndim, what)
     return x.roll([by(x.shape[a]) for a in which], which) if which else x
+
+
+check_functions(globals())

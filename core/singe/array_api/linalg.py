@@ -13,6 +13,7 @@ from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
 from ..frontend.functions import several
 from ..frontend.host import hosted
+from ..frontend.kinds import check_functions
 from ..frontend.tensor import Tensor
 from ._folds import _sum_type
 from ._types import result_type
@@ -219,3 +220,6 @@ def svdvals(x: Tensor, /) -> Tensor:
 
 def _elements(x: Any) -> Any:
     return x.numpy() if isinstance(x, Tensor) else x
+
+
+check_functions(globals())

@@ -284,7 +284,7 @@ class Tensor:
         """The elements as bool."""
     def broadcast_to(self, *shape: Any) -> Tensor:
         """The tensor repeated along axes of length 1, and along new leading axes."""
-    def bucketize(self, boundaries: Any, *, out_int32: _bool = False, right: _bool = False) -> Tensor:
+    def bucketize(self, boundaries: Tensor | np.ndarray | Sequence[_float], *, out_int32: _bool = False, right: _bool = False) -> Tensor:
         """The number of the interval between boundaries in order that each element lies in."""
     def byte(self) -> Tensor:
         """The elements as uint8."""
@@ -784,7 +784,7 @@ class Tensor:
         """The tensor with a value where a mask holds."""
     def masked_scatter(self, mask: Tensor, source: Tensor) -> Tensor:
         """The tensor with elements where a mask holds replaced by those of another, in order."""
-    def masked_select(self, mask: Any) -> Tensor:
+    def masked_select(self, mask: Tensor | np.ndarray) -> Tensor:
         """The elements where a mask holds, as a vector."""
     def matmul(self, other: TensorLike) -> Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""

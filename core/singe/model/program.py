@@ -72,6 +72,17 @@ class Program:
     def _kept(self) -> tuple[TensorSpec, ...]:
         return self._ports([s.buffer for s in self.data.states])
 
+    def __copy__(self) -> Program:
+        made = object.__new__(type(self))
+        made.__dict__ |= self.__dict__
+        return made
+
+    def __reduce__(self) -> Any:
+        raise InputError(
+            "Program: got a call of pickle or deepcopy, which cannot take what is on a device; program.save(path) writes it, and "
+            "Program.load(path, device) reads it"
+        )
+
     def __repr__(self) -> str:
         data = self.data
         held = sum(len(block) for block in (data.weights, *data.shared.values()))

@@ -18,6 +18,7 @@ import numpy as np
 from ..counterparts import instead
 from ..dtypes import dtype, float16, float32, own
 from ..errors import InputError, ShapeError
+from ..frontend.kinds import ARRAYS, in_words, refuse
 from ..frontend.tensor import Tensor, destination
 from ..frontend.tracing import Tracer
 from ..ir.arrays import convert
@@ -110,8 +111,8 @@ class Module(metaclass=_Closed):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             result = self.forward(*args, **kwargs)
-        except (AttributeError, TypeError) as e:
-            _check_input(self, args, e)
+        except Exception as e:
+            _check_input(self, args, kwargs, e)
             raise
         return called(self, result)
 
@@ -297,15 +298,15 @@ class Module(metaclass=_Closed):
         return Summary(tuple(rows))
 
 
-def _check_input(module: Module, args: Sequence[Any], error: AttributeError | TypeError) -> None:
-    """Say of a call that failed because its first argument is an array or a list in place of a Tensor what to write."""
-    first = args[0] if args else None
-    if not isinstance(first, (np.ndarray, list)):
-        return
-    lacking = isinstance(error, AttributeError) and error.obj is first
-    if lacking or type(module).__module__.startswith(f"{__package__}."):
-        kind = "list" if isinstance(first, list) else "NumPy array"
-        raise InputError(f"{type(module).__name__}: got a {kind}, expected a Tensor; pass sg.tensor(x)") from error
+def _check_input(module: Module, args: Sequence[Any], named: Mapping[str, Any], error: Exception) -> None:
+    """Refuse what was given in place of a Tensor, if a call failed because of it. A layer of users may take other things: it must
+    be that first argument, an array or a list, which lacks what was looked up."""
+    if type(module).__module__.startswith(f"{__package__}."):
+        refuse(type(module).__name__, module.forward, args, named, error)
+    elif args and isinstance(args[0], ARRAYS) and isinstance(error, AttributeError) and error.obj is args[0]:
+        raise InputError(
+            f"{type(module).__name__}: got {in_words(args[0])} as its first argument, expected a Tensor; pass sg.tensor(x)"
+        ) from error
 
 
 # --- walking over modules, lists and dicts ---------------------------------------------------------------------------

@@ -204,7 +204,7 @@ TWO = np.array([2, 2])
         (lambda: nn.CrossEntropyLoss([1, 2])(X, np.zeros(4, int)), ShapeError, r"weight is \(2,\), expected \(3,\)"),
         (lambda: nn.CrossEntropyLoss(label_smoothing=2), InputError, "label_smoothing is 2, expected a number from 0 to 1"),
         (lambda: nn.NLLLoss()(X, sg.zeros((4,))), DTypeError, "the target is float32, expected the numbers of classes"),
-        (lambda: nn.CrossEntropyLoss()(np.zeros((4, 3)), np.zeros(4, int)), InputError, "got a ndarray as its input, expected a T"),
+        (lambda: nn.CrossEntropyLoss()(np.zeros((4, 3)), np.zeros(4, int)), InputError, "CrossEntropyLoss: got a NumPy array .* as input, expected a T"),
         (lambda: nn.MultiMarginLoss(p=3), InputError, "p is 3, expected 1 or 2"),
         (lambda: nn.HuberLoss(delta=0), InputError, "delta is 0, expected a number above 0"),
         (lambda: nn.GaussianNLLLoss()(X, X, sg.zeros((3,))), ShapeError, r"var is \(3,\), expected \(4, 3\)"),

@@ -218,7 +218,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "pieces": (lambda: sg.tensor(A).split(1.5), sg.InputError, "split: the size of the pieces is 1.5"),
     "a number of the largest": (lambda: sg.tensor(A).topk("a"), sg.InputError, "topk: k is 'a', expected an integer"),
     "a diagonal": (lambda: sg.tensor(A).tril("a"), sg.InputError, "tril: the diagonal is 'a'"),
-    "an operand": (lambda: sg.tensor(A).pow("a"), sg.InputError, "an operand is 'a', expected a Tensor"),
+    "an operand": (lambda: sg.tensor(A).pow("a"), sg.InputError, "pow: got 'a', a str, as .*, expected a Tensor"),
     "a range": (lambda: sg.arange("a"), sg.InputError, "arange: got 'a', expected numbers"),
     "a random shape": (lambda: sg.rand(-1), sg.ShapeError, r"the shape is \(-1,\), expected no negative"),
     "a permutation": (lambda: sg.randperm(-1), sg.ShapeError, r"the shape is \(-1,\), expected no negative"),

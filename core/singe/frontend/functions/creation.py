@@ -18,6 +18,7 @@ from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as find_device
 from ...shapes import MAX_ELEMENTS, Dim, Size, ceildiv, dim_max, number, show
 from ..calls import call_row, traced
+from ..kinds import check_functions, in_words
 from ..methods.attach import both_spellings
 from ..nodes.meet import NATURAL, as_type, common_type, plain_array, whole_array
 from ..nodes.shaping import made_shape, unpacked
@@ -273,6 +274,12 @@ def where(condition: TensorLike, x: TensorLike | None = None, y: TensorLike | No
     """x where the condition holds, y elsewhere; of a condition alone, where it holds: a vector of indices for each axis."""
     if x is None or y is None:
         if x is not None or y is not None or not isinstance(condition, Tensor):
-            raise InputError("where: expected a condition and two choices, or a tensor alone")
+            given = "alone" if x is y else "with one choice"
+            raise InputError(
+                f"where: got {in_words(condition)} {given}, expected a condition and two choices, or a Tensor alone"
+            )
         return condition.nonzero(as_tuple=True)
     return call_row(ROWS["where"], (condition, x, y))
+
+
+check_functions(globals())

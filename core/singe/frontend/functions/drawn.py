@@ -13,6 +13,7 @@ from ...runtime.device import Device
 from ...shapes import broadcast, number
 from ..calls import call_row
 from ..keys import next_key
+from ..kinds import check_functions
 from ..methods.attach import both_spellings
 from ..nodes.meet import common_type
 from ..nodes.shaping import made_shape
@@ -42,3 +43,6 @@ def normal(
     if not kind.is_float:
         raise DTypeError(f"normal: got {kind}, expected a floating-point dtype")
     return (drawn * std + mean).cast(kind)
+
+
+check_functions(globals())

@@ -14,6 +14,7 @@ from ...dtypes import DType, dtype, int64, promote
 from ...errors import InputError, ShapeError
 from ...runtime.device import Device
 from ...shapes import Dim, axis_of, broadcast, product, show, whole
+from ..kinds import check_functions
 from ..methods.attach import both_spellings
 from ..methods.special import areas
 from ..nodes.meet import KINDS, as_type, common_type
@@ -207,3 +208,6 @@ def einsum(equation: str, *operands: TensorLike) -> Tensor:
         return b.einsum(*(as_type(b, n, kind) for n in nodes), equation=equation)
 
     return apply(build, *operands)
+
+
+check_functions(globals())

@@ -15,6 +15,7 @@ from ...dtypes import float32
 from ...errors import InputError
 from ...runtime.device import Device
 from ...shapes import whole
+from ..kinds import check_functions
 from ..tensor import Tensor
 from .creation import tensor
 
@@ -72,3 +73,6 @@ def _window(
     last = count if periodic else count - 1
     elements = function(np.arange(count) / last) if count > 1 else np.ones(count)
     return tensor(elements, dtype, device)
+
+
+check_functions(globals())

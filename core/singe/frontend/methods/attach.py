@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from types import FunctionType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ...counterparts import check_arguments
 from ...errors import DTypeError, InputError, SingeError
 from ...ops import ROWS
+from ..kinds import checked, refuse
 from ..nodes.meet import PLAIN
 from ..tensor import Tensor
 
@@ -39,7 +41,8 @@ SPELLINGS: Final = {
 PASSED_BY_NUMPY: Final = ("out", "dtype")
 """What functions such as np.sum pass to the method of this name, as None."""
 PARTS: Final = frozenset((
-    "amax", "amin", "full", "kthvalue", "permute", "random", "reduce", "reshape", "running_sum", "sort", "swapaxes", "var",
+    "addmm", "amax", "amin", "broadcast_to", "full", "kthvalue", "nll_loss", "outer", "permute", "random", "reduce", "reshape",
+    "running_sum", "scatter", "sort", "swapaxes", "take", "var",
 ))  # fmt: skip
 """Functions beside the rows of which others are made, and which errors may name in their place."""
 ALONG_AXIS: Final = frozenset((
@@ -125,8 +128,11 @@ def both_spellings(function: C) -> C:
             given = {name: value for name, value in named.items() if name not in unset}
             check_arguments("argument", function.__name__, given.keys() - set(taken))
             return function(*args, **given)
-        except SingeError as e:
-            _say(e, written(function.__name__))
+        except Exception as e:
+            if not function.__name__.startswith("_"):  # operators check theirs, as the other operand may know how
+                refuse(function.__name__, function, args, named, e)
+            if isinstance(e, SingeError):
+                let_name(e, written(function.__name__))
             raise
 
     return spelled  # pyright: ignore[reportReturnType]
@@ -156,7 +162,7 @@ def a_value(x: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _say(error: SingeError, name: str) -> None:
+def let_name(error: SingeError, name: str) -> None:
     """Let an error name the function that was called, where it begins with that of one by which this is computed."""
     text = str(error.args[0]) if error.args else ""
     begin, colon, rest = text.partition(": ")
@@ -175,3 +181,8 @@ def _check_keepdims(name: str, given: Any) -> None:
         raise InputError(
             f"{name}: got {given!r:.80} as keepdims, expected True or False; pass other arguments by name, as dtype=…"
         )
+
+
+for _name, _own in list(vars(Tensor).items()):  # those that Tensor has itself
+    if isinstance(_own, FunctionType) and _name[0] != "_" and not inspect.iscoroutinefunction(_own):
+        setattr(Tensor, _name, checked(_own))

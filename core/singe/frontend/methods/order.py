@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ def unique(
 
 
 @method
-def masked_select(x: Tensor, mask: Any) -> Tensor:
+def masked_select(x: Tensor, mask: Tensor | np.ndarray) -> Tensor:
     """The elements where a mask holds, as a vector."""
     return x[mask.broadcast_to(x.shape) if isinstance(mask, Tensor) else np.broadcast_to(mask, x.shape)]
 
@@ -225,7 +226,9 @@ def _inserted(x: Tensor, given: Tensor, right: bool) -> Tensor:
 
 
 @method
-def bucketize(x: Tensor, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    x: Tensor, boundaries: Tensor | np.ndarray | Sequence[float], *, out_int32: bool = False, right: bool = False
+) -> Tensor:
     """The number of the interval between boundaries in order that each element lies in."""
     return _beside(x, boundaries).searchsorted(x, out_int32=out_int32, right=right)
 

@@ -7,10 +7,12 @@ from inspect import Parameter, Signature
 from typing import Any
 
 from ...counterparts import instead
+from ...errors import SingeError
 from ...ops import ROWS, Elementwise, Row
 from ..calls import call_row, declared
+from ..kinds import checked
 from ..tensor import Tensor
-from .attach import SPELLINGS, alias
+from .attach import SPELLINGS, alias, let_name
 
 
 def row_method(row: Row) -> Any:
@@ -23,7 +25,11 @@ def row_method(row: Row) -> Any:
             names = [p.name for p in row.parameters if p.kind is p.KEYWORD_ONLY]
             named = dict(zip(names, others[row.arity - 1 :], strict=False)) | named
             others = others[: row.arity - 1]
-        return call_row(row, (x, *others), **named)
+        try:
+            return call_row(row, (x, *others), **named)
+        except SingeError as e:
+            let_name(e, row.name)
+            raise
 
     method.__name__ = row.name
     method.__qualname__ = f"Tensor.{row.name}"
@@ -69,7 +75,7 @@ def attach_rows() -> None:
     """Make rows methods of Tensor, unless a method of this name is written out."""
     for row in ROWS.values():
         if row.method and not hasattr(Tensor, row.name):
-            setattr(Tensor, row.name, row_method(row))
+            setattr(Tensor, row.name, checked(row_method(row)))
 
 
 def _unchanged(name: str) -> str:
