@@ -235,3 +235,38 @@ def test_a_step_evaluates_in_inference_mode_with_its_weights(device_name: str) -
     for name, array in step.state().items():
         np.testing.assert_array_equal(array, before[name], err_msg=name)
     assert asyncio.run(step.evaluate_async(x, y))[0] == step.evaluate(x, y)[0]
+
+
+class TwoParts(nn.Module):
+    def __init__(self) -> None:
+        self.body, self.head = nn.Linear(3, 2, rng=0), nn.Linear(2, 2, rng=1)
+
+    def forward(self, x: Any) -> Any:
+        return self.head(self.body(x))
+
+
+@on_devices
+def test_a_loss_that_teaches_the_model_nothing_is_refused(device_name: str) -> None:
+    outer, x, y = TwoParts(), np.ones((2, 3), np.float32), np.zeros((2, 2), np.float32)
+    placed = outer.to(device_name)
+    losses: list[Any] = [
+        lambda model, x, y: nn.MSELoss()(placed(x), y),
+        lambda model, x, y: (x * 2).mean(),
+        lambda model, x, y: nn.MSELoss()(model.body(x), y),
+    ]
+    for loss, model in zip(losses, [outer, outer, outer.freeze("body")], strict=True):
+        step = TrainStep(model, sg.optim.SGD(0.1), loss, device=device_name)
+        with pytest.raises(sg.InputError, match="depends on no parameter of the step's model"):
+            step(x, y)
+
+
+def test_a_part_that_is_frozen_and_a_model_in_inference_mode_learn() -> None:
+    x, y = np.ones((2, 3), np.float32), np.ones((2, 2), np.float32)
+    for model, options in [
+        (TwoParts().freeze("body"), {}),
+        (TwoParts(), {"training": False}),
+        (TwoParts(), {"precision": "float16"}),
+    ]:
+        step = TrainStep(model, sg.optim.SGD(0.1), nn.MSELoss(), device="numpy", **options)
+        losses = [step(x, y) for _ in range(6)]  # in float16 the first overflow, until the scale fits
+        assert losses[-1] < losses[0]

@@ -9,7 +9,8 @@ import numpy as np
 
 from ...errors import InputError
 from ...frontend.functions.creation import tensor
-from ...frontend.tensor import Tensor
+from ...frontend.tensor import Tensor, value_on
+from ...graph import postorder
 from ...nn import Module
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
@@ -74,6 +75,17 @@ def objective(loss: Loss, predictions: bool) -> Objective:
         return value, dict(told)
 
     return by_function
+
+
+def check_reached(model: Module, loss: Tensor) -> None:
+    """Refuse a loss that was traced of a model and depends on none of its parameters, so that a step would teach nothing."""
+    parameters = list(model.parameters())
+    own = {value_on(parameters[0].device, t) for t in parameters}
+    if loss.device is not parameters[0].device or own.isdisjoint(postorder((loss._value,))):
+        raise InputError(
+            "the loss depends on no parameter of the step's model, which would learn nothing; expected a function that computes "
+            "with the model that it is given, not with one from outside: lambda model, x, y: nn.MSELoss()(model(x), y)"
+        )
 
 
 def _shown(batch: Sequence[Any]) -> str:

@@ -54,7 +54,7 @@ from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
 from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, guarded, norm_of
-from .objective import Loss, checked_loss, checked_model, objective
+from .objective import Loss, check_reached, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
 from .states import FIRST_SCALE, MODEL, OPTIMIZER, SCALE, all_finite, by_name, next_scale, state_names, with_buffers
 
@@ -405,6 +405,7 @@ class TrainStep:
                 f"the loss function returned {found!r:.80}, expected a Tensor of one number, or a pair of it and a dict of "
                 'tensors, of which none is called "loss"'
             )
+        check_reached(model, value)
         value = value.cast(float32)
         after = with_buffers(model, computing.with_modules(seen))
         return value if scale is None else value * scale[0], ({"loss": value, **told, **_flagged(flags)}, after)
