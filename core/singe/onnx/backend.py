@@ -57,6 +57,9 @@ class BackendRep:
             if isinstance(e, (UnsupportedOp, HostNeeded)) or not (model.inputs or model.source.objects):
                 raise  # a run would fail in the same way
 
+    def __repr__(self) -> str:
+        return f"<BackendRep of {self.model!r}; ops: {len(self.report)}>"
+
     def run(self, inputs: Any, **_: Any) -> tuple[Any, ...]:
         """The results for inputs in the model's order, by name, or for the only one. Sequences are lists, maps dicts."""
         given = (inputs,) if isinstance(inputs, (np.ndarray, Mapping)) else tuple(inputs)

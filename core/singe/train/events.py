@@ -10,9 +10,9 @@ A listener is called in the thread that trains, so it must return at once: what 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
 Phase: TypeAlias = Literal["train", "valid"]
 PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
@@ -131,4 +131,9 @@ class Stopped:
 
 
 Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | EpochEnded | CheckpointSaved | Note | Stopped
-Listener: TypeAlias = Callable[[Event], None]
+
+
+class Listener(Protocol):
+    """What is told of a run, as a hook of a Learner is: a function, or an object that is called, with each event when it happens."""
+
+    def __call__(self, event: Event, /) -> None: ...

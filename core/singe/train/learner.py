@@ -130,6 +130,7 @@ class Learner:
         self._step, self._remote = step_over(self.devices, workers, *training, **steps)
         self._nonfinite: Final = nonfinite
         self._half: Final = precision == "float16"
+        self._trains: Final = type(model).__name__
         self._rate = rate_of(optimizer, accumulate)
         if self._rate is None and any(isinstance(m, LearningRate) for m in self.metrics):
             raise InputError(
@@ -150,10 +151,14 @@ class Learner:
         self._dashboard: Kind | None = dashboard
         self._listeners: list[Listener] = []
         self._asked: Reason | None = None
-        self._order: OrderlyEnd
+        self._order = OrderlyEnd(self._lost, self._kept)
         self._saved = 0, 0.0  # the step of the last checkpoint, or of the start, and when that was
         self._watched = False
         """Whether the names of values that are watched were compared with those that there are."""
+
+    def __repr__(self) -> str:
+        kept = f"; folder: {self.folder}" if self.folder is not None else ""
+        return f"<Learner of {self._trains} on {self.device.label}: epochs: {self.epoch}, steps: {self.step}{kept}>"
 
     # --- what callers use --------------------------------------------------------------------------------------------
 

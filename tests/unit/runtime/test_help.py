@@ -14,7 +14,8 @@ import pytest
 
 import singe as sg
 from singe import nn, optim
-from singe.train import TrainStep
+from singe.onnx.backend import BackendRep
+from singe.train import Learner, Listener, TrainStep
 from singe.train.saving.checkpoints import Checkpoint
 
 ROOMS = (
@@ -101,6 +102,8 @@ def stateful(_: Path) -> sg.Model:
 OBJECTS: dict[str, Callable[[Path], Any]] = {
     "bundle": bundle,
     "checkpoint": lambda _: Checkpoint(3, {"w": np.zeros((100, 100))}, {"progress": {"step": 3}}),
+    "backend of ONNX": lambda _: BackendRep(sg.Model.of(network(), {"x": ("N", 64)}, device="numpy")),
+    "learner": lambda folder: Learner(network(), optim.AdamW(1e-3), nn.MSELoss(), device="numpy", run=folder / "r"),
     "model": lambda _: sg.Model.of(network(), {"x": ("N", 64)}, device="numpy"),
     "model of many inputs": stateful,
     "program": lambda _: sg.Model.of(network(), {"x": ("N", 64)}, device="numpy").program(),
@@ -123,5 +126,15 @@ def test_the_text_of_an_object_is_a_few_lines(what: str, tmp_path: Path) -> None
         text.strip("<")
         .split()[0]
         .lower()
-        .startswith(("bundle", "checkpoint", "model", "program", "session", "singe", "weights"))
+        .startswith(
+            ("backendrep", "bundle", "checkpoint", "learner", "model", "program", "session", "trainstep", "weights")
+        )
     )
+
+
+def test_help_of_a_listener_says_what_it_is() -> None:
+    assert "what is told of a run" in inspect.getdoc(Listener).lower()  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def test_random_shows_its_functions_only() -> None:
+    assert all(inspect.isfunction(getattr(sg.random, name)) for name in dir(sg.random))

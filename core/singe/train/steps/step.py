@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -142,6 +143,10 @@ class TrainStep:
         self._session: Session | None = None
         if seed is not None:
             self.seed(seed)
+
+    def __repr__(self) -> str:
+        numbers = sum(math.prod(x.shape) for x in self._given.parameters())
+        return f"<TrainStep of {type(self._given).__name__} on {self.device.label}: numbers: {numbers}, {self._optimizer!r:.80}>"
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch: arrays, Tensors, Modules, or dicts of them, in the order in which the loss function takes them."""
