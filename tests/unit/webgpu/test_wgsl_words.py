@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from wgsl_checks import Case, check, elementwise, program_of, this_gpu
 
+from singe.compiler.build import compile_graph
 from singe.dtypes import (
     STORED,
     DType,
@@ -22,12 +25,14 @@ from singe.dtypes import (
     uint32,
     uint64,
 )
+from singe.graph import Builder, Graph
 from singe.ir import scalar as S
 from singe.ir.scalar import const, select
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.code import wgsl
 from singe_webgpu.device.native import WebGpuBackend
+from singe_webgpu.target import WgslTarget
 
 
 @pytest.fixture
@@ -271,3 +276,13 @@ def test_constants_are_within_the_range_of_their_type() -> None:
         read = float(text.removesuffix("f"))
         assert np.float32(read) == np.float32(value)
         assert abs(read) <= float(facts.max), text
+
+
+def test_a_product_with_zero_is_left_to_the_device() -> None:
+    """It is NaN of infinity and NaN, and its sign may be read. The driver may compute as if there were no such numbers."""
+    b = Builder()
+    x = b.input("x", (4,), float32)
+    graph = Graph((x,), (b.div(x, b.mul(x, b.const(0.0, float32))),), ("y",))
+    (text,) = compile_graph(graph, WgslTarget()).modules.values()
+    (line,) = [line.strip() for line in str(text).splitlines() if "= div_f32(" in line]
+    assert re.fullmatch(r"b1\[g0\] = div_f32\((\w+), \(\1 \* 0\.0f\)\);", line)
