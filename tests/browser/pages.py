@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
+import os
 import shutil
 import subprocess
 import threading
@@ -24,6 +25,11 @@ HEADERS: Final = {
     "Access-Control-Allow-Origin": "*",
     "Cache-Control": "no-store",
 }
+CORES: Final = len(os.sched_getaffinity(0))
+"""That browsers and node may use here."""
+SEVERAL: Final = 2 if CORES > 1 else 1
+"""How many threads a model has that asks for two: on one core there are none beside the first."""
+several_cores: Final = pytest.mark.skipif(CORES < 2, reason="one core: there are no threads")
 POLICY: Final = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; img-src blob:; base-uri 'none'"
 )

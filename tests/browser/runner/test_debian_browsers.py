@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case, small_graph, weighty_graph
 from firefox import firefox
-from pages import HEADERS, POLICY, Page, Served
+from pages import HEADERS, POLICY, SEVERAL, Page, Served
 from sites import served
 from tabs import Tab
 from webkit import webkit
@@ -30,7 +29,6 @@ ENGINES: Final[dict[str, tuple[Callable[[], AbstractContextManager[Tab]], str, b
 }
 """An engine ↦ what starts it, a part of its `navigator.userAgent`, and whether pages that are isolated have threads. WebKitGTK
 gives no page SharedArrayBuffer, unless it is told to; Safari gives it to isolated pages."""
-SEVERAL: Final = 2 if (os.cpu_count() or 1) > 1 else 1
 COUNT: Final = 600
 """A batch that is large enough for threads to share its runs."""
 BODY: Final = """

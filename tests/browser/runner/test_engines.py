@@ -20,7 +20,7 @@ import pytest
 from browsers import chromium
 from bundles import STATIC, assert_close, dtypes_case, packed, small_case
 from packages import npm
-from pages import HEADERS, NODE, Page, Served
+from pages import HEADERS, NODE, SEVERAL, Page, Served
 from sites import Console
 
 HARNESS: Final = Path(__file__).parents[1] / "harness.js"
@@ -34,8 +34,6 @@ ENGINES: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
 """An engine ↦ its package of npm, none for the one on the path; and the start of its command."""
 COUNT: Final = 600
 """A batch that is large enough for threads to share its runs."""
-SEVERAL: Final = (os.cpu_count() or 1) > 1
-"""Whether there can be threads."""
 BODY: Final = """
 const done = {};
 for (const [name, { url, cases }] of Object.entries(given.bundles)) {
@@ -96,7 +94,7 @@ def test_an_engine(name: str, given: tuple[Path, Callable[[str], dict[str, Any]]
         cwd=tmp_path, input=json.dumps(asked(f"{root.as_uri()}/")), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    check(json.loads(done.stdout), [1, 2 if SEVERAL else 1])
+    check(json.loads(done.stdout), [1, SEVERAL])
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------
@@ -157,7 +155,7 @@ def test_a_page_that_lacks(lack: str, isolated: bool, given: tuple[Path, Callabl
             tab.goto(server.address)
             done = Page(tab, server).run(BODY, **asked("/bundles/"))
             relaxed = [path for path in server.asked if "relaxed" in path]
-        check(done, [1, 2 if SEVERAL and isolated and threads else 1])
+        check(done, [1, SEVERAL if isolated and threads else 1])
         assert console.complaints == []
         if lack == "relaxed SIMD" or "SINGE_BROWSER" not in os.environ:
             assert bool(relaxed) == (lack != "relaxed SIMD"), "these kernels are for engines that have it"

@@ -6,7 +6,6 @@ for and what to do, and the model goes on with what fits.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from contextlib import closing, contextmanager
@@ -17,10 +16,9 @@ import numpy as np
 import pytest
 from browsers import chromium
 from bundles import packed
-from pages import Page, Served
+from pages import SEVERAL, Page, Served, several_cores
 
 pytestmark = pytest.mark.slow
-SEVERAL: Final = 2 if (os.cpu_count() or 1) > 1 else 1
 REFUSING: Final = """
 globalThis.memories = { shared: 0, refused: 0 };
 const check = (pages, shared) => {
@@ -117,7 +115,7 @@ def test_a_run_that_does_not_fit_is_refused_and_the_next_one_runs(threads: int, 
     assert message.endswith("threads: 1" if threads > 1 else 'device: "webgpu"'), message
 
 
-@pytest.mark.skipif(SEVERAL == 1, reason="one core: there are no threads")
+@several_cores
 def test_threads_that_were_not_asked_for_give_way_to_a_run_that_needs_their_memory(page: Any) -> None:
     """A shared memory that cannot grow is left for one of a single thread, as long as the choice of threads is the runner's."""
     body = """

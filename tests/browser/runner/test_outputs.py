@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import assert_close, dtypes_case, packed, small_case
-from pages import Page, open_page
+from pages import Page, open_page, several_cores
 
 PLACES: Final[dict[str, dict[str, Any]]] = {
     "wasm": {"device": "wasm"},
@@ -87,7 +86,7 @@ def test_arrays_of_every_dtype(chromium: Page, bundle: Callable[[str], Path], op
     assert_filled(done, [expected])
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there are no threads")
+@several_cores
 def test_arrays_are_filled_by_threads(chromium: Page) -> None:
     x = np.random.default_rng(0).normal(size=(6001, 5, 7, 6)).astype(np.float32)
     given: dict[str, Any] = {"url": "/bundles/weighty", "cases": [packed({"x": x})]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,13 +9,13 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import dtypes_case, model_case, packed, small_case
-from pages import Page, node, open_page
+from pages import Page, node, open_page, several_cores
 
 from singe import nn
 from singe.model.model import Model
 from singe.tools.export.bundle import export
 
-pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core: there are no threads")
+pytestmark = several_cores
 
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads, ...given.options });
