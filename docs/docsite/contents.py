@@ -107,7 +107,24 @@ PARTS: Final = (
         "Measured, with the commands.",
         (
             Page("comparison/peers", "Beside others", "docs/comparison.md"),
-            Page("comparison/measurements", "Measurements", "tests/bench/NOTES.md"),
+            Page("comparison/measurements", "Measurements", "docs/measurements/README.md"),
+            *_own(
+                "measurements",
+                ("page-cpu", "Pages on the CPU"),
+                ("page-gpu", "Pages on a GPU"),
+                ("first-answer", "The first answer"),
+                ("python", "Python"),
+                ("training", "Training"),
+            ),
+            *_own(
+                "measurements",
+                ("wasm-kernels", "WebAssembly kernels"),
+                ("gpu-kernels", "GPU kernels"),
+                ("moving-data", "Ops that move data"),
+                ("quantised", "Quantised models"),
+                ("open-sizes", "Open sizes"),
+                ("results", "Results"),
+            ),
         ),
     ),
 )

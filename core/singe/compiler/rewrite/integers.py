@@ -17,7 +17,7 @@ from ...ops.products.quantised import DEEPEST, quantise_weights
 LEAST: Final = {"dot": (24, 24), "conv_last": (32, 24)}
 """op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more time than quantising takes.
 
-Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: their elements are quantised several times.
+Measured on wasm (docs/measurements/quantised.md). The rows of a convolution overlap: their elements are quantised several times.
 """
 
 

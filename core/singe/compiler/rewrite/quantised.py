@@ -27,7 +27,7 @@ from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
 LEAST: Final = {"dot": (8, 8), "conv_last": (24, 16)}
 """op ↦ the fewest elements of a sum, and the fewest outputs, for which integers save more time than their conversion takes.
 
-Measured on wasm (tests/bench/NOTES.md). The rows of a convolution overlap: their elements are converted several times.
+Measured on wasm (docs/measurements/quantised.md). The rows of a convolution overlap: their elements are converted several times.
 """
 FEWER: Final = {"strides": (1, 1), "dilations": (1, 1)}
 """Convolutions with windows of 3 × 3 and these attributes take fewer multiplications in floats (Winograd's), which are
