@@ -27,8 +27,8 @@ STYLE: Final = (
     "@media (prefers-color-scheme: dark) { text { fill: #97a3b2 } .title { fill: #e4e8ee } "
     ".c0 { fill: #7da2e8 } .c1 { fill: #e0a05a } .c2 { fill: #c58bd0 } }"
 )
-WIDTH: Final = 640
-LABELS: Final = 190
+WIDTH: Final = 480
+LABELS: Final = 150
 """The width of a plot, and of the names at its left, in pixels."""
 BAR: Final = 12
 TOP: Final = 50
@@ -60,7 +60,7 @@ PLOTS: Final = {
     ),
     "wasm-products": Plot(
         "wasm-products",
-        "Products on WebAssembly, one thread, GFLOP/s (line: what registers allow)",
+        "Products on WebAssembly, GFLOP/s (line: the bound of registers)",
         ("relaxed SIMD", "onnxruntime-web"),
         mark=59.3,
     ),
@@ -110,15 +110,15 @@ def plot_text(plot: Plot) -> str:
     at = [head.index(column) for column in plot.columns]
     rows = [row for row in rows if all(_number(row[i]) is not None for i in at)]
     most = max([plot.mark or 0, *(_number(row[i]) or 0 for row in rows for i in at)])
-    scale = (WIDTH - LABELS - 60) / most
+    scale = (WIDTH - LABELS - 40) / most
     group = BAR * len(at) + 8
     height = TOP + group * len(rows) + 10
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="system-ui, sans-serif" font-size="11">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="system-ui, sans-serif" font-size="12">',
         f'<style>{STYLE}</style><text class="title" x="8" y="18">{escape(plot.title)}</text>',
     ]
     for i, column in enumerate(plot.columns if len(at) > 1 else ()):
-        x = 8 + i * 150
+        x = 8 + i * 155
         parts.append(
             f'<rect class="c{i}" x="{x}" y="28" width="10" height="10"/><text x="{x + 15}" y="37">{escape(column)}</text>'
         )
@@ -144,7 +144,7 @@ def _number(cell: str) -> float | None:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 32 else f"{name[:31]}…"
+    return name if len(name) <= 24 else f"{name[:23]}…"
 
 
 def files() -> Iterator[tuple[Path, str]]:
