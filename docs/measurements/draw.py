@@ -114,7 +114,8 @@ def plot_text(plot: Plot) -> str:
     group = BAR * len(at) + 8
     height = TOP + group * len(rows) + 10
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="system-ui, sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+        'font-family="system-ui, sans-serif" font-size="12">',
         f'<style>{STYLE}</style><text class="title" x="8" y="18">{escape(plot.title)}</text>',
     ]
     for i, column in enumerate(plot.columns if len(at) > 1 else ()):
