@@ -80,7 +80,7 @@ def table_text(name: str) -> str:
     lines = [f"| {' | '.join(names)} |", "|---" * len(names) + "|", *(_line(head, row) for row in rows)]
     (run,) = (run for run in rows_of("runs") if run[0] == name)
     _, machine, date, command = run
-    how = f"`{command}`" if command else "a script of its own"
+    how = f"`{command}`" if command else "by a script that is not kept"
     return "\n".join([*lines, "", f"*On {machine}; {date}; {how}.*"])
 
 
