@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from bundles import ROOT, weighty_graph
 from packages import npm, npm_package
-from pages import SEVERAL
+from pages import SEVERAL, several_cores
 from sites import Console, served, until
 
 from singe.model.model import Model
@@ -128,6 +128,7 @@ def test_the_guide_shows_the_projects() -> None:
 
 
 @pytest.mark.slow
+@several_cores
 @pytest.mark.parametrize("missing", ["404", "with text/html"])
 def test_scripts_that_were_left_behind(page: Any, built: Callable[[str], Path], tmp_path: Path, missing: str) -> None:
     """Where a server has not the scripts of workers, or answers with a page of its own, the console says what to do."""
