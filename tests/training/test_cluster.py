@@ -112,6 +112,22 @@ def test_workers_train_as_one_process_with_the_whole_batch(ray: Any, whole: dict
 
 
 @slow
+def test_workers_skip_a_step_of_which_one_loss_is_not_finite(ray: Any) -> None:
+    """Though its gradients are."""
+    step = RayWorkers(2).step(
+        network(), optim.SGD(0.1), lambda model, x, by: model(x).sum() + by.sum(), device="numpy", nonfinite="skip"
+    )
+    by = np.zeros(10, np.float32)
+    step(X[:10], by)
+    before = step.state()
+    by[9] = np.inf
+    assert np.isinf(step(X[:10], by))
+    assert step.skipped == 1
+    after = step.state()
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == ["key"]
+
+
+@slow
 def test_workers_share_dicts_and_compute_in_a_precision(ray: Any) -> None:
     loss = lambda model, row: nn.CrossEntropyLoss()(model(row["x"]), row["y"])
     given = network(), optim.SGD(0.1), loss

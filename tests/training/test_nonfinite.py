@@ -111,6 +111,25 @@ def test_halves_stop_too() -> None:
         several(X, Y, np.full((4, 1), BAD))
 
 
+def shifted(model: Any, x: Any, by: Any) -> Any:
+    """Of which the value, but no gradient, is infinite where `by` is."""
+    return model(x).sum() + by.sum()
+
+
+def test_halves_look_at_the_loss_beside_the_gradients() -> None:
+    several = sg.train.DataParallel(network(), sg.optim.SGD(0.1), shifted, device=["numpy", "numpy"], nonfinite="stop")
+    by = np.zeros(4, np.float32)
+    several(X, by)
+    before = several.state()
+    by[3] = np.inf  # of one of the two parts
+    with pytest.raises(NonFinite, match="the loss is inf"):
+        several(X, by)
+    assert set(before) - set(same(before, several.state())) == {"key"}
+    skipping = sg.train.DataParallel(network(), sg.optim.SGD(0.1), shifted, device=["numpy", "numpy"], nonfinite="skip")
+    assert np.isinf(skipping(X, by))
+    assert skipping.skipped == 1
+
+
 def test_an_overflow_of_half_precision_is_what_its_scale_is_for() -> None:
     one = step("numpy", "stop", precision="float16")
     one._first["scale"][0] = 2.0**40

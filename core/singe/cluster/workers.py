@@ -183,9 +183,9 @@ class RayStep:
             worker.mean.remote(by, *pieces)
             for worker, pieces in zip(self._workers, zip(*(pieces for _, *pieces in given), strict=True), strict=True)
         ]
-        buffers = average_buffers(shares)
+        buffers, loss = average_buffers(shares), float(told_by(shares)["loss"])
         step = self._done + 1
-        skipped = self._ray.get([worker.update.remote(step, buffers, *means) for worker in self._workers])
+        skipped = self._ray.get([worker.update.remote(step, buffers, loss, *means) for worker in self._workers])
         self.skipped += any(skipped)
         self._done = step
 
@@ -280,10 +280,10 @@ class Worker:
         """The mean of the same piece of all shares."""
         return mean(pieces, by)
 
-    def update(self, done: int, buffers: Mapping[str, np.ndarray], *means: np.ndarray) -> bool:
+    def update(self, done: int, buffers: Mapping[str, np.ndarray], loss: float, *means: np.ndarray) -> bool:
         """The second half of a step: whether it was skipped."""
         before = self._step.skipped
-        self._step.update(np.concatenate(means), buffers)
+        self._step.update(np.concatenate(means), buffers, loss)
         self._done = done
         return self._step.skipped > before
 

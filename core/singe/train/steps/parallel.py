@@ -113,8 +113,9 @@ class DataParallel:
             self._begin(taken(1))
         shares = self._at_once(lambda step, part: step.share(*part), self._steps, parts)
         gradients, buffers = average(shares)
-        self._at_once(lambda step: step.update(gradients, buffers), self._steps)
-        return told(told_by(shares))
+        found = told_by(shares)
+        self._at_once(lambda step: step.update(gradients, buffers, float(found["loss"])), self._steps)
+        return told(found)
 
     def evaluate(self, *batch: Any) -> Any:
         """The loss on a batch in inference mode, on the first device, as that of a TrainStep."""

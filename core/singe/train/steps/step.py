@@ -249,11 +249,13 @@ class TrainStep:
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
         return Share(items_of(batch), found, gradients, buffers)
 
-    def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray]) -> None:
-        """The second half: the update of the weights, by the averages of all replicas."""
+    def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray], loss: float = 0.0) -> None:
+        """The second half: the update of the weights, by the averages of all replicas. loss: theirs; one that is not finite is
+        treated as `nonfinite` says."""
         self._own_sequence()
         half = functools.partial(self._functions._second_half, tuple(buffers))
-        self._checks.passed(now(self._started(("update", *buffers), half, [gradients, *buffers.values()]), _WHOLE))
+        given = [gradients, np.float32(loss), *buffers.values()]
+        self._checks.passed(now(self._started(("update", *buffers), half, given), _WHOLE))
 
     # --- what runs ---
 
@@ -363,7 +365,7 @@ class TrainStep:
         return {**told, GRADIENTS: flat, **changed}, states
 
     def _second_half(self, buffers: Sequence[str], batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        gradients, *given = (x for x in batch if isinstance(x, Tensor))
+        gradients, loss, *given = (x for x in batch if isinstance(x, Tensor))
         new = dict(zip(buffers, given, strict=True))
         before = {name: new.get(name, states[MODEL + name]) for name in self._names.values()}
         grads: dict[str, Tensor] = {}
@@ -374,7 +376,7 @@ class TrainStep:
             at += x.numel()
         key = _after(states[keys.KEY], 1)
         after = {keys.KEY: key, **self._updated(self._placed(before.__getitem__), grads, states)}
-        return self._guarded({keys.KEY: key}, grads, states, after)  # a Program gives something
+        return self._guarded({"loss": loss}, grads, states, after)
 
     def _differentiated(
         self, batch: Sequence[Any], states: Mapping[str, Tensor]
