@@ -270,3 +270,37 @@ def test_a_part_that_is_frozen_and_a_model_in_inference_mode_learn() -> None:
         step = TrainStep(model, sg.optim.SGD(0.1), nn.MSELoss(), device="numpy", **options)
         losses = [step(x, y) for _ in range(6)]  # in float16 the first overflow, until the scale fits
         assert losses[-1] < losses[0]
+
+
+@pytest.mark.parametrize("whose", ["a step", "a learner"])
+def test_an_index_out_of_range_names_the_part_of_the_batch_as_its_owner_does(whose: str) -> None:
+    """By the parameters of the model and of the loss, also where a Learner wraps them; what is exported keeps its names."""
+    x, wrong = np.zeros((2, 3), np.float32), np.array([0, 7])
+    losses = {
+        "target": nn.CrossEntropyLoss(),
+        "labels": lambda model, x, labels: nn.CrossEntropyLoss()(model(x), labels),
+    }
+    for name, loss in losses.items():
+        given: Any = (nn.Linear(3, 3, rng=0), sg.optim.SGD(0.1), loss)
+        if whose == "a step":
+            train: Any = sg.train.TrainStep(*given, device="numpy")
+        else:
+            learner = sg.train.Learner(*given, device="numpy", dashboard=None)
+            train = lambda *batch, learner=learner: learner.fit([batch])
+        with pytest.raises(sg.OutOfRange, match=f"input '{name}': .*got 7"):
+            train(x, wrong)
+    step = sg.train.TrainStep(nn.Linear(3, 3, rng=0), sg.optim.SGD(0.1), losses["target"], device="numpy")
+    assert [p.name for p in step.as_model(x, wrong).inputs] == ["x0", "x1"]
+
+
+def test_parts_of_a_batch_whose_names_meet_are_numbered() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            self.linear = nn.Linear(3, 3, rng=0)
+
+        def forward(self, target: Any) -> Any:
+            return self.linear(target)
+
+    step = sg.train.TrainStep(Net(), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy")
+    with pytest.raises(sg.OutOfRange, match="input 'part 1 of the batch': "):
+        step(np.zeros((2, 3), np.float32), np.array([0, 7]))

@@ -102,14 +102,16 @@ def items_of(batch: Sequence[Any]) -> int:
     raise ShapeError("a batch needs an array with a row for each item")
 
 
+def parameters_of(function: Callable[..., Any]) -> list[str]:
+    """The names of the parameters of a function that it takes by position; none, if it does not tell them."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
 def part_names(loss: Callable[..., Any], count: int) -> list[str]:
     """Names for the parts of a batch: those of the loss function's parameters behind the model, if it names them."""
-    try:
-        named = [
-            p.name
-            for p in inspect.signature(loss).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-    except (TypeError, ValueError):
-        named = []
+    named = parameters_of(loss)
     return named[1 : count + 1] if len(named) > count else [f"x{k}" for k in range(count)]

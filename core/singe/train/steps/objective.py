@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -14,7 +14,7 @@ from ...graph import postorder
 from ...nn import Module
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
-from .batches import mapped
+from .batches import mapped, parameters_of, part_names
 
 Loss: TypeAlias = "Module | Callable[..., Any]"
 """A Module that takes predictions and targets, or a function loss(model, *batch) of a tensor of one number, or of a pair of it
@@ -23,6 +23,8 @@ Objective: TypeAlias = Callable[..., tuple[Tensor, dict[str, Any]]]
 PREDICTION: Final = "prediction"
 TARGET: Final = "target"
 """What metrics compare, among that which a loss tells."""
+_LOSS: Final = "_loss"
+"""The field of an objective that has the loss that was given."""
 
 
 def checked_model(what: str, model: Any) -> Module:
@@ -61,7 +63,7 @@ def objective(loss: Loss, predictions: bool) -> Objective:
             prediction = model(*inputs)
             return module(prediction, target), {PREDICTION: prediction} if predictions else {}
 
-        return by_module
+        return _naming(by_module, module)
     function = checked_loss(loss)
 
     def by_function(model: Module, *batch: Any) -> tuple[Tensor, dict[str, Any]]:
@@ -74,7 +76,25 @@ def objective(loss: Loss, predictions: bool) -> Objective:
             )
         return value, dict(told)
 
-    return by_function
+    return _naming(by_function, function)
+
+
+def _naming(made: Objective, loss: Loss) -> Objective:
+    """An objective that remembers the loss it is of, for `called_names`. What is exported takes its names from the objective."""
+    setattr(made, _LOSS, loss)
+    return made
+
+
+def called_names(loss: Callable[..., Any], model: Module, count: int, taken: Collection[str]) -> list[str]:
+    """What people call the parts of a batch, for errors: the parameters of their loss function behind the model; for a loss Module,
+    those of the model's forward, and that of the loss's for the target. taken: names of something else."""
+    given = getattr(loss, _LOSS, loss)
+    if isinstance(given, Module):
+        names = [*parameters_of(model.forward)[: count - 1], *parameters_of(given.forward)[1:2]]
+    else:
+        names = part_names(given, count)
+    whole = len(names) == count == len({*names} - {*taken})
+    return names if whole else [f"part {k} of the batch" for k in range(count)]
 
 
 def check_reached(model: Module, loss: Tensor) -> None:

@@ -55,7 +55,7 @@ from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
 from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, guarded, norm_of
-from .objective import Loss, check_reached, checked_loss, checked_model, objective
+from .objective import Loss, called_names, check_reached, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
 from .states import FIRST_SCALE, MODEL, OPTIMIZER, SCALE, all_finite, by_name, next_scale, state_names, with_buffers
 
@@ -299,7 +299,8 @@ class TrainStep:
     def _program(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Program:
         key = (name, *map(form, batch))
         if key not in self._models:
-            self._models[key] = self._traced(function, batch, self._first)
+            names = called_names(self._loss, self._given, len(batch), self._first)
+            self._models[key] = self._traced(function, batch, self._first, names)
         return self._models[key].program()
 
     def _any_program(self) -> Program:
