@@ -14,7 +14,7 @@ from snippets import ROOT
 from singe.tools.options import parser
 
 PAGES: Final = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "demos/README.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "demos/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 SCRIPT: Final = re.compile(r"\bpython3? ((?:tests|demos|wasm)/[\w./-]+\.py)")
