@@ -145,7 +145,9 @@ def test_classes_of_a_batch_are_checked_before_the_step(device_name: str) -> Non
     one = step(device_name, "ignore")
     one(X, np.array([0, 1, 2, -100]), GOOD)
     before = one.state()
-    with pytest.raises(OutOfRange, match=r"input 'y': nll_loss: .*got 3, expected from 0 to 2, or -100"):
+    with pytest.raises(
+        OutOfRange, match=r"input 'y': CrossEntropyLoss: .*'target': nll_loss: .*got 3, expected from 0 to 2, or -100"
+    ):
         one(X, np.array([0, 1, 2, 3]), GOOD)
     assert len(same(before, one.state())) == len(before)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from ..dtypes import int32, int64
-from ..graph import Graph, Node
+from ..graph import ORIGINS, Graph, Node
 from ..ops.folds.losses import IGNORED
 from ..program.ranges import Range
 from ..shapes import Dim, show
@@ -91,7 +91,12 @@ INDEXING: Final[Mapping[str, Uses]] = {
 """The rows that index ↦ how."""
 
 
-class _Origin(NamedTuple):
+def uses(n: Node) -> Iterator[Use]:
+    """The indices that a node uses."""
+    return INDEXING[n.op](n, **n.attrs) if n.op in INDEXING else iter(())
+
+
+class _Place(NamedTuple):
     """The elements of a node: an input, or a part of it. whole: whether the node has the input's axes."""
 
     input: int
@@ -101,30 +106,31 @@ class _Origin(NamedTuple):
 
 def input_ranges(graph: Graph) -> tuple[Range, ...]:
     """The ranges of a graph's inputs, each once. A constant that is out of range is refused here."""
-    origins = {x: _Origin(k, None, True) for k, x in enumerate(graph.inputs) if x.dtype.numpy.kind in "iu"}
+    places = {x: _Place(k, None, True) for k, x in enumerate(graph.inputs) if x.dtype.numpy.kind in "iu"}
     found: dict[Range, Range] = {}
-    for r in _ranges(graph.nodes, origins):
+    for r in _ranges(graph.nodes, places):
         found.setdefault(replace(r, text=""), r)
     return tuple(r for r in found.values() if r.sizes <= graph.symbols)
 
 
-def _ranges(nodes: Sequence[Node], origins: dict[Node, _Origin]) -> Iterator[Range]:
+def _ranges(nodes: Sequence[Node], places: dict[Node, _Place]) -> Iterator[Range]:
     """The ranges of inputs that nodes, in their order, index by."""
     for n in nodes:
-        first = origins.get(n.inputs[0]) if n.inputs else None
+        first = places.get(n.inputs[0]) if n.inputs else None
         if first is not None and passes_on(n):
             if n.op == "cast":
-                origins[n] = first
+                places[n] = first
             elif n.op != "slice":
-                origins[n] = first._replace(whole=False)
+                places[n] = first._replace(whole=False)
             elif first.whole:
                 axes = zip(n.attrs["starts"], n.attrs["steps"], n.attrs["sizes"], strict=True)
-                origins[n] = _Origin(first.input, tuple(axes), False)
-        for use in INDEXING[n.op](n, **n.attrs) if n.op in INDEXING else ():
+                places[n] = _Place(first.input, tuple(axes), False)
+        for use in uses(n):
             value = use.indices.value
+            text = f"{ORIGINS[n].taken}{use.text}" if n in ORIGINS else use.text
             if value is not None and value.dtype.kind in "iu":
-                own = Range(0, None, use.least, use.most, use.ignored, use.text)
+                own = Range(0, None, use.least, use.most, use.ignored, text)
                 if not own.sizes:
                     own.check(value, {})
-            elif origin := origins.get(use.indices):
-                yield Range(origin.input, origin.part, use.least, use.most, use.ignored, use.text)
+            elif place := places.get(use.indices):
+                yield Range(place.input, place.part, use.least, use.most, use.ignored, text)

@@ -30,7 +30,7 @@ from ..graph import Builder, Graph, GraphState, Node, inline
 from ..program.program import ProgramData
 from ..runtime import keys
 from ..runtime.backend import Executable
-from ..runtime.debugging import looking, note_origin
+from ..runtime.debugging import note_origins
 from ..runtime.device import Build, Device, nodes_of
 from ..runtime.lock import DeviceLock
 from ..shapes import Dim, asking, deferring, show
@@ -113,13 +113,20 @@ class Tracer(Device):
         return self._adopted[id(value)][1]
 
     def apply(self, build: Build, values: Sequence[Node]) -> tuple[Node, ...]:
+        before = self.builder.count
         made = nodes_of(build(self.builder, *values))
-        if looking():
-            note_origin(made)
+        note_origins(self.builder.made_since(before), self._node_of)
         return made
 
     def run(self, graph: Graph, values: Sequence[Node]) -> tuple[Node, ...]:
-        return inline(graph, self.builder, values)
+        before = self.builder.count
+        made = inline(graph, self.builder, values)
+        note_origins(self.builder.made_since(before), self._node_of)
+        return made
+
+    def _node_of(self, value: Any) -> Any:
+        """The node of a tensor's value, if this device has met it."""
+        return self._adopted[id(value)][1] if id(value) in self._adopted else value
 
     def fetch(self, value: Node) -> np.ndarray:
         known = self.builder.value_of(value)

@@ -11,6 +11,7 @@ from .graph import regions as regions
 from .needed import Needed as Needed
 from .node import ORIGINS as ORIGINS
 from .node import Node as Node
+from .node import Origin as Origin
 from .node import attribute_symbols as attribute_symbols
 from .node import bare as bare
 from .node import contents as contents

@@ -7,6 +7,7 @@ constant folding. The node of a Composite also has the nodes that it is lowered 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -179,6 +180,15 @@ class Builder:
         if row is None:
             raise AttributeError(f"there is no op named {name!r}")
         return lambda *inputs, **attrs: self.apply(row, *inputs, **attrs)
+
+    @property
+    def count(self) -> int:
+        """How many nodes were made."""
+        return len(self._nodes)
+
+    def made_since(self, count: int) -> list[Node]:
+        """The nodes that were made since there were so many."""
+        return [*islice(reversed(self._nodes.values()), len(self._nodes) - count)]
 
     def value_of(self, x: Node) -> np.ndarray | None:
         """The value of a node that depends only on constants (which may hold Sizes); None if only a run can find it, or if it

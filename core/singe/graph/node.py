@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -63,8 +63,26 @@ class Node:
         return f"{self.op}{', '.join(f'{show(shape)}:{kind}' for shape, kind in self.results)}"
 
 
-ORIGINS: Final[WeakKeyDictionary[Node, str]] = WeakKeyDictionary()
-"""Where nodes come from, for people: only of those that a `debug` block notes (runtime/debugging.py)."""
+class Origin(NamedTuple):
+    """Where a node comes from, for people. layer: such as "the layer 'encoder.embedding', Embedding"; line: of their code; argument:
+    of the layer, which the node takes as indices. Those that are not known are empty."""
+
+    layer: str
+    line: str = ""
+    argument: str = ""
+
+    def __str__(self) -> str:
+        """The end of a sentence about the node."""
+        return f"{f'; in {self.layer}' if self.layer else ''}{f'; {self.line}' if self.line else ''}"
+
+    @property
+    def taken(self) -> str:
+        """The beginning of one about its indices."""
+        return f"{self.layer}{f': its argument {self.argument!r}' if self.argument else ''}: " if self.layer else ""
+
+
+ORIGINS: Final[WeakKeyDictionary[Node, Origin]] = WeakKeyDictionary()
+"""Those of the nodes that index, and of all that are made within a `debug` block (runtime/debugging.py)."""
 
 
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:

@@ -18,9 +18,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..compiler.ranges import INDEXING, passes_on, uses
 from ..dtypes import widened
 from ..errors import NonFinite
-from ..graph import ORIGINS, Graph, Node
+from ..graph import ORIGINS, Graph, Node, Origin
 from ..shapes import show
 
 HERE: Final = Path(__file__).parents[1]
@@ -48,11 +49,17 @@ def looking() -> bool:
     return _LOOKING.get()
 
 
-def note_origin(made: Iterable[Node]) -> None:
-    """Remember of nodes which line of which layer makes them."""
-    origin = _origin()
-    for n in made:
-        ORIGINS.setdefault(n, origin)
+def note_origins(made: Iterable[Node], node_of: Callable[[Any], Any]) -> None:
+    """Remember of nodes that are made now which line of which layer makes them: of all within a block, otherwise of those that index,
+    of which an error tells. node_of: the value of a tensor ↦ its node, if it has one."""
+    noted = [n for n in made if n.row is not None and (looking() or n.op in INDEXING)]
+    if not noted:
+        return
+    origin, forward = _origin()
+    for n in noted:
+        indices = next(uses(n), None)
+        argument = "" if indices is None or forward is None else _argument(forward, indices.indices, node_of)
+        ORIGINS.setdefault(n, origin._replace(argument=argument))
 
 
 def check_run(
@@ -93,7 +100,7 @@ def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray]) -> None:
             continue
         beside = f"; so does its operand {endless[0] + 1}, {infinite_or_nan(inputs[endless[0]])}" if endless else ""
         raise NonFinite(
-            f"{n.op}: its result {show(n.shape)} holds {infinite_or_nan(values[n])}{beside}{ORIGINS.get(n) or _origin()}"
+            f"{n.op}: its result {show(n.shape)} holds {infinite_or_nan(values[n])}{beside}{ORIGINS.get(n) or _origin()[0]}"
         )
 
 
@@ -108,25 +115,40 @@ def infinite_or_nan(x: Any) -> str:
     return "NaN" if np.isnan(widened(np.asarray(x))).any() else "infinity"
 
 
-def _origin() -> str:
-    """The layer and the line of the user's code that are running, as the end of a sentence."""
+def _origin() -> tuple[Origin, FrameType | None]:
+    """The layer and the line of the user's code that are running, and the frame of that layer's forward."""
     layers: list[Any] = []
+    forward: FrameType | None = None
+    inner: FrameType | None = None
     line = ""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        code, own = frame.f_code, frame.f_locals.get("self")
-        if code.co_name == "__call__" and hasattr(own, "named_modules"):
+        code = frame.f_code
+        own = frame.f_locals.get("self") if code.co_name == "__call__" else None
+        if hasattr(own, "named_modules"):
+            forward = forward if layers else inner
             layers.append(own)
         elif not line and not _is_ours(code.co_filename):
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
-            line = f"; {code.co_filename}:{frame.f_lineno}{f': {text}' if text else ''}"
-        frame = frame.f_back
-    where = ""
+            line = f"{code.co_filename}:{frame.f_lineno}{f': {text}' if text else ''}"
+        inner, frame = frame, frame.f_back
+    layer = ""
     if layers:
-        inner, outer = layers[0], layers[-1]
-        path = next((path for path, part in outer.named_modules() if part is inner), "")
-        where = f"; in the layer {path!r}, {type(inner).__name__}" if path else f"; in {type(inner).__name__}"
-    return f"{where}{line}"
+        kind = type(layers[0]).__name__
+        path = next((path for path, part in layers[-1].named_modules() if part is layers[0]), "")
+        layer = f"the layer {path!r}, {kind}" if path else kind
+    return Origin(layer, line), forward
+
+
+def _argument(forward: FrameType, indices: Node, node_of: Callable[[Any], Any]) -> str:
+    """The argument of a layer that gives indices as they are, if one does."""
+    code, given = forward.f_code, forward.f_locals
+    nodes = {
+        id(node_of(getattr(given.get(name), "_value", None))): name for name in code.co_varnames[: code.co_argcount]
+    }
+    while id(indices) not in nodes and passes_on(indices):
+        indices = indices.inputs[0]
+    return nodes.get(id(indices), "")
 
 
 def _is_ours(file: str) -> bool:

@@ -14,14 +14,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from ..compiler.build import compile_graph
+from ..compiler.ranges import input_ranges
 from ..compiler.target import Target
 from ..dtypes import TEXT, outward, own, strings
-from ..errors import DeviceError, InputError
+from ..errors import DeviceError, InputError, OutOfRange
 from ..graph import Builder, Graph, leaf
 from ..graph.structure import structure
 from ..program.program import ProgramData
 from .backend import Backend, Executable, HostArray
-from .debugging import check_run, looking
+from .debugging import check_run, looking, note_origins
 from .device import Build, Device, nodes_of
 from .lock import DeviceLock
 from .recent import Recent
@@ -89,11 +90,24 @@ class EagerDevice(Device):
             if found.program.ranges:
                 used = {r.input for r in found.program.ranges}
                 arrays = [self.integers(v) if k in used else None for k, v in enumerate(values)]
-                found.program.check_indices(arrays, named=False)
+                try:
+                    found.program.check_indices(arrays, named=False)
+                except OutOfRange:
+                    self._check_indices(graph, values, arrays)
+                    raise
             out = tuple(found.run(values))
             if looking():
                 self._look(graph, values, out)
             return out
+
+    def _check_indices(self, graph: Graph, values: Sequence[Any], arrays: Sequence[np.ndarray | None]) -> None:
+        """Refuse indices out of range as those of this call: a Program serves the calls of several layers."""
+        nodes = {id(v): n for v, n in zip(values, graph.inputs, strict=True)}
+        note_origins(graph.nodes, lambda value: nodes.get(id(value)))
+        for r in input_ranges(graph):
+            array = arrays[r.input]
+            if array is not None and not r.sizes:
+                r.check(array, {})
 
     def _look(self, graph: Graph, values: Sequence[Any], out: Sequence[Any]) -> None:
         """Refuse results that are not finite."""

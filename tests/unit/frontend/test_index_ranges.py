@@ -167,3 +167,47 @@ def test_a_class_that_only_the_device_knows_makes_the_loss_no_number(device_name
     program = sg.compile(lambda x, i: x.cross_entropy(i + 1), X, np.zeros(5, np.int64), device=device_name)
     assert np.isfinite(program(X, np.array([-1, 0, 1, -101, 1])))
     assert np.isnan(program(X, np.array([-1, 0, 2, 0, 1])))
+
+
+class Table(nn.Module):
+    def __init__(self) -> None:
+        self.lookups = [nn.Embedding(5, 3, rng=k) for k in range(2)]
+
+    def forward(self, ids: Any) -> Any:
+        return self.lookups[0](ids * 0) + self.lookups[1](ids.reshape(-1))
+
+
+@on_devices
+@pytest.mark.parametrize("how", ["eagerly", "lazily", "compiled", "in a step"])
+def test_the_layer_and_its_argument_are_named(device_name: str, how: str) -> None:
+    """By its path in the model, also where the Program of a layer of the same shapes was compiled before."""
+    table, wrong = Table(), np.array([0, 5])
+    own = "the layer 'lookups.1', Embedding: its argument 'x': index: axis 0 of .5, 3.: got 5"
+    on: Any = {"eagerly": device_name, "lazily": sg.Fusion(device_name)}.get(how)
+    if on is not None:
+        placed = table.to(on)
+        placed.lookups[0](sg.tensor([1, 2], device=on)).numpy()
+        run: Any = lambda: placed(sg.tensor(wrong, device=on)).numpy()
+        if device_name == "webgpu":  # where a reshaped array is the device's
+            own, run = (
+                own.replace("the layer 'lookups.1', ", ""),
+                lambda: placed.lookups[1](sg.tensor(wrong, device=on)).numpy(),
+            )
+    elif how == "compiled":
+        program = sg.compile(table, np.array([0, 1]), device=device_name)
+        run, own = lambda: program(wrong), f"input 'x0': {own}"
+    else:
+        step = sg.train.TrainStep(table, sg.optim.SGD(0.1), lambda model, ids: model(ids).sum(), device=device_name)
+        run, own = lambda: step(wrong), f"input 'ids': {own}"
+    with pytest.raises(OutOfRange, match=own):
+        run()
+
+
+def test_the_layer_is_named_within_a_lifted_trace_and_in_a_file() -> None:
+    program = sg.compile(lambda i: nn.Embedding(5, 2, rng=0)(i).sum(), np.zeros(4, np.int64), device="numpy")
+    (found,) = from_bytes(to_bytes(program.data)).ranges
+    assert found.text == "Embedding: its argument 'x': index: axis 0 of (5, 2)"
+    lazy = sg.Fusion("numpy")
+    loss = sg.value_and_grad(lambda model, ids: model(ids).sum())
+    with pytest.raises(OutOfRange, match=r"the layer 'lookups.1', Embedding: its argument 'x': .*got 5"):
+        loss(Table().to(lazy), sg.tensor([0, 5], device=lazy))[0].numpy()

@@ -22,6 +22,7 @@ from ...dtypes import DType
 from ...errors import DeviceError, SingeError
 from ...graph import Builder, Graph, Node, inline, postorder
 from ...ops import SIZES
+from ..debugging import note_origins
 from ..device import Build, Device, nodes_of
 from ..waiting import Later
 from .decorator import Decorator
@@ -101,7 +102,9 @@ class Fusion(Decorator):
     def apply(self, build: Build, values: Sequence[LazyValue]) -> tuple[LazyValue, ...]:
         with self.lock:
             depth = 1 + max((v.depth for v in values), default=0)
-            made = tuple(LazyValue(n, depth) for n in nodes_of(build(Builder(), *(v.node for v in values))))
+            builder = Builder()
+            made = tuple(LazyValue(n, depth) for n in nodes_of(build(builder, *(v.node for v in values))))
+            note_origins(builder.made_since(0), lambda value: getattr(value, "node", None))
             for value in made:
                 if not isinstance(value.node, Leaf):
                     self._pending[next(self._numbers)] = value
