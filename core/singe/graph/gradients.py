@@ -13,7 +13,7 @@ from ..ops import Region, Result
 from ..ops.movement.update import slice_at
 from .builder import Builder
 from .graph import Graph
-from .node import Node, below, dependents, opened, postorder
+from .node import ORIGINS, Node, below, dependents, opened, postorder
 from .reverse import region_gradients
 
 
@@ -47,6 +47,7 @@ def gradient(
         elif isinstance(n.row, Result):
             parts.setdefault(n.inputs[0], {})[n.attrs["index"]] = adjoint[n]
         else:
+            before = builder.count
             given = [g.get(k) for k in range(len(n.results))] if isinstance(g, dict) else g
             if isinstance(n.row, Region):
                 every = given if isinstance(given, list) else [given]
@@ -57,6 +58,9 @@ def gradient(
                 found = builder.gradients(n, given)
             for x, part in zip(n.inputs, found, strict=True):
                 give(x, part)
+            if n in ORIGINS:
+                for made in builder.made_since(before):
+                    ORIGINS.setdefault(made, ORIGINS[n].of_gradient)
     return [adjoint.get(x) or builder.expand(builder.const(0, x.dtype), shape=x.shape) for x in by]
 
 

@@ -71,6 +71,11 @@ class Origin(NamedTuple):
     line: str = ""
     argument: str = ""
 
+    @property
+    def of_gradient(self) -> Origin:
+        """That of what is computed on the way back."""
+        return self._replace(line=f"the gradient of {self.line}" if self.line else "the gradient")
+
     def __str__(self) -> str:
         """The end of a sentence about the node."""
         return f"{f'; in {self.layer}' if self.layer else ''}{f'; {self.line}' if self.line else ''}"

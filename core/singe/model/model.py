@@ -29,6 +29,7 @@ from ..texts import escaped
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
 from .program import Program
+from .remade import Remade
 from .retrace import Traces, Tracing
 from .session import Call, Session, kept_states
 from .sizes import OpenSizes, without_bounds
@@ -355,7 +356,8 @@ class Model:
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self._graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
         data = compile_graph(graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks))
-        return Program(data, self.device, graph.results, graph)
+        tracing = self._traces and self._traces.tracing
+        return Program(data, self.device, graph.results, Remade(graph, self.source, tracing, sizes, values))
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         """A Program with separate steps for sizes that fail a check of the open steps; compiling for them may fail too."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import copy
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +16,9 @@ from ..dtypes import own
 from ..errors import DeviceError, InputError
 from ..graph import Graph
 from ..program.format import pieces, read_program
-from ..program.program import ProgramData
+from ..program.program import Dispatch, Host, ProgramData, walk
 from ..runtime.backend import DirectExecutable, Executable
-from ..runtime.debugging import check_run, looking
+from ..runtime.debugging import check_run, finite, looking
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
@@ -36,15 +35,20 @@ class Program:
     """Compiled code on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
 
     def __init__(
-        self, data: ProgramData, on: Device, results: Mapping[str, Any] | None = None, graph: Graph | None = None
+        self,
+        data: ProgramData,
+        on: Device,
+        results: Mapping[str, Any] | None = None,
+        made: Callable[[], Graph | None] = lambda: None,
     ) -> None:
-        """results: see Graph. Only the Model makes lists and dicts of the outputs. graph: of what it was compiled."""
+        """results: see Graph. Only the Model makes lists and dicts of the outputs. made: makes the Graph of which it was compiled
+        once more, if it can be had."""
         self.data: Final = data
         self.device: Final = on
         self.results: Final = results or {}
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
-        self._graph: Final = (lambda: graph) if graph is None or looking() else weakref.ref(graph)
+        self._made: Final = made
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
         self._keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
         """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
@@ -203,8 +207,23 @@ class Program:
             values = [on.upload(a) for a in arrays], [on.upload(a) for a in before]
             return [on.download(v) for v in on.prepare(compile_graph(of, on.target)).run(*values)]
 
-        check_run(self._graph(), [*arrays, *before], after, again)
+        graph = None if all(map(finite, after.values())) else self._made()
+        check_run(graph, [*arrays, *before], after, again, self._giver)
         return found
+
+    def _giver(self, name: str) -> str:
+        """What computes an output or a state, in words."""
+        data = self.data
+        buffers = (*data.outputs, *(s.buffer for s in data.states))
+        ports = dict(zip((p.name for p in (*self.outputs, *self.states)), buffers, strict=True))
+        last = [s for s in walk(data.steps) if ports[name] in s.writes][-1:]
+        match last:
+            case [Dispatch() as s]:
+                return f"the kernel {data.kernels[s.kernel].label!r}"
+            case [Host() as s]:
+                return f"the op {s.op!r}"
+            case _:
+                return "a copy"
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which `Program.load` reads: of a function, as it is with the values outside of it now."""

@@ -46,7 +46,7 @@ class Traces:
     """The traces of a Model, and the one in use."""
 
     def __init__(self, tracing: Tracing, name: str) -> None:
-        self._tracing: Final = tracing
+        self.tracing: Final = tracing
         self._name: Final = name
         self._found: list[tuple[Observed, Trace]] = []
         """The latest last."""
@@ -87,7 +87,7 @@ class Traces:
         return self.present
 
     def _traced(self) -> tuple[Observed, Trace]:
-        graph, observed = self._tracing()
+        graph, observed = self.tracing()
         key = structure(graph), tuple((n.name, n.dtype, n.shape) for n in graph.inputs), graph.output_names
         trace = next((t for _, t in self._found if t.key == key), None)
         self._count += 1

@@ -21,6 +21,7 @@ from ..errors import ImportFailure, InputError, SingeError, SizeNeeded, Unsuppor
 from ..graph import Builder, Graph, Kind, Node, Part, Value
 from ..graph.objects import described, leaves, mapped, named
 from ..ops import ROWS, Row
+from ..runtime.debugging import note_place
 from ..shapes import MAX_ELEMENTS, Dim, deferring, product, show, size, symbols
 from .adapters import ADAPTERS, OBJECTS, Call
 from .adapters.elementwise.random import is_random, with_key_state
@@ -255,8 +256,10 @@ class _Importer:
             if self.count > MAX_NODES:
                 raise ImportFailure(f"more than {MAX_NODES} nodes after functions were inlined")
             try:
+                before = self.builder.count
                 with self.place(index, node):
                     self.define(node, tuple(scope.find(name) if name else None for name in node.inputs), scope)
+                    note_place(self.builder.made_since(before), ": ".join(self.path))
             except Undecided as e:
                 self.decide(e, nodes[at:], scope, end)
                 return

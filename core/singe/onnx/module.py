@@ -13,6 +13,7 @@ from ..frontend.functions.creation import tensor
 from ..frontend.tensor import Tensor, home_of, value_on
 from ..graph import Graph, Node, specialise
 from ..nn import Module
+from ..runtime.debugging import looking
 from ..shapes import Dim, Size, show
 from ..texts import escaped
 from .model import OnnxModel, OnnxType, OnnxValue
@@ -89,7 +90,7 @@ class _Graphs:
         self.output_names: Final = self._source.output_names
         taken = ", ".join(f"{x.name}{show(x.shape)}:{x.dtype}" for x in self.inputs)
         self._described = escaped(f"<{model.path}: {taken} → {', '.join(self.output_names)}>")
-        self._made: dict[tuple[tuple[str, int], ...], Graph] = {}
+        self._made: dict[tuple[tuple[tuple[str, int], ...], bool], Graph] = {}
 
     def __repr__(self) -> str:
         return self._described
@@ -117,7 +118,7 @@ class _Graphs:
         return self._graph(numbers)
 
     def _graph(self, sizes: Mapping[str, int]) -> Graph:
-        key = tuple(sorted(sizes.items()))
+        key = tuple(sorted(sizes.items())), looking()  # within `sg.debug`, nodes know those of the file
         if key not in self._made:
             found = self._source.graph(sizes, {})
             if not isinstance(found, Graph):

@@ -1,7 +1,7 @@
 """`debug`: runs that look at what they compute, and name the op, the layer and the line of the first number that is not finite.
 
 Eagerly every op is looked at. Of a compiled run the outputs and states are; if one is not finite, its Graph runs again with the
-results of all nodes. Where an op comes from is known of what is traced within the block.
+results of all nodes. Where an op comes from is noted of what is traced within the block; what was traced before is traced again.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def debug(*, nonfinite: bool = True) -> Iterator[None]:
     """A block in which a number that is NaN or infinite is an error: `with sg.debug(nonfinite=True): model(x)`.
 
     NonFinite names the op, the layer that it is in, and the line of your code. It comes with the first op whose result holds
-    NaN, or infinity that none of its operands holds. Of functions that were compiled before the block, only the op is known.
-    It is slow: each result is read from the device.
+    NaN, or infinity that none of its operands holds. Of an ONNX model it names the node of the file; of a Program that was loaded,
+    which has no Graph, the kernel. It is slow: each result is read from the device.
     """
     token = _LOOKING.set(nonfinite)
     try:
@@ -62,35 +62,48 @@ def note_origins(made: Iterable[Node], node_of: Callable[[Any], Any]) -> None:
         ORIGINS.setdefault(n, origin._replace(argument=argument))
 
 
+def note_place(made: Iterable[Node], place: str) -> None:
+    """Remember of nodes that are made within a block to what of a file they belong."""
+    for n in made if looking() else ():
+        ORIGINS.setdefault(n, Origin(place))
+
+
 def check_run(
     graph: Graph | None,
     given: Sequence[np.ndarray],
     found: Mapping[str, np.ndarray],
     again: Callable[[Graph], Sequence[np.ndarray]],
+    giver: Callable[[str], str] | None = None,
 ) -> None:
     """Refuse a run of which a result is not finite. given: the values of the graph's leaves; found: results by name; again: the
-    outputs of a graph over the same leaves."""
+    outputs of a graph over the same leaves; giver: of a Program, what computes a result."""
+    unknown = None if giver is None else "; its layer and line are not known"
     if graph is not None and sum(n.row is not None for n in graph.nodes) == 1:
         values = {
             **dict(zip(graph.leaves, given, strict=True)),
             **dict(zip(graph.outputs, found.values(), strict=False)),
         }
-        _check_nodes(graph, values)
+        _check_nodes(graph, values, unknown)
         return
     name = next((name for name, x in found.items() if not finite(x)), None)
     if name is None:
         return
     text = f"the result {name!r} holds {infinite_or_nan(found[name])}"
     if graph is None:
-        raise NonFinite(f"{text}; to be told the op, compile the function within sg.debug(nonfinite=True)")
+        by = f"; {giver(name)} computes it" if giver else ""
+        raise NonFinite(
+            f"{text}{by}; its layer and line are not known, as the Program has no Graph: to be told them, run the function or the "
+            "model of which it was compiled within sg.debug(nonfinite=True)"
+        )
     told = [n for n in graph.nodes if n.row is not None and len(n.results) == 1 and n.dtype.is_float]
     every = again(replace(graph, outputs=tuple(told), output_names=tuple(f"n{k}" for k in range(len(told)))))
-    _check_nodes(graph, {**dict(zip(graph.leaves, given, strict=True)), **dict(zip(told, every, strict=True))})
+    _check_nodes(graph, {**dict(zip(graph.leaves, given, strict=True)), **dict(zip(told, every, strict=True))}, unknown)
     raise NonFinite(f"{text}; node by node all of its numbers are finite")
 
 
-def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray]) -> None:
-    """Refuse the first node whose result holds NaN, or infinity that none of its inputs holds."""
+def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray], unknown: str | None) -> None:
+    """Refuse the first node whose result holds NaN, or infinity that none of its inputs holds. unknown: what is said of one whose
+    origin was not noted; None: what runs now makes it."""
     for n in graph.nodes:
         if n.row is None or n not in values or finite(values[n]):
             continue
@@ -99,9 +112,8 @@ def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray]) -> None:
         if endless and not np.isnan(widened(values[n])).any():
             continue
         beside = f"; so does its operand {endless[0] + 1}, {infinite_or_nan(inputs[endless[0]])}" if endless else ""
-        raise NonFinite(
-            f"{n.op}: its result {show(n.shape)} holds {infinite_or_nan(values[n])}{beside}{ORIGINS.get(n) or _origin()[0]}"
-        )
+        origin = ORIGINS.get(n) or (_origin()[0] if unknown is None else unknown)
+        raise NonFinite(f"{n.op}: its result {show(n.shape)} holds {infinite_or_nan(values[n])}{beside}{origin}")
 
 
 def finite(x: Any) -> bool:

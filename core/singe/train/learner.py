@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..errors import DeviceLost, InputError, NonFinite, SingeError
+from ..errors import DeviceLost, InputError, NonFinite
 from ..metrics import LearningRate, Metric
 from ..nn import Module
 from ..runtime.device import Device
@@ -52,7 +52,7 @@ from .saving.checkpoints import Checkpoint, CheckpointFolder, Checkpoints, read_
 from .saving.lock import locked
 from .saving.progress import Progress
 from .steps.batches import fields_of, items_of
-from .steps.fault import first_fault
+from .steps.fault import told_fault
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
 from .steps.optimizers import rate_of
@@ -82,10 +82,9 @@ class Learner:
     evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
     out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
-    ends training. "ignore" goes on. seed: of what is drawn at random, by
-    default of the sequence that `sg.manual_seed` begins; the Loader has its own for
-    the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict) that is written
-    beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
+    ends training. "ignore" goes on. seed: of what is drawn at random, by default of the sequence that `sg.manual_seed` begins; the
+    Loader has its own for the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict)
+    that is written beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
     device: one, or a list of several, which share each batch (parallel.py says how). workers: other machines that do so, each on
     a device of this name: `singe.cluster.RayWorkers(4)`. They start with the Learner, and end with `fit`; another `fit` starts others.
@@ -313,7 +312,7 @@ class Learner:
                 if self._nonfinite == "stop" and not math.isfinite(loss):  # which several devices found together
                     raise NonFinite(f"the loss is {loss}")
             except NonFinite as e:
-                return f"epoch {epoch}, step {now.step + 1}: {e}; {self._fault(fields)}{self._newest}"
+                return f"epoch {epoch}, step {now.step + 1}: {e}{self._fault(fields)}{self._newest}"
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step)
@@ -343,7 +342,7 @@ class Learner:
             )
         now.trained = now.skipped < now.batch
         if not now.trained:
-            fault = f"; {self._fault(fields)}" if fields else ""
+            fault = self._fault(fields) if fields else ""
             return (
                 f"epoch {epoch}: each of its {now.batch} steps was skipped, as it was not finite{fault}{self._newest}"
             )
@@ -355,12 +354,9 @@ class Learner:
         return self._files.newest_in_words() if self._files is not None else ""
 
     def _fault(self, fields: Sequence[Any]) -> str:
-        """Where in the step that was tried last the first number is that is not finite."""
-        key = self._step.state()[KEY]
-        try:
-            return first_fault(self._objective, self._step.model.train(), fields, self.device, key, self._half)
-        except SingeError as e:
-            return f"the layer was not found: {e}"
+        """Where in the step that was tried last the first number is that is not finite, as the end of a sentence."""
+        key, model = self._step.state()[KEY], self._step.model.train()
+        return told_fault(self._objective, model, fields, self.device, key, self._half)
 
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""

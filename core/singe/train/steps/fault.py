@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import FLOATS, dtype, float16, float32, uint32
+from ...errors import SingeError
 from ...frontend.functions.creation import stack
 from ...frontend.keys import in_place_of_shared
 from ...frontend.nodes.meet import plain_array
@@ -24,11 +25,23 @@ from ...nn import Module
 from ...nn._module import tensors_in, with_parts
 from ...nn._summary import Layer, listening
 from ...runtime import keys
-from ...runtime.debugging import finite, infinite_or_nan
+from ...runtime.debugging import finite, infinite_or_nan, looking
 from ...runtime.device import Device
 from ...shapes import deferring
 from .batches import arrays_in, filled, halved
 from .objective import Objective
+
+
+def told_fault(
+    objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, half: bool
+) -> str:
+    """What `first_fault` finds, as the end of a sentence. Nothing within `sg.debug`, whose error has told it."""
+    if looking():
+        return ""
+    try:
+        return f"; {first_fault(objective, model, batch, device, key, half)}"
+    except SingeError as e:
+        return f"; the layer was not found: {e}"
 
 
 def first_fault(
