@@ -164,7 +164,7 @@ def test_ctrl_c_ends_a_command_in_native_code(place: str, tmp_path: Path, model:
 @pytest.mark.slow
 def test_ctrl_c_ends_a_training_whose_first_batch_is_compiled(tmp_path: Path) -> None:
     """Nothing would be lost, so that there is nothing to wait for."""
-    patch = f"{DEAF}\nimport singe.train.learner\nsinge.train.learner.TrainStep.__call__ = deaf"
+    patch = f"{DEAF}\nimport singe.train.steps.step\nsinge.train.steps.step.TrainStep.__call__ = deaf"
     process = Process(["train", "sums", "--device", "numpy", "--plain", "--run", "r"], tmp_path, patch)
     process.wait("deaf")
     assert process.interrupt() < SECOND
@@ -173,8 +173,8 @@ def test_ctrl_c_ends_a_training_whose_first_batch_is_compiled(tmp_path: Path) ->
 
 
 SLOW_STEPS = """
-import time, singe.train.learner
-step, count = singe.train.learner.TrainStep.__call__, 0
+import time, singe.train.steps.step
+step, count = singe.train.steps.step.TrainStep.__call__, 0
 def slow(*given):
     global count
     count += 1
@@ -182,7 +182,7 @@ def slow(*given):
         print("third", flush=True)
         time.sleep(60)
     return step(*given)
-singe.train.learner.TrainStep.__call__ = slow
+singe.train.steps.step.TrainStep.__call__ = slow
 """
 
 
