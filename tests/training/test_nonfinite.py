@@ -177,7 +177,8 @@ def classes(model: Any, x: Any) -> Any:
 @pytest.mark.parametrize("what", [picked, classes])
 def test_the_step_tells_what_only_the_device_finds_out_of_range(device_name: str, what: Any) -> None:
     one = TrainStep(Shifted(), sg.optim.SGD(0.1), what, device=device_name)
-    wrong, text = (4, "axis 0 of .5, 3.") if what is picked else (3, "CrossEntropyLoss: the target")
+    table = "the layer 'table', Embedding: its argument 'x': index: axis 0 of .5, 3."
+    wrong, text = (4, table) if what is picked else (3, "CrossEntropyLoss: the target")
     assert np.isfinite(one(np.array([0, 1])))
     before = one.state()
     with pytest.raises(OutOfRange, match=f"{text}: what the device computed is out of range"):

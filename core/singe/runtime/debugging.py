@@ -127,6 +127,13 @@ def infinite_or_nan(x: Any) -> str:
     return "NaN" if np.isnan(widened(np.asarray(x))).any() else "infinity"
 
 
+def origin_of_indices(indices: Any) -> Origin:
+    """Where a node comes from that will be made now, and takes the value of a tensor that is traced as its indices."""
+    origin, forward = _origin()
+    argument = _argument(forward, indices, lambda value: value) if forward and isinstance(indices, Node) else ""
+    return origin._replace(argument=argument)
+
+
 def _origin() -> tuple[Origin, FrameType | None]:
     """The layer and the line of the user's code that are running, and the frame of that layer's forward."""
     layers: list[Any] = []

@@ -11,6 +11,7 @@ from ...dtypes import bool_
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
+from ...runtime.debugging import origin_of_indices
 from ...shapes import Dim, Shape, axis_of, show
 from ..calls import call_row, has_sizes, traced
 from ..flags import flag_range, flagging
@@ -67,8 +68,8 @@ def _flag(shape: Shape, places: Sequence[Any], arrays: Sequence[Any]) -> None:
 
 
 def _flag_axis(index: Any, d: Dim, where: str) -> None:
-    if isinstance(index, Tensor) and isinstance(d, int):
-        flag_range(index, -d, d - 1, where)
+    if flagging() and isinstance(index, Tensor) and isinstance(d, int):
+        flag_range(index, -d, d - 1, f"{origin_of_indices(index._value).taken}{where}")
 
 
 def _check_masks(items: Sequence[Any], shape: Shape) -> None:
