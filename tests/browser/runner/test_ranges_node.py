@@ -52,7 +52,7 @@ def test_indices_are_checked(folder: Path) -> None:
     for (_, message), text in zip(
         wrong,
         (
-            '"ids": index: axis 0 of (5, 4): got 5, expected from -5 to 4',
+            "\"ids\": Embedding: its argument 'x': index: axis 0 of (5, 4): got 5, expected from -5 to 4",
             "got -6, expected from -5",
             "got 4, expected from 0 to 3, or -100",
         ),
