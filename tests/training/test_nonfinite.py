@@ -13,6 +13,7 @@ from told import Told
 import singe as sg
 from singe import nn
 from singe.errors import NonFinite, OutOfRange
+from singe.program.program import Host, If, walk
 from singe.tools.cli import main
 from singe.train.steps.fault import first_fault
 from singe.train.steps.step import TrainStep
@@ -90,6 +91,63 @@ def test_what_is_checked_is_read_with_the_loss() -> None:
     """One array more would be one more round trip to a GPU."""
     one = step("numpy", "stop")
     assert [(p.name, p.shape) for p in one.program(X, Y, GOOD).outputs] == [("checks", (3,))]
+
+
+def test_checks_are_a_handful_of_calls_on_numpy() -> None:
+    """A call of NumPy costs more than the arithmetic of a small network, however many states there are."""
+    counts = {
+        how: len([*walk(step("numpy", how).program(X, Y, GOOD).data.steps)]) for how in ("ignore", "stop", "skip")
+    }
+    assert counts["stop"] - counts["ignore"] <= 3, "the norm, the checks, and the branch in which the states are new"
+    assert counts["skip"] == counts["stop"]
+
+
+@pytest.mark.parametrize("device_name", ["wasm", "webgpu"], indirect=True)
+def test_checks_ask_nothing_of_the_host_elsewhere(device_name: str) -> None:
+    """A branch would be one more round trip to a GPU."""
+    steps = walk(step(device_name, "stop").program(X, Y, GOOD).data.steps)
+    assert not [s for s in steps if isinstance(s, (If, Host))]
+
+
+class Mixed(nn.Module):
+    """Of running statistics, a shared weight, and (see `mixed`) gradients that are weights themselves, which change as well."""
+
+    def __init__(self) -> None:
+        self.first, self.norm = nn.Linear(3, 3, rng=0), nn.BatchNorm1d(3)
+        self.shared = self.first.weight
+        self.a, self.b = sg.tensor([1.0, 2.0, 3.0]), sg.tensor([4.0, 5.0, 6.0])
+
+    def forward(self, x: Any) -> Any:
+        return self.norm(self.first(x)) @ self.shared
+
+
+def mixed(model: Any, x: Any, y: Any) -> Any:
+    return nn.CrossEntropyLoss()(model(x), y) + (model.a * model.b).sum()
+
+
+WAYS = {
+    "AdamW": (sg.optim.AdamW(sg.optim.CosineAnnealingLR(0.1, 5)), {"clip": 1.0}),
+    "SGD": (sg.optim.SGD(0.1), {}),
+    "Adagrad": (sg.optim.Adagrad(0.1), {"clip": 1.0, "accumulate": 2}),
+}
+
+
+@on_devices
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_step_that_passes_its_checks_is_one_without(device_name: str, way: str, precision: Any) -> None:
+    optimizer, options = WAYS[way]
+    x, y = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32), Y
+    found = {}
+    for how in ("ignore", "stop"):
+        one = TrainStep(
+            Mixed(), optimizer, mixed, device=device_name, nonfinite=how, precision=precision, seed=0, **options
+        )
+        found[how] = [one(x, y) for _ in range(4)], one.state()
+    assert found["stop"][0] == pytest.approx(found["ignore"][0], rel=1e-5)
+    for name, state in found["ignore"][1].items():
+        np.testing.assert_allclose(found["stop"][1][name], state, rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 def test_a_model_that_is_exported_tells_its_loss_alone() -> None:

@@ -21,7 +21,7 @@ SAMPLES: dict[str, list[Sample]] = {
 }  # fmt: skip
 NOT_SAMPLED = (Opaque, Region, Result)
 """Kinds of row that have separate tests, because of several results, graphs, or shapes found in mid-run."""
-ELSEWHERE = ("lstm", "gru", "rnn", "path_sums", "bit_cast")
+ELSEWHERE = ("lstm", "gru", "rnn", "path_sums", "checks", "bit_cast")
 """Rows of several results, or that are loops: see test_recurrent.py and test_path_sums.py; and one whose attribute must fit the dtype: see test_dtypes.py."""
 SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED) and row.name not in ELSEWHERE]
 

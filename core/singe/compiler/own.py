@@ -1,4 +1,5 @@
-"""Composites for which a target has a function, or a user wrote a shader: there they are one step, elsewhere they are lowered."""
+"""Composites for which a target has a function, a user wrote a shader, or NumPy has one call: there they are one step, elsewhere
+they are lowered."""
 
 from __future__ import annotations
 
@@ -19,7 +20,11 @@ def own_kernels(target: Target | None) -> Callable[[Node], Row | None]:
 
     def whole(n: Node) -> Row | None:
         row = n.row
-        if target is None or not isinstance(row, Composite) or lacking(n, target):
+        if not isinstance(row, Composite):
+            return None
+        if target is None:
+            return None if row.whole is None else _opaque(row)
+        if lacking(n, target):
             return None
         if row.wgsl is None and not row.function:
             return None
@@ -30,7 +35,7 @@ def own_kernels(target: Target | None) -> Callable[[Node], Row | None]:
 
 
 @lru_cache(maxsize=256)
-def _opaque(row: Row) -> Opaque:
+def _opaque(row: Composite) -> Opaque:
     """The opaque form of a composite. Constants are folded through the rows to which the composite is lowered."""
 
     def shapes(*inputs: Node, **attrs: Any) -> Sequence[Any]:
@@ -49,4 +54,4 @@ def _opaque(row: Row) -> Opaque:
         found = tuple(values[x] for x in made.lowered)
         return found[0] if len(found) == 1 else found
 
-    return Opaque(name=row.name, doc=row.doc, shapes=shapes, whole=computed, wgsl=row.wgsl)
+    return Opaque(name=row.name, doc=row.doc, shapes=shapes, whole=row.whole or computed, wgsl=row.wgsl)

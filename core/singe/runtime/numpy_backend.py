@@ -8,7 +8,7 @@ state is updated in place, or its array is replaced by the computed one.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -165,9 +165,16 @@ class NumpyExecutable:
     def _in_place(self, step: Host) -> bool:
         return self._places[step.inputs[0]] == self._places[step.outputs[0]]
 
-    def _drop(self, steps: Sequence[Step]) -> None:
-        """Find the values that each outermost step is the last to read.
-        Values of a region live until it ends, or until they are replaced."""
+    def _drop(self, steps: Sequence[Step], after: Collection[Place] = ()) -> None:
+        """Find the values that each step is the last to read, among the outermost ones and in their branches. after: the places
+        that are read after these steps. Values of a loop live until it ends, or until they are replaced."""
+        read = set(after)
+        for step in reversed(steps):
+            for branch in (step.then, step.otherwise) if isinstance(step, If) else ():
+                self._drop(branch, frozenset(read))
+            if isinstance(step, (Host, Copy)):
+                read.difference_update([self._places[i] for i in step.writes])
+            read.update(self._places[i] for s in walk((step,)) for i in s.reads)
         held: dict[Place, _Held] = {}
         every: list[_Held] = []
         for number, step in enumerate(steps):
@@ -186,7 +193,7 @@ class NumpyExecutable:
                     held[place] = _Held(place, not plain)
                     every.append(held[place])
         for value in every:
-            if value.last is None:
+            if value.last is None or (value.place in after and held[value.place] is value):
                 continue
             step, place = steps[value.last], value.place
             if isinstance(step, Host):

@@ -203,6 +203,8 @@ CASES: dict[str, Case] = {
     "concat: _concat": Case(
         lambda b, x: b.concat(x, b.const(np.zeros((0, 4), np.float32)), axis=-2), "concat(x, , axis -2)", "x",
         lambda b, x: b.concat(x, x, axis=0)),
+    "stop_gradient: _passed_on": Case(
+        lambda b, x: b.neg(b.stop_gradient(x)), "neg(stop_gradient(x))", "neg(x)", lambda b, x: b.neg(x)),
     "cast: _cast": Case(lambda b, x: b.cast(x, to=float32), "cast(x, to float32)", "x", lambda b, x: b.cast(x, to=int32)),
     "conv_last: _pad_into_conv": Case(
         lambda b, x: conv(b, pads(b, x, (0, 1, 0)), before=1), "conv_last(pad(x, 0, before 0 1 0), const[2, 3, 5], before 1)",

@@ -128,6 +128,11 @@ def _cast(r: Rewriter, n: Node) -> Node | None:
     return x if x.dtype is n.dtype else None
 
 
+def _passed_on(r: Rewriter, n: Node) -> Node:
+    """What only gradients look at: here they are made."""
+    return n.inputs[0]
+
+
 def _unbroadcast(r: Rewriter, n: Node) -> Node | None:
     """An elementwise op broadcasts by itself: an expand before it is dropped if the shape stays the same without it."""
     for i, x in enumerate(n.inputs):
@@ -256,6 +261,7 @@ SIMPLIFY: Final[Mapping[str, Sequence[Rule]]] = {
     "pad": (_pad,),
     "concat": (_concat,),
     "cast": (_cast,),
+    "stop_gradient": (_passed_on,),
     "conv_last": (_pad_into_conv,),
     "dot": (_reorder_rows,),
     **dict.fromkeys(("reduce_sum", "reduce_max", "reduce_min", "reduce_prod"), (_reduce,)),

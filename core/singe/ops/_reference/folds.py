@@ -147,6 +147,10 @@ def unpool_sum(g: np.ndarray, *, sizes: Any, numbers: Any, **facts: Any) -> np.n
     return out
 
 
+def joint_norm(*several: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.norm(np.concatenate([x.ravel() for x in several])))
+
+
 def layer_norm(x: np.ndarray, scale: Any = 1.0, shift: Any = 0.0, axis: int = -1, epsilon: float = 1e-5) -> np.ndarray:
     axes = tuple(range(axis % x.ndim, x.ndim))
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + epsilon) * scale + shift

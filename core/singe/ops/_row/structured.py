@@ -105,10 +105,17 @@ class Nest(Row):
 @dataclass(frozen=True, kw_only=True)
 class Composite(Row):
     """lower: the op as other rows, built with the builder it is given. function: targets may have a function for the whole
-    op (`Target.print_opaque`)."""
+    op (`Target.print_opaque`). whole: the same over whole arrays, for NumPy, whose calls cost more than the arithmetic of small
+    arrays; None: it runs what the op is lowered to."""
 
     declared_by: ClassVar = "lower"
     before: ClassVar = 1  # the builder
     lower: Callable[..., Any]
     function: bool = False
+    whole: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
+        if self.whole is None:
+            raise NotImplementedError
+        return self.whole(*arrays, **attrs)

@@ -1,13 +1,18 @@
-"""Normalisations over the last axes of each element of a batch: layer norm and RMS norm.
+"""Normalisations over the last axes of each element of a batch: layer norm and RMS norm; and the norm of several arrays together,
+with the checks of a step of training, which look at it.
 
-They compute in the compute type, and round once at the end.
+Normalisations compute in the compute type, and round once at the end.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from typing import Any
 
-from ...dtypes import FLOATS
+import numpy as np
+
+from ...dtypes import FLOATS, float32
 from ...shapes import axis_of
 from .._reference import folds as reference
 from .._row import Composite, as_dtype, register
@@ -51,9 +56,37 @@ def _rms_norm(b: Any, x: Any, scale: Any = None, *, axis: int = -1, epsilon: flo
     return as_dtype(b, scaled(b, b.mul(wide, inverse_rms(b, wide, axis, epsilon)), scale, None), x.dtype)
 
 
+def _joint_norm(b: Any, *several: Any) -> Any:
+    squares = [b.reduce_sum(b.mul(x, x), axes=tuple(range(len(x.shape)))) for x in several]
+    return b.sqrt(functools.reduce(b.add, [b.reshape(x, shape=()) for x in squares]))
+
+
+def _joint_norm_whole(*several: np.ndarray) -> np.ndarray:
+    flat = [x.reshape(-1) for x in several]
+    return np.asarray(np.sqrt(sum([np.dot(x, x) for x in flat], np.float32())))
+
+
+def _checks(b: Any, loss: Any, norm: Any, code: Any, *, finite: bool) -> Any:
+    fine = b.equal(code, b.const(0.0, float32))
+    for x in (loss, norm) if finite else ():
+        fine = b.logical_and(fine, b.less(b.abs(x), b.const(math.inf, float32)))
+    return b.concat(*(b.reshape(x, shape=(1,)) for x in (loss, norm, code)), axis=0), fine
+
+
+def _checks_whole(loss: np.ndarray, norm: np.ndarray, code: np.ndarray, *, finite: bool) -> Any:
+    numbers = loss.item(), norm.item(), code.item()
+    fine = not numbers[2] and (not finite or (math.isfinite(numbers[0]) and math.isfinite(numbers[1])))
+    return np.array(numbers, np.float32), np.array(fine)
+
+
 register(
     Composite(name="layer_norm", doc="(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on", dtypes=FLOATS,
               lower=_layer_norm, reference=reference.layer_norm, tolerance=64, floor=1e-5),
+    Composite(name="joint_norm", method=False, doc="the square root of the sum of the squares of all elements of several arrays", dtypes=(float32,),
+              lower=_joint_norm, whole=_joint_norm_whole, reference=reference.joint_norm, tolerance=64),
+    Composite(name="checks", method=False, doc="three numbers of a step of training in one vector, the loss, the norm of the gradients and a code; and "
+              "whether the code is 0 and, with `finite`, the others are neither NaN nor infinite", dtypes=(float32,),
+              lower=_checks, whole=_checks_whole),
     Composite(name="rms_norm", doc="x / √(mean of x² + epsilon) · scale over the axes from `axis` on", dtypes=FLOATS,
               lower=_rms_norm, reference=reference.rms_norm, tolerance=64, floor=1e-5),
 )  # fmt: skip

@@ -7,15 +7,18 @@ check fails.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from ...dtypes import float32
 from ...errors import InputError, NonFinite, OutOfRange
-from ...frontend.functions.creation import stack, where, zeros
+from ...frontend.branches import branch
+from ...frontend.calls import call_row
+from ...frontend.functions.creation import where, zeros
 from ...frontend.tensor import Tensor
+from ...ops import ROWS
 from ...optim import global_norm
 
 Nonfinite = Literal["stop", "skip", "ignore"]
@@ -32,28 +35,44 @@ def checked_kind(given: Any) -> Nonfinite:
     return given
 
 
-def guarded(
-    kind: Nonfinite,
-    told: dict[str, Tensor],
-    norm: Tensor | None,
-    before: Mapping[str, Tensor],
-    after: Mapping[str, Tensor],
-    free: Sequence[str],
-) -> tuple[dict[str, Tensor], Mapping[str, Tensor]]:
-    """What a step tells and its next states, with checks. norm: that of the gradients; None: not checked. free: the states that
-    go on all the same."""
+def checked(kind: Nonfinite, told: dict[str, Tensor], norm: Tensor | None) -> tuple[dict[str, Tensor], Tensor | None]:
+    """What a step tells, with its checks, and whether they are passed; None: there are none. norm: that of the gradients; None: not
+    checked."""
     code = told.pop(OUT_OF_RANGE, None)
     if kind == "ignore" and code is None:
-        return told, after
-    loss = told.pop("loss", None)
-    first = zeros((), float32) if loss is None else loss.reshape(())
-    size = zeros((), float32) if norm is None or kind == "ignore" else norm.reshape(())
-    number = zeros((), float32) if code is None else code.reshape(())
-    fine = number == 0
-    if kind != "ignore":
-        fine = fine & first.isfinite() & size.isfinite()
-    kept = {name: x if name in free else where(fine, x, before[name]) for name, x in after.items()}
-    return {CHECKS: stack([first, size, number]), **told}, kept
+        return told, None
+    zero = zeros((), float32)
+    numbers = told.pop("loss", None), None if kind == "ignore" else norm, code
+    given = [zero if x is None else x.reshape(()).cast(float32) for x in numbers]
+    checks, fine = call_row(ROWS["checks"], given, finite=kind != "ignore")
+    return {CHECKS: checks, **told}, fine
+
+
+def where_passed(
+    passed: Tensor | None,
+    update: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]],
+    given: Mapping[str, Tensor],
+    names: Sequence[str],
+    branches: bool,
+) -> Mapping[str, Tensor]:
+    """update(given), which gives the states of these names, where the checks are passed; else the states as they are given.
+
+    branches: the update is a branch, which costs nothing where the host reads a bool at once and each op is a call; elsewhere it
+    would be one more round trip, and each state is chosen by the kernel that computes it."""
+    if passed is None:
+        return update(given)
+    if not branches:
+        return {name: where(passed, x, given[name]) for name, x in update(given).items()}
+
+    def updated(*values: Tensor) -> list[Tensor]:
+        after = update(dict(zip(given, values, strict=True)))
+        return [after[name] for name in names]
+
+    def kept(*values: Tensor) -> list[Tensor]:
+        before = dict(zip(given, values, strict=True))
+        return [before[name] for name in names]
+
+    return dict(zip(names, branch(passed, updated, kept, [*given.values()]), strict=True))
 
 
 class Checks:

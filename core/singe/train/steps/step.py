@@ -34,7 +34,7 @@ import numpy as np
 from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
 from ...frontend.flags import Flags, collecting
-from ...frontend.functions.creation import concat, where
+from ...frontend.functions.creation import concat
 from ...frontend.keys import apart, in_place_of_shared
 from ...frontend.nodes.meet import plain_array
 from ...frontend.observed import Observed
@@ -48,13 +48,14 @@ from ...model.session import Session
 from ...nn import Module, observing
 from ...nn._module import with_parts
 from ...runtime import keys
+from ...runtime.debugging import looking
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
-from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, guarded, norm_of
+from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, checked, norm_of, where_passed
 from .objective import Loss, called_names, check_reached, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
 from .states import FIRST_SCALE, MODEL, OPTIMIZER, SCALE, all_finite, by_name, next_scale, state_names, with_buffers
@@ -333,27 +334,24 @@ class TrainStep:
     def _step(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
         told.pop(OUT_OF_RANGE, None)
-        return told, self._updated(seen, grads, states)
+        return told, self._updated(seen, grads, states, None)
 
     def _checked(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         told, grads, seen = self._differentiated(batch, states)
-        return self._guarded(told, grads, states, self._updated(seen, grads, states))
+        return self._guarded(told, seen, grads, states)
 
     def _guarded(
-        self,
-        told: dict[str, Tensor],
-        grads: Mapping[str, Tensor],
-        before: Mapping[str, Tensor],
-        after: Mapping[str, Tensor],
+        self, told: dict[str, Tensor], seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]
     ) -> Traced:
         kind = self._checks.kind
-        norm = None if kind == "ignore" else norm_of(grads, before.get(SCALE))
-        return guarded(kind, told, norm, before, after, (keys.KEY, SCALE))
+        norm = None if kind == "ignore" else norm_of(grads, states.get(SCALE))
+        told, passed = checked(kind, told, norm)
+        return told, self._updated(seen, grads, states, passed)
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         with collecting(self._checks.texts) as flags:
             loss, rest = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
-        return guarded("ignore", {"loss": loss, **rest, **_flagged(flags)}, None, states, _but_key(states), ())
+        return checked("ignore", {"loss": loss, **rest, **_flagged(flags)}, None)[0], _but_key(states)
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         key = apart(_after(states[keys.KEY], 1)) + keys.as_array((0, self._replica))
@@ -362,7 +360,7 @@ class TrainStep:
         after = by_name(seen, self._names)
         flat = concat([g.cast(float32).reshape(-1) for g in grads.values()])
         changed = {BUFFERS + n: x for n, x in after.items() if x._value is not states[MODEL + n]._value}
-        told, _ = guarded("ignore", told, None, states, states, ())
+        told, _ = checked("ignore", told, None)
         return {**told, GRADIENTS: flat, **changed}, states
 
     def _second_half(self, buffers: Sequence[str], batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
@@ -376,8 +374,8 @@ class TrainStep:
             grads[path] = gradients[at : at + x.numel()].reshape(*x.shape).cast(x.dtype)
             at += x.numel()
         key = _after(states[keys.KEY], 1)
-        after = {keys.KEY: key, **self._updated(self._placed(before.__getitem__), grads, states)}
-        return self._guarded({"loss": loss}, grads, states, after)
+        told, after = self._guarded({"loss": loss}, self._placed(before.__getitem__), grads, states)
+        return told, {keys.KEY: key, **after}
 
     def _differentiated(
         self, batch: Sequence[Any], states: Mapping[str, Tensor]
@@ -387,19 +385,37 @@ class TrainStep:
         ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
         return dict(told), dict(grads.items()), seen
 
-    def _updated(self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """The states but the key after an update of a model, the running statistics of which are new already."""
+    def _updated(
+        self, seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor], passed: Tensor | None
+    ) -> dict[str, Tensor]:
+        """The states but the key after an update of a model, the running statistics of which are new already. passed: where not,
+        they stay; None: they never do."""
         scale = states.get(SCALE)
-        before = {k.removeprefix(OPTIMIZER): x for k, x in states.items() if k.startswith(OPTIMIZER)}
-        unscaled = grads if scale is None else {name: g / scale[0] for name, g in grads.items()}
-        updated, after = self._optimizer.step(seen, unscaled, before)
-        new = {MODEL + name: x for name, x in by_name(updated, self._names).items()}
-        new |= {OPTIMIZER + name: x for name, x in after.items()}
+        more: dict[str, Tensor] = {}
         if scale is not None:
             finite = all_finite(grads.values())
-            new = {name: where(finite, x, states[name]) for name, x in new.items()}
-            new[SCALE] = next_scale(scale, finite)
-        return new
+            passed = finite if passed is None else passed & finite
+            more[SCALE] = next_scale(scale, finite)
+        new = {
+            BUFFERS + n: x for n, x in by_name(seen, self._names).items() if x._value is not states[MODEL + n]._value
+        }
+        given = {**_but_key(states), **new, **{GRADIENTS + path: g for path, g in grads.items()}}
+        kept = [name for name in states if name not in (keys.KEY, SCALE)]
+        # `debug` sees what is computed outside of branches only.
+        branches = self.device.eager.target is None and not looking()
+        return {**where_passed(passed, functools.partial(self._update, tuple(grads)), given, kept, branches), **more}
+
+    def _update(self, paths: Sequence[str], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """The model's states and the optimiser's after an update, of those before, new running statistics, and the gradients of the
+        parameters at these paths."""
+        scale = given.get(SCALE)
+        grads = {path: given[GRADIENTS + path] for path in paths}
+        unscaled = grads if scale is None else {path: g / scale[0] for path, g in grads.items()}
+        seen = self._placed(lambda name: given.get(BUFFERS + name, given[MODEL + name]))
+        before = {k.removeprefix(OPTIMIZER): x for k, x in given.items() if k.startswith(OPTIMIZER)}
+        updated, after = self._optimizer.step(seen, unscaled, before)
+        model = {MODEL + name: x for name, x in by_name(updated, self._names).items()}
+        return {**model, **{OPTIMIZER + name: x for name, x in after.items()}}
 
     def _objective(self, model: Module, batch: Sequence[Any], scale: Tensor | None) -> tuple[Tensor, Any]:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
