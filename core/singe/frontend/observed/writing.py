@@ -275,14 +275,14 @@ class Snapshot:
                 if kind in (DICT, LIST):
                     yield from self._items(label, value)
             case _ if is_closed(value):
-                yield from ((f"{label}.{name}", x) for name, x in own_attributes(value).items())
+                at = label or "self"
+                yield from ((f"{at}.{name}", x) for name, x in own_attributes(value).items())
                 yield type(value).__name__, type(value)
             case _ if package(type(value)) not in OURS:
-                self._keep(label, value, ATTRIBUTES)
+                at = label or "self"
+                self._keep(at, value, ATTRIBUTES)
                 whole = self._reads.whole_objects
-                yield from (
-                    (f"{label}.{k}", x) for k, x in self._holders[id(value)].now().items() if whole or k in names
-                )
+                yield from ((f"{at}.{k}", x) for k, x in self._holders[id(value)].now().items() if whole or k in names)
                 yield type(value).__name__, type(value)
             case _:  # of Singe's own, only what is called
                 yield from ((label, x) for x in own_attributes(value).values() if callable(x))

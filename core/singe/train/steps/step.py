@@ -55,6 +55,7 @@ from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
 from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
+from .kept import keeping_nothing
 from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, checked, norm_of, where_passed
 from .objective import Loss, called_names, check_reached, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
@@ -349,8 +350,9 @@ class TrainStep:
         return told, self._updated(seen, grads, states, passed)
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        with collecting(self._checks.texts) as flags:
-            loss, rest = self._measured(self._placed(lambda name: states[MODEL + name]).eval(), *batch)
+        model = self._placed(lambda name: states[MODEL + name]).eval()
+        with keeping_nothing(model, *batch), collecting(self._checks.texts) as flags:
+            loss, rest = self._measured(model, *batch)
         return checked("ignore", {"loss": loss, **rest, **_flagged(flags)}, None)[0], _but_key(states)
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
@@ -421,7 +423,7 @@ class TrainStep:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
         computing = model.cast(float16) if self._half else model
         given = [halved(x) for x in batch] if self._half else batch
-        with observing() as seen, collecting(self._checks.texts) as flags:
+        with keeping_nothing(computing, *given), observing() as seen, collecting(self._checks.texts) as flags:
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
