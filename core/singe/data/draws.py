@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
+from ..frontend.keys import refuse_host_draws
 from ..runtime.keys import STEP, mixed, new_seed
 
 _WORD: Final = (1 << 64) - 1
@@ -74,6 +75,7 @@ def with_replacement(count: int, bound: int, seed: int | None) -> np.ndarray:
 def as_seed(seed: Any) -> int:
     """A seed as an int, by default one of the sequence that `sg.manual_seed` begins; InputError for what is none."""
     if seed is None:
+        refuse_host_draws("an order or change of data")
         return new_seed()
     try:
         if not isinstance(seed, bool):

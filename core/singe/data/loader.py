@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ..errors import InputError
+from ..frontend.tracing import refuse_when_traced
 from ..runtime.waiting import IN_PAGE
 from .dataset import Dataset
 from .draws import Draws, as_seed, permutation
@@ -112,6 +113,9 @@ class Loader:
 
     def __iter__(self) -> Iterator[Any]:
         """An epoch that was left in its middle is not repeated: the next one begins, unless `resume` was called."""
+        refuse_when_traced(
+            "an iteration over a Loader", "take the batch outside of the function, and pass it as an argument"
+        )
         if self._batch and not self._resumed:
             self._epoch, self._batch = self._epoch + 1, 0
         self._latest = mine = object()

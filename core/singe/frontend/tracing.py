@@ -184,6 +184,15 @@ def present_tracer() -> Tracer | None:
     return _TRACER.get()
 
 
+def refuse_when_traced(what: str, instead: str) -> None:
+    """Refuse what gives something else later, while a function is traced that runs again: a constant of the trace, it would be
+    the same in every run. instead: what to write."""
+    if running_again(present_tracer()) is not None:
+        raise InputError(
+            f"{what}: it gives something else later, and a compiled function would have in every run what it gives now; {instead}"
+        )
+
+
 def tracer() -> Tracer:
     """The device of the function that is being traced."""
     found = _TRACER.get()

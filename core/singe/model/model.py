@@ -28,7 +28,7 @@ from ..shapes import Size, show, show_sizes, size
 from ..texts import escaped
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .objects import parted, whole
-from .program import Program
+from .program import Program, refuse_call_when_traced
 from .remade import Remade
 from .retrace import Traces, Tracing
 from .session import Call, Session, kept_states
@@ -175,6 +175,7 @@ class Model:
         self._own.seed(seed)
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
+        refuse_call_when_traced()
         model, arrays = self.bound(args, kwargs)
         runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         if runnable.data.states:

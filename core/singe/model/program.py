@@ -14,6 +14,7 @@ from ..compiler.build import compile_graph
 from ..compiler.target import name_of
 from ..dtypes import own
 from ..errors import DeviceError, InputError
+from ..frontend.tracing import refuse_when_traced
 from ..graph import Graph
 from ..program.format import pieces, read_program
 from ..program.program import Dispatch, Host, ProgramData, walk
@@ -29,6 +30,14 @@ from .session import Session, copies, kept_states
 
 if TYPE_CHECKING:
     from .model import Model
+
+
+def refuse_call_when_traced() -> None:
+    """Refuse a call of a Model or Program within a function that is traced: it would run then, and not in each run."""
+    refuse_when_traced(
+        "a call of a Model or Program",
+        "call the function or Module itself that it was compiled from, or, for a file, the Module of sg.load_module(path)",
+    )
 
 
 class Program:
@@ -148,6 +157,7 @@ class Program:
         return await soon(self._called(args, kwargs))
 
     def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
+        refuse_call_when_traced()
         arrays = bind(self.inputs, args, kwargs)
         now = self._present()
         names = [p.name for p in now.outputs]

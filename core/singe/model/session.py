@@ -23,6 +23,7 @@ import numpy as np
 
 from ..errors import DeviceError, InputError, ShapeError
 from ..frontend.keys import taken
+from ..frontend.tracing import refuse_when_traced
 from ..graph import Graph, GraphState, leaf
 from ..runtime import keys
 from ..runtime.waiting import Later, now, soon
@@ -113,6 +114,7 @@ class Session:
 
     def fetch(self, name: str) -> Later[np.ndarray]:
         """`read` for code that serves both."""
+        refuse_when_traced(f"the state {name!r} of a session", "read it before, and pass it as an argument")
         k = self._index(name)
         program = self._with(k)
         if k in program._followed and k not in self._seeded:

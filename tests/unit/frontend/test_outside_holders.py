@@ -203,6 +203,12 @@ HOLDERS: dict[str, Callable[[], Case]] = {
     "threading.local": of_a_thread,
     "weakref.ref": lambda: of_a_proxy(weakref.ref),
     "weakref.proxy": lambda: of_a_proxy(weakref.proxy),
+    "objects in an array of NumPy": lambda: of(
+        np.array([Thing(), None], object), lambda x, h: x * h[0].b, lambda h: setattr(h[0], "b", 3.0)
+    ),
+    "objects in a set": lambda: of(
+        {Thing()}, lambda x, h: x * sum(t.b for t in h), lambda h: setattr(next(iter(h)), "b", 3.0)
+    ),
     "array": lambda: of(array.array("f", [2.0]), lambda x, h: x * h[0], lambda h: h.__setitem__(0, 3.0)),
     "memoryview": of_memory,
     "bytearray": lambda: of(bytearray(b"\2"), lambda x, h: x * h[0], lambda h: h.__setitem__(0, 3)),

@@ -286,7 +286,15 @@ class Explorer:
                 yield from self._in_sequence(place, value)
                 if package(type(value)) not in LIBRARIES:
                     yield from self._in_object(label, value)
-            case set() | frozenset() | np.ndarray() | Tensor():
+            case set() | frozenset():
+                for x in value:
+                    if not isinstance(x, (*PLAIN, Tensor)):
+                        yield self._place(f"{label}: {type(x).__name__}", itself, x, None)
+            case np.ndarray() if value.dtype.hasobject:
+                for i, x in enumerate(value.flat):
+                    if not isinstance(x, (*PLAIN, Tensor)):
+                        yield self._place(f"{label}.flat[{i}]", itself, x, None)
+            case np.ndarray() | Tensor():
                 pass
             case _ if is_generator(value):
                 self.generators.append((label, value))

@@ -39,7 +39,7 @@ from ...frontend.keys import apart, in_place_of_shared
 from ...frontend.nodes.meet import plain_array
 from ...frontend.observed import Observed
 from ...frontend.tensor import Tensor
-from ...frontend.tracing import observed_trace
+from ...frontend.tracing import observed_trace, refuse_when_traced
 from ...gradients import differentiable, value_and_grad
 from ...graph import Graph
 from ...model.model import Model, of_traces
@@ -170,6 +170,7 @@ class TrainStep:
     @property
     def skipped(self) -> int:
         """How many steps changed no weight, with nonfinite="skip"."""
+        refuse_when_traced("step.skipped", "read it before, and pass it as an argument")
         return self._checks.skipped
 
     @property
@@ -320,6 +321,7 @@ class TrainStep:
     def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
         """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
         batch."""
+        refuse_when_traced("a call of a TrainStep", "call it outside of the function")
         program = self._program(name, function, batch)
         if self._session is None:
             self._session = program.session()
@@ -443,6 +445,10 @@ class TrainStep:
         return now(self._fetch(name), "await step.state_async()")
 
     def _fetch(self, name: str) -> Later[np.ndarray]:
+        refuse_when_traced(
+            "a state or the model of a TrainStep",
+            "take step.model outside of the function, and pass it as an argument or as a part of the batch",
+        )
         return self._first[name].copy() if self._session is None else self._session.fetch(name)
 
     def _begin(self, sequence: keys.Words) -> None:
