@@ -123,8 +123,9 @@ class Model:
     @property
     def states(self) -> tuple[TensorSpec, ...]:
         """What is kept from run to run."""
-        self._refresh()
-        return tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
+        with self.device.lock:
+            self._refresh()
+            return tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.states)
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
@@ -215,9 +216,10 @@ class Model:
     def needed(self) -> Needed:
         """The sizes and values for each set of which a separate Program is compiled. This is known before any run; but if
         some are needed, a run with these may find that others are needed too."""
-        if self._needed is None:
-            self._needed = self._open_graph()
-        return self._needed
+        with self.device.lock:
+            if self._needed is None:
+                self._needed = self._open_graph()
+            return self._needed
 
     def check(self) -> None:
         """Refuse a model that cannot be imported, as far as this is known before a run; the first Program is compiled of the
@@ -235,8 +237,9 @@ class Model:
 
     def graph(self, sizes: Mapping[str, int] | None = None, values: Mapping[str, np.ndarray] | None = None) -> Graph:
         """The Graph, with numbers for some of its sizes, and constants for some inputs."""
-        self._refresh()
-        return self._graph(sizes or {}, values or {})
+        with self.device.lock:
+            self._refresh()
+            return self._graph(sizes or {}, values or {})
 
     def _graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         """`graph` of the trace in use, also if what the function took from outside changes meanwhile."""
@@ -247,9 +250,10 @@ class Model:
 
     def on(self, device: Device, options: Options) -> Model:
         """The same model on another device, or with other options."""
-        self._refresh()
-        made = self._over(self.source, device, options)
-        made._traces = self._traces and self._traces.apart()
+        with self.device.lock:
+            self._refresh()
+            made = self._over(self.source, device, options)
+            made._traces = self._traces and self._traces.apart()
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
@@ -276,31 +280,32 @@ class Model:
     @property
     def specialised(self) -> list[tuple[dict[str, int], Graph]]:
         """The sets of sizes for which the Program has separate steps, and the Graph at each."""
-        self._refresh()
-        return [(sizes, self._graph(sizes, {})) for sizes in self.sizes.specialised()]
+        with self.device.lock:
+            self._refresh()
+            return [(sizes, self._graph(sizes, {})) for sizes in self.sizes.specialised()]
 
     def program(
         self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None
     ) -> Program:
         """The Program for inputs of these shapes (none given: all open dimensions symbolic), compiled if it is new."""
         sizes = {} if shapes is None else self._sizes(shapes)
-        self._refresh()
         with self.device.lock:
+            self._refresh()
             return self._program(sizes, values or {})
 
     def _refresh(self) -> None:
-        """Trace a function again, if what it took from outside has changed."""
+        """Trace a function again, if what it took from outside has changed. The caller holds the device's lock until it has what
+        it needs of the trace: a thread may find other values outside than the next one, which puts its own trace in use."""
         if self._traces is None or self._traces.holds():
             return
-        with self.device.lock:
-            before = self._traces.present
-            with no_block():
-                after = self._traces.next()
-            if after is not before:
-                before.kept = {name: getattr(self, name) for name in OF_TRACE}
-                fresh = {"_programs": Recent(PROGRAMS), "_served": Recent(SERVED), "_needed": None, "_imported": None}
-                self.source = after.source
-                vars(self).update(after.kept or fresh)
+        before = self._traces.present
+        with no_block():
+            after = self._traces.next()
+        if after is not before:
+            before.kept = {name: getattr(self, name) for name in OF_TRACE}
+            fresh = {"_programs": Recent(PROGRAMS), "_served": Recent(SERVED), "_needed": None, "_imported": None}
+            self.source = after.source
+            vars(self).update(after.kept or fresh)
 
     def _every_program(self) -> list[Program]:
         """The Programs of all traces."""

@@ -21,6 +21,8 @@ import pytest
 from random_graphs.outside_values import disagreement
 
 import singe as sg
+from singe.model.model import Model
+from singe.train import TrainStep
 
 X = np.array([1.0, 2.0], np.float32)
 PROGRAMS = {"numpy": 30, "wasm": 10, "webgpu": 2}
@@ -368,6 +370,61 @@ def test_values_that_threads_write_are_those_of_the_next_run_of_that_thread() ->
         going = False
         thread.join()
         sys.setswitchinterval(switch)
+
+
+Call = Callable[[], float]
+
+
+def compiled_call(function: Callable[[Any], Any], on: str) -> Call:
+    program = sg.compile(function, X, device=on)
+    return lambda: program(X)[0]
+
+
+def model_call(function: Callable[[Any], Any], on: str) -> Call:
+    model = sg.Model.of(function, {"x": ("N",)}, on)
+    return lambda: model(X)[0]
+
+
+def session_call(function: Callable[[Any], Any], on: str) -> Call:
+    session = sg.compile(lambda x, *, s: (function(x), {"s": s + x}), X, device=on, states={"s": X}).session()
+    return lambda: session(X)[0]
+
+
+def step_call(function: Callable[[Any], Any], on: str) -> Call:
+    step = TrainStep(
+        sg.nn.Linear(1, 1), sg.optim.SGD(0.0), lambda model, x: (function(x) + 0 * model(x)).mean(), device=on
+    )
+    return lambda: step(np.ones((1, 1), np.float32))
+
+
+@pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
+@pytest.mark.parametrize("made", [compiled_call, model_call, session_call, step_call])
+def test_each_thread_runs_with_its_own_values(
+    made: Callable[..., Call], device_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if another thread calls just after this one's values were compared: it waits until this run has its Program."""
+    local, began, found = threading.local(), list[threading.Thread](), list[float]()
+    refresh = Model._refresh
+
+    def and_then_another(model: Model) -> None:
+        refresh(model)
+        if began and not began[0].ident:
+            began[0].start()
+            began[0].join(0.03)
+
+    def other() -> None:
+        local.value = 5.0
+        found.append(call())
+
+    monkeypatch.setattr(Model, "_refresh", and_then_another)
+    local.value = 2.0
+    call = made(lambda x: x * local.value, device_name)
+    assert call() == 2
+    began.append(threading.Thread(target=other))
+    mine = call()
+    began[0].join()
+    assert (mine, found) == (2, [5])
+    assert call() == 2
 
 
 @pytest.mark.slow
