@@ -1,6 +1,5 @@
-"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end; the next one, or one after
-an end was asked for otherwise, is a KeyboardInterrupt. Where nothing
-would be lost, as before the first batch has ended, the first one is, too."""
+"""Ctrl-C and SIGTERM while a Learner trains: the first one asks for an end; the next one, or one after an end was asked for
+otherwise, is a KeyboardInterrupt. Where nothing would be lost, as before the first batch has ended, the first one is, too."""
 
 from __future__ import annotations
 
@@ -35,7 +34,9 @@ def interruptible(ask: Callable[[Reason], bool], order: OrderlyEnd) -> Iterator[
         if os.getpid() != home:
             signal.signal(number, before[number])
             signal.raise_signal(number)
-        elif not order.ended if ask(REASONS[number]) else not order.lost():
+            return
+        again = ask(REASONS[number])
+        if (again and not order.ended) or (not again and not order.lost()):
             raise KeyboardInterrupt
 
     found = {number: signal.getsignal(number) for number in REASONS}

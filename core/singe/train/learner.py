@@ -309,14 +309,12 @@ class Learner:
             try:
                 found = self._step(*fields)
                 loss, told = found if isinstance(found, tuple) else (found, {})
-                if self._nonfinite == "stop" and not math.isfinite(loss):  # which several devices found together
-                    raise NonFinite(f"the loss is {loss}")
             except NonFinite as e:
                 return f"epoch {epoch}, step {now.step + 1}: {e}{self._fault(fields)}{self._newest}"
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step)
-            counts = self._step.skipped == skipped and (self._nonfinite != "skip" or math.isfinite(loss))
+            counts = self._step.skipped == skipped
             values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
             if rate is not None:
                 values["lr"] = rate
