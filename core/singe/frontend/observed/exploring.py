@@ -74,9 +74,9 @@ DEPTH: Final = 8
 
 
 def is_generator(value: Any) -> bool:
-    """Whether a value draws random numbers."""
+    """Whether a value draws random numbers from a state of its own."""
     if isinstance(value, random.Random):
-        return True
+        return not isinstance(value, random.SystemRandom)
     drawing = sys.modules.get("numpy.random")  # which takes time to load, and `import singe` does not
     return drawing is not None and isinstance(value, (drawing.Generator, drawing.RandomState, drawing.BitGenerator))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dis
-import gc
 import pickle
 import random
 import sys
@@ -18,11 +17,11 @@ from ...errors import InputError
 from ...graph import Graph
 from ...graph.structure import structure
 from ..tensor import Tensor
+from .callers import is_beside, is_library
 from .code import Reads
 from .exploring import Explorer
 from .places import (
     DICTS,
-    LIBRARIES,
     MISSING,
     OURS,
     PLAIN,
@@ -32,14 +31,12 @@ from .places import (
     is_closed,
     package,
 )
+from .sources import SEED, Sources
 from .writing import LIST, Change, Snapshot, can_write, has_traced, writes_itself
 
 Hook = Callable[[FrameType, str, Any], object]
 _ARGUMENTS: Final = 0x0C
 """The flags of code that takes *args (4) and **kwargs (8)."""
-BESIDE: Final = ("logging", "warnings", "importlib._bootstrap")
-"""Libraries that call functions of others for a message or an import: nothing that these read is computed with."""
-
 SOURCE_MODULES: Final = frozenset(
     ["random", "time", "secrets", "uuid", "datetime", "numpy.random", "numpy.random._generator"]
 )
@@ -103,6 +100,7 @@ class Seen:
         self._codes: Final[dict[int, tuple[CodeType, dict[str, Any], Reads]]] = {}
         self._reads: Final = Reads()
         self._objects: Final[dict[int, tuple[str, Any]]] = {}
+        self._calls: Final = Sources()
 
     def observed(self, root: Any, copied: Any, written: frozenset[tuple[int, Any]]) -> Observed:
         """What there is to observe after a call of `root`. written: (id of the holder, key) of what is the function's own."""
@@ -152,7 +150,9 @@ class Seen:
         return self._reads.stores[name] > 0 and self._reads.loads[name] <= self._reads.stores[name]
 
     def sources(self) -> Iterator[tuple[str, str]]:
-        """(name, where) of what gives something else each time, as far as names tell."""
+        """(name, where) of what gives something else each time: calls that were seen, then as far as names tell."""
+        for call in sorted(self._calls.found, key=lambda call: call.is_clock):
+            yield call.name, call.where
         for code, module, own in self._codes.values():
             names = SOURCE_NAMES & (own.attributes | own.globals)
             for name in own.globals:
@@ -172,17 +172,22 @@ class Seen:
 
     def hook(self) -> Hook:
         """What the profiler calls: a few instructions for each call in a library, of which there are many."""
-        libraries, users = self._libraries, self._users
+        libraries, users, calls = self._libraries, self._users, self._calls
 
         def hook(frame: FrameType, event: str, arg: Any) -> None:
-            if event == "call":
+            if event == "c_call":
+                if arg in calls.calls:
+                    calls.hook(frame, event, arg)
+            elif event == "call":
+                if frame.f_code is SEED:
+                    calls.hook(frame, event, arg)
                 module = frame.f_globals
                 at = id(module)
                 if at in libraries:
                     return
-                if at in users or not _is_library(module):
+                if at in users or not is_library(module):
                     users[at] = module
-                    if not _is_beside(frame):
+                    if not is_beside(frame):
                         self._call(frame)
                 else:
                     libraries[at] = module
@@ -294,10 +299,13 @@ def _written(
     after = Snapshot(root)
     key = _key(graph)
 
+    calls = Sources()
+
     def check() -> list[Change]:
         """Trace again; what was changed by that."""
         try:
-            same = _key(traced()) == key
+            with hooked(calls.hook):
+                same = _key(traced()) == key
         except Exception as e:  # of any kind: the function's own
             raise _refusal(seen, read or wrote) from e
         changes = after.changes()
@@ -305,6 +313,8 @@ def _written(
             if not wrote:
                 generators()
             raise _refusal(seen, read or wrote or changes)
+        if taken := calls.taken():
+            raise _something_else(taken.name, taken.where)
         return changes
 
     try:
@@ -319,6 +329,7 @@ def _written(
                     check()
     finally:
         after.restore()
+    calls.warn_of_clock()
     return frozenset(c.place for c in again)
 
 
@@ -339,14 +350,18 @@ def _refusal(seen: Seen, read: Sequence[Change]) -> InputError:
             "or keep it as a state"
         )
     for name, where in seen.sources():
-        return InputError(
-            f"the traced function takes from {name} what is something else each time ({where}), and a compiled function would have "
-            "the same in every run: draw with sg.rand, sg.randn or singe.random and a key, or pass the value as an argument"
-        )
+        return _something_else(name, where)
     name, where = next(seen.writers(), ("something", "a function that it calls"))
     return InputError(
         f"the traced function gives something else when it is called again, and sets {name} ({where}); a compiled function would do so "
         "only when it is traced, not in each run: pass what changes as an argument, or keep it as a state"
+    )
+
+
+def _something_else(name: str, where: str) -> InputError:
+    return InputError(
+        f"the traced function takes from {name} what is something else each time ({where}), and a compiled function would have "
+        "the same in every run: draw with sg.rand, sg.randn or singe.random and a key, or pass the value as an argument"
     )
 
 
@@ -379,7 +394,7 @@ def _refuse_draws(function: Callable[[], Any]) -> None:
         return each_line
 
     def each_call(frame: FrameType, event: str, arg: Any) -> Any:
-        if _is_library(frame.f_globals):
+        if is_library(frame.f_globals):
             return None
         look(frame.f_back)
         return each_line
@@ -409,23 +424,6 @@ def _refuse_generators(function: Callable[[], Any], generators: Sequence[tuple[s
                 f"the traced function draws from {name}, a {type(generator).__name__}, and a compiled function would have the same "
                 "numbers in every run: draw with sg.rand, sg.randn or singe.random and a key, or pass what is drawn as an argument"
             )
-
-
-def _is_library(module: Mapping[str, Any]) -> bool:
-    """Whether the functions with these globals are a library's."""
-    name = module.get("__name__", "")
-    return isinstance(name, str) and name.partition(".")[0] in LIBRARIES
-
-
-def _is_beside(frame: FrameType) -> bool:
-    """Whether a library of BESIDE called a function, or others that called it, or the garbage collector did."""
-    collecting = [getattr(x, "__code__", None) for x in gc.callbacks]
-    caller: FrameType | None = frame
-    while caller is not None and not _is_library(caller.f_globals):
-        if caller.f_code in collecting:
-            return True
-        caller = caller.f_back
-    return caller is not None and caller.f_globals.get("__name__") in BESIDE
 
 
 def _names_generators(frame: FrameType) -> bool:
