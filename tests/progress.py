@@ -16,6 +16,8 @@ SECONDS: Final = {"browser": 2.0, "conformance": 0.06, "docs": 1.0, "release": 1
 """What a test of each folder takes on average, beside one of the others: measured on one machine, the ratios hold elsewhere."""
 TERMINAL, PLAIN = 1.0, 30.0
 """Seconds between two lines."""
+KNOWN: Final = 0.01
+"""The part of all tests from which the time of the others is estimated."""
 
 
 def weight(nodeid: str) -> float:
@@ -77,9 +79,10 @@ class Progress:
     def line(self, now: float) -> str:
         """How far the tests are at a time."""
         gone = now - self._begun
-        left = gone * max(self._all - self._past, 0) / self._past
+        left = spelled(gone * max(self._all - self._past, 0) / self._past)
+        told = f"about {left} left" if self._past >= KNOWN * self._all else "the time left is not known yet"
         failed = f"{self._failed} failed" if self._failed else "none failed"
-        return f"{self._done:,} of {self._total:,} tests, {failed}, {spelled(gone)} gone, about {spelled(left)} left"
+        return f"{self._done:,} of {self._total:,} tests, {failed}, {spelled(gone)} gone, {told}"
 
     def pytest_sessionfinish(self) -> None:
         self._terminal.ensure_newline()
