@@ -73,6 +73,8 @@ VARIABLE: contextvars.ContextVar[float] = contextvars.ContextVar("VARIABLE", def
 KEPT: Any = {"b": 2.0}
 COMPUTED = 2.0
 BY_NAME = getattr
+NAME = "b"
+GETTER = operator.attrgetter
 Case = tuple[Callable[[Any], Any], Callable[[], Any]]
 
 
@@ -177,6 +179,28 @@ def by_a_partial() -> Case:
     return part, lambda: part.keywords.__setitem__("c", 3.0)
 
 
+def of_a_metaclass(change: Callable[[Any], Any], **own: Any) -> Case:
+    meta = type("Meta", (type,), own)
+    return of(meta("Of", (), {}), lambda x, h: x * h.b, lambda h: change(type(h)))
+
+
+def of_a_metaclass_s_class() -> Case:
+    return of(type("Meta", (type,), {"b": 2.0})("Of", (), {}), lambda x, h: x * h.b, lambda h: setattr(h, "b", 3.0))
+
+
+def of_a_module() -> Case:
+    module = types.ModuleType("of")
+    vars(module)["b_b"] = 2.0
+    return of(module, lambda x, h: x * getattr(h, f"{NAME}_{NAME}"), lambda h: setattr(h, "b_b", 3.0))
+
+
+def of_a_keyword(change: Callable[[Any], Any]) -> Case:
+    def function(x: Any, *, b: float = 2.0) -> Any:
+        return x * b
+
+    return function, lambda: change(function)
+
+
 HOLDERS: dict[str, Callable[[], Case]] = {
     "dict.__getitem__ as __getattr__": lambda: of(Attributes(b=2.0), lambda x, h: x * h.b, lambda h: h.update(b=3.0)),
     "its own __dict__": lambda: of(Itself(b=2.0), lambda x, h: x * h.b, lambda h: h.update(b=3.0)),
@@ -195,6 +219,23 @@ HOLDERS: dict[str, Callable[[], Case]] = {
     "itemgetter": by_itemgetter,
     "attrgetter": by_attrgetter,
     "methodcaller": by_methodcaller,
+    "attrgetter made within": lambda: of(
+        Thing(), lambda x, h: x * operator.attrgetter("b")(h), lambda h: setattr(h, "b", 3.0)
+    ),
+    "attrgetter with dots": lambda: of(
+        types.SimpleNamespace(n=Thing()), lambda x, h: x * operator.attrgetter("n.b")(h), lambda h: setattr(h.n, "b", 3.0)
+    ),
+    "attrgetter of a class by another name": lambda: of(
+        type("Of", (), {"b": 2.0}), lambda x, h: x * GETTER("b")(h), lambda h: setattr(h, "b", 3.0)
+    ),
+    "keyword default": lambda: of_a_keyword(lambda f: setattr(f, "__kwdefaults__", {"b": 3.0})),
+    "keyword default in place": lambda: of_a_keyword(lambda f: f.__kwdefaults__.update(b=3.0)),
+    "metaclass": lambda: of_a_metaclass(lambda m: setattr(m, "b", 3.0), b=2.0),
+    "metaclass's property": lambda: of_a_metaclass(lambda m: setattr(m, "c", 3.0), b=property(lambda c: c.c), c=2.0),
+    "metaclass's __getattr__": lambda: of_a_metaclass(
+        lambda m: setattr(m, "c", 3.0), __getattr__=lambda c, name: c.c, c=2.0
+    ),
+    "class over its metaclass": of_a_metaclass_s_class,
     "get": lambda: by_a_kept("get"),
     "__getitem__": lambda: by_a_kept("__getitem__"),
     "a text": lambda: of({"b": 2.0}, lambda x, h: x * float("%(b)s" % h), lambda h: h.update(b=3.0)),  # noqa: UP031
@@ -238,6 +279,10 @@ HOLDERS: dict[str, Callable[[], Case]] = {
     "getattr of a variable": lambda: of(
         types.SimpleNamespace(key="b", b=2.0), lambda x, h: x * getattr(h, h.key), lambda h: setattr(h, "b", 3.0)
     ),
+    "getattr of a class by a variable": lambda: of(
+        type("Of", (), {"b": 2.0}), lambda x, h: x * getattr(h, NAME), lambda h: setattr(h, "b", 3.0)
+    ),
+    "getattr of a module by a computed name": of_a_module,
     "getattr by another name": lambda: of(Thing(), lambda x, h: x * BY_NAME(h, "b"), lambda h: setattr(h, "b", 3.0)),
     "attribute of a class": lambda: of(
         type("Empty", (), {}), lambda x, h: x * getattr(h, "gain", 2.0), lambda h: setattr(h, "gain", 3.0)

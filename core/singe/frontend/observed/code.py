@@ -45,6 +45,8 @@ WHOLE_DICT_NAMES: Final = frozenset(
 WHOLE_OBJECT_NAMES: Final = frozenset(["vars", "__dict__", "asdict", "astuple"])
 BY_NAME: Final = frozenset(["getattr", "hasattr"])
 """Functions that take the name of an attribute: one, if that is a constant."""
+BY_PATH: Final = frozenset(["attrgetter", "methodcaller"])
+"""Functions that take names of attributes, with dots, of an object that comes later."""
 ABSENT_NAMES: Final = frozenset(["get", "setdefault", *BY_NAME])
 """Names of what asks for an item or attribute that may not be there."""
 MUTATORS: Final = frozenset(["append", "extend", "insert", "appendleft", "clear", "remove", "reverse", "sort"])
@@ -172,12 +174,22 @@ def _reads(code: CodeType) -> Reads:
     if named & BY_NAME:
         found.asked.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
         found.attributes |= found.asked
+    if named & BY_PATH:
+        found.attributes.update(names_in(found.keys))
+        found.whole_objects = True
     if found.caught:
         found.asked |= found.attributes
     if "globals" in found.globals:
         found.globals.update(k for k in found.keys if isinstance(k, str) and k.isidentifier())
         found.every_global = found.whole_dicts
     return found
+
+
+def names_in(keys: Iterable[Any]) -> Iterator[str]:
+    """The names of attributes that constants may be, also with dots."""
+    for key in keys:
+        if isinstance(key, str) and key.replace(".", "_").isidentifier():
+            yield from key.split(".")
 
 
 def _asked(after: Sequence[dis.Instruction]) -> str | None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from ...errors import InputError
 from ..tensor import Tensor
-from .code import Reads, inner
+from .code import Reads, inner, names_in
 from .places import (
     DICTS,
     LIBRARIES,
@@ -200,6 +200,8 @@ class Explorer:
                 "to observe in each run: pass what it needs as arguments, or keep it in a Module or in Tensors, which do not change"
             )
         place = Place(label, read, key, value)
+        if isinstance(value, str) and self._reads.whole_objects:  # a name, perhaps
+            self._learn(names_in([value]))
         if isinstance(value, PLAIN) or (isinstance(value, CHANGED_WHOLE) and id(value) in self._altered):
             return place
         if id(value) in self._seen:
@@ -251,6 +253,8 @@ class Explorer:
                 self._learn(objects=True)
             case operator.itemgetter():
                 self._learn(keys=[k for k in value.__reduce__()[1] if isinstance(k, Hashable)])
+            case type() if value is operator.attrgetter or value is operator.methodcaller:  # by another name
+                self._learn(names_in(self._reads.keys), objects=True)
             case operator.attrgetter() | operator.methodcaller():
                 self._learn(x for name in value.__reduce__()[1] if isinstance(name, str) for x in name.split("."))
             case ContextVar():
@@ -276,7 +280,7 @@ class Explorer:
                 yield from self._in_class(label, value)
             case ModuleType():
                 if package(value) not in LIBRARIES:
-                    for name in (self._reads.attributes & vars(value).keys()) | self._reads.asked:
+                    for name in (self._reads.attributes & vars(value).keys()) | self._reads.asked | self._plain(value):
                         yield self._place(f"{label}.{name}", in_module, name, value)
             case _ if isinstance(value, DICTS):
                 yield from self._in_dict(place, value)
@@ -344,7 +348,7 @@ class Explorer:
         if self._is_partly(place.label, value):
             yield Place(f"len({place.label})", length, None, len(value))
             keys = reads.subscripts
-        elif reads.whole_dicts:
+        elif reads.whole_dicts or (place.read is in_object and place.key == "__kwdefaults__"):
             place.content = list(value)
             keys = list(value)
         else:
@@ -358,18 +362,27 @@ class Explorer:
 
     def _in_class(self, label: str, value: type) -> Iterator[Place | None]:
         own, *bases = [c for c in value.__mro__ if c is value or package(c) not in LIBRARIES]
+        kind = type(value)
         if package(own) not in LIBRARIES:
-            known = {name for c in (own, *bases) for name in vars(c)}
+            known = {name for c in (own, *bases, *ancestors(kind)) for name in vars(c)}
+            if inherited(kind, "__getattr__") is not MISSING:
+                known |= self._reads.attributes
             ran = {
                 n for c in (own, *bases) for n, f in vars(c).items() if self._ran_here(f)
             }  # __call__ and others without a name
             for name in (
-                (self._reads.attributes & known) | self._reads.asked | ran
-            ):  # also those of a base, which the class may get later
+                (self._reads.attributes & known) | self._reads.asked | ran | self._plain(own)
+            ):  # also those of a base or a metaclass, which the class may get later
                 yield self._place(f"{label}.{name}", in_class, name, own)
-        for c in bases:
+        for c in (*bases, *([] if package(kind) in LIBRARIES else [kind])):
             if id(c) not in self._seen:
                 yield self._place(c.__name__, itself, c, None)
+
+    def _plain(self, holder: type | ModuleType) -> set[str]:
+        """The names of a class's or module's plain values, if any may be read by a name that is computed."""
+        if not self._reads.whole_objects:
+            return set()
+        return {n for n, x in vars(holder).items() if isinstance(x, PLAIN) and not n.startswith("__")}
 
     def _ran_here(self, f: Any) -> bool:
         return isinstance(f, FunctionType) and id(f.__code__) in self._ran
