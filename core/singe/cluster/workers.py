@@ -1,7 +1,5 @@
 """RayWorkers: processes of a Ray cluster that train together, on this machine or on many.
 
-    learner = sg.train.Learner(model, optimizer, loss, device="wasm", workers=sg.cluster.RayWorkers(4), run="runs/first")
-
 Each worker has a replica of the states and computes the gradients of a part of each batch. The workers average their gradients
 among themselves: each adds up one piece of all gradients, and then each fetches all pieces. So a worker receives and sends at
 most twice the size of the gradients in a step, however many workers there are (docs/cluster.md has measurements).
@@ -36,10 +34,15 @@ ATTEMPTS: Final = 3
 
 @dataclass(frozen=True)
 class RayWorkers:
-    """See the module's docstring.
+    """Processes of a Ray cluster that train together, on this machine or on many; each computes the gradients of a part of a batch.
 
-    options: how Ray places each worker, as `options` of its actors: {"num_cpus": 4, "num_gpus": 1}; by default one CPU. patience: for how many
-    seconds training waits for all workers to start; then those that are ready begin, and the others join later.
+        learner = sg.train.Learner(model, optimizer, loss, device="wasm", workers=sg.cluster.RayWorkers(4))
+
+    When a worker is lost, the others do its step again, and Ray starts another.
+
+    count: how many workers. options: how Ray places each of them, as `options` of its actors: {"num_cpus": 4, "num_gpus": 1}; by
+    default one CPU. patience: for how many seconds training waits for all workers to start; then those that are ready begin, and
+    the others join later.
     """
 
     count: int

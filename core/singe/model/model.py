@@ -46,7 +46,14 @@ SERVED: Final = 256
 
 
 class Model:
-    """See the module's docstring."""
+    """A function, a module or an ONNX file, compiled for a device and called with arrays: `sg.load`, `sg.compile` and `Model.of`
+    make one.
+
+        model = sg.load("resnet.onnx", device="wasm")
+        scores = model(image)
+
+    It is compiled once for all sizes of its inputs, or again for each where it must be. Calls may keep states: see `session`.
+    """
 
     def __init__(
         self,

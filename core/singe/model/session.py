@@ -41,7 +41,13 @@ Call: TypeAlias = "Callable[[Sequence[Any], Mapping[str, Any], Session], Later[A
 
 
 class Session:
-    """See the module's docstring. `Model.session()` and `Program.session()` make them."""
+    """The states of a model from run to run, such as a cache or what it draws next; all sessions share one set of weights.
+    `Model.session()` and `Program.session()` make them.
+
+        session = model.session()
+        session(x)                  # a run, which leaves its states for the next one
+        branch = session.copy()     # both go on from here; read, write, seed and reset change one of them
+    """
 
     def __init__(
         self,

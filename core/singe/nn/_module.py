@@ -60,7 +60,16 @@ class _Closed(type):
 
 
 class Module(metaclass=_Closed):
-    """The base of all layers; README.md in this folder says how to write one.
+    """The base of all layers: a class with fields that `__init__` sets, and `forward`, which computes.
+
+        class Double(nn.Module):
+            def __init__(self):
+                self.layer = nn.Linear(3, 3)
+
+            def forward(self, x):
+                return self.layer(x) * 2
+
+    A module cannot be changed after `__init__`: `replace`, `with_state`, `map` and `to` make new ones.
 
     Tensors in fields are parameters, unless the class names the field among its buffers:
     `class BatchNorm2d(Module, buffers=("running_mean", "running_var"))`. The contents of the field `inline` are named

@@ -32,8 +32,9 @@ _MOVED: Final = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpo
 
 
 class OnnxModule(Module, inline="weights"):
-    """See the module's docstring; `sg.load_module` makes it. Parameters have the file's names. It computes what the file does:
-    a model that was exported for inference has no dropout in training, and its batch norms keep their statistics.
+    """An ONNX model whose weights are parameters, which can be learned; `sg.load_module` makes it. Parameters have the file's
+    names. It computes what the file does: a model that was exported for inference has no dropout in training, and its batch norms
+    keep their statistics.
 
     Called with tensors, in the order of `inputs`; returns its output, or a dict of several.
     """

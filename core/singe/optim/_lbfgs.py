@@ -1,12 +1,5 @@
 """LBFGS: a quasi-Newton method, for losses that are not noisy. It evaluates the loss several times in a step.
 
-    evaluate = sg.value_and_grad(lambda model: loss(model(x), y))
-    opt = sg.optim.LBFGS(line_search_fn="strong_wolfe")
-    state = opt.init(model)
-    for _ in range(20):
-        model, state = opt.step(model, evaluate, state)
-    print(state["loss"].item())
-
 How often it evaluates the loss, and where, depends on what it finds, so it reads losses and slopes, and a step cannot be
 traced; `evaluate` is compiled.
 """
@@ -31,7 +24,12 @@ CURVED: Final = 1e-10
 
 @dataclass(frozen=True)
 class LBFGS:
-    """L-BFGS, as torch.optim.LBFGS; `evaluate` has the place of PyTorch's closure. See the module's docstring.
+    """L-BFGS, as torch.optim.LBFGS; `evaluate` has the place of PyTorch's closure, and is called several times in a step.
+
+        evaluate = sg.value_and_grad(lambda model: loss(model(x), y))
+        opt = sg.optim.LBFGS(line_search_fn="strong_wolfe")
+        state = opt.init(model)
+        model, state = opt.step(model, evaluate, state)
 
     max_iter: moves in one step. max_eval: evaluations in one step, 1.25 · max_iter if None. line_search_fn: "strong_wolfe",
     or None to move by lr times the direction.

@@ -43,7 +43,13 @@ class DeviceValue(Protocol):
 
 
 class Device(ABC):
-    """See the module's docstring."""
+    """What stores values and runs ops: `sg.device("wasm")` gives that of a backend, `sg.Fusion` and `sg.Autodiff` wrap one.
+
+        x = sg.tensor(array, device="wasm")     # a name will do wherever a device is expected
+        x.device, x.to("webgpu")
+
+    Threads may share a device: it does one thing at a time.
+    """
 
     adopts = 0
     """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `adopt`."""

@@ -1,9 +1,5 @@
 """Learner: trains a model with an optimiser, a loss and data, and keeps what is worth keeping.
 
-    learner = sg.train.Learner(model, sg.optim.AdamW(1e-3), nn.CrossEntropyLoss(), [sg.metrics.Accuracy()], run="runs/first")
-    summary = learner.fit(train, valid, epochs=10)
-    model = learner.best
-
 What happens is told to listeners as events (events.py): the dashboard, the logs in the run's folder, and `hooks`. The same
 pieces serve in a loop of one's own: TrainStep, the tallies of metrics, the Loader.
 """
@@ -70,7 +66,11 @@ SKIPPED: Final = "skipped"
 
 
 class Learner:
-    """Trains a model. See the module's docstring; README.md in this folder has examples.
+    """Trains a model with an optimiser, a loss and data, and keeps what is worth keeping.
+
+        learner = sg.train.Learner(model, sg.optim.AdamW(1e-3), nn.CrossEntropyLoss(), [sg.metrics.Accuracy()], run="runs/first")
+        summary = learner.fit(train, valid, epochs=10)
+        model = learner.best
 
     loss: a Module, called as loss(model(*inputs), target), where the target is the last field of a batch; or a function
     loss(model, *batch) that returns a number, or (a number, dict). The numbers in the dict are shown, too; metrics take its

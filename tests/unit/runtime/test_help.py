@@ -75,6 +75,20 @@ def test_help_says_something_for_every_method(room: str) -> None:
     assert silent == []
 
 
+@pytest.mark.parametrize("room", ROOMS)
+def test_help_sends_nobody_to_a_file_that_it_does_not_show(room: str) -> None:
+    module = import_module(f"singe.{room}" if room else "singe")
+    shown = [
+        (
+            name if at is None else f"{name}.{at}",
+            inspect.getdoc(x if at is None else inspect.getattr_static(x, at)) or "",
+        )
+        for name, x in public(module).items()
+        for at in (None, *(vars(x) if inspect.isclass(x) else ()))
+    ]
+    assert [name for name, text in shown if "module's docstring" in text or "this folder" in text] == []
+
+
 def network() -> nn.Module:
     return nn.Sequential(nn.Linear(64, 300), nn.ReLU(), *(nn.Linear(300, 300) for _ in range(8)), nn.Linear(300, 10))
 

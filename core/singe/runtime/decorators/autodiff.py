@@ -59,7 +59,14 @@ class RecordedValue:
 
 
 class Autodiff(Decorator):
-    """See the module's docstring."""
+    """A device around another, which is given or named, that records what is computed, for `backward`.
+
+        ad = sg.Autodiff(sg.Fusion("wasm"))
+        x = sg.tensor(array, device=ad, requires_grad=True)
+        gradient = (x**2).sum().backward()[x]
+
+    A module on it: model.to(ad).map(sg.Tensor.require_grad). `sg.value_and_grad` needs no such device.
+    """
 
     @property
     def eager(self) -> Device:

@@ -17,7 +17,7 @@ from ..waiting import Later
 
 
 class Decorator(Device):
-    """See the module's docstring. Its values are those of the device inside, which is given or named."""
+    """A Device that passes every call on to another, which is given or named, and has its values."""
 
     def __init__(self, inner: Device | str) -> None:
         self.inner: Final = device(inner)

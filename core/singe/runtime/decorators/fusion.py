@@ -60,7 +60,13 @@ class LazyValue:
 
 
 class Fusion(Decorator):
-    """See the module's docstring."""
+    """A lazy device around another, which is given or named: ops are recorded, and run as one Program when a value is read.
+
+        x = sg.tensor(array, device=sg.Fusion("wasm"))
+        y = (x * 2 + 1).sum().item()    # compiled once, as one kernel
+
+    For gradients by `backward` write sg.Autodiff(sg.Fusion(device)), in this order.
+    """
 
     def __init__(self, inner: Device | str) -> None:
         super().__init__(inner)

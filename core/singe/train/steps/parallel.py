@@ -1,7 +1,5 @@
 """DataParallel: a TrainStep over several devices of this process.
 
-    step = sg.train.DataParallel(model, sg.optim.AdamW(1e-3), loss, device=["webgpu", "wasm", "wasm"])
-
 Each device holds a replica of the states, and computes the gradients of a part of the batch in a thread of its own. Their mean,
 weighted by the items of the parts, updates all replicas, so the weights are those of one device with the whole batch, but for
 rounding. That holds for a loss that is the mean over the items of its batch. Two kinds of layers see their part only: batch
@@ -71,9 +69,15 @@ class Workers(Protocol):
 
 
 class DataParallel:
-    """See the module's docstring; arguments and results are those of TrainStep.
+    """A TrainStep over several devices of this process, each of which computes the gradients of a part of the batch in a thread
+    of its own; arguments and results are those of TrainStep.
 
-    device: the devices. A name that comes again is another device of that backend: ["wasm", "wasm"] computes on two cores.
+        step = sg.train.DataParallel(model, sg.optim.AdamW(1e-3), loss, device=["webgpu", "wasm"])
+        value = step(x, y)
+
+    Their mean updates the weights of all, as on one device for a loss that is the mean over the items of its batch; batch norms
+    normalise by each part. device: the devices. A name that comes again is another device of that backend: ["wasm", "wasm"]
+    computes on two cores.
     """
 
     def __init__(

@@ -1,10 +1,5 @@
 """TrainStep: a step of training as one Program: forward, loss, gradients, clipping and the update of the weights.
 
-    step = sg.train.TrainStep(model, sg.optim.AdamW(1e-3), loss, device="wasm")
-    for x, y in loader:
-        value = step(x, y)
-    model = step.model
-
 Weights, moments and running statistics are states of the Program: they stay on the device, where each run changes them in
 place. Batches of another shape have a Program of their own, over the same states.
 
@@ -88,8 +83,15 @@ class Share:
 
 
 class TrainStep:
-    """See the module's docstring. Calling it gives the loss as a number, or (loss, dict of arrays) if the loss function gives
-    a pair. loss may also be a Module, called as loss(model(*inputs), target), where the target is the last part of a batch.
+    """A step of training as one Program: forward, loss, gradients, clipping and the update of the weights, which stay on the device.
+
+        step = sg.train.TrainStep(model, sg.optim.AdamW(1e-3), lambda model, x, y: nn.MSELoss()(model(x), y), device="wasm")
+        for x, y in loader:
+            value = step(x, y)
+        model = step.model
+
+    Calling it gives the loss as a number, or (loss, dict of arrays) if the loss function gives a pair. loss may also be a Module,
+    called as loss(model(*inputs), target), where the target is the last part of a batch.
 
     training: whether the model runs in training mode, in which Dropout drops and batch norms learn their statistics; with False
     each layer runs in the mode in which it is given: that of a new module is inference mode.
