@@ -25,6 +25,7 @@ from .frontend.gradients import Gradients
 from .frontend.tensor import Tensor, home_of, value_on
 from .frontend.tracing import Lifting, tracing
 from .graph import Graph, Node, checkpointed, gradient
+from .nn._copies import changing
 from .nn._module import Module, tensors_in, with_parts
 from .runtime.device import Device
 from .shapes import deferring, show
@@ -56,7 +57,7 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
         on = Lifting()
         leaves = [value_on(on, x) for x in names.values()]
         traced = with_parts(by, lambda part: Tensor(on, value_on(on, part)) if isinstance(part, Tensor) else part)
-        with deferring(), tracing(on):
+        with deferring(), tracing(on), changing(by, traced):
             result = function(traced, *given.placed(args), **given.placed(named))
         loss, aux = _pair(result, function) if has_aux else (result, None)
         value = value_on(on, _number(loss, function))

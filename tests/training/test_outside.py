@@ -161,3 +161,104 @@ def test_lists_and_dicts_of_the_model_are_those_of_each_step() -> None:
     for what in (lambda: step(X, Y), lambda: step.evaluate(X, Y), lambda: step.model):
         with pytest.raises(sg.InputError, match=r"tensor parts\.0\.weight is another one.*make a new TrainStep"):
             what()
+
+
+def counted(forward: Callable[[Any], float]) -> Any:
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            self.linear = nn.Linear(3, 2, rng=0)
+            self.n = {"k": 0}
+            self.list = [0]
+            self.nested = [{"n": [0]}]
+            self.log: list[float] = []
+            self.parts = [nn.Linear(2, 2, rng=1), nn.Linear(2, 2, rng=2)]
+
+        def forward(self, x: Any) -> Any:
+            y = self.linear(x) * forward(self)
+            for part in self.parts:
+                y = part(y)
+            return y
+
+    return Counted()
+
+
+def in_dict(m: Any) -> float:
+    m.n["k"] += 1
+    return m.n["k"]
+
+
+def in_list(m: Any) -> float:
+    m.list[0] += 1
+    return m.list[0]
+
+
+def in_nested(m: Any) -> float:
+    m.nested[0]["n"][0] += 1
+    return m.nested[0]["n"][0]
+
+
+def by_length(m: Any) -> float:
+    m.log.append(1.0)
+    return len(m.log)
+
+
+def not_at_all(m: Any) -> float:
+    m.log.append(1.0)
+    m.n["k"] += 1
+    return 2.0
+
+
+def first_time(m: Any) -> float:
+    if not m.log:
+        m.log.append(3.0)
+    return m.log[0]
+
+
+COUNTING = {in_dict: "model.n['k']", in_list: "model.list[0]", in_nested: "model.nested[0]['n'][0]", by_length: "model.log[0]"}  # fmt: skip
+
+
+def mean_square(model: Any, x: Any, y: Any) -> Any:
+    return nn.MSELoss()(model(x), y)
+
+
+def eagerly(model: Any) -> float:
+    return mean_square(model, sg.tensor(X), sg.tensor(Y)).item()
+
+
+@pytest.mark.parametrize("forward", COUNTING)
+@pytest.mark.parametrize("what", ["__call__", "evaluate", "share"])
+def test_a_model_that_counts_in_its_lists_and_dicts_and_computes_with_it_is_refused(forward: Any, what: str) -> None:
+    step = TrainStep(counted(forward), sg.optim.SGD(0.0), mean_square, device="numpy")
+    with pytest.raises(sg.InputError) as refused:
+        getattr(step, what)(X, Y)
+    assert f"reads {COUNTING[forward]} and changes it" in str(refused.value)
+
+
+@pytest.mark.parametrize("forward", [not_at_all, first_time])
+def test_what_no_result_depends_on_may_be_kept_in_the_model(forward: Any) -> None:
+    model = counted(forward)
+    step = TrainStep(model, sg.optim.SGD(0.0), mean_square, device="numpy")
+    expected = eagerly(counted(forward))
+    for _ in range(3):
+        assert step(X, Y) == pytest.approx(expected, rel=1e-6)
+    assert len(model.log) == 1  # as after one call, however often it was traced
+
+
+@pytest.mark.parametrize("forward", [*COUNTING, not_at_all, first_time])
+def test_a_model_s_lists_and_dicts_count_in_value_and_grad_as_they_do_eagerly(forward: Any) -> None:
+    model, other = counted(forward), counted(forward)
+    for _ in range(3):
+        assert sg.value_and_grad(mean_square)(model, X, Y)[0].item() == pytest.approx(eagerly(other), rel=1e-6)
+    for name in ("n", "list", "nested", "log"):
+        assert getattr(model, name) == getattr(other, name)
+
+
+def test_an_order_that_forward_changes_is_that_of_the_model() -> None:
+    def turned(m: Any) -> float:
+        m.parts.reverse()
+        return 1.0
+
+    model = counted(turned)
+    parts = [*model.parts]
+    sg.value_and_grad(mean_square)(model, X, Y)
+    assert all(a is b for a, b in zip(model.parts, reversed(parts), strict=True))

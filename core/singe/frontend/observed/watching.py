@@ -254,7 +254,7 @@ def watched(traced: Callable[[], Graph], root: Any, copied: Any = None) -> tuple
     """The Graph of a function, and what it took from outside. traced: calls it; root: the function as users know it, behind
     which closures are looked for. copied: a module, or None, of which the function has a copy."""
     seen = Seen()
-    before = Snapshot(root)
+    before = Snapshot(root, copied)
     drawn = _drawn()
     with hooked(seen.hook()):
         graph = traced()
@@ -264,7 +264,7 @@ def watched(traced: Callable[[], Graph], root: Any, copied: Any = None) -> tuple
     def generators() -> None:
         _refuse_generators(traced, seen.observed(root, copied, frozenset()).generators)
 
-    written = _written(seen, before, traced, graph, root, generators)
+    written = _written(seen, before, traced, graph, root, copied, generators)
     observed = seen.observed(root, copied, written)
     if observed.generators:
         _refuse_generators(traced, observed.generators)
@@ -280,6 +280,7 @@ def _written(
     traced: Callable[[], Graph],
     graph: Graph,
     root: Any,
+    copied: Any,
     generators: Callable[[], None],
 ) -> frozenset[tuple[int, Any]]:
     """The places that a function changes in each trace. One that computes with what it changes itself, or with what is another
@@ -296,7 +297,7 @@ def _written(
     if not wrote and not any(seen.sources()) and not any(seen.writers()):
         return frozenset()
     read = [c for c in wrote if not seen.only_counts(c)]
-    after = Snapshot(root)
+    after = Snapshot(root, copied)
     key = _key(graph)
 
     calls = Sources()

@@ -1,6 +1,7 @@
 """What a model keeps of a call in its lists and dicts, which a step refuses.
 
-The model that is traced is a copy with lists and dicts of its own, so that the one that was given stays as it was.
+The model that is traced is a copy with lists and dicts of its own. Of what is changed in these, all but Tensors is changed in the
+model that was given, too.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ from ...model.model import Model, of_traces
 from ...model.program import Program
 from ...model.session import Session
 from ...nn import Module, observing
+from ...nn._copies import changing
 from ...nn._module import with_parts
 from ...runtime import keys
 from ...runtime.debugging import looking
@@ -355,7 +356,7 @@ class TrainStep:
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         model = self._placed(lambda name: states[MODEL + name]).eval()
-        with keeping_nothing(model, *batch), collecting(self._checks.texts) as flags:
+        with changing(self._given, model), keeping_nothing(model, *batch), collecting(self._checks.texts) as flags:
             loss, rest = self._measured(model, *batch)
         return checked("ignore", {"loss": loss, **rest, **_flagged(flags)}, None)[0], _but_key(states)
 
@@ -388,7 +389,8 @@ class TrainStep:
     ) -> tuple[dict[str, Tensor], dict[str, Tensor], Module]:
         """What a step tells, the gradients by path, and the model with new running statistics."""
         model = self._placed(lambda name: states[MODEL + name])
-        ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
+        with changing(self._given, model):
+            ((_, (told, seen)), grads) = value_and_grad(self._objective, has_aux=True)(model, batch, states.get(SCALE))
         return dict(told), dict(grads.items()), seen
 
     def _updated(
@@ -427,7 +429,8 @@ class TrainStep:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
         computing = model.cast(float16) if self._half else model
         given = [halved(x) for x in batch] if self._half else batch
-        with keeping_nothing(computing, *given), observing() as seen, collecting(self._checks.texts) as flags:
+        kept = keeping_nothing(computing, *given)
+        with changing(model, computing), kept, observing() as seen, collecting(self._checks.texts) as flags:
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
