@@ -231,6 +231,22 @@ def fresh() -> dict[str, Any]:
     return {"h": Kept(), "s": s, "Kept": kept, "np": np, "__name__": __name__}
 
 
+def by_default(x: Any, hist: list[int] = []) -> Any:  # noqa: B006
+    hist.append(1)
+    return x * len(hist)
+
+
+def by_keyword(x: Any, *, hist: list[int] = []) -> Any:  # noqa: B006
+    hist.append(1)
+    return x * len(hist)
+
+
+@pytest.mark.parametrize("function", [by_default, by_keyword])
+def test_a_default_that_grows_is_refused_by_its_name(function: Any) -> None:
+    with pytest.raises(sg.InputError, match=r"reads hist\[0\] and changes it"):
+        sg.compile(function, X)
+
+
 def default_rng(x: Any) -> Any:
     return x * float(np.random.default_rng().normal())
 

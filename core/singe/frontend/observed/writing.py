@@ -313,7 +313,9 @@ class Snapshot:
         else:
             self._keep("", known, VARIABLES, tuple(found))
         yield from ((name, known[name]) for name in found & known.keys())
-        yield from ((label, x) for x in (*(f.__defaults__ or ()), *(f.__kwdefaults__ or {}).values()))
+        count, defaults = f.__code__.co_argcount, f.__defaults__ or ()
+        yield from zip(f.__code__.co_varnames[count - len(defaults) : count], defaults, strict=False)
+        yield from (f.__kwdefaults__ or {}).items()
 
     def _items(self, label: str, value: Any) -> Iterator[tuple[str, Any]]:
         if len(value) <= MOST_ITEMS:
