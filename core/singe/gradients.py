@@ -56,9 +56,11 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
         given = _Values((by, args, named))
         on = Lifting()
         leaves = [value_on(on, x) for x in names.values()]
-        traced = with_parts(by, lambda part: Tensor(on, value_on(on, part)) if isinstance(part, Tensor) else part)
-        with deferring(), tracing(on), changing(by, traced):
-            result = function(traced, *given.placed(args), **given.placed(named))
+        traced = with_parts(by, lambda x: Tensor(on, value_on(on, x)) if isinstance(x, Tensor) else x, shared=True)
+        placed_args, placed_named = given.placed(args), given.placed(named)
+        copies = changing((by, args, named), (traced, placed_args, placed_named))
+        with deferring(), tracing(on), copies:
+            result = function(traced, *placed_args, **placed_named)
         loss, aux = _pair(result, function) if has_aux else (result, None)
         value = value_on(on, _number(loss, function))
         b = on.builder
@@ -120,7 +122,7 @@ class _Values:
     def placed(self, arguments: Any) -> Any:
         """The arguments with tensors in place of arrays, which would be constants of the Program."""
         on = home_of(self.tensors)
-        return with_parts(arguments, lambda part: tensor(part, device=on) if isinstance(part, np.ndarray) else part)
+        return with_parts(arguments, lambda x: tensor(x, device=on) if isinstance(x, np.ndarray) else x, shared=True)
 
     def home(self, on: Lifting) -> Device:
         return home_of([*self.tensors, *on.lifted])
@@ -173,8 +175,9 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         def traced(part: Any) -> Any:
             return Tensor(on, value_on(on, part)) if isinstance(part, Tensor) else part
 
-        with deferring(), tracing(on):
-            result = function(*with_parts(given.placed(args), traced), **with_parts(given.placed(named), traced))
+        placed = with_parts(given.placed((args, named)), traced, shared=True)
+        with deferring(), tracing(on), changing((args, named), placed):
+            result = function(*placed[0], **placed[1])
         outputs = _Outputs(on, [])
         placed = with_parts(result, outputs.place)
         names = ("",) * len(outputs.nodes)

@@ -224,14 +224,14 @@ def observed_trace(
     function: Callable[..., Any],
     specs: Sequence[Spec],
     states: Mapping[str, Any] | None = None,
-    copied: Any = None,
+    copied: Mapping[str, Any] | None = None,
 ) -> tuple[Graph, Observed]:
     """The Graph of a function of Tensors that returns a Tensor, several in a tuple or list, or a dict of them by name; and what
     it took from outside.
 
     Outputs without names are called "output", or "output0", "output1", … if there are several. states: the initial
-    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring. copied: a module of which the function
-    has a copy; what it takes out of lists and dicts of that is taken from these.
+    values by name, each an array, or (shape, dtype) for zeros; see the module's docstring. copied: modules by name of which the function
+    has copies; what it takes out of lists and dicts of these, or changes in them, is taken from those of the modules.
     """
     if states is not None and not isinstance(states, Mapping):
         raise InputError(f"states: got {states!r:.80}, expected a dict of initial values by name")
@@ -261,7 +261,7 @@ def observed_trace(
     with deferring():  # the checks are dropped here: compiling the graph finds them again
         _, _, arguments, leaves = placeholders()
         _check_call(function, arguments, leaves)
-        return watched(traced, function, copied)
+        return watched(traced, function, copied or {})
 
 
 def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node | None]) -> tuple[Node | None, ...]:

@@ -13,35 +13,45 @@ from ._module import CONTAINERS, Module, everything_in
 
 @contextmanager
 def changing(original: Any, copy: Any) -> Iterator[None]:
-    """A block in which a function gets a copy of a container. What holds new Tensors or Modules afterwards stays as it was."""
-    pairs = [(a, b, _items(b)) for a, b in _pairs(original, copy) if a is not b]
-    same = {id(x): y for a, _, items in pairs for key, x in items.items() if (y := _items(a).get(key)) is not None}
+    """A block in which a function gets a copy of a container. Tensors and Modules that it makes stay in the copy: items that hold
+    some are what they were."""
+    parts = list(_pairs(original, copy))
+    lists = [(a, b, _items(b)) for a, b in parts if isinstance(a, (list, dict)) and a is not b]
+    own = {id(b): a for a, b in parts if a is not b}
     yield
-    for a, b, before in pairs:
+    for a, b, before in lists:
         now = _items(b)
-        if now.keys() == before.keys() and all(now[key] is x for key, x in before.items()):
-            continue
-        fresh = [x for x in now.values() if id(x) not in same]
-        if any(isinstance(part, (Tensor, Module)) for x in fresh for _, part, _ in everything_in(x)):
-            continue
-        new = {key: same.get(id(x), x) if isinstance(x, (Tensor, *CONTAINERS)) else x for key, x in now.items()}
-        if isinstance(a, dict):
-            a.clear()
-            a.update(new)
-        else:
-            a[:] = new.values()
+        if now.keys() != before.keys() or any(now[key] is not x for key, x in before.items()):
+            was = _items(a)
+            new = {key: own.get(id(x), x) for key, x in now.items()}
+            fresh = {key for key, x in new.items() if x is now[key] and _is_made(x)}
+            _put(a, {key: was[key] if key in fresh else x for key, x in new.items() if key not in fresh or key in was})
 
 
 def _pairs(original: Any, copy: Any) -> Iterator[tuple[Any, Any]]:
-    """Each list and dict in a container with its copy."""
-    if isinstance(original, (list, dict)):
-        yield original, copy
+    """A container and all that is in it, each with that in its copy."""
+    yield original, copy
     if isinstance(original, CONTAINERS):
-        mine, others = (x.fields() if isinstance(x, Module) else _items(x) for x in (original, copy))
+        mine, others = _items(original), _items(copy)
         for key, part in mine.items():
-            if key in others:
-                yield from _pairs(part, others[key])
+            yield from _pairs(part, others[key])
 
 
 def _items(container: Any) -> dict[Any, Any]:
+    if isinstance(container, Module):
+        return container.fields()
     return dict(container) if isinstance(container, dict) else dict(enumerate(container))
+
+
+def _put(container: list[Any] | dict[Any, Any], items: dict[Any, Any]) -> None:
+    """Let a list or dict have these items, in this order."""
+    if isinstance(container, dict):
+        container.clear()
+        for key, x in items.items():  # a Counter's `update` adds
+            container[key] = x
+    else:
+        container[:] = items.values()
+
+
+def _is_made(x: Any) -> bool:
+    return any(isinstance(part, (Tensor, Module)) for _, part, _ in everything_in(x))

@@ -386,17 +386,28 @@ def tensors_in(value: Any) -> Iterator[tuple[str, Tensor, bool]]:
     return ((path, part, is_buffer) for path, part, is_buffer in everything_in(value) if isinstance(part, Tensor))
 
 
-def with_parts(value: Any, rule: Callable[[Any], Any]) -> Any:
-    """rule(value), or a copy of a module, list, tuple or dict with rule(part) for each part that is none of these."""
-    return _rebuilt(value, lambda path, key, part: rule(part)) if isinstance(value, CONTAINERS) else rule(value)
+def with_parts(value: Any, rule: Callable[[Any], Any], shared: bool = False) -> Any:
+    """rule(value), or a copy of a module, list, tuple or dict with rule(part) for each part that is none of these. shared: what
+    is there twice is one object in the copy, too."""
+    if not isinstance(value, CONTAINERS):
+        return rule(value)
+    return _rebuilt(value, lambda path, key, part: rule(part), made={} if shared else None)
 
 
-def _rebuilt(value: Any, rule: Callable[[str, Any, Any], Any], path: str = "") -> Any:
-    """A copy of a container, in which rule(path, key, part) replaces each item that is not a container."""
+def _rebuilt(
+    value: Any, rule: Callable[[str, Any, Any], Any], path: str = "", made: dict[int, Any] | None = None
+) -> Any:
+    """A copy of a container, in which rule(path, key, part) replaces each item that is not a container. made: the copies so far,
+    by the id of the original, if each is made once."""
+    if made is not None and id(value) in made:
+        return made[id(value)]
     new: dict[Any, Any] = {}
     for key, at, part in _parts(value, path):
-        new[key] = _rebuilt(part, rule, at) if isinstance(part, CONTAINERS) else rule(at, key, part)
-    return _remade(value, new)
+        new[key] = _rebuilt(part, rule, at, made) if isinstance(part, CONTAINERS) else rule(at, key, part)
+    copied = _remade(value, new)
+    if made is not None:
+        made[id(value)] = copied
+    return copied
 
 
 def _swapped(value: Any, new: Mapping[Module, Module]) -> Any:
@@ -414,7 +425,14 @@ def _remade(value: Any, parts: dict[Any, Any]) -> Any:
     """A container of the same kind with other parts."""
     if isinstance(value, Module):
         return value.replace(**parts)
-    return type(value)(parts if isinstance(value, dict) else parts.values())
+    if isinstance(value, dict):
+        made = copy.copy(
+            value
+        )  # with what a class of dicts keeps beside the items, such as the default of a defaultdict
+        for key, part in parts.items():  # a Counter's `update` adds
+            made[key] = part
+        return made
+    return type(value)(parts.values())
 
 
 def _like(value: Tensor | np.ndarray | HeldArray, old: Tensor) -> Tensor:

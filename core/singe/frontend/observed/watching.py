@@ -102,7 +102,7 @@ class Seen:
         self._objects: Final[dict[int, tuple[str, Any]]] = {}
         self._calls: Final = Sources()
 
-    def observed(self, root: Any, copied: Any, written: frozenset[tuple[int, Any]]) -> Observed:
+    def observed(self, root: Any, copied: Mapping[str, Any], written: frozenset[tuple[int, Any]]) -> Observed:
         """What there is to observe after a call of `root`. written: (id of the holder, key) of what is the function's own."""
         ran = {key: code for key, (code, _, _) in self._codes.items()}
         try:
@@ -121,7 +121,7 @@ class Seen:
         return Observed(found)
 
     def _explored(
-        self, root: Any, copied: Any, ran: Mapping[int, CodeType], written: frozenset[tuple[int, Any]]
+        self, root: Any, copied: Mapping[str, Any], ran: Mapping[int, CodeType], written: frozenset[tuple[int, Any]]
     ) -> Explorer:
         """The places that the functions could read."""
         found = Explorer(self._reads, ran, written)
@@ -133,7 +133,8 @@ class Seen:
         found.object(getattr(root, "__name__", type(root).__name__), root)
         for label, value in self._objects.values():  # those that no variable led to
             found.object(label, value)
-        found.containers("model", copied)
+        for name, module in copied.items():
+            found.containers(name, module)
         found.functions()
         return found
 
@@ -250,9 +251,9 @@ def hooked(hook: Hook) -> Iterator[None]:
             sys.setprofile(before)
 
 
-def watched(traced: Callable[[], Graph], root: Any, copied: Any = None) -> tuple[Graph, Observed]:
+def watched(traced: Callable[[], Graph], root: Any, copied: Mapping[str, Any]) -> tuple[Graph, Observed]:
     """The Graph of a function, and what it took from outside. traced: calls it; root: the function as users know it, behind
-    which closures are looked for. copied: a module, or None, of which the function has a copy."""
+    which closures are looked for. copied: modules by name of which the function has copies."""
     seen = Seen()
     before = Snapshot(root, copied)
     drawn = _drawn()
@@ -280,7 +281,7 @@ def _written(
     traced: Callable[[], Graph],
     graph: Graph,
     root: Any,
-    copied: Any,
+    copied: Mapping[str, Any],
     generators: Callable[[], None],
 ) -> frozenset[tuple[int, Any]]:
     """The places that a function changes in each trace. One that computes with what it changes itself, or with what is another

@@ -199,9 +199,10 @@ class Change:
 
 class Snapshot:
     """The contents of all that a function reaches: by its variables, and from there by the names in the code of functions that
-    are found on the way. copied: a module, or None, of which the function has a copy, and changes what that changes."""
+    are found on the way. copied: modules by name of which the function has copies, and what
+    changes in these changes in them."""
 
-    def __init__(self, root: Any, copied: Any = None) -> None:
+    def __init__(self, root: Any, copied: Mapping[str, Any]) -> None:
         self._holders: Final[dict[int, Holder]] = {}
         self._reads: Final = Reads()
         self._codes: Final[set[int]] = set()
@@ -210,7 +211,7 @@ class Snapshot:
         while known < len(self._reads.attributes):  # a function that is found has names by which more is found
             known = len(self._reads.attributes)
             self._seen = {}
-            left = [("", root), ("model", copied)]
+            left = [("", root), *copied.items()]
             while left and len(self._seen) < MOST_HOLDERS:
                 label, value = left.pop()
                 if isinstance(value, (*PLAIN, Tensor)) or value is MISSING or id(value) in self._seen:

@@ -58,6 +58,21 @@ def filled(part: Any, tensors: Iterator[Tensor]) -> Any:
     return mapped(lambda x: filled(x, tensors) if isinstance(x, Module) else next(tensors), part)
 
 
+def formed(part: Any) -> Module | None:
+    """What a trace keeps of a part: a copy of a Module, which stays as it is when the Module's lists and dicts change."""
+    return with_parts(part, lambda x: x, shared=True) if isinstance(part, Module) else None
+
+
+def modules_in(parts: Mapping[Any, Any], path: str = "") -> Iterator[tuple[str, Module]]:
+    """(what a user writes for it, Module) of each Module among named parts and in dicts of them."""
+    for name, part in parts.items():
+        at = f"{path}[{name!r}]" if path else str(name)
+        if isinstance(part, Module):
+            yield at, part
+        elif isinstance(part, Mapping):
+            yield from modules_in(part, at)
+
+
 def halved(part: Any) -> Any:
     """A part with float16 in place of float32."""
     return mapped(lambda x: x.cast(float16) if isinstance(x, Module) or x.dtype is float32 else x, part)

@@ -13,12 +13,13 @@ from typing import Any
 from ...errors import InputError
 from ...frontend.tensor import Tensor
 from ...nn import Module
+from .batches import modules_in
 
 
 @contextmanager
 def keeping_nothing(*values: Any) -> Iterator[None]:
-    """Refuse a block in which one of these values, if it is a Module, begins to hold another Tensor."""
-    models = [x for x in values if isinstance(x, Module)]
+    """Refuse a block in which one of these values, if it is a Module or a dict of some, begins to hold another Tensor."""
+    models = [x for _, x in modules_in(dict(enumerate(values)))]
     before = [dict(_tensors(model)) for model in models]
     yield
     for model, was in zip(models, before, strict=True):

@@ -20,6 +20,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -50,7 +51,7 @@ from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
-from .batches import arrays_in, arrays_of, filled, form, halved, items_of, mapped, part_names
+from .batches import arrays_in, arrays_of, filled, form, formed, halved, items_of, mapped, modules_in, part_names
 from .kept import keeping_nothing
 from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, checked, norm_of, where_passed
 from .objective import Loss, called_names, check_reached, checked_loss, checked_model, objective
@@ -142,6 +143,8 @@ class TrainStep:
         self._first: Final = self._initial(model)
         self._follows = True
         """Whether it draws of the shared sequence."""
+        self._tracing = threading.RLock()
+        """Held while it is traced, which changes the lists and dicts of the model that was given, as its code does."""
         self._functions: Final = copy.copy(self)
         """The owner of the functions that are traced, without the Models below, which keep it."""
         self._models: Final[dict[Any, Model]] = {}
@@ -273,27 +276,30 @@ class TrainStep:
         parts: Sequence[str] | None = None,
     ) -> Model:
         """parts: the names of the batch's parts; by default those of the loss function."""
-        named = zip(parts or part_names(self._loss, len(batch)), batch, strict=True)
-        arrays = {path: array for name, part in named for path, array in arrays_in(part, name)}
+        named = dict(zip(parts or part_names(self._loss, len(batch)), batch, strict=True))
+        arrays = {path: array for name, part in named.items() for path, array in arrays_in(part, name)}
         shapes = {name: a.shape for name, a in arrays.items()}
         kinds = {name: plain_array(a).dtype for name, a in arrays.items()}
-        forms = [mapped(lambda x: x if isinstance(x, Module) else None, part) for part in batch]
+        forms = {name: mapped(formed, part) for name, part in named.items()}
+        copied = {**dict(modules_in(forms)), "model": self._given}
 
         taken = 0
 
         def step(*tensors: Tensor, **states: Tensor) -> Any:
             nonlocal taken
             given = iter(tensors)
-            with in_place_of_shared(states[keys.KEY]) as drawn:
-                told, after = function([filled(part, given) for part in forms], states)
+            filled_in = [filled(part, given) for part in forms.values()]
+            with in_place_of_shared(states[keys.KEY]) as drawn, changing([*forms.values()], filled_in):
+                told, after = function(filled_in, states)
             taken = drawn.count
             return told, {keys.KEY: _after(states[keys.KEY], taken), **after}
 
         specs = [(name, shape, dtype(kinds[name])) for name, shape in shapes.items()]
-        model, follows = self._given, self._follows  # not the step, which keeps what is traced
+        follows, alone = self._follows, self._tracing  # not the step, which keeps what is traced
 
         def traced() -> tuple[Graph, Observed]:
-            graph, observed = observed_trace(step, specs, states, model)
+            with alone:
+                graph, observed = observed_trace(step, specs, states, copied)
             kept = tuple(
                 replace(s, draws=taken, initial=None if follows else s.initial) if s.name == keys.KEY else s
                 for s in graph.states
@@ -430,7 +436,12 @@ class TrainStep:
         computing = model.cast(float16) if self._half else model
         given = [halved(x) for x in batch] if self._half else batch
         kept = keeping_nothing(computing, *given)
-        with changing(model, computing), kept, observing() as seen, collecting(self._checks.texts) as flags:
+        with (
+            changing([model, *batch], [computing, *given]),
+            kept,
+            observing() as seen,
+            collecting(self._checks.texts) as flags,
+        ):
             found = self._loss(computing, *given)
         value, told = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
         if not isinstance(value, Tensor) or not isinstance(told, Mapping) or "loss" in told:
