@@ -30,6 +30,11 @@ def in_html(text: str) -> str:
     return escape(escaped(text))
 
 
+def with_article(noun: str) -> str:
+    """A noun as it is counted: "an int", "a float"."""
+    return f"{'an' if noun[:1] in tuple('aeiou') else 'a'} {noun}"
+
+
 def _is_harmless(character: str) -> bool:
     return character in _JOINERS or character in _SPACES
 

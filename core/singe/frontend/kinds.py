@@ -18,6 +18,7 @@ import numpy as np
 
 from ..errors import InputError, SingeError
 from ..shapes import Size, show
+from ..texts import with_article
 from .nodes.meet import PLAIN
 from .tensor import Tensor
 
@@ -123,4 +124,4 @@ def in_words(value: Any) -> str:
     if value is None:
         return "None"
     text, kind = reprlib.repr(value), type(value).__name__
-    return f"{text if len(text) <= SHOWN else f'{text[:SHOWN]}…'}, {'an' if kind[0] in 'aeiou' else 'a'} {kind},"
+    return f"{text if len(text) <= SHOWN else f'{text[:SHOWN]}…'}, {with_article(kind)},"

@@ -34,6 +34,7 @@ from ..runtime.debugging import note_origins
 from ..runtime.device import Build, Device, nodes_of
 from ..runtime.lock import DeviceLock
 from ..shapes import Dim, asking, deferring, show
+from ..texts import with_article
 from .nodes.meet import plain_array
 from .observed import Observed, watched
 from .tensor import Tensor, value_on
@@ -273,7 +274,7 @@ def within(builder: Builder, function: Callable[..., Any], nodes: Sequence[Node 
     several = result if isinstance(result, (tuple, list)) else (result,)
     for x in several:
         if x is not None and not isinstance(x, Tensor):
-            raise InputError(f"a function of Tensors returned a {type(x).__name__}, expected a Tensor")
+            raise InputError(f"a function of Tensors returned {with_article(type(x).__name__)}, expected a Tensor")
     return tuple(None if x is None else value_on(on, x) for x in several)
 
 
@@ -345,7 +346,7 @@ def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping
     for name, x in before.items():
         y = after[name]
         if not isinstance(y, Tensor):
-            raise InputError(f"state {name!r} becomes a {type(y).__name__}, expected a Tensor")
+            raise InputError(f"state {name!r} becomes {with_article(type(y).__name__)}, expected a Tensor")
         if y.dtype is not x.dtype:
             raise DTypeError(f"state {name!r} is {x.dtype} and becomes {y.dtype}: a state keeps its dtype; cast it")
         if tuple(y.shape) != tuple(x.shape):
@@ -365,5 +366,7 @@ def _named(result: Any) -> dict[str, Tensor]:
         raise InputError(f"a traced function returned {result!r:.80}, expected a Tensor, a tuple or a dict of Tensors")
     for name, x in result.items():
         if not isinstance(x, Tensor):
-            raise InputError(f"a traced function returned a {type(x).__name__} as {name!r}, expected a Tensor")
+            raise InputError(
+                f"a traced function returned {with_article(type(x).__name__)} as {name!r}, expected a Tensor"
+            )
     return {str(name): x for name, x in result.items()}

@@ -37,7 +37,8 @@ def model_on_numpy(args: Namespace) -> Model:
     shapes = once(args.input_shape, "--input-shape")
     with doing("loading"):
         try:
-            model = load(args.model, DEFAULT, shapes, states=once(args.state, "--state"), donate=args.donate)
+            on = "auto" if is_program(args.model) else DEFAULT  # which says that it is compiled, and cannot be again
+            model = load(args.model, on, shapes, states=once(args.state, "--state"), donate=args.donate)
             _ = model.needed
         except UnsupportedOp:
             raise
@@ -46,6 +47,12 @@ def model_on_numpy(args: Namespace) -> Model:
     for sizes in args.specialise:
         model.specialise(**sizes)
     return model
+
+
+def is_program(path: str) -> bool:
+    """Whether a file is one of `singe compile`, or would be by its name."""
+    found = format_of(path)
+    return found == PROGRAM or (found is None and Path(path).suffix == ".singe" and not is_url(path))
 
 
 def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
@@ -66,7 +73,6 @@ def _with_hint(error: SingeError, name: str = "NAME") -> InputError:
 
 def model_on_device(args: Namespace) -> Model | Program:
     """The model, or the Program in a file of `singe compile`, on the device of --device."""
-    found = format_of(args.model)
-    if found == PROGRAM or (found is None and Path(args.model).suffix == ".singe" and not is_url(args.model)):
+    if is_program(args.model):
         return Program.load(args.model, args.device)
     return load(args.model, args.device or "auto", fail_on_host=args.fail_on_host)

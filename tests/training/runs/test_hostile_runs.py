@@ -13,7 +13,7 @@ from types import FrameType
 
 import pytest
 from devices import slow
-from hostile_runs import REFUSED, Make, endless_view, hostile_run, hot_journal, trigger
+from hostile_runs import REFUSED, Make, computed_columns, endless_view, hostile_run, hot_journal, trigger
 
 import singe as sg
 from singe.tools.runs import describe_runs
@@ -68,6 +68,15 @@ def test_what_is_no_plain_table_is_refused(make: Make, tmp_path: Path) -> None:
     (tmp_path / "epochs.csv").write_text("epoch,seconds,train.loss\n1,1,1\n")
     make(tmp_path / "batches.sqlite", random.Random(0))
     with pytest.raises(sg.FormatError, match=r"batches\.sqlite: (has the|the columns|a question|cannot)"):
+        report([read_run(tmp_path)])
+
+
+def test_a_computed_column_is_named(tmp_path: Path) -> None:
+    (tmp_path / "epochs.csv").write_text("epoch,seconds,train.loss\n1,1,1\n")
+    computed_columns(tmp_path / "batches.sqlite", random.Random(0))
+    with pytest.raises(
+        sg.FormatError, match=r"are 'phase' \(computed\), 'epoch', 'batch' \(computed\).*none of them computed"
+    ):
         report([read_run(tmp_path)])
 
 

@@ -65,6 +65,7 @@ def test_a_product_of_matrices_with_a_number_says_how_to_multiply() -> None:
     a = sg.ones((2, 3), device="numpy")
     for text in (message(operator.matmul, a, 2), message(operator.matmul, 2.5, a)):
         assert "expected a Tensor or an array; a * b multiplies by a number" in text
+    assert "one operand is 2, an int; expected" in message(operator.matmul, a, 2)
 
 
 @pytest.mark.parametrize("written", ["-a", "~a", "abs(a)"])

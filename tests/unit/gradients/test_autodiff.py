@@ -272,6 +272,9 @@ REFUSED = {
     ),
     "no Autodiff": (lambda: sg.tensor(1.0).backward(), sg.DeviceError, "sg.Autodiff"),
     "no Autodiff, watched": (lambda: sg.tensor(1.0, requires_grad=True), sg.DeviceError, "sg.Autodiff"),
+    "nothing asks for a gradient": (
+        lambda: (sg.tensor(X, device=sg.Autodiff("numpy")) * 2).sum().backward(), sg.InputError, "model.to(device).map(sg.Tensor.require_grad)",
+    ),
     "the wrong order": (
         lambda: sg.tensor(1.0, device=sg.Fusion(sg.Autodiff(sg.device("numpy")))).backward(), sg.DeviceError, "in this order",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -225,6 +226,19 @@ def test_an_error_of_writing_names_the_file_that_was_asked_for(tmp_path: Path) -
     with pytest.raises(FileNotFoundError, match="source"):
         write(tmp_path / "a", pieces())
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_can_only_be_read_is_refused_with_the_name_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path, *_: Any, **__: Any) -> None:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match="Read-only") as refused:
+        write(tmp_path / "p.singe", [b"one"])
+    assert refused.value.filename == str(tmp_path / "p.singe")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no named pipes elsewhere")

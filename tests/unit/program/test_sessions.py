@@ -205,7 +205,7 @@ def test_a_function_that_returns_other_states_is_refused() -> None:
             "the states count, more; expected a dict with: count",
         ),
         (lambda x, *, counter: (x, {"count": x}), sg.InputError, "missing a required argument: 'counter'"),
-        (lambda x, *, count: (x, {"count": 3}), sg.InputError, "becomes a int"),
+        (lambda x, *, count: (x, {"count": 3}), sg.InputError, "becomes an int, expected"),
         (lambda x, *, count: (x, {"count": x[:1]}), sg.ShapeError, r"has the shape \(2,\) and becomes \(1,\)"),
         (lambda x, *, count: (x, {"count": x > 0}), sg.DTypeError, "is float32 and becomes bool"),
     ]

@@ -320,6 +320,17 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("command", ["export", "compile", "inspect"])
+def test_a_program_cannot_be_compiled_again(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path
+) -> None:
+    program = tmp_path / "p.singe"
+    assert run(capsys, "compile", str(model), "-o", str(program), "--device", "wasm")[0] == 0
+    code, _, err = run(capsys, command, str(program), *(["-o", str(tmp_path / "out")] if command != "inspect" else []))
+    assert code == 2
+    assert "p is compiled: it runs, and has no Graph" in err
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_input_is_code_2_and_one_line(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, model: Path, inputs: list[object], name: str

@@ -17,6 +17,7 @@ import numpy as np
 from ...counterparts import check_arguments
 from ...errors import DTypeError, InputError, SingeError
 from ...ops import ROWS
+from ...texts import with_article
 from ..kinds import checked, refuse
 from ..nodes.meet import PLAIN
 from ..tensor import Tensor
@@ -152,7 +153,9 @@ def takes(name: str, other: Any, kinds: tuple[type, ...] = OPERANDS) -> bool:
         way = {"list": "sg.tensor(b) makes a tensor of it", "tuple": "sg.tensor(b) makes a tensor of it"}.get(given)
         way = way or ("a * b multiplies by a number" if isinstance(other, PLAIN) else "convert it first")
         expected = "a Tensor, an array or a number" if kinds is OPERANDS else "a Tensor or an array"
-        raise DTypeError(f"{written(name)}: one operand is {a_value(other)}, a {given}; expected {expected}; {way}")
+        raise DTypeError(
+            f"{written(name)}: one operand is {a_value(other)}, {with_article(given)}; expected {expected}; {way}"
+        )
     return False
 
 

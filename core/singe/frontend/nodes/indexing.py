@@ -21,6 +21,7 @@ from ...errors import InputError, OutOfRange, ShapeError
 from ...ops import as_dtype
 from ...ops.movement.move import amount, numbered
 from ...shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_max, dim_min, product, same, show
+from ...texts import with_article
 from .meet import PLAIN, as_type
 
 SUPPORTED: Final = "integers, slices, None, ..., integer arrays and masks"
@@ -276,7 +277,9 @@ def _integer(item: Any, d: Dim, where: str) -> Dim:
     try:
         i = operator.index(item)
     except TypeError:
-        raise InputError(f"{where}: got {item!r:.80}, a {type(item).__name__}; supported are {SUPPORTED}") from None
+        raise InputError(
+            f"{where}: got {item!r:.80}, {with_article(type(item).__name__)}; supported are {SUPPORTED}"
+        ) from None
     if isinstance(d, int) and not -d <= i < d:
         raise OutOfRange(f"{where}: got {i}, expected from {-d} to {d - 1}")
     return i if i >= 0 else d + i

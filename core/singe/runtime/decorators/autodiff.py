@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...dtypes import FLOATS, DType
-from ...errors import DTypeError
+from ...errors import DTypeError, InputError
 from ...graph import Builder, Graph, gradient, inline, leaf
 from ..device import Build, Device, nodes_of
 from ..waiting import Later
@@ -111,6 +111,12 @@ class Autodiff(Decorator):
     ) -> Mapping[RecordedValue, RecordedValue]:
         if value.dtype not in FLOATS:
             raise DTypeError(f"backward: got a tensor of {value.dtype}, expected one of a float type")
+        if not value.recorded:
+            raise InputError(
+                "backward: the tensor depends on none that asks for its gradient, so there are no gradients; write "
+                "x = x.require_grad() (or sg.tensor(…, requires_grad=True)) before it is computed with, and for the parameters of a "
+                "module model = model.to(device).map(sg.Tensor.require_grad)"
+            )
         with self.lock:
             return self._gradients(value, seed, self if keep else _Unrecorded(self.inner))
 
@@ -127,8 +133,7 @@ class Autodiff(Decorator):
             into: dict[Any, RecordedValue]
             into[key] = on.apply(lambda b, u, v: b.add(u, v), [into[key], g])[0] if key in into else g
 
-        if value.recorded:
-            give(value, first)
+        give(value, first)
         for op in reversed(_ops_below(value)):
             seeds = parts.pop(op, {})
             wanted = [k for k, x in enumerate(op.inputs) if x.recorded and x.dtype in FLOATS]

@@ -77,7 +77,8 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
                     os.fsync(file.fileno())
             os.replace(part, path)
     except BaseException as e:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # where nothing can be written
+            part.unlink(missing_ok=True)
         if isinstance(e, OSError) and e.errno and e.filename in (None, str(part), part):
             raise OSError(e.errno, e.strerror, str(path)) from e  # the name that the caller knows
         raise

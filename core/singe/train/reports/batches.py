@@ -135,6 +135,8 @@ def _is_table(ask: _Asks, path: Path) -> bool:
             raise FormatError(f"{path}: has the {kind!r:.40} {name!r:.60}, expected nothing but tables")
     columns = ask("SELECT name, hidden FROM pragma_table_xinfo('batches')", ())
     if held and columns != [(name, 0) for name in COLUMNS]:
-        there = ", ".join(f"{name!r:.40}" for name, _ in columns[:10]) or "none"
-        raise FormatError(f"{path}: the columns of its table batches are {there}, expected {', '.join(COLUMNS)}")
+        there = ", ".join(f"{name!r:.40}{' (computed)' if hidden else ''}" for name, hidden in columns[:10]) or "none"
+        raise FormatError(
+            f"{path}: the columns of its table batches are {there}, expected {', '.join(COLUMNS)}, none of them computed"
+        )
     return bool(held)
