@@ -225,6 +225,25 @@ def test_a_step_over_workers_serves_a_loop_of_ones_own(ray: Any) -> None:
 
 
 @slow
+def test_workers_refuse_a_model_that_computes_with_its_own_count_by_name(ray: Any) -> None:
+    class Warming(nn.Module):
+        def __init__(self, network: nn.Module) -> None:
+            self.network = network
+            self.calls = {"n": 0}
+
+        def forward(self, x: Any) -> Any:
+            self.calls["n"] += 1
+            return self.network(x) * self.calls["n"]
+
+    step = RayWorkers(2, {"num_cpus": 0.5}).step(
+        Warming(network()), optim.SGD(0.1), nn.CrossEntropyLoss(), device="numpy"
+    )
+    with pytest.raises(sg.InputError, match=r"reads model\.calls\['n'\] and changes it"):
+        step(X, Y)
+    step.close()
+
+
+@slow
 def test_map_gives_the_outputs_in_order(ray: Any, tmp_path: Path) -> None:
     """Also when a worker is killed."""
     model, mark = network(), tmp_path / "killed"
