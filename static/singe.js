@@ -25,8 +25,8 @@ export async function load(url, given) {
     worker ? !gpuDevice : (gpuDevice?.createBuffer ?? !gpuDevice),
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) await (await import("./model/singe-refused.js")).refuse(fits, { ...given, url, unknown });
+  if (!fits.every(Boolean)) await (await import("./model/singe-advice.js")).refuse(fits, { ...given, url, unknown });
   if (!worker) return loadHere(folder, options);
-  const { loadInWorker } = await import("./worker/singe-remote.js");
+  const { loadInWorker } = await import("./worker/singe-worker-model.js");
   return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
 }

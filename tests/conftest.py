@@ -18,7 +18,7 @@ from progress import Progress
 
 from singe.errors import DeviceError
 from singe.runtime.devices import device as open_device
-from singe.runtime.keys import manual_seed
+from singe.runtime.random_keys import manual_seed
 
 NEED_NOTHING = ("array", "interpret")
 

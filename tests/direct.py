@@ -44,7 +44,7 @@ class _Run:
 
     def roots(self) -> list[np.ndarray]:
         told: dict[Node, list[str]] = {}
-        for name, n in self.graph.found.items():
+        for name, n in self.graph.own_size_nodes.items():
             told.setdefault(n, []).append(name)
         for n in self.graph.nodes:
             value = self._value(n)

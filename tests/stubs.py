@@ -1,7 +1,7 @@
-"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/frontend/tensor.pyi, and every
+"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/tensors/tensor.pyi, and every
 name of singe, core/singe/__init__.pyi: what its source imports, and the methods as functions.
 
-`python tests/stubs.py` writes the files; tests/unit/frontend/test_stubs.py checks that they are current. Methods that are
+`python tests/stubs.py` writes the files; tests/unit/tensors/test_stubs.py checks that they are current. Methods that are
 written out keep their parameters; the others are rows, whose parameters are those of the functions that declare them. Methods
 with parameters that PyTorch names otherwise are shown with its names, too.
 """
@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, Final
 
 import singe
-from singe.frontend import tensor as module
-from singe.frontend.tensor import Tensor
+from singe.tensors import tensor as module
+from singe.tensors.tensor import Tensor
 
 METHODS: Final = Path(module.__file__).with_suffix(".pyi")
 NAMES: Final = Path(singe.__file__).with_suffix(".pyi")
 IMPORTS: Final = {
-    "dtypes": "DType", "frontend.gradients": "Gradients", "frontend.methods.folds": "Extremes", "frontend.methods.order": "Ordered",
-    "frontend.methods.selection": "Places", "frontend.nodes.shaping": "Axis, Count", "frontend.nodes.spatial": "Ints, Padding, Sizes", "ir.scalar": "Number",
+    "dtypes": "DType", "tensors.gradients": "Gradients", "tensors.methods.folds": "Extremes", "tensors.methods.sorting": "Ordered",
+    "tensors.methods.selection": "Places", "tensors.nodes.shaping": "Axis, Count", "tensors.nodes.spatial": "Ints, Padding, Sizes", "ir.scalar": "Number",
     "runtime.device": "Device, DeviceValue", "shapes": "Dim",
 }  # fmt: skip
 """Modules of singe ↦ what the types of parameters need of them."""
@@ -50,7 +50,7 @@ def stub_of_methods() -> str:
     doc = f'"""{inspect.cleandoc(Tensor.__doc__ or "")}"""'
     body = "\n".join([doc, "", "__array_ufunc__: None", "_device: Device", "_value: Any", "", *shown])
     functions = [_function(name, getattr(module, name)) for name in ("apply", "destination", "home_of", "value_on")]
-    head = _head("What tensor.py offers, with all methods of Tensor.", "..", "frontend.")
+    head = _head("What tensor.py offers, with all methods of Tensor.", "..", "tensors.")
     alias = 'TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]\n'
     return "\n".join([head, alias, "class Tensor:", textwrap.indent(body, "    "), *functions])
 
@@ -65,7 +65,7 @@ def stub_of_names() -> str:
         *imports,
         *(f"from . import {name} as {name}" for name in _OWN._LAZY),
         *(f"from .random import {name} as {name}" for name in _OWN._RANDOM),
-        "from .frontend.tensor import TensorLike",
+        "from .tensors.tensor import TensorLike",
         f"\n__version__: str\n\n{listed.group()}\n",
         *(f"{name}: DType" for name in _OWN._SHORT),
         "",

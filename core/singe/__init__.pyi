@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, Union, overload
 import numpy as np
 
 from .dtypes import DType
-from .frontend.gradients import Gradients
-from .frontend.methods.folds import Extremes
-from .frontend.methods.order import Ordered
-from .frontend.methods.selection import Places
-from .frontend.nodes.shaping import Axis, Count
-from .frontend.nodes.spatial import Ints, Padding, Sizes
+from .tensors.gradients import Gradients
+from .tensors.methods.folds import Extremes
+from .tensors.methods.sorting import Ordered
+from .tensors.methods.selection import Places
+from .tensors.nodes.shaping import Axis, Count
+from .tensors.nodes.spatial import Ints, Padding, Sizes
 from .ir.scalar import Number
 from .runtime.device import Device, DeviceValue
 from .shapes import Dim
@@ -64,64 +64,6 @@ from .errors import ShapeError as ShapeError
 from .errors import SingeError as SingeError
 from .errors import UnsupportedOp as UnsupportedOp
 from .errors import ValueNeeded as ValueNeeded
-from .frontend.functions.creation import arange as arange
-from .frontend.functions.creation import as_tensor as as_tensor
-from .frontend.functions.creation import asarray as asarray
-from .frontend.functions.creation import cat as cat
-from .frontend.functions.creation import concat as concat
-from .frontend.functions.creation import concatenate as concatenate
-from .frontend.functions.creation import empty as empty
-from .frontend.functions.creation import empty_like as empty_like
-from .frontend.functions.creation import eye as eye
-from .frontend.functions.creation import from_numpy as from_numpy
-from .frontend.functions.creation import full as full
-from .frontend.functions.creation import full_like as full_like
-from .frontend.functions.creation import hstack as hstack
-from .frontend.functions.creation import linspace as linspace
-from .frontend.functions.creation import logspace as logspace
-from .frontend.functions.creation import meshgrid as meshgrid
-from .frontend.functions.creation import ones as ones
-from .frontend.functions.creation import ones_like as ones_like
-from .frontend.functions.creation import row_stack as row_stack
-from .frontend.functions.creation import stack as stack
-from .frontend.functions.creation import tensor as tensor
-from .frontend.functions.creation import vstack as vstack
-from .frontend.functions.creation import where as where
-from .frontend.functions.creation import zeros as zeros
-from .frontend.functions.creation import zeros_like as zeros_like
-from .frontend.functions.drawn import normal as normal
-from .frontend.functions.several import atleast_1d as atleast_1d
-from .frontend.functions.several import atleast_2d as atleast_2d
-from .frontend.functions.several import atleast_3d as atleast_3d
-from .frontend.functions.several import block_diag as block_diag
-from .frontend.functions.several import broadcast_shapes as broadcast_shapes
-from .frontend.functions.several import broadcast_tensors as broadcast_tensors
-from .frontend.functions.several import can_cast as can_cast
-from .frontend.functions.several import cartesian_prod as cartesian_prod
-from .frontend.functions.several import chain_matmul as chain_matmul
-from .frontend.functions.several import column_stack as column_stack
-from .frontend.functions.several import combinations as combinations
-from .frontend.functions.several import dstack as dstack
-from .frontend.functions.several import einsum as einsum
-from .frontend.functions.several import is_tensor as is_tensor
-from .frontend.functions.several import promote_types as promote_types
-from .frontend.functions.several import result_type as result_type
-from .frontend.functions.several import std_mean as std_mean
-from .frontend.functions.several import tensordot as tensordot
-from .frontend.functions.several import trapezoid as trapezoid
-from .frontend.functions.several import trapz as trapz
-from .frontend.functions.several import tril_indices as tril_indices
-from .frontend.functions.several import triu_indices as triu_indices
-from .frontend.functions.several import unravel_index as unravel_index
-from .frontend.functions.several import var_mean as var_mean
-from .frontend.functions.window_functions import bartlett_window as bartlett_window
-from .frontend.functions.window_functions import blackman_window as blackman_window
-from .frontend.functions.window_functions import hamming_window as hamming_window
-from .frontend.functions.window_functions import hann_window as hann_window
-from .frontend.functions.window_functions import kaiser_window as kaiser_window
-from .frontend.gradients import Gradients as Gradients
-from .frontend.own import op as op
-from .frontend.tensor import Tensor as Tensor
 from .gradients import checkpoint as checkpoint
 from .gradients import grad as grad
 from .gradients import value_and_grad as value_and_grad
@@ -144,6 +86,64 @@ from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
 from .runtime.devices import device_async as device_async
 from .runtime.devices import devices as devices
+from .tensors.custom_ops import op as op
+from .tensors.functions.combining import atleast_1d as atleast_1d
+from .tensors.functions.combining import atleast_2d as atleast_2d
+from .tensors.functions.combining import atleast_3d as atleast_3d
+from .tensors.functions.combining import block_diag as block_diag
+from .tensors.functions.combining import broadcast_shapes as broadcast_shapes
+from .tensors.functions.combining import broadcast_tensors as broadcast_tensors
+from .tensors.functions.combining import can_cast as can_cast
+from .tensors.functions.combining import cartesian_prod as cartesian_prod
+from .tensors.functions.combining import chain_matmul as chain_matmul
+from .tensors.functions.combining import column_stack as column_stack
+from .tensors.functions.combining import combinations as combinations
+from .tensors.functions.combining import dstack as dstack
+from .tensors.functions.combining import einsum as einsum
+from .tensors.functions.combining import is_tensor as is_tensor
+from .tensors.functions.combining import promote_types as promote_types
+from .tensors.functions.combining import result_type as result_type
+from .tensors.functions.combining import std_mean as std_mean
+from .tensors.functions.combining import tensordot as tensordot
+from .tensors.functions.combining import trapezoid as trapezoid
+from .tensors.functions.combining import trapz as trapz
+from .tensors.functions.combining import tril_indices as tril_indices
+from .tensors.functions.combining import triu_indices as triu_indices
+from .tensors.functions.combining import unravel_index as unravel_index
+from .tensors.functions.combining import var_mean as var_mean
+from .tensors.functions.creation import arange as arange
+from .tensors.functions.creation import as_tensor as as_tensor
+from .tensors.functions.creation import asarray as asarray
+from .tensors.functions.creation import cat as cat
+from .tensors.functions.creation import concat as concat
+from .tensors.functions.creation import concatenate as concatenate
+from .tensors.functions.creation import empty as empty
+from .tensors.functions.creation import empty_like as empty_like
+from .tensors.functions.creation import eye as eye
+from .tensors.functions.creation import from_numpy as from_numpy
+from .tensors.functions.creation import full as full
+from .tensors.functions.creation import full_like as full_like
+from .tensors.functions.creation import hstack as hstack
+from .tensors.functions.creation import linspace as linspace
+from .tensors.functions.creation import logspace as logspace
+from .tensors.functions.creation import meshgrid as meshgrid
+from .tensors.functions.creation import ones as ones
+from .tensors.functions.creation import ones_like as ones_like
+from .tensors.functions.creation import row_stack as row_stack
+from .tensors.functions.creation import stack as stack
+from .tensors.functions.creation import tensor as tensor
+from .tensors.functions.creation import vstack as vstack
+from .tensors.functions.creation import where as where
+from .tensors.functions.creation import zeros as zeros
+from .tensors.functions.creation import zeros_like as zeros_like
+from .tensors.functions.random import normal as normal
+from .tensors.functions.window_functions import bartlett_window as bartlett_window
+from .tensors.functions.window_functions import blackman_window as blackman_window
+from .tensors.functions.window_functions import hamming_window as hamming_window
+from .tensors.functions.window_functions import hann_window as hann_window
+from .tensors.functions.window_functions import kaiser_window as kaiser_window
+from .tensors.gradients import Gradients as Gradients
+from .tensors.tensor import Tensor as Tensor
 from .tools.export.bundle import Bundle as Bundle
 from .tools.export.bundle import export as export
 from .tools.export.freestanding import export_freestanding as export_freestanding
@@ -171,7 +171,7 @@ from .random import randint_like as randint_like
 from .random import randn as randn
 from .random import randn_like as randn_like
 from .random import randperm as randperm
-from .frontend.tensor import TensorLike
+from .tensors.tensor import TensorLike
 
 __version__: str
 

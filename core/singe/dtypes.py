@@ -269,31 +269,31 @@ _TYPES: Final = (np.generic, bool, int, float, complex, str)
 """Classes that stand for dtypes in comparisons."""
 
 
-def dtype(given: Any) -> DType:
+def dtype(argument: Any) -> DType:
     """The DType that a name, a NumPy dtype or a DType stands for."""
-    found = _found(given)
+    found = _found(argument)
     if found is None:
-        raise DTypeError(f"dtype {given!r} is not supported; use one of {', '.join(DTYPES)}")
+        raise DTypeError(f"dtype {argument!r} is not supported; use one of {', '.join(DTYPES)}")
     return found
 
 
-def _found(given: Any) -> DType | None:
-    if isinstance(given, DType):
-        return given
-    if isinstance(given, str) and given in DTYPES:
-        return DTYPES[given]
+def _found(argument: Any) -> DType | None:
+    if isinstance(argument, DType):
+        return argument
+    if isinstance(argument, str) and argument in DTYPES:
+        return DTYPES[argument]
     try:
-        return _of_numpy(np.dtype(given))
+        return _of_numpy(np.dtype(argument))
     except (TypeError, ValueError):
         return None
 
 
 @lru_cache(maxsize=256)
-def _of_numpy(given: np.dtype[Any]) -> DType | None:
+def _of_numpy(numpy_dtype: np.dtype[Any]) -> DType | None:
     """Cached, as a run asks it for every array."""
-    if given.kind in TEXT:
+    if numpy_dtype.kind in TEXT:
         return string
-    return DTYPES.get(given.names[0] if given.names and len(given.names) == 1 else given.name)
+    return DTYPES.get(numpy_dtype.names[0] if numpy_dtype.names and len(numpy_dtype.names) == 1 else numpy_dtype.name)
 
 
 def promote(*dtypes: DType) -> DType:

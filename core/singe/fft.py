@@ -11,8 +11,8 @@ from .array_api._elementwise import named as _named
 from .array_api.fft import fftfreq as _fftfreq
 from .array_api.fft import rfftfreq as _rfftfreq
 from .dtypes import COMPLEX, float32
-from .frontend.kinds import check_functions as _check_functions
-from .frontend.tensor import Tensor
+from .tensors.argument_errors import check_functions as _check_functions
+from .tensors.tensor import Tensor
 
 __all__ = [
     "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn", "rfft",

@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from .counterparts import answering
 from .dtypes import FLOATS
 from .errors import InputError, ShapeError
-from .frontend.functions.creation import tensor
-from .frontend.gradients import Gradients
-from .frontend.tensor import Tensor, home_of, value_on
-from .frontend.tracing import Lifting, tracing
 from .graph import Graph, Node, checkpointed, gradient
+from .hints import answering
 from .nn._copies import changing
 from .nn._module import Module, tensors_in, with_parts
 from .runtime.device import Device
 from .shapes import deferring, show
+from .tensors.functions.creation import tensor
+from .tensors.gradients import Gradients
+from .tensors.tensor import Tensor, home_of, value_on
+from .tensors.tracing import Lifting, tracing
 
 
 @answering("gradient argument")
@@ -53,7 +53,7 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
 
     def differentiated(by: Any, *args: Any, **named: Any) -> tuple[Any, Gradients]:
         names = differentiable(by)
-        given = _Values((by, args, named))
+        given = _InputValues((by, args, named))
         on = Lifting()
         leaves = [value_on(on, x) for x in names.values()]
         traced = with_parts(by, lambda x: Tensor(on, value_on(on, x)) if isinstance(x, Tensor) else x, shared=True)
@@ -65,7 +65,7 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
         value = value_on(on, _number(loss, function))
         b = on.builder
         seed = b.expand(b.const(1, value.dtype), shape=value.shape)
-        found = gradient(Graph((), (value,), ("",), b.bound), b, [seed], leaves)
+        found = gradient(Graph((), (value,), ("",), b.size_nodes), b, [seed], leaves)
         outputs = _Outputs(on, [value, *found])
         placed = with_parts(aux, outputs.place)
         made = outputs.run(given.home(on))
@@ -113,7 +113,7 @@ def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-class _Values:
+class _InputValues:
     """The tensors among the arguments of a function, and the device on which its value is computed."""
 
     def __init__(self, arguments: Any) -> None:
@@ -134,8 +134,8 @@ class _Placed:
     def __init__(self, place: int) -> None:
         self.place = place
 
-    def of(self, made: Sequence[Tensor]) -> Tensor:
-        return made[self.place]
+    def of(self, tensors: Sequence[Tensor]) -> Tensor:
+        return tensors[self.place]
 
 
 class _Outputs:
@@ -160,8 +160,8 @@ class _Outputs:
         """The results on a device."""
         lifted, on = self.on.lifted, self.on
         names = tuple(f"y{k}" for k in range(len(self.nodes)))
-        graph = Graph(tuple(lifted.values()), tuple(self.nodes), names, on.builder.bound)
-        values = [value_on(home, x if x.device is home or home.adopts else x.to(home)) for x in lifted]
+        graph = Graph(tuple(lifted.values()), tuple(self.nodes), names, on.builder.size_nodes)
+        values = [value_on(home, x if x.device is home or home.trace_depth else x.to(home)) for x in lifted]
         return [Tensor(home, v) for v in home.run(graph, values)]
 
 
@@ -169,7 +169,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of Tensors of which the gradient computes the values between again: less memory, more time."""
 
     def called(*args: Any, **named: Any) -> Any:
-        given = _Values((args, named))
+        given = _InputValues((args, named))
         on = Lifting()
 
         def traced(part: Any) -> Any:
@@ -181,7 +181,7 @@ def checkpoint(function: Callable[..., Any]) -> Callable[..., Any]:
         outputs = _Outputs(on, [])
         placed = with_parts(result, outputs.place)
         names = ("",) * len(outputs.nodes)
-        body = Graph(tuple(on.lifted.values()), tuple(outputs.nodes), names, on.builder.bound)
+        body = Graph(tuple(on.lifted.values()), tuple(outputs.nodes), names, on.builder.size_nodes)
         home = given.home(on)
         values = [value_on(home, x) for x in on.lifted]
         made = [Tensor(home, v) for v in home.apply(lambda b, *nodes: checkpointed(b, body, nodes), values)]

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 from .array_api import linalg as _standard
 from .array_api.linalg import cholesky, det, eigh, eigvalsh, inv, matmul, matrix_rank, pinv, qr, slogdet, svd, svdvals
-from .counterparts import no_attribute as _no_attribute
 from .errors import InputError, ShapeError
-from .frontend.functions.several import chain_matmul
-from .frontend.kinds import check_functions as _check_functions
-from .frontend.tensor import Tensor
+from .hints import no_attribute as _no_attribute
 from .shapes import show
+from .tensors.argument_errors import check_functions as _check_functions
+from .tensors.functions.combining import chain_matmul
+from .tensors.tensor import Tensor
 
 __all__ = [
     "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_exp", "matrix_norm", "matrix_power", "matrix_rank",

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from .counterparts import instead
 from .errors import DeviceError
+from .hints import suggest
 
 
 @cache
@@ -27,7 +27,7 @@ def load_plugin(group: str, name: str, what: str) -> Any:
     entry = plugins(group).get(name)
     if entry is None:
         there = ", ".join(plugin_names(group)) or "none (is singe installed, not only on the path?)"
-        raise DeviceError(f"no {what} {name!r}; there are {there}{instead(what, name.partition(':')[0])}")
+        raise DeviceError(f"no {what} {name!r}; there are {there}{suggest(what, name.partition(':')[0])}")
     try:
         return entry.load()
     except ImportError as e:
@@ -38,16 +38,16 @@ def load_plugin(group: str, name: str, what: str) -> Any:
         ) from e
 
 
-def check_plugin(made: Any, protocol: type, group: str, name: str, what: str) -> None:
+def check_plugin(plugin: Any, protocol: type, group: str, name: str, what: str) -> None:
     """Refuse what an entry point made if it lacks attributes or methods of a protocol."""
     wanted = [
         *protocol.__annotations__,
         *(n for n, v in vars(protocol).items() if callable(v) and not n.startswith("_")),
     ]
-    lacking = [attribute for attribute in wanted if not hasattr(made, attribute)]
+    lacking = [attribute for attribute in wanted if not hasattr(plugin, attribute)]
     if lacking:
         raise DeviceError(
-            f"the {what} {name!r} of the package {package(plugins(group)[name])} is a {type(made).__name__} without "
+            f"the {what} {name!r} of the package {package(plugins(group)[name])} is a {type(plugin).__name__} without "
             f"{', '.join(lacking)}; a {protocol.__name__} has them"
         )
 

@@ -1,10 +1,10 @@
 """Random tensors from keys: `import singe`, then `singe.random.normal(key, (2, 3))`.
 
 A key is a number, or a tensor of two uint32 numbers, which `key` makes of a number. Equal keys give equal numbers, which
-each device makes by itself (ops/whole/random.py); `split` makes new keys of one. A traced function may take its key as an
+each device makes by itself (ops/opaque/random.py); `split` makes new keys of one. A traced function may take its key as an
 input, so that a compiled model draws the numbers that the caller asks for. `rand`, `randn`, `randint`, `randperm`,
 `multinomial` and `poisson` take the next key of a sequence that `manual_seed` begins, as in PyTorch; in a function that is
-traced they draw new numbers in every run (frontend/keys.py says of what).
+traced they draw new numbers in every run (tensors/default_keys.py says of what).
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ import numpy as np
 from .dtypes import DType, float32, int64, uint32
 from .dtypes import dtype as dtype_of
 from .errors import InputError
-from .frontend.calls import call_row
-from .frontend.functions.creation import tensor
-from .frontend.host import hosted
-from .frontend.keys import STREAM_OF_KEYS, next_key, number_words, refuse_host_draws
-from .frontend.kinds import check_functions as _check_functions
-from .frontend.methods.attach import both_spellings
-from .frontend.nodes.shaping import given_sizes, made_shape
-from .frontend.tensor import Tensor
-from .frontend.tracing import present_tracer, running_again
 from .ir.scalar import Number
 from .ops import ROWS
-from .runtime import keys
+from .runtime import random_keys
 from .runtime.device import Device
-from .runtime.keys import WORD
+from .runtime.random_keys import WORD
 from .shapes import Dim, whole
+from .tensors.argument_errors import check_functions as _check_functions
+from .tensors.calls import apply_row
+from .tensors.default_keys import STREAM_OF_KEYS, next_key, number_words, refuse_host_draws
+from .tensors.functions.creation import tensor
+from .tensors.methods.attach import accept_torch_names
+from .tensors.nodes.shaping import given_sizes, made_shape
+from .tensors.numpy_fallback import numpy_fallback
+from .tensors.tensor import Tensor
+from .tensors.tracing import present_tracer, running_again
 
 __all__ = [
     "bernoulli", "integers", "key", "manual_seed", "multinomial", "normal", "permutation", "poisson", "rand", "rand_like", "randint",
@@ -52,22 +52,24 @@ def key(seed: int, device: str | Device | None = None) -> Tensor:
     return tensor(list(number_words(seed)), uint32, device)
 
 
-def split(given: Key, count: int = 2, *, device: str | Device | None = None) -> Tensor:
+def split(key_argument: Key, count: int = 2, *, device: str | Device | None = None) -> Tensor:
     """`count` new keys of one; use each for one draw."""
-    return _drawn("random_bits", given, device, shape=(count, 2), stream=STREAM_OF_KEYS)
+    return _drawn("random_bits", key_argument, device, shape=(count, 2), stream=STREAM_OF_KEYS)
 
 
-def _drawn(row: str, given: Key, device: str | Device | None, **attrs: Any) -> Tensor:
+def _drawn(row: str, key_argument: Key, device: str | Device | None, **attrs: Any) -> Tensor:
     """What a row draws with a key."""
-    return call_row(ROWS[row], (_tensor(given, device),), **attrs)
+    return apply_row(ROWS[row], (_tensor(key_argument, device),), **attrs)
 
 
-def _tensor(given: Key, device: str | Device | None) -> Tensor:
-    if isinstance(given, Tensor):
-        return given if device is None else given.to(device)
-    if isinstance(given, bool) or not isinstance(given, SupportsIndex):
-        raise InputError(f"random: got the key {given!r:.40}, expected an integer, or a tensor of two uint32 numbers")
-    return key(operator.index(given), device)
+def _tensor(key_argument: Key, device: str | Device | None) -> Tensor:
+    if isinstance(key_argument, Tensor):
+        return key_argument if device is None else key_argument.to(device)
+    if isinstance(key_argument, bool) or not isinstance(key_argument, SupportsIndex):
+        raise InputError(
+            f"random: got the key {key_argument!r:.40}, expected an integer, or a tensor of two uint32 numbers"
+        )
+    return key(operator.index(key_argument), device)
 
 
 # --- distributions ---------------------------------------------------------------------------------------------------
@@ -127,8 +129,8 @@ def permutation(key: Key, n: int, *, device: str | Device | None = None) -> Tens
     return _drawn("random_bits", key, device, shape=made_shape((whole(n, "random", "n"),), "random")).argsort()
 
 
-def _floating(given: Any) -> DType:
-    kind = dtype_of(given)
+def _floating(dtype_argument: Any) -> DType:
+    kind = dtype_of(dtype_argument)
     if not kind.is_float:
         raise InputError(f"random: got {kind}, expected a floating-point dtype")
     return kind
@@ -145,34 +147,34 @@ def manual_seed(seed: SupportsIndex) -> None:
             "manual_seed: a compiled function would seed only when it is traced, not in each run; call it outside, before the run, "
             "or draw in `with nn.drawing(key):` inside, with a key that is an input"
         )
-    keys.manual_seed(seed)
+    random_keys.manual_seed(seed)
 
 
-@both_spellings
+@accept_torch_names
 def rand(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     """Numbers from 0 to 1, with the next key: rand(2, 3) or rand((2, 3))."""
     return uniform(next_key("rand", device), given_sizes(shape, "rand"), dtype=dtype)
 
 
-@both_spellings
+@accept_torch_names
 def randn(*shape: Any, dtype: Any = float32, device: str | Device | None = None) -> Tensor:
     """Numbers of the normal distribution, with the next key: randn(2, 3) or randn((2, 3))."""
     return normal(next_key("randn", device), given_sizes(shape, "randn"), dtype=dtype)
 
 
-@both_spellings
+@accept_torch_names
 def rand_like(x: Tensor, dtype: Any = None, device: str | Device | None = None) -> Tensor:
     """`rand` with x's shape and (unless given) dtype and device."""
     return rand(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-@both_spellings
+@accept_torch_names
 def randn_like(x: Tensor, dtype: Any = None, device: str | Device | None = None) -> Tensor:
     """`randn` with x's shape and (unless given) dtype and device."""
     return randn(x.shape, dtype=dtype or x.dtype, device=device or x.device)
 
 
-@both_spellings
+@accept_torch_names
 def randint(
     low: int, high: int | Shape | None = None, shape: Shape | None = None, *, dtype: Any = int64, device: str | Device | None = None
 ) -> Tensor:  # fmt: skip
@@ -185,7 +187,7 @@ def randint(
     return integers(next_key("randint", device), shape, first, end, dtype=dtype)
 
 
-@both_spellings
+@accept_torch_names
 def randint_like(
     x: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: str | Device | None = None
 ) -> Tensor:
@@ -204,7 +206,7 @@ def poisson(rates: Tensor) -> Tensor:
             raise InputError(f"poisson: the least rate is {array.min()}, expected rates of 0 or more")
         return generator.poisson(array).astype(array.dtype)
 
-    return hosted("poisson", draw, rates)
+    return numpy_fallback("poisson", draw, rates)
 
 
 def randperm(n: int, *, device: str | Device | None = None) -> Tensor:

@@ -36,10 +36,10 @@ def unguard_command() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _is_command(argv: list[str], given: list[str]) -> bool:
-    """argv: as Python has it now. given: all that Python was started with."""
+def _is_command(argv: list[str], arguments: list[str]) -> bool:
+    """argv: as Python has it now. arguments: all that Python was started with."""
     if argv[0] == "-m":  # Python looks for the module, which stands before the module's own arguments
-        return given[-len(argv) :][:1] in (["singe"], ["-msinge"])
+        return arguments[-len(argv) :][:1] in (["singe"], ["-msinge"])
     return os.path.basename(argv[0]) in SCRIPTS
 
 

@@ -79,7 +79,7 @@ PARTS: Final = (
             *_own("book", ("wgsl", "The WGSL generator"), ("wasm", "The WebAssembly generator")),
             *_own("book", ("runner", "The JavaScript runner"), ("training", "Training")),
             Page("book/glossary", "Glossary", "docs/glossary.md"),
-            *_rooms("ops", "ir", "graph", "compiler", "program", "runtime", "frontend", "nn", "model"),
+            *_rooms("ops", "ir", "graph", "compiler", "program", "runtime", "tensors", "nn", "model"),
             *_rooms("optim", "data", "metrics", "train", "weights", "onnx", "tools"),
             Page("book/format", "Programs and bundles", "static/README.md"),
             Page("book/contributing", "Contributing", "CONTRIBUTING.md"),

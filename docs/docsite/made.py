@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import singe
 from singe import errors
-from singe.frontend import tensor
 from singe.ops import ROWS, Elementwise
+from singe.tensors import tensor
 from singe.tools.options import parser
 
 ROOT: Final = Path(__file__).parents[2]

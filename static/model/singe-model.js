@@ -28,7 +28,7 @@ export async function loadHere(folder, options) {
     const manifest = await checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
     const first = device === "auto" ? Object.keys(DEVICES).find((d) => targets[d]) : device; // WebAssembly if the bundle has it
-    if (!targets[first]) (await import("./singe-refused.js")).refuseDevice(first, targets);
+    if (!targets[first]) (await import("./singe-advice.js")).refuseDevice(first, targets);
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
       const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("../program/singe-plan.js"));
       const { open } = await (name === device ? early : DEVICES[name].module());
@@ -46,7 +46,7 @@ export async function loadHere(folder, options) {
   } catch (error) {
     files.stop();
     model?.dispose();
-    await import("./singe-refused.js").then(({ advise }) => advise(error, folder)).catch(() => {});
+    await import("./singe-advice.js").then(({ advise }) => advise(error, folder)).catch(() => {});
     if (!(globalThis.ServiceWorkerGlobalScope && error instanceof TypeError)) throw error;
     const advice = "in a service worker all scripts must be one file: bundle them, as esbuild --bundle does";
     throw new SingeError("device", `${advice} (${error.message})`, error);
@@ -154,7 +154,7 @@ class Model {
   /** Lists and pictures as typed arrays. */
   #elements(inputs) {
     if (isRecord(inputs) && ![inputs, ...Object.values(inputs)].some(isLoose)) return inputs;
-    return import("./singe-given.js").then(({ elementsOf }) => elementsOf(inputs, this.#state.now.program, this.image));
+    return import("./singe-inputs.js").then(({ elementsOf }) => elementsOf(inputs, this.#state.now.program, this.image));
   }
 
   /** Look for a faster device, once; then for threads. */

@@ -212,7 +212,7 @@ let mapped;
 async function timeOnGpu({ program, device }, given, sizes, seconds) {
   ({ mapped } = await import("../webgpu/singe-webgpu.js"));
   const { gpu, recordings } = device;
-  const kept = given.every(ArrayBuffer.isView) ? undefined : await import("../webgpu/singe-kept.js");
+  const kept = given.every(ArrayBuffer.isView) ? undefined : await import("../webgpu/singe-gpu-io.js");
   const once = (parts) =>
     gpu.guard(async () => {
       const start = performance.now();

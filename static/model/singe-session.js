@@ -13,7 +13,7 @@ import { ARRAYS, SingeError, copyOf, shownShape } from "../program/singe-format.
 const describeStates = ({ states, buffers }) =>
   states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
 
-/** SplitMix64's hash of a seed: the sequence of keys that it begins, as runtime/keys.py has it. */
+/** SplitMix64's hash of a seed: the sequence of keys that it begins, as runtime/random_keys.py has it. */
 function sequenceOf(seed) {
   if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) {
     throw new SingeError("input", `seed: got ${typeof seed === "number" ? seed : typeof seed}, expected an integer`);

@@ -39,7 +39,7 @@ const flowDevice = (Device) => class FlowDevice extends Device {
   }
 
   async run(inputs, sizes, wanted, states = []) {
-    const kept = wanted !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
+    const kept = wanted !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-gpu-io.js") : undefined;
     return this.attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
   }
 

@@ -318,9 +318,9 @@ class Device {
     return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
 
-  /** singe-kept.js handles all but arrays in, new arrays out. */
+  /** singe-gpu-io.js handles all but arrays in, new arrays out. */
   async run(inputs, sizes, outputs) {
-    const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-kept.js") : undefined;
+    const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-gpu-io.js") : undefined;
     return this.attempt(sizes, (recording) => {
       if (kept) return kept.run(recording, inputs, outputs);
       inputs.forEach((data, k) => recording.write(k, data));

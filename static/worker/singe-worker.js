@@ -1,5 +1,5 @@
 /**
- * The worker's side of a model in a worker; singe-remote.js is the page's side.
+ * The worker's side of a model in a worker; singe-worker-model.js is the page's side.
  *
  * Contract: it says `{ started }` first. A message `{ id, call, given }` is answered by `{ id, value, state }` or
  * `{ id, error }`; progress and changes of the device come in between. It holds one model.

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from singe import __version__
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import DType, bool_, float32, int32, int64
 from singe.graph import Builder, Graph

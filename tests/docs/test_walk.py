@@ -9,7 +9,7 @@ from snippets import ROOT
 from walk import Place, follow, read, when
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import Target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph

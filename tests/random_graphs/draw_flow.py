@@ -37,7 +37,7 @@ def region(s: Sketch, values: Sequence[Node]) -> tuple[Sketch, tuple[Node, ...]]
 def graph_of(s: Sketch, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
     """The Graph of a region. It binds those sizes found in mid-run that depend only on its own inputs."""
     own = {*inputs}
-    bound = {k: n for k, n in s.b.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
+    bound = {k: n for k, n in s.b.size_nodes.items() if all(x in own for x in postorder([n]) if x.is_input)}
     return Graph(tuple(inputs), tuple(outputs), tuple(f"y{k}" for k in range(len(outputs))), bound)
 
 
@@ -387,5 +387,5 @@ def draw(seed: int, kinds: Sequence[DType], steps: Sequence[Step] = ALL_STEPS) -
     ends = [n for n in s.nodes if n not in used and n not in inputs] or [s.nodes[-1]]
     outputs = tuple(dict.fromkeys([*ends[-4:], s.nodes[len(s.nodes) // 2]]))
     names = tuple(f"y{i}" for i in range(len(outputs)))
-    graph = Graph(tuple(inputs), outputs, names, dict(s.b.bound), tuple(states))
+    graph = Graph(tuple(inputs), outputs, names, dict(s.b.size_nodes), tuple(states))
     return Drawn(graph, frozenset(name for name, n in zip(names, outputs, strict=True) if n in s.exact), seed)

@@ -26,7 +26,7 @@ from forked import forked
 
 from random_graphs.draw_flow import Drawn, draw
 from random_graphs.drawn import kinds_on
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.errors import SingeError
 from singe.program.format import from_bytes, to_bytes
 from singe.runtime.devices import device as open_device

@@ -19,7 +19,7 @@ from told import Told
 import singe as sg
 from singe import data, metrics, nn, optim
 from singe.cluster import RayStep, RayWorkers
-from singe.runtime import keys
+from singe.runtime import random_keys
 from singe.train import BatchEnded, Checkpoints, Event, Learner, Note, RunBegan, TrainStep
 
 slow = pytest.mark.slow
@@ -380,7 +380,7 @@ def test_a_lost_worker_is_replaced(fake: FakeRay, method: str) -> None:
     assert step.workers == 3
     want = whole.state()
     first, second = want.pop("key").tolist()
-    assert tuple(step.state()["key"]) == keys.after((first, second), 3), "several take a key in each step"
+    assert tuple(step.state()["key"]) == random_keys.after((first, second), 3), "several take a key in each step"
     for name, x in want.items():
         np.testing.assert_allclose(step.state()[name], x, rtol=1e-4, atol=1e-6)
 

@@ -324,7 +324,7 @@ def test_a_full_disk_does_not_end_training(whole: Any, tmp_path: Path, monkeypat
         raise OSError(28, "No space left on device")
 
     trained.fit(loader(), loader(False), 1)
-    for name in ("singe.train.saving.checkpoints.write", "singe.train.logs.tables.write"):
+    for name in ("singe.train.saving.checkpoints.write", "singe.train.monitor.logs.tables.write"):
         monkeypatch.setattr(name, full)
     assert trained.fit(LOADER, loader(False), 3).reason == "finished"
     monkeypatch.undo()
@@ -349,7 +349,7 @@ def test_a_folder_has_one_learner_at_a_time(tmp_path: Path) -> None:
 
     first._hooks = (hook,)
     first.fit(loader())
-    code = "import sys, time; from pathlib import Path; from singe.train.saving.lock import locked\n"
+    code = "import sys, time; from pathlib import Path; from singe.train.saving.folder_lock import locked\n"
     code += "with locked(Path(sys.argv[1])): print('locked', flush=True); time.sleep(60)"
     process = subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "r")], stdout=subprocess.PIPE)
     with process:

@@ -17,12 +17,12 @@ from told import Told
 
 from singe import data, metrics, nn, optim
 from singe.cluster import RayWorkers
+from singe.ending import OrderlyEnd
 from singe.errors import InputError, SingeError
-from singe.runtime.ending import OrderlyEnd
 from singe.train import BatchEnded, Checkpoints, DataParallel, EarlyStopping, Event, Learner, RunBegan, TrainStep
 from singe.train.config import plain
 from singe.train.interrupts import interruptible
-from singe.train.reports import find_runs, read_run
+from singe.train.monitor.reports import find_runs, read_run
 
 X = np.random.default_rng(0).normal(size=(24, 3)).astype(np.float32)
 Y = (X[:, 0] > X[:, 1]).astype(np.int64)

@@ -9,7 +9,7 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe.runtime import keys
+from singe.runtime import random_keys
 from singe.train import DataParallel, TrainStep
 
 EPS = np.finfo(np.float32).eps
@@ -58,7 +58,9 @@ def test_several_devices_are_as_one_with_the_whole_batch(devices: list[str], opt
         assert joined["rows"] == 1
     found, wanted = several.state(), one.state()
     taken = tuple(found.pop("key")), tuple(wanted.pop("key"))
-    assert taken == (keys.after(keys.begun(0), 8), keys.begun(0)), "several take a key in each step, one for each draw"
+    assert taken == (random_keys.after(random_keys.begun(0), 8), random_keys.begun(0)), (
+        "several take a key in each step, one for each draw"
+    )
     assert_near(found, wanted, 50 * EPS)
     for step in several._steps:  # replicas on devices of one kind are equal to the bit
         assert_near(step.state(), several.state(), 0 if len({*devices}) == 1 else 10 * EPS)

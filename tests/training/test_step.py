@@ -10,7 +10,7 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe.runtime import keys
+from singe.runtime import random_keys
 from singe.train.steps.step import TrainStep
 
 on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
@@ -68,7 +68,7 @@ def test_weights_stay_where_they_are(device_name: str) -> None:
     step = TrainStep(network(), sg.optim.SGD(lr=0.1, momentum=0.9), loss, device=device_name, seed=1)
     for x, y in (*batches(2), *batches(1, 3), *batches(1)):
         step(x, y)
-    assert tuple(step.state()["key"]) == keys.begun(1)  # nothing was drawn
+    assert tuple(step.state()["key"]) == random_keys.begun(1)  # nothing was drawn
     assert step.state()["optimizer.step"] == 4
 
 

@@ -8,7 +8,7 @@ from devices import RUNNERS
 
 import singe as sg
 from singe import nn
-from singe.runtime import keys
+from singe.runtime import random_keys
 from singe.train import DataParallel, TrainStep
 
 X = np.ones((8, 4), np.float32)
@@ -92,10 +92,10 @@ def test_a_step_without_a_seed_draws_what_an_eager_loop_draws(device_name: str) 
     with nn.drawing(7):
         want, _ = eagerly(2)
     for each in (made(device_name), step):
-        before = keys.shared()
+        before = random_keys.shared()
         with nn.drawing(7):
             np.testing.assert_allclose(beside_others(each, 2), want, atol=1e-4)
-        assert keys.shared() == before
+        assert random_keys.shared() == before
     own = made(device_name, seed=5)
     sg.manual_seed(5)
     want = [told(Noisy().train(), sg.tensor(X))[1]["drawn"].numpy() for _ in range(2)]
@@ -120,9 +120,9 @@ def test_a_state_gives_a_step_its_own_sequence_which_a_resumed_one_shares(steps:
     step = made("numpy")
     drawn(step, steps)
     np.testing.assert_array_equal(step.state()["key"], kept["key"])
-    shared = keys.shared()
+    shared = random_keys.shared()
     drawn(step, 1)
-    assert keys.shared() == shared
+    assert random_keys.shared() == shared
 
 
 def test_a_step_that_is_skipped_draws_other_numbers_afterwards() -> None:
@@ -175,12 +175,12 @@ def test_replicas_without_a_seed_draw_of_the_shared_sequence_or_the_block() -> N
     assert not np.array_equal(*want)
     for each in (step, parallel()):
         np.testing.assert_array_equal(begun_again(each), want)
-    before = keys.shared()
+    before = random_keys.shared()
     with nn.drawing(7):
         want = drawn(step, 2)
     with nn.drawing(7):
         np.testing.assert_array_equal(drawn(parallel(), 2), want)
-    assert keys.shared() == before
+    assert random_keys.shared() == before
     resumed = parallel()
     resumed.resume(step.state())
     np.testing.assert_array_equal(begun_again(resumed), begun_again(step))
@@ -202,10 +202,10 @@ def test_an_exported_step_begins_where_nobody_can_foresee_unless_it_has_its_own_
     sg.manual_seed(3)
     np.testing.assert_allclose(model(X)["drawn"], want[0], atol=1e-5)
     step.seed(3)
-    assert begins(step) == list(keys.begun(3))
+    assert begins(step) == list(random_keys.begun(3))
     resumed = made("numpy")
     resumed.resume(step.state())
-    assert begins(resumed) == list(keys.begun(3))
+    assert begins(resumed) == list(random_keys.begun(3))
 
 
 @pytest.mark.slow

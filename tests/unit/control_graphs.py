@@ -55,4 +55,4 @@ def sound_flow() -> bytes:
         GraphState(count, "count", np.array(2), b.add(count, b.const(1))),
         GraphState(past, "past", None, b.update_slice(past, most, count)),
     )
-    return model_record(Graph((x,), outputs, tuple("abcde"), b.bound, states))
+    return model_record(Graph((x,), outputs, tuple("abcde"), b.size_nodes, states))

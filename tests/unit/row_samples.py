@@ -118,7 +118,7 @@ def graph_of(row: Row, sample: Sample, arrays: Sequence[np.ndarray], **attrs: An
 
 
 def sampled(row: Row, sample: Sample, rng: np.random.Generator, kind: DType) -> list[np.ndarray]:
-    arrays = arrays_of(sample, rng, kind, row, row.takes if isinstance(row, Elementwise) else ())
+    arrays = arrays_of(sample, rng, kind, row, row.argument_types if isinstance(row, Elementwise) else ())
     # A quotient by zero, or beyond the type, is promised nothing.
     if row.name in ("div", "floor_divide") and kind.is_int:
         arrays[1][(arrays[1] == 0) | (arrays[1] == -1)] = 2

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from singe.extension import Backend, BackendFactory, Later, ProgramData
+from singe.extension import Backend, BackendFactory, MaybeAwaitable, ProgramData
 
 
-def _open(**options: Any) -> Later[Backend]:
+def _open(**options: Any) -> MaybeAwaitable[Backend]:
     if sys.platform == "emscripten":
         from .browser import open_backend as make  # noqa: PLC0415
     else:

@@ -22,16 +22,16 @@ from singe.extension import (
     ALIGN,
     DeviceError,
     DType,
-    Later,
+    MaybeAwaitable,
     ProgramData,
     aligned,
     bytes_text,
     device_error,
     dtype,
     js_errors,
+    map_result,
     outward,
     scripts,
-    then,
     writable,
 )
 
@@ -43,20 +43,20 @@ _SIMD: Final = "simd"
 _JS_ERRORS: Final = js_errors()
 
 
-def open_backend(share: bool = True) -> Later[WasmRuntime]:
+def open_backend(share: bool = True) -> MaybeAwaitable[WasmRuntime]:
     """The backend over the page's engine; share=False gives modules a separate memory."""
-    return then(scripts(), lambda found: _open(found, share))
+    return map_result(scripts(), lambda found: _open(found, share))
 
 
-def _open(found: Any, share: bool) -> WasmRuntime:
-    able = frozenset(found.wasmFeatures().to_py())
+def _open(page_scripts: Any, share: bool) -> WasmRuntime:
+    able = frozenset(page_scripts.wasmFeatures().to_py())
     if _SIMD not in able:
         raise DeviceError("wasm: this browser has no WebAssembly SIMD; use a newer one, or the device numpy")
     probe = np.frombuffer(os.urandom(64), np.uint8)
-    memory = found.pythonMemory(pyodide_js, address_of(probe), to_js(probe)) if share else None
+    memory = page_scripts.pythonMemory(pyodide_js, address_of(probe), to_js(probe)) if share else None
     if memory is None:
-        return WasmRuntime(OwnEngine(found, able))
-    return SharedRuntime(SharedEngine(found, able, memory))
+        return WasmRuntime(OwnEngine(page_scripts, able))
+    return SharedRuntime(SharedEngine(page_scripts, able, memory))
 
 
 def address_of(array: np.ndarray) -> int:
@@ -71,9 +71,9 @@ def _bytes_of(array: np.ndarray) -> np.ndarray:
 class _PageEngine:
     """The common part of both engines; see runtime.Engine."""
 
-    def __init__(self, found: Any, features: frozenset[str], memory: Any) -> None:
+    def __init__(self, page_scripts: Any, features: frozenset[str], memory: Any) -> None:
         self.features: Final = features
-        self._scripts: Final = found
+        self._scripts: Final = page_scripts
         self._memory: Final = memory
 
     def link(self, binary: bytes) -> Any:
@@ -100,8 +100,8 @@ class _PageEngine:
 class SharedEngine(_PageEngine):
     """Modules in Pyodide's memory, which work on NumPy's arrays."""
 
-    def __init__(self, found: Any, features: frozenset[str], memory: Any) -> None:
-        super().__init__(found, features, memory)
+    def __init__(self, page_scripts: Any, features: frozenset[str], memory: Any) -> None:
+        super().__init__(page_scripts, features, memory)
         self._blocks: Final[dict[int, tuple[np.ndarray, int]]] = {}
 
     def take(self, count: int) -> int:
@@ -139,8 +139,10 @@ class SharedEngine(_PageEngine):
 class OwnEngine(_PageEngine):
     """Modules in a separate memory, to and from which arrays are copied."""
 
-    def __init__(self, found: Any, features: frozenset[str]) -> None:
-        super().__init__(found, features, js.WebAssembly.Memory.new(js.Object.fromEntries(to_js([["initial", 1]]))))
+    def __init__(self, page_scripts: Any, features: frozenset[str]) -> None:
+        super().__init__(
+            page_scripts, features, js.WebAssembly.Memory.new(js.Object.fromEntries(to_js([["initial", 1]])))
+        )
         self._heap: Final = Heap(self._grow)
 
     def _grow(self, count: int) -> None:

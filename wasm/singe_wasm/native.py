@@ -223,7 +223,7 @@ class WasmtimeEngine:
             self.read(address % (1 << 32), holds)
             return bool(holds[0])
 
-        for k in planner.follow(values, true, at):
+        for k in planner.execution_order(values, true, at):
             if values[k] == planner.STOP:
                 words.view(np.int32)[:] = values
                 return k

@@ -35,7 +35,7 @@ from singe.extension import (
     dtype,
     known,
     planner,
-    run_stop,
+    run_host_step,
     string,
     symbols,
 )
@@ -44,7 +44,7 @@ from .driver import NAME, function_number
 from .levels import levels_of
 from .target import WasmTarget
 
-PLANS: Final = 64
+MAX_PLANS: Final = 64
 """How many sets of input shapes an executable remembers."""
 
 Shapes: TypeAlias = Sequence[tuple[int, ...]]
@@ -236,7 +236,7 @@ class WasmExecutable:
         for start, block in program.blocks.items():
             self._weights[start] = backend.hold(block)
             self._held["weights", start] = self._weights[start], block.size
-        self._plans: Final[Recent[Placed]] = Recent(PLANS)
+        self._plans: Final[Recent[Placed]] = Recent(MAX_PLANS)
         self._states: Final[WeakSet[WasmArray]] = WeakSet()
 
     def _check_functions(self) -> None:
@@ -284,7 +284,7 @@ class WasmExecutable:
     def execute(
         self,
         placed: Placed,
-        given: Sequence[tuple[Any, int | None]],
+        arguments: Sequence[tuple[Any, int | None]],
         states: Sequence[Any],
         make: Callable[..., tuple[Any, int]],
     ) -> list[Any]:
@@ -293,10 +293,10 @@ class WasmExecutable:
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
         self.backend.reclaim()
-        run = _Run(self, placed, make)
+        run = _WasmRun(self, placed, make)
         strings = placed.plan.strings
         strings.clear()
-        for k, (array, address) in enumerate(given):
+        for k, (array, address) in enumerate(arguments):
             if address is None:
                 strings["input", k] = array
             else:
@@ -306,7 +306,7 @@ class WasmExecutable:
             assert isinstance(own, WasmArray)
             run.put(("state", k), own.address)
         for k, j in self.program.donated.items():
-            run.outputs[k] = given[j][0]
+            run.outputs[k] = arguments[j][0]
         run.make_outputs(placed.plan.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
         while (at := engine.run(self._module, words, at)) != words.size:
@@ -315,11 +315,11 @@ class WasmExecutable:
         plan, outputs = placed.plan, zip(placed.plan.outputs, run.outputs, strict=True)
         return [plan.texts(i) if plan.buffers[i].dtype is string else made for i, made in outputs]
 
-    def _stop(self, run: _Run, at: int) -> None:
+    def _stop(self, run: _WasmRun, at: int) -> None:
         """Run the step at which the words stopped."""
         if run.plan.step_of.get(at) is None or run.plan.words[at] != planner.STOP:
             raise FormatError(f"wasm: the module stopped at word {at}, where no step is for its caller")
-        run_stop(run.plan, run.plan.stops[run.plan.words[at + 2]], run.read, run.write, run.found)
+        run_host_step(run.plan, run.plan.stops[run.plan.words[at + 2]], run.read, run.write, run.found)
 
     def placed(self, shapes: Shapes, kinds: Sequence[DType]) -> Placed:
         """The words for inputs of these shapes and dtypes; those that do not fit are errors."""
@@ -388,7 +388,7 @@ class WasmExecutable:
             self._plans.clear()
 
 
-class _Run:
+class _WasmRun:
     """One run of placed words: the addresses that differ from run to run, and access to buffers for its stops."""
 
     def __init__(self, executable: WasmExecutable, placed: Placed, make: Callable[..., tuple[Any, int]]) -> None:
@@ -424,17 +424,17 @@ class _Run:
                 self.outputs[b.place[1]], address = self._make(plan.shape(i), b.dtype)
                 self.put(b.place, address)
 
-    def found(self, found: Found) -> None:
-        """Use the sizes that were found: update the words, slots and outputs that depend on them."""
+    def found(self, sizes: Found) -> None:
+        """Use the sizes that were sizes: update the words, slots and outputs that depend on them."""
         plan = self.plan
         words = self._placed.words
-        for at in found.words:
+        for at in sizes.words:
             words[at] = plan.words[at] & _WORD
-        for i in found.buffers:
+        for i in sizes.buffers:
             kind, number = plan.buffers[i].place
             if kind == "slot":
                 self.put((kind, number), self._executable.place_of(number, plan.bytes(i)))
-        self.make_outputs([i for i in found.buffers if i in plan.outputs])
+        self.make_outputs([i for i in sizes.buffers if i in plan.outputs])
 
     def _address(self, buffer: int) -> int:
         place = self.plan.buffers[buffer].place

@@ -17,13 +17,13 @@ from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Shape,
 from .code.encode import Function, module
 from .driver import NAME, driver
 from .kernels import attention as strips
-from .kernels import order, scatter
-from .kernels.kept import keep
+from .kernels import scatter, sorting
+from .kernels.kept_values import keep
 from .kernels.lower import SizeParameters
 from .kernels.memory import ELEMENTS
 from .kernels.nest import print_nests
-from .kernels.pieces import kernel_pieces
 from .kernels.products import blocks, contraction, depthwise, integers, planar, tiles, winograd
+from .kernels.split_loops import kernel_pieces
 from .levels import LEVELS, PAGES, Level
 from .library import LIBRARY
 
@@ -60,9 +60,9 @@ class WasmTarget:
         inputs: Sequence[tuple[Shape, DType]],
         results: Sequence[tuple[Shape, DType]],
     ) -> Printed | None:
-        if op in order.OPS:
-            sort = order.schedule_sort(attrs, inputs, results)
-            write = partial(order.print_sort, sort)
+        if op in sorting.OPS:
+            sort = sorting.schedule_sort(attrs, inputs, results)
+            write = partial(sorting.print_sort, sort)
             return _printed(self.levels, (), lambda sizes, _: write(sizes), scratch=sort.scratch, alike=True)
         if op == "attention":
             found = attention(attrs, inputs)
@@ -97,12 +97,12 @@ def _contraction(levels: Names, routine: Routine, constants: Collection[int]) ->
     return None if made is None else _scheduled(levels, routine, made)
 
 
-def _scheduled(levels: Names, routine: Routine, made: contraction.Schedule) -> Printed:
-    packers = {made.c.b.value: made.pack} if made.packed else {}
+def _scheduled(levels: Names, routine: Routine, schedule: contraction.ProductSchedule) -> Printed:
+    packers = {schedule.c.b.value: schedule.pack} if schedule.packed else {}
     printed = _printed(
-        levels, routine.kernel.sizes, partial(contraction.print_contraction, made), packers, made.scratch
+        levels, routine.kernel.sizes, partial(contraction.print_contraction, schedule), packers, schedule.scratch
     )
-    sharing = cache(partial(_scheduled, levels, routine, made.sharing)) if made.sharing else None
+    sharing = cache(partial(_scheduled, levels, routine, schedule.sharing)) if schedule.sharing else None
     return replace(printed, sharing=sharing)
 
 

@@ -18,11 +18,11 @@ from .code.writer import Writer
 Steps = tuple[tuple[str, tuple[tuple[str, float], ...]], ...]
 """Named sums of values times factors, in order; a sum may use earlier ones."""
 
-WIDE: Final = 4
+TILE_OUTPUTS: Final = 4
 """Outputs of a tile along an axis."""
-SIZE: Final = 6
+TILE_INPUTS: Final = 6
 """Its inputs, or positions."""
-TAPS: Final = 3
+WINDOW_WEIGHTS: Final = 3
 """A window's weights."""
 
 _A, _B = math.sqrt(0.5), math.sqrt(2)
@@ -102,7 +102,7 @@ def _lines(steps: Steps, count: int) -> Function:
 
 
 TRANSFORMS: Final[Mapping[str, Function]] = {
-    "winograd_input": _lines(_INPUT, SIZE),
-    "winograd_weight": _lines(_WEIGHT, TAPS),
-    "winograd_output": _lines(_OUTPUT, SIZE),
+    "winograd_input": _lines(_INPUT, TILE_INPUTS),
+    "winograd_weight": _lines(_WEIGHT, WINDOW_WEIGHTS),
+    "winograd_output": _lines(_OUTPUT, TILE_INPUTS),
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from singe.extension import Backend, BackendFactory, Later
+from singe.extension import Backend, BackendFactory, MaybeAwaitable
 
 
-def _open(**options: Any) -> Later[Backend]:
+def _open(**options: Any) -> MaybeAwaitable[Backend]:
     if sys.platform == "emscripten":
         from .device.browser import open_backend as make  # noqa: PLC0415
     else:

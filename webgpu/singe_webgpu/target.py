@@ -9,16 +9,16 @@ from typing import Any
 
 from singe.extension import CompileError, DType, Expr, Kernel, Printed, Routine, Shape, Variant, attention, collapse
 
-from .code.bounds import lean
+from .code.bounds import drop_unneeded_clamps
 from .code.elements import ELEMENTS
 from .code.shader import Packed, element_size
 from .code.variants import for_all_sizes, variants
 from .kernels import scatter
 from .kernels.attention import print_attention
-from .kernels.choice import has_template, product_of
+from .kernels.cut_choice import has_template, product_of
 from .kernels.cuts import Choose, choose, print_product
 from .kernels.nest import print_kernel, styles
-from .kernels.own import print_own
+from .kernels.user_shaders import print_own
 
 
 class WgslTarget:
@@ -45,9 +45,12 @@ class WgslTarget:
         narrow = [k for k in sorted(constants) if Packed.holds(kernel.ports[k].dtype)]
         ports = tuple(Packed(p.dtype) if k in narrow else p for k, p in enumerate(kernel.ports))
         nest = kernel.kernel if isinstance(kernel, Routine) else kernel
-        found: Kernel | Routine = replace(nest.with_roots(lean(nest.roots), nest.grid), ports=ports)
+        found: Kernel | Routine = replace(nest.with_roots(drop_unneeded_clamps(nest.roots), nest.grid), ports=ports)
         if isinstance(kernel, Routine):
-            facts = {name: lean([fact])[0] if isinstance(fact, Expr) else fact for name, fact in kernel.facts.items()}
+            facts = {
+                name: drop_unneeded_clamps([fact])[0] if isinstance(fact, Expr) else fact
+                for name, fact in kernel.facts.items()
+            }
             found = replace(kernel, kernel=found, facts=facts)
         printed = self._print(found)
         packers = {k: Packed(kernel.ports[k].dtype).words for k in narrow}

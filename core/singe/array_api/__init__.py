@@ -14,7 +14,7 @@ from math import pi as pi
 from typing import Any, Final
 
 from ..dtypes import DTYPES
-from ..frontend.functions.several import broadcast_shapes as broadcast_shapes
+from ..tensors.functions.combining import broadcast_shapes as broadcast_shapes
 from . import _elementwise
 from . import fft as fft
 from . import linalg as linalg

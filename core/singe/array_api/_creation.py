@@ -10,14 +10,14 @@ import numpy as np
 from ..dtypes import DType, float32
 from ..dtypes import dtype as dtype_of
 from ..errors import InputError
-from ..frontend.functions import creation
-from ..frontend.host import on_device
-from ..frontend.kinds import check_functions, in_words
-from ..frontend.nodes.meet import plain_array
-from ..frontend.tensor import Tensor
 from ..ir.scalar import Number
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
+from ..tensors.argument_errors import check_functions, in_words
+from ..tensors.functions import creation
+from ..tensors.nodes.promotion import plain_array
+from ..tensors.numpy_fallback import on_device
+from ..tensors.tensor import Tensor
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:

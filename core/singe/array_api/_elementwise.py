@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..errors import DTypeError, InputError
-from ..frontend.arithmetic import compute
-from ..frontend.kinds import check_functions
-from ..frontend.tensor import Tensor, TensorLike
 from ..ir.scalar import Number
+from ..tensors.argument_errors import check_functions
+from ..tensors.arithmetic import compute
+from ..tensors.tensor import Tensor, TensorLike
 from ._types import result_type
 
 UNARY: Final = {

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..dtypes import DType, dtype, int64, uint64
 from ..errors import InputError
-from ..frontend.functions import creation
-from ..frontend.host import hosted, on_device
-from ..frontend.kinds import check_functions
-from ..frontend.tensor import Tensor
 from ..ir.scalar import Number
+from ..tensors.argument_errors import check_functions
+from ..tensors.functions import creation
+from ..tensors.numpy_fallback import numpy_fallback, on_device
+from ..tensors.tensor import Tensor
 from ._types import result_type
 
 Axes: TypeAlias = int | Sequence[int] | None
@@ -39,10 +39,10 @@ class UniqueInverse(NamedTuple):
 # statistics
 
 
-def _sum_type(x: Tensor, given: Any) -> DType:
+def _sum_type(x: Tensor, argument: Any) -> DType:
     """The dtype in which elements are added: integers become wide, with their sign."""
-    if given is not None:
-        return dtype(given)
+    if argument is not None:
+        return dtype(argument)
     if x.dtype.kind == "uint":
         return uint64
     return int64 if x.dtype.kind in ("int", "bool") else x.dtype
@@ -61,7 +61,7 @@ def prod(x: Tensor, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool =
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The mean of the elements along axes."""
     if x.dtype.kind == "complex":
-        return hosted("mean", np.mean, x, axis=_tuple(axis), keepdims=keepdims)
+        return numpy_fallback("mean", np.mean, x, axis=_tuple(axis), keepdims=keepdims)
     return x.mean(axis, keepdims)
 
 
@@ -99,12 +99,14 @@ def cumulative_prod(
     return _cumulative(x, "cumprod", 1, axis, dtype, include_initial)
 
 
-def _cumulative(x: Tensor, method: str, first: int, axis: int | None, given: Any, include_initial: bool) -> Tensor:
+def _cumulative(
+    x: Tensor, method: str, first: int, axis: int | None, dtype_argument: Any, include_initial: bool
+) -> Tensor:
     if axis is None:
         if x.ndim != 1:
             raise InputError(f"{method}: the array has {x.ndim} axes; name one")
         axis = 0
-    kind = _sum_type(x, given)
+    kind = _sum_type(x, dtype_argument)
     y = getattr(x, method)(axis, kind)
     if not include_initial:
         return y
@@ -198,7 +200,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
         values, first, back, counts = np.unique(array, True, True, True, equal_nan=False)
         return values, first, back.reshape(array.shape), counts
 
-    return UniqueAll(*hosted("unique_all", found, x))
+    return UniqueAll(*numpy_fallback("unique_all", found, x))
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:

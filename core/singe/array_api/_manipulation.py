@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InputError, ShapeError
-from ..frontend.functions import creation
-from ..frontend.functions.several import broadcast_tensors
-from ..frontend.kinds import check_functions
-from ..frontend.nodes.shaping import squeezed
-from ..frontend.tensor import Tensor
 from ..shapes import axis_of, broadcast, show
+from ..tensors.argument_errors import check_functions
+from ..tensors.functions import creation
+from ..tensors.functions.combining import broadcast_tensors
+from ..tensors.nodes.shaping import squeezed
+from ..tensors.tensor import Tensor
 from ._types import result_type
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from ..dtypes import DTYPES, DType, promote
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
-from ..frontend.kinds import check_functions
-from ..frontend.nodes.meet import PLAIN, common_type
-from ..frontend.tensor import Tensor
+from ..tensors.argument_errors import check_functions
+from ..tensors.nodes.promotion import PLAIN, common_type
+from ..tensors.tensor import Tensor
 
 NAMES: Final = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128",
@@ -48,8 +48,8 @@ class IntegerInfo:
     dtype: DType
 
 
-def _type(given: Any) -> DType:
-    return given.dtype if isinstance(given, Tensor) else dtype_of(given)
+def _type(argument: Any) -> DType:
+    return argument.dtype if isinstance(argument, Tensor) else dtype_of(argument)
 
 
 def finfo(type: Any, /) -> FloatInfo:

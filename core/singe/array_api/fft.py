@@ -10,13 +10,13 @@ import numpy as np
 from ..dtypes import complex64, complex128, float32, float64
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
-from ..frontend.host import elements, on_device, refuse_gradients
-from ..frontend.kinds import check_functions
-from ..frontend.nodes.shaping import chosen_axes
-from ..frontend.tensor import Tensor
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
 from ..shapes import number, show, whole
+from ..tensors.argument_errors import check_functions
+from ..tensors.nodes.shaping import chosen_axes
+from ..tensors.numpy_fallback import elements, on_device, refuse_gradients
+from ..tensors.tensor import Tensor
 from ._elementwise import named
 
 ALONG_AXIS: Final = {

@@ -11,10 +11,10 @@ import numpy as np
 from ..dtypes import bool_
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
-from ..frontend.functions import several
-from ..frontend.host import hosted
-from ..frontend.kinds import check_functions
-from ..frontend.tensor import Tensor
+from ..tensors.argument_errors import check_functions
+from ..tensors.functions import combining
+from ..tensors.numpy_fallback import numpy_fallback
+from ..tensors.tensor import Tensor
 from ._folds import _sum_type
 from ._types import result_type
 
@@ -56,7 +56,7 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     _check_numbers("matmul", x1, x2)
     kind = result_type(x1, x2)
     if kind.kind == "complex":
-        return hosted("matmul", np.matmul, x1.cast(kind), x2.cast(kind))
+        return numpy_fallback("matmul", np.matmul, x1.cast(kind), x2.cast(kind))
     return x1.cast(kind).matmul(x2.cast(kind))
 
 
@@ -70,8 +70,8 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
     _check_numbers("tensordot", x1, x2)
     kind = result_type(x1, x2)
     if kind.kind == "complex":
-        return hosted("tensordot", np.tensordot, x1.cast(kind), x2.cast(kind), axes=axes)
-    return several.tensordot(x1.cast(kind), x2.cast(kind), axes)
+        return numpy_fallback("tensordot", np.tensordot, x1.cast(kind), x2.cast(kind), axes=axes)
+    return combining.tensordot(x1.cast(kind), x2.cast(kind), axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -94,7 +94,7 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Square matrices to a whole power."""
-    return hosted("matrix_power", np.linalg.matrix_power, x, n)
+    return numpy_fallback("matrix_power", np.linalg.matrix_power, x, n)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -108,8 +108,8 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
     return x.diagonal(offset, -2, -1).sum(-1, dtype=kind)
 
 
-def _check_numbers(what: str, *given: Tensor) -> None:
-    for x in given:
+def _check_numbers(what: str, *tensor: Tensor) -> None:
+    for x in tensor:
         if x.dtype is bool_:
             raise DTypeError(f"{what}: got bools, expected numbers; cast them first")
 
@@ -126,7 +126,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
     """The norm of every matrix of the last two axes."""
     if ord == "fro":
         return x.norm(2, (-2, -1), keepdims)
-    return hosted("matrix_norm", np.linalg.norm, x, ord=ord, axis=(-2, -1), keepdims=keepdims)
+    return numpy_fallback("matrix_norm", np.linalg.norm, x, ord=ord, axis=(-2, -1), keepdims=keepdims)
 
 
 # decompositions
@@ -134,7 +134,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 def _decomposed(what: str, function: Callable[..., Any], x: Tensor, **options: Any) -> Any:
     _check_floating(what, x)
-    return hosted(what, function, x, **options)
+    return numpy_fallback(what, function, x, **options)
 
 
 def _check_floating(what: str, x: Tensor) -> None:
@@ -205,7 +205,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
         return np.linalg.solve(a, b[..., None])[..., 0] if b.ndim == 1 else np.linalg.solve(a, b)
 
     _check_floating("solve", x1)
-    return hosted("solve", found, x1, x2)
+    return numpy_fallback("solve", found, x1, x2)
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:

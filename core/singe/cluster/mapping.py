@@ -19,14 +19,14 @@ import numpy as np
 
 from ..data import Dataset
 from ..errors import InputError
-from ..frontend.functions.creation import tensor
-from ..frontend.tensor import Tensor
 from ..model.files import load
 from ..model.model import Model
 from ..nn import Module
 from ..nn._module import with_parts
 from ..runtime.decorators import Fusion
 from ..runtime.devices import device as open_device
+from ..tensors.functions.creation import tensor
+from ..tensors.tensor import Tensor
 from .engine import engine
 from .workers import RayWorkers, none_started
 
@@ -77,7 +77,7 @@ def _mapped(model: Any, items: Dataset, size: int, workers: RayWorkers | None, d
         ray.init()
     ends = range(0, len(items), size)
     each = workers or RayWorkers(max(1, int(ray.cluster_resources().get("CPU", 1))))
-    actor = ray.remote(_Reader).options(max_restarts=-1, max_task_retries=-1, **each.placed())
+    actor = ray.remote(_ItemReader).options(max_restarts=-1, max_task_retries=-1, **each.placed())
     shared = ray.put((model, items))
     readers = [actor.remote(device) for _ in range(min(each.count, len(ends)))]
     if readers and not ray.wait([reader.there.remote() for reader in readers], timeout=each.patience)[0]:
@@ -86,7 +86,7 @@ def _mapped(model: Any, items: Dataset, size: int, workers: RayWorkers | None, d
     yield from pool.map(lambda reader, first: reader.batch.remote([shared], first, min(first + size, len(items))), ends)
 
 
-class _Reader:
+class _ItemReader:
     """The actor: it reads its batches itself."""
 
     def __init__(self, device: str) -> None:

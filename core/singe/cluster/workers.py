@@ -21,7 +21,7 @@ import numpy as np
 from ..errors import DeviceError, DeviceLost, InputError
 from ..nn import Module
 from ..runtime.decorators import Fusion
-from ..runtime.keys import new_seed
+from ..runtime.random_keys import new_seed
 from ..train.steps.objective import Loss
 from ..train.steps.optimizers import check_optimizer
 from ..train.steps.parallel import average_buffers, mean, split, told_by, weights
@@ -275,7 +275,7 @@ class Worker:
     def share(self, pieces: int, *batch: Any) -> tuple[Any, ...]:
         """Its Share without the gradients, and these in as many pieces."""
         found = self._step.share(*batch)
-        return Share(found.items, found.told, found.gradients[:0], found.buffers), *np.array_split(
+        return Share(found.items, found.values, found.gradients[:0], found.buffers), *np.array_split(
             found.gradients, pieces
         )
 

@@ -54,8 +54,8 @@ class Target(Protocol):
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
     integers: bool  # whether its kernels for products in 8-bit integers are faster than those in float32
-    counted: int  # the longest axis that is sorted by counting (order.py), with length² comparisons
-    networks: bool  # whether longer axes are sorted by networks (order.py), not by a function for the opaque op
+    counted: int  # the longest axis that is sorted by counting (lower/sorting_networks.py), with length² comparisons
+    networks: bool  # whether longer axes are sorted by networks (lower/sorting_networks.py), not by a function for the opaque op
     repeated: (
         int  # the most operations on coordinates and open sizes that, repeated for each element, beat one more kernel
     )

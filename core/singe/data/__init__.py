@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from ..counterparts import no_attribute as _no_attribute
+from ..hints import no_attribute as _no_attribute
 from .augment import Augment as Augment
 from .collate import PadCollate as PadCollate
 from .collate import collate as collate

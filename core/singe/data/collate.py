@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.tensor import Tensor
+from ..tensors.tensor import Tensor
 
 
 def collate(items: Sequence[Any]) -> Any:

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ..errors import InputError, OutOfRange
-from ..frontend.tensor import Tensor
+from ..tensors.tensor import Tensor
 from .collate import collate, mapped
 from .draws import permutation, with_replacement
 
@@ -150,7 +150,7 @@ def zipped(*datasets: Any) -> Dataset:
     found = tuple(map(Dataset.of, datasets))
     if not found or len({len(d) for d in found}) > 1:
         raise InputError(f"zipped: got datasets of {[len(d) for d in found]} items, expected one length; see partial()")
-    return _Zip(found)
+    return _Zipped(found)
 
 
 class ArrayDataset(Dataset):
@@ -263,7 +263,7 @@ class _Concat(Dataset):
         return [x for values in found for x in values]
 
 
-class _Zip(Dataset):
+class _Zipped(Dataset):
     def __init__(self, parts: tuple[Dataset, ...]) -> None:
         self._parts = parts
 

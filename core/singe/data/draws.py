@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError
-from ..frontend.keys import refuse_host_draws
-from ..runtime.keys import STEP, mixed, new_seed
+from ..runtime.random_keys import STEP, mixed, new_seed
+from ..tensors.default_keys import refuse_host_draws
 
 _WORD: Final = (1 << 64) - 1
 _ITEMS, _ORDERS = 1, 2

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ..awaitables import IN_PAGE
 from ..errors import InputError
-from ..frontend.tracing import refuse_when_traced
-from ..runtime.waiting import IN_PAGE
+from ..tensors.tracing import refuse_when_traced
 from .dataset import Dataset
 from .draws import Draws, as_seed, permutation
 

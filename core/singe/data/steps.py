@@ -136,11 +136,12 @@ class Normalize(Step):
         return (images.astype(np.float32) - mean) / std
 
 
-def span(name: str, given: float | Sequence[float]) -> tuple[float, float]:
+def span(name: str, argument: float | Sequence[float]) -> tuple[float, float]:
     """A range from two numbers, or from one number n as (−n, n)."""
-    low, high = given if isinstance(given, Sequence) and len(given) == 2 else (-given, given) if isinstance(given, (int, float)) else (1, 0)  # fmt: skip
+    ends = (-argument, argument) if isinstance(argument, (int, float)) else argument
+    low, high = ends if isinstance(ends, Sequence) and len(ends) == 2 else (1, 0)
     if not -np.inf < low <= high < np.inf:
-        raise InputError(f"got {name}={given}, expected a number, or a range (least, most)")
+        raise InputError(f"got {name}={argument}, expected a number, or a range (least, most)")
     return float(low), float(high)
 
 

@@ -13,7 +13,10 @@ The names are in the order in which they are needed: errors, element types, dime
 (`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; helpers for pages.
 """
 
-from ..compiler.host import beyond_scripts as beyond_scripts
+from ..awaitables import MaybeAwaitable as MaybeAwaitable
+from ..awaitables import map_result as map_result
+from ..awaitables import resolve_async as resolve_async
+from ..compiler.partition import beyond_scripts as beyond_scripts
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target
@@ -44,6 +47,7 @@ from ..errors import DeviceLost as DeviceLost
 from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..errors import ShapeError as ShapeError
+from ..files.urls import js_errors as js_errors
 from ..ir import affine as affine
 from ..ir import scalar as scalar
 from ..ir.attention import Attention as Attention
@@ -94,17 +98,13 @@ from ..runtime.backend import Span as Span
 from ..runtime.backend import Timeline as Timeline
 from ..runtime.decorators import Decorator as Decorator
 from ..runtime.device import Device as Device
-from ..runtime.donated import check_donated as check_donated
-from ..runtime.donated import writable as writable
-from ..runtime.files.page import device_error as device_error
-from ..runtime.files.page import js_errors as js_errors
-from ..runtime.files.page import scripts as scripts
-from ..runtime.host import run_stop as run_stop
-from ..runtime.recent import Recent as Recent
+from ..runtime.donated_inputs import check_donated as check_donated
+from ..runtime.donated_inputs import writable as writable
+from ..runtime.host_steps import run_host_step as run_host_step
+from ..runtime.page import device_error as device_error
+from ..runtime.page import scripts as scripts
+from ..runtime.recent_values import Recent as Recent
 from ..runtime.registry import BackendFactory as BackendFactory
-from ..runtime.waiting import Later as Later
-from ..runtime.waiting import soon as soon
-from ..runtime.waiting import then as then
 from ..shapes import Dim as Dim
 from ..shapes import Shape as Shape
 from ..shapes import Size as Size

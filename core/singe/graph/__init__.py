@@ -13,12 +13,12 @@ from .node import ORIGINS as ORIGINS
 from .node import Node as Node
 from .node import Origin as Origin
 from .node import attribute_symbols as attribute_symbols
-from .node import bare as bare
 from .node import contents as contents
 from .node import evaluate_node as evaluate_node
 from .node import leaf as leaf
 from .node import parts as parts
 from .node import postorder as postorder
+from .node import storage_of as storage_of
 from .node import symbols_of as symbols_of
 from .objects import Kind as Kind
 from .objects import Pairs as Pairs

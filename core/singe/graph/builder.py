@@ -49,7 +49,7 @@ class Builder:
         self._nodes: dict[Any, Node] = {}
         self._values: dict[Node, Any] = {}
         self._taken: set[str] = set()  # names of sizes
-        self.bound: dict[str, Node] = {}
+        self.size_nodes: dict[str, Node] = {}
         """Sizes found in mid-run ↦ the nodes that give them; see Graph.bound."""
 
     def input(self, name: str, shape: Sequence[Any], kind: DType) -> Node:
@@ -97,11 +97,11 @@ class Builder:
         if known is not None:
             found = known.reshape(-1)[0]
             return found if isinstance(found, Size) else int(found)
-        for name, node in self.bound.items():
+        for name, node in self.size_nodes.items():
             if node is x:
                 return size(name)
         name = self.fresh("size")
-        self.bound[name] = x
+        self.size_nodes[name] = x
         return size(name)
 
     def fresh(self, op: str) -> str:
@@ -115,7 +115,7 @@ class Builder:
     def graph(self, inputs: Sequence[Node], outputs: Sequence[Node], checks: Mapping[Dim, str] | None = None) -> Graph:
         """A region over nodes of this Builder. The sizes that depend only on its inputs are bound within it."""
         own = set(inputs)
-        bound = {s: n for s, n in self.bound.items() if all(x in own for x in postorder([n]) if x.is_input)}
+        bound = {s: n for s, n in self.size_nodes.items() if all(x in own for x in postorder([n]) if x.is_input)}
         return Graph(tuple(inputs), tuple(outputs), ("",) * len(outputs), bound, checks=checks or {})
 
     def apply(self, row: Row, *inputs: Node | None, **attrs: Any) -> Any:
@@ -153,20 +153,20 @@ class Builder:
             self._nodes[key] = found
         return found
 
-    def _plain(self, row: Row, given: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+    def _plain(self, row: Row, arguments: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
         """A node of any other row. Dimensions that only a run can find get names."""
-        results = row.results(given, attrs)
+        results = row.infer_results(arguments, attrs)
         names = attrs.get(SIZES, ())
         if not names and all(d is not None for shape, _ in results for d in shape):
-            return Node(row, given, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
+            return Node(row, arguments, attrs, tuple((tuple(shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
         # A dimension keeps its name even after its number becomes known: other nodes use the name.
         dims = [d for shape, _ in results for d in shape]
         names = names or tuple(self.fresh(row.name) if d is None else "" for d in dims)
         attrs[SIZES] = names
         whole = iter(size(name) if name else d for name, d in zip(names, dims, strict=True))
-        n = Node(row, given, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
-        self.bound.update((name, n) for name in names if name)
-        self._nodes[_key(row, given, attrs)] = n
+        n = Node(row, arguments, attrs, tuple((tuple(next(whole) for _ in shape), kind) for shape, kind in results))  # pyright: ignore[reportArgumentType]
+        self.size_nodes.update((name, n) for name in names if name)
+        self._nodes[_key(row, arguments, attrs)] = n
         return n
 
     def _intern(self, key: Any, make: Callable[[], Node]) -> Node:
@@ -192,7 +192,7 @@ class Builder:
 
     def value_of(self, x: Node) -> np.ndarray | None:
         """The value of a node that depends only on constants (which may hold Sizes); None if only a run can find it, or if it
-        takes results of more than MAX_VALUE elements."""
+        takes results of more than MAX_VALUE_ELEMENTS elements."""
         return x.value if x.value is not None else self._value_of(x)
 
     def _value_of(self, x: Node) -> Any:
@@ -224,7 +224,7 @@ class Builder:
         ):
             return np.full(n.shape, _DECIDES[n.op])
         counts = [product(shape) for shape, _ in n.results]
-        if any(isinstance(count, int) and count > MAX_VALUE for count in counts):
+        if any(isinstance(count, int) and count > MAX_VALUE_ELEMENTS for count in counts):
             return None
         if isinstance(n.row, Region) or any(v is None for v in values) or attribute_symbols(n):
             return None
@@ -255,7 +255,7 @@ class Builder:
 
 _DECIDES: Final = {"logical_and": False, "logical_or": True}
 """An op ↦ the operand that decides its result, whatever the other is."""
-MAX_VALUE: Final = 1 << 20
+MAX_VALUE_ELEMENTS: Final = 1 << 20
 """The most elements of a result that is computed to find a value."""
 _RESULT: Final = ROWS["result"]
 

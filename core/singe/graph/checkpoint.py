@@ -24,7 +24,7 @@ def _vjp(b: Any, g: Any, inputs: Sequence[Node], y: Node, body: Graph) -> list[N
     made = inline(body, b, again)
     seeded = [(out, seed) for out, seed in zip(made, given, strict=True) if seed is not None]
     by = [x for x in again if x.dtype in FLOATS]
-    graph = Graph((), tuple(out for out, _ in seeded), ("",) * len(seeded), b.bound)
+    graph = Graph((), tuple(out for out, _ in seeded), ("",) * len(seeded), b.size_nodes)
     found = iter(gradient(graph, b, [seed for _, seed in seeded], by))
     return [next(found) if x.dtype in FLOATS else None for x in inputs]
 

@@ -13,7 +13,7 @@ from ..ops import Region, Result
 from ..ops.movement.update import slice_at
 from .builder import Builder
 from .graph import Graph
-from .node import ORIGINS, Node, below, dependents, opened, postorder
+from .node import ORIGINS, Node, below, dependents, differentiates_lowering, postorder
 from .reverse import region_gradients
 
 
@@ -42,7 +42,7 @@ def gradient(
         g = parts.get(n) if len(n.results) > 1 else adjoint.get(n)
         if g is None:
             continue
-        if opened(n):
+        if differentiates_lowering(n):
             give(n.lowered[0], adjoint[n])
         elif isinstance(n.row, Result):
             parts.setdefault(n.inputs[0], {})[n.attrs["index"]] = adjoint[n]

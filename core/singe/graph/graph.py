@@ -18,7 +18,7 @@ from .node import Node, postorder, symbols_of
 class GraphState:
     """A value that is kept from run to run. `leaf` reads it, `updated` is its next value; `initial`: None for zeros.
 
-    draws: None, or that this is a sequence of keys (runtime/keys.py), of which a run takes so many. A runner begins it
+    draws: None, or that this is a sequence of keys (runtime/random_keys.py), of which a run takes so many. A runner begins it
     where a seed says; without `initial` and without a seed, where nobody can foresee.
     """
 
@@ -44,7 +44,7 @@ class Graph:
     inputs: tuple[Node, ...]
     outputs: tuple[Node, ...]
     output_names: tuple[str, ...]
-    bound: Mapping[str, Node] = field(default_factory=dict)
+    size_nodes: Mapping[str, Node] = field(default_factory=dict)
     states: tuple[GraphState, ...] = ()
     checks: Mapping[Dim, str] = field(default_factory=dict)
     results: Mapping[str, Any] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class Graph:
 
     def needs(self, n: Node) -> tuple[Node, ...]:
         """The nodes that must be computed before a node: its inputs, and the nodes that give the sizes it needs."""
-        if not self.bound:
+        if not self.size_nodes:
             return n.inputs
         return (*n.inputs, *(x for x in self._telling(symbols_of(n)) if x is not n))
 
     def _telling(self, sizes: Iterable[str]) -> list[Node]:
-        return [self.bound[s] for s in sorted(sizes) if s in self.bound]
+        return [self.size_nodes[s] for s in sorted(sizes) if s in self.size_nodes]
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -86,10 +86,10 @@ class Graph:
         return shapes.symbols([x.shape for x in self.inputs])
 
     @cached_property
-    def found(self) -> dict[str, Node]:
+    def own_size_nodes(self) -> dict[str, Node]:
         """The bound sizes whose nodes belong to this graph."""
         here = set(self.nodes)
-        return {s: n for s, n in self.bound.items() if n in here}
+        return {s: n for s, n in self.size_nodes.items() if n in here}
 
     @cached_property
     def free(self) -> frozenset[str]:
@@ -97,7 +97,7 @@ class Graph:
         needed = shapes.symbols(self.checks)
         for n in self.nodes:
             needed |= symbols_of(n)
-        return needed - self.found.keys()
+        return needed - self.own_size_nodes.keys()
 
     @property
     def refuses(self) -> bool:

@@ -145,16 +145,16 @@ def dependents(order: Sequence[Node], by: Iterable[Node]) -> set[Node]:
 
 def below(n: Node) -> Sequence[Node]:
     """The nodes through which the gradient of a node is computed."""
-    return n.lowered if opened(n) else n.inputs
+    return n.lowered if differentiates_lowering(n) else n.inputs
 
 
-def opened(n: Node) -> bool:
+def differentiates_lowering(n: Node) -> bool:
     """Whether the gradient is computed through the nodes that this node is lowered to."""
     maker = n.inputs[0] if isinstance(n.row, Result) else n
     return bool(n.lowered) and maker.row is not None and maker.row.vjp is None
 
 
-def bare(n: Node) -> Node:
+def storage_of(n: Node) -> Node:
     """The node whose memory this node shares, such as that below a reshape."""
     while isinstance(n.row, View) and n.row.shares:
         n = n.inputs[0]

@@ -29,37 +29,37 @@ Gradient: TypeAlias = Callable[..., list[Node]]
 
 
 def region_gradients(
-    b: Builder, gradient: Gradient, n: Node, given: Sequence[Node | None], wanted: Sequence[bool]
+    b: Builder, gradient: Gradient, n: Node, output_gradients: Sequence[Node | None], wanted: Sequence[bool]
 ) -> list[Node | None]:
     """The gradients of a node's inputs where they are wanted, from those of its results."""
     found: list[Node | None] = [None] * len(n.inputs)
-    if any(wanted) and any(g is not None for g in given):
-        for k, g in (_of_if if n.op == "if" else _of_loop)(b, gradient, n, given, wanted):
+    if any(wanted) and any(g is not None for g in output_gradients):
+        for k, g in (_of_if if n.op == "if" else _of_loop)(b, gradient, n, output_gradients, wanted):
             found[k] = g
     return found
 
 
 def _of_if(
-    b: Builder, gradient: Gradient, n: Node, given: Sequence[Node | None], wanted: Sequence[bool]
+    b: Builder, gradient: Gradient, n: Node, output_gradients: Sequence[Node | None], wanted: Sequence[bool]
 ) -> Iterable[tuple[int, Node]]:
-    results = [k for k, g in enumerate(given) if g is not None]
+    results = [k for k, g in enumerate(output_gradients) if g is not None]
     places = [k for k, w in enumerate(wanted) if w]
     branches = {}
     for name in ("then", "otherwise"):
         branch: Graph = n.attrs[name]
         outputs = tuple(branch.outputs[k] for k in results)
-        if any(symbols(y.shape) & branch.found.keys() for y in outputs):
+        if any(symbols(y.shape) & branch.own_size_nodes.keys() for y in outputs):
             raise CompileError("if: a result whose size only a run of its branch finds has no gradient")
         adjoints = tuple(b.input("adjoint", y.shape, y.dtype) for y in outputs)
         by = [branch.inputs[k - 1] for k in places]  # input 0 of the node is the condition
         found = gradient(_over(branch, outputs), b, adjoints, by)
         branches[name] = _region(b, branch, (*branch.inputs, *adjoints), found)
-    made = b.node(ROWS["if"], *n.inputs, *(given[k] for k in results), **branches)
+    made = b.node(ROWS["if"], *n.inputs, *(output_gradients[k] for k in results), **branches)
     return zip(places, b.results_of(made), strict=True)
 
 
 def _of_loop(
-    b: Builder, gradient: Gradient, n: Node, given: Sequence[Node | None], wanted: Sequence[bool]
+    b: Builder, gradient: Gradient, n: Node, output_gradients: Sequence[Node | None], wanted: Sequence[bool]
 ) -> Iterable[tuple[int, Node]]:
     body, carried, start = n.attrs["body"], n.attrs["carried"], int(n.attrs["conditional"])
     inputs, wanted = n.inputs[start:], wanted[start:]
@@ -86,11 +86,11 @@ def _of_loop(
         turn = b.input("turn", (), int64)
         buffers = [b.input("saved", x.shape, x.dtype) for x in saved]
         values = {m: b.gather(x, turn, axis=0) for m, x in zip(needed, buffers, strict=True)}
-        backward = rebuild(_over(body, slopes), b, lambda b, n, given: None, values)
+        backward = rebuild(_over(body, slopes), b, lambda b, n, output_gradients: None, values)
         before = (turn, *adjoints, *sums.values())
         after = (b.const(True), b.sub(turn, b.const(1)), *backward.outputs)
         region = _region(b, backward, (*before, *buffers, *body.inputs[carried:]), after)
-    first = [given[k] or _zeros(b, inputs[k]) for k in live]
+    first = [output_gradients[k] or _zeros(b, inputs[k]) for k in live]
     none = [_zeros(b, inputs[k]) for k in captured]
     last = b.sub(b.const(count), b.const(1))
     made = b.node(
@@ -132,7 +132,7 @@ def _needed(body: Graph, carried: int, slopes: Sequence[Node]) -> list[Node]:
         if m in leaves:
             return True
         dear = m.op in SAVED or any(p.op in SAVED for p in parts(m))
-        return dear and len(m.results) == 1 and m in inner | moved and not symbols(m.shape) & body.found.keys()
+        return dear and len(m.results) == 1 and m in inner | moved and not symbols(m.shape) & body.own_size_nodes.keys()
 
     return [m for m in postorder(slopes, lambda m: () if kept(m) else m.inputs) if kept(m)]
 
@@ -182,7 +182,7 @@ def _over(graph: Graph, outputs: Sequence[Node]) -> Graph:
 def _region(b: Builder, like: Graph, inputs: Sequence[Node], outputs: Sequence[Node]) -> Graph:
     """A region with the sizes and checks of another of which it has nodes."""
     made = b.graph(inputs, outputs, like.checks)
-    return replace(made, bound={**like.bound, **made.bound})
+    return replace(made, size_nodes={**like.size_nodes, **made.size_nodes})
 
 
 def _zeros(b: Builder, like: Node) -> Node:

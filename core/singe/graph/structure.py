@@ -39,7 +39,7 @@ def structure(graph: Graph) -> Any:
     states = tuple(
         (s.name, None if s.initial is None else _contents(s.initial), number[s.updated], s.draws) for s in graph.states
     )
-    bound = tuple((s, number[n]) for s, n in graph.found.items())
+    bound = tuple((s, number[n]) for s, n in graph.own_size_nodes.items())
     return tuple(parts), tuple(number[n] for n in graph.outputs), states, bound
 
 

@@ -45,7 +45,7 @@ def renamed(graph: Graph, new: Mapping[Node, Node]) -> Graph:
         tuple(new.get(x, x) for x in graph.inputs),
         tuple(new[x] for x in graph.outputs),
         graph.output_names,
-        {s: new[n] for s, n in graph.found.items()},
+        {s: new[n] for s, n in graph.own_size_nodes.items()},
         tuple(replace(s, leaf=new.get(s.leaf, s.leaf), updated=new[s.updated]) for s in graph.states),
         graph.checks,
     )
@@ -56,13 +56,13 @@ def specialise(graph: Graph, sizes: Mapping[str, Dim]) -> Graph:
     builder = Builder()
     new = {x: builder.input(x.name, [shapes.evaluate(d, sizes) for d in x.shape], x.dtype) for x in graph.leaves}
 
-    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    def rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
         if n.row is None:
             return sized(b, n, sizes)
         attrs = {k: with_sizes(v, sizes) for k, v in n.attrs.items() if not isinstance(v, Graph)}
         with shapes.repeating(attrs.get("count") if n.op == "loop" else None):
             attrs |= {k: specialise(v, sizes) for k, v in regions(n).items()}
-        made = b.node(n.row, *given, **attrs)
+        made = b.node(n.row, *new_inputs, **attrs)
         if any(isinstance(d, int) and d < 0 for shape, _ in made.results for d in shape):
             raise ShapeError(f"{made!r} would have a negative dimension at {shapes.show_sizes(sizes)}")
         return made
@@ -101,14 +101,16 @@ def sized(b: Builder, n: Node, sizes: Mapping[str, Dim]) -> Node:
     return b.const(array, n.dtype)
 
 
-def spliced(graph: Graph, given: Sequence[Node], make: Callable[..., Node]) -> tuple[tuple[Node, ...], dict[str, Node]]:
-    """The outputs of a graph applied to the nodes `given`, and the nodes that its sizes are bound to. `make(row,
+def spliced(
+    graph: Graph, leaf_values: Sequence[Node], make: Callable[..., Node]
+) -> tuple[tuple[Node, ...], dict[str, Node]]:
+    """The outputs of a graph applied to the nodes `leaf_values`, and the nodes that its sizes are bound to. `make(row,
     *inputs, **attrs)` makes each node."""
-    done = dict(zip(graph.inputs, given, strict=True))
+    done = dict(zip(graph.inputs, leaf_values, strict=True))
     for n in graph.nodes:
         if n not in done:
             done[n] = n if n.row is None else make(n.row, *(done[x] for x in n.inputs), **n.attrs)
-    return tuple(done[x] for x in graph.outputs), {s: done[n] for s, n in graph.found.items()}
+    return tuple(done[x] for x in graph.outputs), {s: done[n] for s, n in graph.own_size_nodes.items()}
 
 
 def inline(graph: Graph, builder: Builder, nodes: Sequence[Node]) -> tuple[Node, ...]:

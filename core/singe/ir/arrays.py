@@ -72,7 +72,7 @@ def _viewed(kind: str) -> Callable[..., Any]:
     return lambda a: np.array(a).view(f"{kind}{8 * np.asarray(a).dtype.itemsize}")
 
 
-MANY: Final = 4096
+MIN_ELEMENTS_CHOSEN_BY_BITS: Final = 4096
 """The fewest elements that are chosen by their bits."""
 
 
@@ -80,7 +80,7 @@ def _chosen(condition: Any, a: Any, b: Any) -> Any:
     """np.where, by bits where it pays: np.where branches at each element, which takes ten times as long if these differ."""
     kind = np.asarray(a).dtype
     if (
-        np.size(condition) < MANY
+        np.size(condition) < MIN_ELEMENTS_CHOSEN_BY_BITS
         or condition.dtype != np.bool_
         or kind != np.asarray(b).dtype
         or kind.kind not in "fiu"

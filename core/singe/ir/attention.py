@@ -14,7 +14,7 @@ from typing import Any, Final
 from ..dtypes import DType, bool_, float16, float32
 from ..shapes import Dim, Shape, product, strides
 
-WIDEST: Final = 256
+MAX_KEY_SIZE: Final = 256
 """The largest size of a key or a value: a template holds as many sums for each of its rows."""
 _TYPES: Final = (float32, float16)
 
@@ -72,7 +72,11 @@ def attention(attrs: Mapping[str, Any], inputs: Sequence[tuple[Shape, DType]]) -
     if not outer == outer_k == outer_v or heads != heads_v or room != room_v:
         return None
     keys = attrs.get("keys", room)
-    if not isinstance(size, int) or not isinstance(width, int) or not (0 < size <= WIDEST and 0 < width <= WIDEST):
+    if (
+        not isinstance(size, int)
+        or not isinstance(width, int)
+        or not (0 < size <= MAX_KEY_SIZE and 0 < width <= MAX_KEY_SIZE)
+    ):
         return None
     group = all_heads // heads if isinstance(all_heads, int) and isinstance(heads, int) and heads else 1
     if heads * group != all_heads or group < 1:

@@ -205,12 +205,18 @@ def load(buffer: int, index: Expr, stored: DType) -> Expr:
 # --- words ----------------------------------------------------------------------------------------------------------
 
 
-def _meet(word: str, given: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
+def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     """Arguments as expressions of one type: Python numbers take the type of the other arguments."""
-    typed = next((a.dtype for a in given if isinstance(a, Expr)), None)
+    typed = next((a.dtype for a in arguments if isinstance(a, Expr)), None)
     if typed is None:
-        typed = bool_ if isinstance(given[0], bool) else int32 if all(isinstance(a, int) for a in given) else float32
-    args = tuple(a if isinstance(a, Expr) else const(a, typed) for a in given)
+        typed = (
+            bool_
+            if isinstance(arguments[0], bool)
+            else int32
+            if all(isinstance(a, int) for a in arguments)
+            else float32
+        )
+    args = tuple(a if isinstance(a, Expr) else const(a, typed) for a in arguments)
     kind = WORDS[word].kinds
     if any(a.dtype is not typed for a in args) or not _KINDS[kind](typed):
         raise DTypeError(
@@ -219,8 +225,8 @@ def _meet(word: str, given: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     return args
 
 
-def _apply(word: str, *given: ExprLike) -> Expr:
-    args = _meet(word, given)
+def _apply(word: str, *argument: ExprLike) -> Expr:
+    args = _meet(word, argument)
     row = WORDS[word]
     if all(a.word == "const" for a in args):
         return _folded(word, args, result_of(word, args[0].dtype))
@@ -233,10 +239,10 @@ def _apply(word: str, *given: ExprLike) -> Expr:
     return _make(word, args, result_of(word, args[0].dtype))
 
 
-def result_of(word: str, given: DType) -> DType:
+def result_of(word: str, argument_dtype: DType) -> DType:
     """The type of a word's result from that of its (first) argument, unless the word is given a type."""
     kind = WORDS[word].result
-    return bool_ if kind == "bool" else given if kind == "same" else DTYPES[f"{kind}{given.bits}"]
+    return bool_ if kind == "bool" else argument_dtype if kind == "same" else DTYPES[f"{kind}{argument_dtype.bits}"]
 
 
 def _folded(word: str, args: tuple[Expr, ...], dtype: DType) -> Expr:

@@ -94,14 +94,14 @@ def array(x: Any) -> np.ndarray:
     return plain(np.asarray(x))
 
 
-def ratio(part: Any, whole: Any) -> float:
+def ratio(part: Any, total: Any) -> float:
     """part / whole; NaN if nothing was counted."""
-    return float(part / whole) if whole else float("nan")
+    return float(part / total) if total else float("nan")
 
 
-def shares(part: np.ndarray, whole: np.ndarray, empty: float = 0.0) -> np.ndarray:
+def shares(part: np.ndarray, totals: np.ndarray, empty: float = 0.0) -> np.ndarray:
     """part / whole, element by element; `empty` where the whole is 0."""
-    return np.divide(part, whole, out=np.full(np.shape(part), empty), where=np.asarray(whole) != 0)
+    return np.divide(part, totals, out=np.full(np.shape(part), empty), where=np.asarray(totals) != 0)
 
 
 def paired(what: str, prediction: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:

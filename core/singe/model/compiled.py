@@ -11,7 +11,7 @@ import numpy as np
 from ..compiler.target import name_of
 from ..errors import DeviceError, InputError
 from ..graph import Kind, Node
-from ..program.bundled import read_bundled, read_manifest
+from ..program.bundle_reader import read_bundled, read_manifest
 from ..program.program import ProgramData
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device

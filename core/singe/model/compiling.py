@@ -57,7 +57,7 @@ def compile(
         return what.program(shapes)
     if not callable(what):
         raise InputError(f"compile: got {what!r:.80}, expected a Model, a Graph or a function of Tensors")
-    from ..frontend.tracing import observed_trace, specs_of  # noqa: PLC0415
+    from ..tensors.tracing import observed_trace, specs_of  # noqa: PLC0415
 
     shapes = {f"x{i}": np.shape(x) for i, x in enumerate(examples)}
     specs = specs_of(examples)

@@ -7,19 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
+from ..awaitables import IN_PAGE
 from ..errors import FormatError, InputError
+from ..files import mapped, write
+from ..files.download import fetched, local_file
+from ..files.urls import is_url, stem_of
 from ..graph import Graph, specialise
 from ..nn import Module
-from ..program.bundled import MANIFEST, bundle_at
+from ..program.bundle_reader import MANIFEST, bundle_at
 from ..program.container import MAGIC, PROGRAM, format_of
 from ..program.format import from_bytes, read_program
 from ..runtime.device import Device
 from ..runtime.devices import device as find_device
 from ..runtime.devices import device_async
-from ..runtime.files import mapped, write
-from ..runtime.files.download import fetched, local_file
-from ..runtime.files.page import is_url, stem_of
-from ..runtime.waiting import IN_PAGE
 from ..shapes import show
 from ..weights.files import foreign, is_text, kind_of
 from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
@@ -58,7 +58,7 @@ def load(
     donate: Sequence[str] = (),
 ) -> Model:
     """A Model from an ONNX file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, a ModelProto, or a URL,
-    such as hf://owner/repo/file, which is kept in a cache folder (singe/runtime/files/download.py). What was compiled before
+    such as hf://owner/repo/file, which is kept in a cache folder (singe/files/download.py). What was compiled before
     (Programs, bundles) runs, and takes no options beside the device. A model with ops that Singe lacks is refused, with a list
     of them, and so is one whose nodes do not fit together, as far as that does not depend on a run. input_shapes gives
     numbers, or names, for dimensions that it leaves open. "L<=512" in place of the name L also limits it: memory for 512
@@ -102,12 +102,12 @@ def load(
     return model
 
 
-def _readable(given: str | Path | bytes | Serialized) -> str | Path | bytes:
-    if isinstance(given, (str, Path, bytes)):
-        return given
-    if not hasattr(given, "SerializeToString"):
-        raise InputError(f"load: got {given!r:.80}, expected a path, a URL, bytes or a ModelProto")
-    return given.SerializeToString()
+def _readable(source: str | Path | bytes | Serialized) -> str | Path | bytes:
+    if isinstance(source, (str, Path, bytes)):
+        return source
+    if not hasattr(source, "SerializeToString"):
+        raise InputError(f"load: got {source!r:.80}, expected a path, a URL, bytes or a ModelProto")
+    return source.SerializeToString()
 
 
 def _compiled(path: str | Path | bytes, device: str | Device, name: str) -> Model | None:

@@ -2,7 +2,7 @@
 
 A Model keeps its source (a Graph or an ONNX file) and compiles it once, for open sizes: one Program serves all sizes. If
 the Graph cannot be built like that, `Model.needed` says which sizes must be numbers, which inputs' values must be known,
-and why. Then each set of these gets a Program; the latest PROGRAMS of them are kept. They share their weights.
+and why. Then each set of these gets a Program; the latest MAX_PROGRAMS of them are kept. They share their weights.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..compiler.build import Options, compile_graph
+from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async
+from ..compiler.compile import Options, compile_graph
 from ..dtypes import dtype
 from ..errors import ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
-from ..frontend.keys import no_block
 from ..graph import Graph, Needed, contents
 from ..program.block import SharedBlocks
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
-from ..runtime.recent import Recent
-from ..runtime.waiting import Later, now, soon, then
+from ..runtime.recent_values import Recent
 from ..shapes import Size, show, show_sizes, size
+from ..tensors.default_keys import no_block
 from ..texts import escaped
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
+from .debug_graph import Remade
 from .objects import parted, whole
 from .program import Program, refuse_call_when_traced
-from .remade import Remade
 from .retrace import Traces, Tracing
 from .session import Call, Session, kept_states
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
 
-PROGRAMS: Final = 8
+MAX_PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
 
 OF_TRACE: Final = ("_programs", "_served", "_needed", "_imported")
 """The fields that each trace of a function has of its own."""
 
-SERVED: Final = 256
+MAX_SERVED_SIZES: Final = 256
 """How many sets of sizes a Model remembers that its Program serves as it is."""
 
 
@@ -76,10 +76,10 @@ class Model:
             )
         self.source: Source = GraphSource(source) if isinstance(source, Graph) else source
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
-        self._programs: Recent[Program] = Recent(PROGRAMS)  # a Program that is dropped still works for its holders
-        self._holding: Final[Recent[Model]] = Recent(PROGRAMS)  # by what the inputs hold that are no tensors
+        self._programs: Recent[Program] = Recent(MAX_PROGRAMS)  # a Program that is dropped still works for its holders
+        self._holding: Final[Recent[Model]] = Recent(MAX_PROGRAMS)  # by what the inputs hold that are no tensors
         self._blocks = SharedBlocks()
-        self._served: Recent[bool] = Recent(SERVED)  # sizes, and checks in branches that some do not meet
+        self._served: Recent[bool] = Recent(MAX_SERVED_SIZES)  # sizes, and checks in branches that some do not meet
         self._needed: Needed | None = None  # None: not computed yet
         self._imported: Graph | None = None  # of which the first Program will be compiled
         self._traces: Traces | None = None  # of a function
@@ -112,7 +112,7 @@ class Model:
         What the function takes from outside (variables, attributes, items) is compared at each run; when it has changed, the
         function is traced again, over the same states.
         """
-        from ..frontend.tracing import observed_trace  # noqa: PLC0415
+        from ..tensors.tracing import observed_trace  # noqa: PLC0415
 
         named, bounds = without_bounds(input_shapes)
         if dtypes is not None and not isinstance(dtypes, Mapping):
@@ -158,11 +158,11 @@ class Model:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name.
 
         A list is a sequence, None an optional that holds nothing, a dict a map; results are such, too."""
-        return now(self._called(args, kwargs), "await model.run_async(…)")
+        return resolve(self._called(args, kwargs), "await model.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
         """A call for a page, where results must be awaited."""
-        return await soon(self._called(args, kwargs))
+        return await resolve_async(self._called(args, kwargs))
 
     def session(self) -> Session:
         """A new session: runs called through it keep their own states, and share the weights."""
@@ -182,7 +182,9 @@ class Model:
         """Begin the random numbers of a seed, in the model's own session; see `Session.seed`."""
         self._own.seed(seed)
 
-    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
+    def _called(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None
+    ) -> MaybeAwaitable[Any]:
         refuse_call_when_traced()
         model, arrays = self.bound(args, kwargs)
         runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
@@ -190,7 +192,7 @@ class Model:
             session = session or self._own
         outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
         names = tuple(runnable.results) or tuple(p.name for p in runnable.outputs)
-        return then(outputs, lambda found: unwrap(self.results(runnable, found), names))
+        return map_result(outputs, lambda found: unwrap(self.results(runnable, found), names))
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Model, dict[str, np.ndarray]]:
         """Arguments as arrays by input name, and the model whose inputs these are: if arguments are lists, dicts or None,
@@ -310,7 +312,12 @@ class Model:
             after = self._traces.next()
         if after is not before:
             before.kept = {name: getattr(self, name) for name in OF_TRACE}
-            fresh = {"_programs": Recent(PROGRAMS), "_served": Recent(SERVED), "_needed": None, "_imported": None}
+            fresh = {
+                "_programs": Recent(MAX_PROGRAMS),
+                "_served": Recent(MAX_SERVED_SIZES),
+                "_needed": None,
+                "_imported": None,
+            }
             self.source = after.source
             vars(self).update(after.kept or fresh)
 

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..compiler.build import compile_graph
+from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async, together
+from ..compiler.compile import compile_graph
 from ..compiler.target import name_of
 from ..dtypes import own
 from ..errors import DeviceError, InputError
-from ..frontend.tracing import refuse_when_traced
+from ..files import write
 from ..graph import Graph
 from ..program.format import pieces, read_program
 from ..program.program import Dispatch, Host, ProgramData, walk
@@ -23,8 +24,7 @@ from ..runtime.debugging import check_run, finite, looking
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
-from ..runtime.files import write
-from ..runtime.waiting import Later, now, soon, then, together
+from ..tensors.tracing import refuse_when_traced
 from .arguments import TensorSpec, bind, listed, unwrap
 from .session import Session, copies, kept_states
 
@@ -48,16 +48,16 @@ class Program:
         data: ProgramData,
         on: Device,
         results: Mapping[str, Any] | None = None,
-        made: Callable[[], Graph | None] = lambda: None,
+        remake_graph: Callable[[], Graph | None] = lambda: None,
     ) -> None:
-        """results: see Graph. Only the Model makes lists and dicts of the outputs. made: makes the Graph of which it was compiled
+        """results: see Graph. Only the Model makes lists and dicts of the outputs. remake_graph: makes the Graph of which it was compiled
         once more, if it can be had."""
         self.data: Final = data
         self.device: Final = on
         self.results: Final = results or {}
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
-        self._made: Final = made
+        self._made: Final = remake_graph
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
         self._keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
         """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
@@ -74,8 +74,8 @@ class Program:
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Names, dtypes and shapes of the outputs."""
-        now = self._present()
-        return now._ports(now.data.outputs)
+        present = self._present()
+        return present._ports(present.data.outputs)
 
     @property
     def states(self) -> tuple[TensorSpec, ...]:
@@ -150,19 +150,21 @@ class Program:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it: arrays in order or by name (or one dict of them) → the output's array, or a dict of several by name."""
-        return now(self._called(args, kwargs), "await program.run_async(…)")
+        return resolve(self._called(args, kwargs), "await program.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
         """A call for a page, where results must be awaited."""
-        return await soon(self._called(args, kwargs))
+        return await resolve_async(self._called(args, kwargs))
 
-    def _called(self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None) -> Later[Any]:
+    def _called(
+        self, args: Sequence[Any], kwargs: Mapping[str, Any], session: Session | None = None
+    ) -> MaybeAwaitable[Any]:
         refuse_call_when_traced()
         arrays = bind(self.inputs, args, kwargs)
-        now = self._present()
-        names = [p.name for p in now.outputs]
-        outputs = now._started([arrays[p.name] for p in self.inputs], session or self)
-        return then(outputs, lambda found: unwrap(found, names))
+        present = self._present()
+        names = [p.name for p in present.outputs]
+        outputs = present._started([arrays[p.name] for p in self.inputs], session or self)
+        return map_result(outputs, lambda found: unwrap(found, names))
 
     def run(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Run it with checked arrays, in the order of the inputs; threads take turns."""
@@ -174,13 +176,13 @@ class Program:
                 f"run: got {given}, expected a list of {wanted} arrays, in the order of the inputs; "
                 "a call, as in program(x), takes arrays by position or by name"
             )
-        return now(self.start(arrays), "await program.run_async(…)")
+        return resolve(self.start(arrays), "await program.run_async(…)")
 
-    def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> Later[list[np.ndarray]]:
+    def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> MaybeAwaitable[list[np.ndarray]]:
         """Start a run over the states of a session (None: the Program's own); `run` waits for its results."""
         return self._present()._started(arrays, session or self)
 
-    def _started(self, arrays: Sequence[np.ndarray], states_of: Session | Program) -> Later[list[np.ndarray]]:
+    def _started(self, arrays: Sequence[np.ndarray], states_of: Session | Program) -> MaybeAwaitable[list[np.ndarray]]:
         """states_of: whose states, if there are some."""
         on = self.device.eager
         arrays = [own(a) for a in arrays]
@@ -196,7 +198,7 @@ class Program:
             with session._following(self):
                 return self._begun(arrays, states)
 
-    def _begun(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> Later[list[np.ndarray]]:
+    def _begun(self, arrays: Sequence[np.ndarray], states: Sequence[Any]) -> MaybeAwaitable[list[np.ndarray]]:
         if looking():
             return self._looked(arrays, states)
         on = self.device.eager
@@ -261,8 +263,8 @@ def write_program(program: ProgramData, path: str | Path) -> None:
     write(Path(path), pieces(program))
 
 
-def _on_device(data: ProgramData, given: str | Device | None) -> Program:
-    on = device_for(data.target) if given is None else open_device(given)
+def _on_device(data: ProgramData, device_argument: str | Device | None) -> Program:
+    on = device_for(data.target) if device_argument is None else open_device(device_argument)
     target = name_of(on.target)
     if target != data.target:
         raise DeviceError(

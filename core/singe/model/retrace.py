@@ -1,7 +1,7 @@
 """A function that is traced again when what it took from outside has changed.
 
 Each Trace of the Model has Programs of its own; one whose values are there again is used again, and traces that give the same
-Graph share one. Those that were not used for the longest time are dropped where there are more than TRACES of them, or where
+Graph share one. Those that were not used for the longest time are dropped where there are more than MAX_TRACES of them, or where
 those that are not in use hold more than MOST_BYTES.
 """
 
@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..errors import InputError
-from ..frontend.observed import Observed
 from ..graph import Graph
 from ..graph.structure import constants, structure
+from ..tensors.observed import Observed
 from .source import GraphSource
 
-TRACES: Final = 8
+MAX_TRACES: Final = 8
 """How many traces are kept, and after how many a warning names what changes."""
 MOST_BYTES: Final = 1 << 29
 """Of constants and copies of observed arrays."""
@@ -93,7 +93,7 @@ class Traces:
         self._count += 1
         self._made += trace is None
         trace = trace or Trace(GraphSource(graph), key, sum(x.nbytes for x in constants(graph)))
-        self._found = _bounded([*self._found[1 - TRACES :], (observed, trace)])
+        self._found = _bounded([*self._found[1 - MAX_TRACES :], (observed, trace)])
         return observed, trace
 
     def _check(self, name: str) -> None:
@@ -104,16 +104,16 @@ class Traces:
         )
         if self._made >= MOST_PROGRAMS:
             raise InputError(text)
-        if self._count == TRACES:
+        if self._count == MAX_TRACES:
             warnings.warn(f"{text}; each trace takes time", stacklevel=2)
 
 
-def _bounded(found: list[tuple[Observed, Trace]]) -> list[tuple[Observed, Trace]]:
+def _bounded(traces: list[tuple[Observed, Trace]]) -> list[tuple[Observed, Trace]]:
     """The last of some traces, and those before it that hold no more than MOST_BYTES."""
-    held, size = {id(found[-1][1])}, 0
-    for k, (observed, trace) in reversed([*enumerate(found[:-1])]):
+    held, size = {id(traces[-1][1])}, 0
+    for k, (observed, trace) in reversed([*enumerate(traces[:-1])]):
         size += observed.bytes + (0 if id(trace) in held else trace.bytes)
         if size > MOST_BYTES:
-            return found[k + 1 :]
+            return traces[k + 1 :]
         held.add(id(trace))
-    return found
+    return traces

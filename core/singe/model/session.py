@@ -9,7 +9,7 @@
 States are kept on the device, where runs change them in place. Calling the model itself uses a session of the model's own.
 
 A model that draws random numbers keeps a sequence of keys among its states. Until somebody sets it, by `seed` or `write`, each
-run takes its keys from the shared sequence (runtime/keys.py) in its place, or from the block `with nn.drawing(key):` in which
+run takes its keys from the shared sequence (runtime/random_keys.py) in its place, or from the block `with nn.drawing(key):` in which
 it is, so that it draws what the same lines would draw eagerly. From then on it goes on by itself, and reset() begins it again.
 """
 
@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
+from ..awaitables import MaybeAwaitable, resolve, resolve_async
 from ..errors import DeviceError, InputError, ShapeError
-from ..frontend.keys import taken
-from ..frontend.tracing import refuse_when_traced
 from ..graph import Graph, GraphState, leaf
-from ..runtime import keys
-from ..runtime.waiting import Later, now, soon
+from ..runtime import random_keys
 from ..shapes import show
+from ..tensors.default_keys import taken
+from ..tensors.tracing import refuse_when_traced
 from .arguments import TensorSpec, as_array, listed
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NOTHING_DRAWN: Final = "seed: this model draws no random numbers without a key, so there is nothing to seed; a key that is an input decides itself"
 
 
-Call: TypeAlias = "Callable[[Sequence[Any], Mapping[str, Any], Session], Later[Any]]"
+Call: TypeAlias = "Callable[[Sequence[Any], Mapping[str, Any], Session], MaybeAwaitable[Any]]"
 
 
 class Session:
@@ -67,7 +67,7 @@ class Session:
         self._disposed = False
         self._seeded: Mapping[int, np.ndarray] = {}
         """The states that are sequences of keys, as `seed` or `write` set them."""
-        self._follows: keys.Words | None = None
+        self._follows: random_keys.Words | None = None
         """What the device has of the shared sequence, if it has any of it."""
 
     @property
@@ -80,11 +80,11 @@ class Session:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """A run, called like the model."""
-        return now(self._call(args, kwargs, self), "await session.run_async(…)")
+        return resolve(self._call(args, kwargs, self), "await session.run_async(…)")
 
     async def run_async(self, *args: Any, **kwargs: Any) -> Any:
         """A run in a page, where results must be awaited."""
-        return await soon(self._call(args, kwargs, self))
+        return await resolve_async(self._call(args, kwargs, self))
 
     def reset(self) -> None:
         """Set all states to their initial values; a sequence of keys that was set, to what it was set to."""
@@ -104,27 +104,27 @@ class Session:
         """Begin the random numbers of a seed: equal seeds, equal numbers, on every device, as `sg.manual_seed` gives them
         eagerly."""
         self._check()
-        number, program = keys.checked_seed(seed, "seed"), self._program()
+        number, program = random_keys.checked_seed(seed, "seed"), self._program()
         if not program._keys:
             raise InputError(NOTHING_DRAWN)
         for k in program._keys:
-            self._write(program, k, keys.as_array(keys.begun(number)))
+            self._write(program, k, random_keys.as_array(random_keys.begun(number)))
 
     def read(self, name: str) -> np.ndarray:
         """A copy of a state's elements."""
-        return now(self.fetch(name), "await session.read_async(name)")
+        return resolve(self.fetch(name), "await session.read_async(name)")
 
     async def read_async(self, name: str) -> np.ndarray:
         """`read` for a page, where results must be awaited."""
-        return await soon(self.fetch(name))
+        return await resolve_async(self.fetch(name))
 
-    def fetch(self, name: str) -> Later[np.ndarray]:
+    def fetch(self, name: str) -> MaybeAwaitable[np.ndarray]:
         """`read` for code that serves both."""
         refuse_when_traced(f"the state {name!r} of a session", "read it before, and pass it as an argument")
         k = self._index(name)
         program = self._with(k)
         if k in program._followed and k not in self._seeded:
-            return keys.as_array(keys.shared())
+            return random_keys.as_array(random_keys.shared())
         return program.device.eager.fetch(self.held(program)[k])
 
     def write(self, name: str, array: Any) -> None:
@@ -174,12 +174,12 @@ class Session:
         if k is None or not draws:
             yield
             return
-        now, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
+        follows, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
         first = taken(draws)
-        if now != first:
-            program._copy_into(self, {k: program.device.eager.upload(keys.as_array(first))})
+        if follows != first:
+            program._copy_into(self, {k: program.device.eager.upload(random_keys.as_array(first))})
         yield
-        self._follows = keys.after(first, draws)
+        self._follows = random_keys.after(first, draws)
 
     def _check(self) -> None:
         if self._disposed:

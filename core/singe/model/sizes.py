@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InputError, ShapeError
 
-MET: Final = 4
+MAX_SPECIAL_SIZES: Final = 4
 """The most sets of sizes that get separate steps because they fail a check of the open steps; the latest are kept."""
 _OPEN: Final = re.compile(r"\s*([^\W\d][\w.:]*)\s*(?:<=\s*([0-9]+)\s*)?")
 """A name, such as those that files give ("unk__12", "input.1"), and perhaps a bound."""
@@ -63,7 +63,7 @@ class OpenSizes:
         self.names: Final = tuple(dict.fromkeys(names))
         self.bounds: Final = dict(bounds)
         self._asked: Final[list[dict[str, int]]] = []
-        self._met: Final[deque[dict[str, int]]] = deque(maxlen=MET)
+        self._met: Final[deque[dict[str, int]]] = deque(maxlen=MAX_SPECIAL_SIZES)
         for name in self.bounds:
             self._check_name(name, "a bound is given for")
 

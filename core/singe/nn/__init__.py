@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from ..counterparts import no_attribute as _no_attribute
+from ..hints import no_attribute as _no_attribute
 from . import init as init
 from ._activation import CELU as CELU
 from ._activation import ELU as ELU

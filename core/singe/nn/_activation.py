@@ -11,8 +11,8 @@ from inspect import Parameter
 from typing import Any, ClassVar
 
 from ..errors import InputError
-from ..frontend.functions.creation import full
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import full
+from ..tensors.tensor import Tensor
 from ._module import Module
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..frontend.tensor import Tensor
+from ..tensors.tensor import Tensor
 from ._module import CONTAINERS, Module, everything_in
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..frontend.tensor import Tensor
+from ..tensors.tensor import Tensor
 from ._module import Module
 
 

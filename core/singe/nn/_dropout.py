@@ -6,12 +6,12 @@ import math
 from typing import Any, ClassVar
 
 from ..errors import InputError
-from ..frontend.calls import call_row
-from ..frontend.methods.neural import SELU_ALPHA, SELU_SCALE
-from ..frontend.tensor import Tensor
 from ..ops import ROWS
-from ..runtime.keys import Rng
+from ..runtime.random_keys import Rng
 from ..shapes import number
+from ..tensors.calls import apply_row
+from ..tensors.methods.neural import SELU_ALPHA, SELU_SCALE
+from ..tensors.tensor import Tensor
 from ._random import Random
 from ._space.conv import check_axes
 
@@ -108,4 +108,4 @@ class GaussianNoise(Random):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.std == 0:
             return x
-        return x + (call_row(ROWS["random_normal"], (self._new_key(x),), shape=x.shape) * self.std).cast(x.dtype)
+        return x + (apply_row(ROWS["random_normal"], (self._new_key(x),), shape=x.shape) * self.std).cast(x.dtype)

@@ -6,12 +6,12 @@ import numpy as np
 
 from ..dtypes import float32
 from ..errors import InputError
-from ..frontend.calls import call_row
-from ..frontend.functions.creation import tensor
-from ..frontend.tensor import Tensor
 from ..ops import ROWS
-from ..ops.products.blocks import BITS, WORD
-from ..runtime.keys import Rng, one_generator
+from ..ops.products.blocks import BITS, BITS_PER_WORD
+from ..runtime.random_keys import Rng, one_generator
+from ..tensors.calls import apply_row
+from ..tensors.functions.creation import tensor
+from ..tensors.tensor import Tensor
 from ._module import Module
 from .init import by_inputs, check_sizes
 
@@ -51,13 +51,13 @@ class PackedLinear(Module, buffers=("words", "scale", "zero")):
         self, in_features: int, out_features: int, bits: int = 4, block: int = 32, bias: bool = True, zeros: bool = True
     ) -> None:
         """zeros: whether each block has a zero of its own."""
-        if bits not in BITS or block < 1 or block * bits % WORD:
+        if bits not in BITS or block < 1 or block * bits % BITS_PER_WORD:
             raise InputError(
                 f"PackedLinear: {bits} bits in blocks of {block}; expected 4 or 8, in blocks of whole words"
             )
         blocks = -(-in_features // block)
         self.bits, self.block = bits, block
-        self.words = tensor(np.zeros((-(-in_features * bits // WORD), out_features), np.int32))
+        self.words = tensor(np.zeros((-(-in_features * bits // BITS_PER_WORD), out_features), np.int32))
         self.scale = tensor(np.zeros((blocks, out_features), np.float32))
         self.zero = tensor(np.zeros((blocks, out_features) if zeros else (), np.float32))
         self.bias = tensor(np.zeros(out_features, np.float32)) if bias else None
@@ -65,7 +65,7 @@ class PackedLinear(Module, buffers=("words", "scale", "zero")):
     def forward(self, x: Tensor) -> Tensor:
         rows = x.reshape(-1, x.shape[-1]).cast(float32)
         scale, zero = self.scale.cast(float32), self.zero.cast(float32)
-        y = call_row(ROWS["dot_blocks"], (rows, self.words, scale, zero), bits=self.bits, block=self.block)
+        y = apply_row(ROWS["dot_blocks"], (rows, self.words, scale, zero), bits=self.bits, block=self.block)
         y = y.reshape(*x.shape[:-1], self.words.shape[-1]).cast(x.dtype)
         return y if self.bias is None else y + self.bias
 

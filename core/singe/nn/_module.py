@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlia
 
 import numpy as np
 
-from ..counterparts import instead
 from ..dtypes import dtype, float16, float32, own
 from ..errors import InputError, ShapeError
-from ..frontend.kinds import ARRAYS, in_words, refuse
-from ..frontend.tensor import Tensor, destination
-from ..frontend.tracing import Tracer
+from ..hints import suggest
 from ..ir.arrays import convert
 from ..runtime.device import Device
 from ..shapes import show
+from ..tensors.argument_errors import ARRAYS, in_words, refuse
+from ..tensors.tensor import Tensor, destination
+from ..tensors.tracing import Tracer
 from ._report import compared
-from ._summary import Row, Summary, called, results_of, row
+from ._summary import ModuleSummary, SummaryLine, called, results_of, row
 
 
 class HeldArray(Protocol):
@@ -107,7 +107,7 @@ class Module(metaclass=_Closed):
             elif bases and bases[-1] is not made:
                 hint = f", a field of {bases[-1].__name__}; does __init__ call super().__init__(…)?"
             else:
-                hint = instead("Module", name) or f"; its fields are {', '.join(self.fields()) or 'none yet'}"
+                hint = suggest("Module", name) or f"; its fields are {', '.join(self.fields()) or 'none yet'}"
             raise AttributeError(f"{made.__name__} has no {name!r}{hint}", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
@@ -285,7 +285,7 @@ class Module(metaclass=_Closed):
     def __repr__(self) -> str:
         return _tree(self)
 
-    def summary(self, *examples: Any) -> Summary:
+    def summary(self, *examples: Any) -> ModuleSummary:
         """The tree of layers with parameters, memory, what is frozen, and for examples of its inputs the shapes that each
         layer gives; print it. An example is a tensor, an array, or a shape of floats: `model.summary(("N", 3, 32, 32))`."""
         still = self.eval()  # which draws no random numbers
@@ -294,7 +294,7 @@ class Module(metaclass=_Closed):
             results.setdefault(id(part), []).append(result)
         frozen = _frozen_in(still)
         held = [(path, (t, b, path in frozen)) for path, t, b in tensors_in(still)]
-        rows: list[Row] = []
+        rows: list[SummaryLine] = []
         above: list[str] = []  # what the paths inside begin with, of each module that the present one is in
         for path, part in still.named_modules():
             while above and not path.startswith(above[-1]):
@@ -304,7 +304,7 @@ class Module(metaclass=_Closed):
             name = path[len(above[-1]) :] if above else path
             rows.append(row(path, len(above), name, type(part).__name__, inside, results.get(id(part), ())))
             above.append(begin)
-        return Summary(tuple(rows))
+        return ModuleSummary(tuple(rows))
 
 
 def _check_input(module: Module, args: Sequence[Any], named: Mapping[str, Any], error: Exception) -> None:

@@ -21,10 +21,10 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.functions.creation import full, ones, tensor, zeros
-from ..frontend.methods.neural import normalised
-from ..frontend.tensor import Tensor
 from ..shapes import Dim, Size, show, whole
+from ..tensors.functions.creation import full, ones, tensor, zeros
+from ..tensors.methods.neural import normalised
+from ..tensors.tensor import Tensor
 from ._module import Module
 from .init import check_sizes
 

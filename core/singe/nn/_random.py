@@ -5,7 +5,7 @@
 
 Each draw in the block has its own key, made of the given one and of how many were before it, so equal keys give equal
 numbers. Without such a block a layer draws as `sg.randn` does: of the shared sequence, and in a function that is traced of
-a state, so that each run draws other numbers (frontend/keys.py). A layer that got a generator (`rng`: a generator, or a
+a state, so that each run draws other numbers (tensors/default_keys.py). A layer that got a generator (`rng`: a generator, or a
 seed) draws from it instead; in a function that is traced, which cannot call it, that is refused.
 """
 
@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..frontend.calls import call_row
-from ..frontend.keys import apart, drawing
-from ..frontend.keys import next_key as key_of
-from ..frontend.tensor import Tensor
 from ..ops import ROWS
-from ..runtime.keys import Rng, one_generator
+from ..runtime.random_keys import Rng, one_generator
 from ..shapes import Shape
+from ..tensors.calls import apply_row
+from ..tensors.default_keys import apart, drawing
+from ..tensors.default_keys import next_key as key_of
+from ..tensors.tensor import Tensor
 from ._module import Module
 
 __all__ = ["Random", "drawing", "next_key"]
@@ -46,4 +46,4 @@ class Random(Module):
 
     def _drawn(self, x: Tensor, shape: Shape) -> Tensor:
         """Numbers from 0 to 1, on the device of x."""
-        return call_row(ROWS["random_unit"], (self._new_key(x),), shape=shape)
+        return apply_row(ROWS["random_unit"], (self._new_key(x),), shape=shape)

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..errors import InputError
-from ..frontend.tensor import Tensor
-from ..runtime.keys import Rng, one_generator
+from ..runtime.random_keys import Rng, one_generator
+from ..tensors.tensor import Tensor
 from . import init
 from ._linear import Linear
 from ._module import Module, joined, own_tensors

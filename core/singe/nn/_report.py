@@ -43,13 +43,13 @@ def _listed(names: Sequence[str]) -> str:
     return f"{shown}\n  and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
 
 
-def compared(given: Mapping[str, Any], own: Mapping[str, Any]) -> WeightsReport:
+def compared(given_state: Mapping[str, Any], own: Mapping[str, Any]) -> WeightsReport:
     """What of the given arrays fits a module's own tensors."""
-    shapes = {k: (tuple(given[k].shape), tuple(t.shape)) for k, t in own.items() if k in given}
+    shapes = {k: (tuple(given_state[k].shape), tuple(t.shape)) for k, t in own.items() if k in given_state}
     misshapen = {k: pair for k, pair in shapes.items() if pair[0] != pair[1]}
     return WeightsReport(
         tuple(k for k in shapes if k not in misshapen),
-        tuple(k for k in own if k not in given),
-        tuple(k for k in given if k not in own),
+        tuple(k for k in own if k not in given_state),
+        tuple(k for k in given_state if k not in own),
         misshapen,
     )

@@ -10,10 +10,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from ..dtypes import DType, dtype, float32
 from ..errors import InputError
-from ..frontend.nodes.meet import plain_array
-from ..frontend.tensor import Tensor
-from ..frontend.tracing import trace
 from ..shapes import Dim, show, size
+from ..tensors.nodes.promotion import plain_array
+from ..tensors.tensor import Tensor
+from ..tensors.tracing import trace
 
 UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 
@@ -46,7 +46,7 @@ def listening(listener: Listener) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class Row:
+class SummaryLine:
     """A layer. Its numbers count what is in the layers inside it too."""
 
     path: str
@@ -65,10 +65,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Summary:
+class ModuleSummary:
     """The layers of a module, outermost first; print it to read it."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[SummaryLine, ...]
 
     def __str__(self) -> str:
         shown = any(row.outputs for row in self.rows)
@@ -94,14 +94,14 @@ class Summary:
 
 def row(
     path: str, depth: int, name: str, kind: str, parts: Sequence[tuple[Tensor, bool, bool]], results: Sequence[Any]
-) -> Row:
+) -> SummaryLine:
     """parts: the tensors in a layer, whether each is a buffer, and whether it is frozen; results: of its calls."""
     held = {id(part[0]): part for part in parts}.values()  # a shared tensor counts once
     learned = sum(t.size for t, is_buffer, _ in held if not is_buffer)
     frozen = sum(t.size for t, _, is_frozen in held if is_frozen)
     memory = sum(-(-t.size * t.dtype.bits // 8) for t, _, _ in held)
     outputs = tuple(t.shape for t in _tensors(results[0])) if results else ()
-    return Row(path, depth, name, kind, outputs, learned + frozen, frozen, memory)
+    return SummaryLine(path, depth, name, kind, outputs, learned + frozen, frozen, memory)
 
 
 def results_of(layer: Layer, examples: Sequence[Any]) -> list[tuple[Layer, Any]]:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from ..counterparts import INSTEAD
+from ..hints import INSTEAD
 
 _INSTEAD: Final = INSTEAD["singe.nn"]["functional"]
 raise ImportError(f"there is no 'singe.nn.functional'; in its place: {_INSTEAD}", name=__name__)

@@ -16,11 +16,11 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..frontend.functions.creation import tensor
-from ..frontend.keys import host_generator
-from ..frontend.tensor import Tensor
-from ..runtime.keys import Rng
+from ..runtime.random_keys import Rng
 from ..shapes import show, whole
+from ..tensors.default_keys import host_generator
+from ..tensors.functions.creation import tensor
+from ..tensors.tensor import Tensor
 
 GAINS: Final = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,

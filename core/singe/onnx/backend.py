@@ -36,11 +36,11 @@ def _device(name: str) -> Device:
     return open_device(backend)
 
 
-def _read(given: Any) -> OnnxModel:
+def _read(argument: Any) -> OnnxModel:
     """A model from a ModelProto, a path, bytes, or an OnnxModel."""
-    if isinstance(given, OnnxModel):
-        return given
-    return read_model(given.SerializeToString() if hasattr(given, "SerializeToString") else given)
+    if isinstance(argument, OnnxModel):
+        return argument
+    return read_model(argument.SerializeToString() if hasattr(argument, "SerializeToString") else argument)
 
 
 class BackendRep:
@@ -79,7 +79,7 @@ def _report(runnable: Program) -> dict[str, str]:
     return found
 
 
-class Backend:
+class OnnxBackend:
     """The interface `onnx.backend.base.Backend`."""
 
     @classmethod
@@ -127,8 +127,8 @@ class Backend:
         return True
 
 
-prepare = Backend.prepare
-run_model = Backend.run_model
-run_node = Backend.run_node
-supports_device = Backend.supports_device
-is_compatible = Backend.is_compatible
+prepare = OnnxBackend.prepare
+run_model = OnnxBackend.run_model
+run_node = OnnxBackend.run_node
+supports_device = OnnxBackend.supports_device
+is_compatible = OnnxBackend.is_compatible

@@ -173,12 +173,14 @@ class _Importer:
         made = tuple(map(self.scope.find, names))
         tensors = [x for x in made if isinstance(x, Node)]
         if len(tensors) == len(made):
-            return Graph(inputs, tuple(tensors), names, self.builder.bound, checks=self.scope.checks)
+            return Graph(inputs, tuple(tensors), names, self.builder.size_nodes, checks=self.scope.checks)
         results = {name: named(name, value) for name, value in zip(names, made, strict=True)}
         parts = tuple(leaves(tuple(results.values())))
         if len(set(parts)) < len(parts) or len(results) < len(names):
             raise ImportFailure(f"two outputs have one name: {', '.join(parts)}")
-        return Graph(inputs, tuple(leaves(made)), parts, self.builder.bound, checks=self.scope.checks, results=results)
+        return Graph(
+            inputs, tuple(leaves(made)), parts, self.builder.size_nodes, checks=self.scope.checks, results=results
+        )
 
     # --- inputs ---
 
@@ -231,15 +233,15 @@ class _Importer:
         return node
 
     def dimension(
-        self, given: int | str | None, name: str, axis: int, taken: set[str], sizes: Mapping[str, int]
+        self, argument: int | str | None, name: str, axis: int, taken: set[str], sizes: Mapping[str, int]
     ) -> Dim:
         """A dimension of an input: a number, or a Size by its name or an invented one ("N" for the first axis)."""
-        if isinstance(given, int):
-            return given
-        if given is None or given in UNNAMED:
-            given = "N" if axis == 0 and "N" not in taken else f"{name}.{axis}"
-            taken.add(given)
-        return sizes[given] if given in sizes else size(given)
+        if isinstance(argument, int):
+            return argument
+        if argument is None or argument in UNNAMED:
+            argument = "N" if axis == 0 and "N" not in taken else f"{name}.{axis}"
+            taken.add(argument)
+        return sizes[argument] if argument in sizes else size(argument)
 
     # --- nodes ---
 
@@ -342,7 +344,7 @@ class _Importer:
 
     def folded(self, x: Node) -> Node:
         """The node; a constant if its shape has sizes found in mid-run although it depends only on constants."""
-        if symbols(x.shape).isdisjoint(self.builder.bound):
+        if symbols(x.shape).isdisjoint(self.builder.size_nodes):
             return x
         value = self.builder.value_of(x)
         return x if value is None or value.size > MAX_FOLDED else self.builder.const(value, x.dtype)
@@ -442,31 +444,33 @@ def object_inputs(model: OnnxModel) -> dict[str, Kind]:
 def _kind(value: OnnxValue) -> Kind:
     """What an input may be, from its type."""
 
-    def of(given: OnnxType | None, what: str) -> Kind:
-        name = given.kind if given else "value of no known type"
-        if given is None or name not in ("tensor", "sequence", "optional", "map"):
+    def of(onnx_type: OnnxType | None, what: str) -> Kind:
+        name = onnx_type.kind if onnx_type else "value of no known type"
+        if onnx_type is None or name not in ("tensor", "sequence", "optional", "map"):
             raise ImportFailure(f"{what} a {name}; expected a tensor, or a sequence, an optional or a map of tensors")
-        if name in ("tensor", "map") and given.dtype not in DTYPES:
-            raise ImportFailure(f"{what} {given.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
-        kind = None if given.dtype is None else dtype(given.dtype)
-        return Kind(name, kind, None if name == "tensor" else of(given.of, f"{what} a {name} of"))
+        if name in ("tensor", "map") and onnx_type.dtype not in DTYPES:
+            raise ImportFailure(f"{what} {onnx_type.dtype}; Singe has {', '.join(DTYPES)}: convert the model")
+        kind = None if onnx_type.dtype is None else dtype(onnx_type.dtype)
+        return Kind(name, kind, None if name == "tensor" else of(onnx_type.of, f"{what} a {name} of"))
 
     return of(value.type, f"the input {value.name!r} is")
 
 
-def _input_shape(value: OnnxValue, given: Sequence[int | str] | None) -> Sequence[int | str | None]:
-    if given is None:
+def _input_shape(value: OnnxValue, argument: Sequence[int | str] | None) -> Sequence[int | str | None]:
+    if argument is None:
         if value.shape is None:
             raise ImportFailure(
                 f"the input {value.name!r} has no known rank; give its shape, with names for open sizes, as in "
                 f"input_shapes={{{value.name!r}: ('N', 3)}}"
             )
         return value.shape
-    declared = given if value.shape is None else value.shape
-    both_numbers = ((a, b) for a, b in zip(given, declared, strict=False) if isinstance(a, int) and isinstance(b, int))
-    if len(given) != len(declared) or any(a != b or a < 0 for a, b in both_numbers):
-        raise InputError(f"the input {value.name!r} has the shape {value.shape}, got {tuple(given)}")
-    return given
+    declared = argument if value.shape is None else value.shape
+    both_numbers = (
+        (a, b) for a, b in zip(argument, declared, strict=False) if isinstance(a, int) and isinstance(b, int)
+    )
+    if len(argument) != len(declared) or any(a != b or a < 0 for a, b in both_numbers):
+        raise InputError(f"the input {value.name!r} has the shape {value.shape}, got {tuple(argument)}")
+    return argument
 
 
 def _check_count(x: Node) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import FormatError, ImportFailure, InputError
-from ..runtime.files import mapped, reason
+from ..files import mapped, reason
 from ..shapes import MAX_RANK
 from .tensors import MESSAGES, STRING, Files, OnnxSparse, OnnxTensor, element_type
 from .wire import FLOAT, INT32, INT64, TEXT, TOP, Constructor, Fields, Format, Position, Schema, many, one

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import DTypeError, InputError, ShapeError
-from ..frontend.functions.creation import tensor
-from ..frontend.tensor import Tensor, home_of, value_on
 from ..graph import Graph, Node, specialise
 from ..nn import Module
 from ..runtime.debugging import looking
 from ..shapes import Dim, Size, show
+from ..tensors.functions.creation import tensor
+from ..tensors.tensor import Tensor, home_of, value_on
 from ..texts import escaped
 from .model import OnnxModel, OnnxType, OnnxValue
 from .source import OnnxSource

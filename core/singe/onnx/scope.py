@@ -21,7 +21,7 @@ from ..dtypes import uint32
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, Value, postorder
 from ..graph.objects import mapped
-from ..runtime.keys import KEY, after, as_array
+from ..runtime.random_keys import KEY, after, as_array
 from ..shapes import Dim, deferring, product
 from .model import OnnxGraph, OnnxNode, OnnxRef
 from .tensors import plain
@@ -139,13 +139,13 @@ class Scope:
         first = b.random_bits(named(b, key, self.path("turn")), shape=(2,), stream=STREAM_OF_TURNS)
         return b.add(first, b.mul(b.cast(turn, to=uint32), b.const(np.array([1, 0], np.uint32))))
 
-    def resolved(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def resolved(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
         """A node's attributes, with references to the function's caller resolved."""
-        for k, v in given.items() if self.attributes is None else ():
+        for k, v in attributes.items() if self.attributes is None else ():
             if isinstance(v, OnnxRef):
                 raise ImportFailure(f"attribute {k!r} is that of a caller, {v.name!r}, but the node is in no function")
         caller = self.attributes or {}
-        out = {k: caller.get(v.name) if isinstance(v, OnnxRef) else v for k, v in given.items()}
+        out = {k: caller.get(v.name) if isinstance(v, OnnxRef) else v for k, v in attributes.items()}
         return {k: v for k, v in out.items() if v is not None}
 
     # --- graphs that a node owns ---

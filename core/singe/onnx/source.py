@@ -13,7 +13,7 @@ from ..dtypes import DTYPES, float32, uint32
 from ..errors import SizeNeeded, ValueNeeded
 from ..graph import Graph, Kind, Needed, Part, leaf
 from ..graph.objects import leaves, mapped
-from ..runtime.keys import KEY
+from ..runtime.random_keys import KEY
 from ..shapes import Size, symbols
 from .adapters.elementwise.random import is_random
 from .importer import check_ops, import_model, object_inputs, signature

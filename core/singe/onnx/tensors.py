@@ -18,9 +18,9 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType, bool_, narrowed, strings
 from ..errors import FormatError, ImportFailure
-from ..runtime.files import inside, mapped, reason
+from ..files import inside, mapped, reason
 from ..shapes import MAX_RANK
-from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Kind, Position, Schema, many, one
+from .wire import BYTES, DOUBLE, FLOAT, INT32, INT64, LEN, TEXT, UINT64, Fields, Position, Schema, WireKind, many, one
 
 MAX_FOLDED: Final = 1 << 20
 """The most elements of a tensor that is computed while a model is imported."""
@@ -293,7 +293,7 @@ def _pair(m: Fields, _: Position, __: Files) -> tuple[str, str]:
 
 
 # Text by convention, although ONNX declares bytes.
-STRING: Final = Kind(LEN, _loose_text)
+STRING: Final = WireKind(LEN, _loose_text)
 
 MESSAGES: Final = {
     "TensorProto": Schema(

@@ -73,7 +73,7 @@ class Fault(ValueError):
 
 
 @dataclass(frozen=True)
-class Kind:
+class WireKind:
     """The kind of a scalar field: its wire type, how to read one value and, for numbers, a packed run."""
 
     wire: int
@@ -87,16 +87,16 @@ class Field(NamedTuple):
     with the same key are a oneof, of which the last counts."""
 
     name: str
-    kind: Kind | str
+    kind: WireKind | str
     many: bool
     key: str
 
 
-def one(name: str, kind: Kind | str, key: str = "") -> Field:
+def one(name: str, kind: WireKind | str, key: str = "") -> Field:
     return Field(name, kind, False, key or name)
 
 
-def many(name: str, kind: Kind | str) -> Field:
+def many(name: str, kind: WireKind | str) -> Field:
     return Field(name, kind, True, name)
 
 
@@ -172,21 +172,21 @@ def _text(payload: memoryview) -> str:
         raise Fault(f"not UTF-8: {error.reason} at its byte {error.start}") from None
 
 
-def _fixed(code: str, wire: int) -> Kind:
+def _fixed(code: str, wire: int) -> WireKind:
     def run(payload: memoryview) -> np.ndarray:
         if len(payload) % dtype.itemsize:
             raise Fault(f"a packed run of {len(payload)} bytes is not a whole number of {dtype.itemsize}-byte values")
         return np.frombuffer(payload, dtype)
 
     dtype, unpack = np.dtype("<" + code), Struct("<" + code).unpack
-    return Kind(wire, lambda payload: unpack(payload)[0], run, code)
+    return WireKind(wire, lambda payload: unpack(payload)[0], run, code)
 
 
-TEXT: Final = Kind(LEN, _text)
-BYTES: Final = Kind(LEN, lambda payload: payload)
-INT64: Final = Kind(VARINT, lambda n: signed(n, 64), lambda run: varints(run).view(np.int64), "q")
-INT32: Final = Kind(VARINT, lambda n: signed(n, 32), lambda run: varints(run).astype(np.uint32).view(np.int32), "i")
-UINT64: Final = Kind(VARINT, lambda n: n, varints, "Q")
+TEXT: Final = WireKind(LEN, _text)
+BYTES: Final = WireKind(LEN, lambda payload: payload)
+INT64: Final = WireKind(VARINT, lambda n: signed(n, 64), lambda run: varints(run).view(np.int64), "q")
+INT32: Final = WireKind(VARINT, lambda n: signed(n, 32), lambda run: varints(run).astype(np.uint32).view(np.int32), "i")
+UINT64: Final = WireKind(VARINT, lambda n: n, varints, "Q")
 FLOAT: Final = _fixed("f", I32)
 DOUBLE: Final = _fixed("d", I64)
 
@@ -200,7 +200,7 @@ class _Entry(NamedTuple):
     name: str
     key: str
     many: bool
-    kind: Kind | None
+    kind: WireKind | None
     message: str
     packed: bool = False
 
@@ -262,9 +262,9 @@ class _Decoder:
         return build(found, position, self.context)
 
     def field(
-        self, tag: int, entry: _Entry | None, found: Fields, pos: int, end: int, position: Position, depth: int
+        self, tag: int, entry: _Entry | None, fields: Fields, pos: int, end: int, position: Position, depth: int
     ) -> int:
-        """Put the value of the field at `pos` into `found`; returns the position after it."""
+        """Put the value of the field at `pos` into `fields`; returns the position after it."""
         wire, number, stop = tag & 7, 0, pos
         if wire == LEN:
             size, pos = varint(self.data, pos, end)
@@ -283,20 +283,20 @@ class _Decoder:
             return stop
 
         name, key, many, kind, message, packed = entry
-        have = found.get(key)
+        have = fields.get(key)
         if kind is None:
             nth = (len(have) if have else 0) if many else -1
             value = self.message(message, pos, stop, Position(position, name, nth, pos), depth + 1)
         elif packed:
-            found[key] = _joined(have, kind, self.data[pos:stop])
+            fields[key] = _joined(have, kind, self.data[pos:stop])
             return stop
         else:
             value = kind.parse(number if wire == VARINT else self.data[pos:stop])
         if many:
-            have = found[key] = _growable(have, kind.code if kind else "")
+            have = fields[key] = _growable(have, kind.code if kind else "")
             have.append(value)
         else:
-            found[key] = value
+            fields[key] = value
         return stop
 
 
@@ -307,7 +307,7 @@ def _growable(have: Any, code: str) -> Any:
     return array(code, have.astype(code).tobytes()) if isinstance(have, np.ndarray) else have
 
 
-def _joined(have: Any, kind: Kind, payload: memoryview) -> Any:
+def _joined(have: Any, kind: WireKind, payload: memoryview) -> Any:
     assert kind.run is not None
     values = kind.run(payload)
     if have is None and len(payload) > SHORT_RUN:

@@ -1,26 +1,26 @@
 """The rows: every op, declared once. ROWS is the open table; README.md says how to add to it."""
 
-from . import control, elementwise, folds, movement, products, sizes, whole  # noqa: F401 (each registers its rows)
-from ._row import ROWS as ROWS
-from ._row import SIZES as SIZES
-from ._row import Composite as Composite
-from ._row import Elementwise as Elementwise
-from ._row import Folds as Folds
-from ._row import Nest as Nest
-from ._row import Opaque as Opaque
-from ._row import Region as Region
-from ._row import Result as Result
-from ._row import Row as Row
-from ._row import RowBuilder as RowBuilder
-from ._row import Running as Running
-from ._row import Shaped as Shaped
-from ._row import Update as Update
-from ._row import View as View
-from ._row import Wgsl as Wgsl
-from ._row import as_dtype as as_dtype
-from ._row import derivative_row as derivative_row
-from ._row import elementwise_vjp as elementwise_vjp
-from ._row import find_row as find_row
-from ._row import narrow as narrow
-from ._row import register as register
-from ._row import without_sizes as without_sizes
+from . import control, elementwise, folds, movement, opaque, products, sizes  # noqa: F401 (each registers its rows)
+from .kinds import ROWS as ROWS
+from .kinds import SIZES as SIZES
+from .kinds import Composite as Composite
+from .kinds import Elementwise as Elementwise
+from .kinds import Folds as Folds
+from .kinds import Nest as Nest
+from .kinds import Opaque as Opaque
+from .kinds import Region as Region
+from .kinds import Result as Result
+from .kinds import Row as Row
+from .kinds import RowBuilder as RowBuilder
+from .kinds import Running as Running
+from .kinds import Shaped as Shaped
+from .kinds import Update as Update
+from .kinds import View as View
+from .kinds import Wgsl as Wgsl
+from .kinds import as_dtype as as_dtype
+from .kinds import derivative_row as derivative_row
+from .kinds import elementwise_vjp as elementwise_vjp
+from .kinds import find_row as find_row
+from .kinds import narrow as narrow
+from .kinds import register as register
+from .kinds import without_sizes as without_sizes

@@ -17,7 +17,7 @@ from typing import Any
 from ..dtypes import bool_
 from ..errors import DTypeError, ShapeError
 from ..shapes import Dim, Shape, repeating, show, symbols
-from ._row import ROWS, Region, Result, Results, Shaped, register
+from .kinds import ROWS, Region, Result, Results, Shaped, register
 
 
 def _condition(what: str, x: Shaped) -> None:
@@ -42,7 +42,7 @@ def _if(condition: Shaped, *captures: Shaped, then: Any, otherwise: Any) -> Resu
         _takes("if", branch, captures)
     if len(then.outputs) != len(otherwise.outputs):
         raise ShapeError(f"if: one branch gives {len(then.outputs)} values, the other {len(otherwise.outputs)}")
-    inner = then.found.keys() | otherwise.found.keys()
+    inner = then.own_size_nodes.keys() | otherwise.own_size_nodes.keys()
     results = []
     for k, (a, b) in enumerate(zip(then.outputs, otherwise.outputs, strict=True)):
         if a.dtype is not b.dtype or len(a.shape) != len(b.shape):
@@ -102,8 +102,10 @@ def repeated(
 
 register(
     Result(name="result", doc="one of the results of a node that has several"),
-    Region(name="if", doc="the results of one of two graphs, chosen by a condition", given=_if),
+    Region(name="if", doc="the results of one of two graphs, chosen by a condition", results=_if),
     Region(
-        name="loop", doc="a graph run repeatedly; each turn starts from the values that the last one gave", given=_loop
+        name="loop",
+        doc="a graph run repeatedly; each turn starts from the values that the last one gave",
+        results=_loop,
     ),
 )

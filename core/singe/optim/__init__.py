@@ -2,7 +2,7 @@
 
 import typing as _typing
 
-from ..counterparts import no_attribute as _no_attribute
+from ..hints import no_attribute as _no_attribute
 from ._accumulated import Accumulated as Accumulated
 from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW

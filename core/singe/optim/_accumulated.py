@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
-from ..frontend.functions.creation import where, zeros
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import where, zeros
+from ..tensors.tensor import Tensor
 from ._gradients import gradient_of
 from ._optimizer import COUNT, Held, Optimizer, State, elements, held, key, not_alone, successor, wide
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import float32
-from ..frontend.functions.creation import where
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import where
+from ..tensors.tensor import Tensor
 from ._optimizer import Optimizer
 from ._schedule import Rate
 

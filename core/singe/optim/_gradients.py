@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 from ..dtypes import float32
 from ..errors import InputError
-from ..frontend.calls import call_row
-from ..frontend.functions.creation import where
-from ..frontend.tensor import Tensor
 from ..ops import ROWS
+from ..tensors.calls import apply_row
+from ..tensors.functions.creation import where
+from ..tensors.tensor import Tensor
 
 G = TypeVar("G")
 """Gradients, or a dict of path ↦ gradient."""
@@ -29,7 +29,7 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
     if not norm_type > 0:
         raise InputError(f"global_norm: got norm_type={norm_type!r}, expected a positive number or math.inf")
     if norm_type == 2:
-        return call_row(ROWS["joint_norm"], values)
+        return apply_row(ROWS["joint_norm"], values)
     return functools.reduce(operator.add, ((g.abs() ** norm_type).sum() for g in values)) ** (1 / norm_type)
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
-from ..frontend.functions.creation import cat, tensor, zeros
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import cat, tensor, zeros
+from ..tensors.tensor import Tensor
 from ._gradients import gradient_of
 from ._optimizer import COUNT, Held, State, elements, held, not_alone, successor
-from ._wolfe import Place, search
+from ._wolfe import LinePoint, search
 
 M = TypeVar("M")
 CURVED: Final = 1e-10
@@ -78,7 +78,7 @@ class LBFGS:
             if _largest(gradient) <= self.tolerance_grad:
                 break
             direction = moves.follow(gradient)
-            start = Place(0.0, loss, _dot(gradient, direction), gradient)
+            start = LinePoint(0.0, loss, _dot(gradient, direction), gradient)
             moves.length = self.lr * (min(1.0, 1 / gradient.abs().sum().item()) if moves.made == 1 else 1.0)
             if start.slope > -self.tolerance_change:
                 break
@@ -182,8 +182,8 @@ class _Moves:
         return found
 
 
-def _place(at: float, loss: float, gradient: Tensor, direction: Tensor) -> Place:
-    return Place(at, loss, _dot(gradient, direction), gradient)
+def _place(at: float, loss: float, gradient: Tensor, direction: Tensor) -> LinePoint:
+    return LinePoint(at, loss, _dot(gradient, direction), gradient)
 
 
 def _dot(x: Tensor, y: Tensor) -> float:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..errors import InputError
-from ..frontend.functions.creation import where
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import where
+from ..tensors.tensor import Tensor
 from ._adam import AdamW
 from ._optimizer import Optimizer
 from ._schedule import Rate

@@ -18,14 +18,14 @@ from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-from ..counterparts import check_arguments, instead
 from ..dtypes import DType, float32, float64
 from ..errors import InputError, ShapeError
-from ..frontend.functions.creation import full, zeros
-from ..frontend.tensor import Tensor
+from ..hints import check_arguments, suggest
 from ..nn import Module
 from ..nn._module import matches
 from ..shapes import show
+from ..tensors.functions.creation import full, zeros
+from ..tensors.tensor import Tensor
 from ._gradients import gradient_of
 from ._schedule import Rate, rate_at
 
@@ -46,15 +46,15 @@ def not_alone(step: F) -> F:
     @wraps(step)
     def checked(self: Any, *args: Any, **named: Any) -> Any:
         if not args and not named:
-            raise InputError(f"{type(self).__name__}.step: got no model{instead('Optimizer', 'step')}")
+            raise InputError(f"{type(self).__name__}.step: got no model{suggest('Optimizer', 'step')}")
         return step(self, *args, **named)
 
     return checked  # pyright: ignore[reportReturnType]
 
 
-def _without_parameters(name: str, given: str) -> str:
+def _without_parameters(name: str, argument: str) -> str:
     return (
-        f"{name}: got {given}, expected a learning rate or a schedule first. An optimiser does not hold parameters: they are "
+        f"{name}: got {argument}, expected a learning rate or a schedule first. An optimiser does not hold parameters: they are "
         "given to init(model) and step(model, grads, state), or with the model to a TrainStep"
     )
 
@@ -102,7 +102,7 @@ class Optimizer(ABC):
 
         def __getattr__(self, name: str) -> Any:
             what = type(self).__name__
-            raise AttributeError(f"{what} has no {name!r}{instead('Optimizer', name)}", name=name, obj=self)
+            raise AttributeError(f"{what} has no {name!r}{suggest('Optimizer', name)}", name=name, obj=self)
 
     # --- what callers use ---
 

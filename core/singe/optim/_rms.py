@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import float32
-from ..frontend.tensor import Tensor
+from ..tensors.tensor import Tensor
 from ._optimizer import Optimizer
 from ._schedule import Rate
 

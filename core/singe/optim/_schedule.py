@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias
 
 from ..dtypes import float32
 from ..errors import InputError
-from ..frontend.functions.creation import where
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import where
+from ..tensors.tensor import Tensor
 
 Rate: TypeAlias = "float | Callable[[Any], Any]"
 """A learning rate: a number, or a function of the number of updates made before, such as a Schedule."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
-from ..frontend.functions.creation import where
-from ..frontend.tensor import Tensor
+from ..tensors.functions.creation import where
+from ..tensors.tensor import Tensor
 from ._optimizer import Optimizer
 from ._schedule import Rate
 

@@ -18,7 +18,7 @@ MOST_TRIALS: Final = 25
 
 
 @dataclass(frozen=True)
-class Place:
+class LinePoint:
     """A point on the line: how far it is along the direction, and the loss, its slope along the line and its gradient."""
 
     at: float
@@ -28,20 +28,20 @@ class Place:
 
 
 def search(
-    visit: Callable[[float], Place], start: Place, first: float, reach: float, smallest: float
-) -> tuple[Place, int]:
+    visit: Callable[[float], LinePoint], start: LinePoint, first: float, reach: float, smallest: float
+) -> tuple[LinePoint, int]:
     """A place that satisfies the conditions, or else the best one found; and how many were visited.
 
     first: the step to try first. reach: the largest change of an element per step of 1; `smallest`: the least change that
     matters.
     """
 
-    def rises(place: Place, best: Place) -> bool:
+    def rises(place: LinePoint, best: LinePoint) -> bool:
         return place.loss > start.loss + ENOUGH_FALL * place.at * start.slope or (
             best is not start and place.loss >= best.loss
         )
 
-    def flat(place: Place) -> bool:
+    def flat(place: LinePoint) -> bool:
         return abs(place.slope) <= -ENOUGH_FLAT * start.slope
 
     before, here = start, visit(first)
@@ -82,7 +82,7 @@ def search(
     return low, trials + 1
 
 
-def between(a: Place, b: Place, low: float, high: float) -> float:
+def between(a: LinePoint, b: LinePoint, low: float, high: float) -> float:
     """Where the cubic through two places, with their slopes, is smallest; within low and high."""
     a, b = (a, b) if a.at <= b.at else (b, a)
     bend = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.at - b.at)

@@ -23,7 +23,7 @@ from .container import align
 from .elements import aligned
 from .program import Buffer, ProgramData
 
-SPILL: Final = 1 << 26
+MAX_BYTES_IN_MEMORY: Final = 1 << 26
 """Bytes that are held in memory before they go to a file."""
 SHARED: Final = 1 << 40
 """The first offset of other Programs' blocks, beyond any block of the Program itself."""
@@ -57,7 +57,7 @@ class SharedBlocks:
 class BlockWriter:
     """See the module's docstring. `others`: the blocks of other Programs that it refers to, by their start offset."""
 
-    def __init__(self, spill: int = SPILL, shared: SharedBlocks | None = None) -> None:
+    def __init__(self, spill: int = MAX_BYTES_IN_MEMORY, shared: SharedBlocks | None = None) -> None:
         self._shared = shared
         self.others: dict[int, np.ndarray] = {}
         self._spill = spill if _HAS_DISK else _ANY

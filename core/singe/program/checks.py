@@ -15,7 +15,7 @@ from ..dtypes import bool_, int32, int64, string, uint32
 from ..errors import FormatError
 from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size_name, symbols
 from .container import ALIGN
-from .hosted import check_hosted, finds_sizes
+from .host_checks import check_hosted, finds_sizes
 from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
 
 DEEPEST: Final = 32
@@ -262,9 +262,9 @@ def _named(shape: Shape) -> frozenset[str]:
     return frozenset(name for d in shape if (name := size_name(d)) is not None)
 
 
-def _fits(taken: Dim, given: Dim) -> bool:
+def _fits(taken: Dim, bound: Dim) -> bool:
     """Whether one count of bytes may be within the other, as far as no sizes are known."""
-    return not at_least(taken - given, 1)
+    return not at_least(taken - bound, 1)
 
 
 def _depth(steps: Sequence[Step]) -> int:

@@ -49,7 +49,7 @@ from .program import (
     Step,
     Variant,
 )
-from .ranges import Range
+from .ranges import IndexRange
 
 T = TypeVar("T")
 
@@ -220,7 +220,7 @@ SIZES: Final = _object(COUNT)
 WHOLE: Final = _same(whole)
 PART: Final = _list(_tuple(start=DIM, step=WHOLE, count=DIM))
 RANGES: Final = _list(
-    _record(Range, input=COUNT, part=_maybe(PART), least=DIM, most=DIM, ignored=_maybe(WHOLE), text=TEXT)
+    _record(IndexRange, input=COUNT, part=_maybe(PART), least=DIM, most=DIM, ignored=_maybe(WHOLE), text=TEXT)
 )
 VARIANT: Final = _record(Variant, entry=TEXT, requires=_list(TEXT), groups=DIMS)
 KERNEL: Final = _record(

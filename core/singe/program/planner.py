@@ -211,7 +211,7 @@ class Plan:
         return True
 
 
-def follow(words: MutableSequence[int], holds: Callable[[int], bool], at: int = 0) -> Iterator[int]:
+def execution_order(words: MutableSequence[int], holds: Callable[[int], bool], at: int = 0) -> Iterator[int]:
     """The positions of the calls, copies and stops of a run, in order; holds(word) reads a condition's buffer."""
     end = len(words)
     while at < end:

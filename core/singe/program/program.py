@@ -34,7 +34,7 @@ from ..shapes import (
     symbols,
 )
 from .container import align
-from .ranges import Range
+from .ranges import IndexRange
 
 HOST: Final = "host"
 """The name of the target in Programs of host steps, which need no code generator."""
@@ -259,11 +259,11 @@ def replaced(steps: Sequence[Step], change: Callable[[Step], Step]) -> tuple[Ste
     return tuple(change(replace(s, **{name: replaced(getattr(s, name), change) for name in s._bodies})) for s in steps)
 
 
-def sized_by(buffers: Sequence[Buffer], given: frozenset[str]) -> dict[str, list[int]]:
+def sized_by(buffers: Sequence[Buffer], known_sizes: frozenset[str]) -> dict[str, list[int]]:
     """The sizes that no input gives ↦ the buffers whose bytes depend on them."""
     found: dict[str, list[int]] = {}
     for i, b in enumerate(buffers):
-        for name in symbols(b.shape) - given:
+        for name in symbols(b.shape) - known_sizes:
             found.setdefault(name, []).append(i)
     return found
 
@@ -317,7 +317,9 @@ class ProgramData:
     checks: tuple[tuple[Dim, str], ...] = ()
     specialised: tuple[Specialised, ...] = ()  # the first one that has the sizes of a run is used for it
     bounds: Mapping[str, int] = field(default_factory=dict)  # the most that a size may be; memory is allocated for that
-    ranges: tuple[Range, ...] = ()  # what of the inputs are indices, which a run refuses where they are out of range
+    ranges: tuple[
+        IndexRange, ...
+    ] = ()  # what of the inputs are indices, which a run refuses where they are out of range
     # blocks of weights that other Programs hold too, by their start offset; see block.py
     shared: Mapping[int, np.ndarray] = field(default_factory=dict)
     seconds: float = field(

@@ -13,7 +13,7 @@ from ..shapes import Dim, known, symbols
 
 
 @dataclass(frozen=True)
-class Range:
+class IndexRange:
     """Elements of an input that must be from `least` to `most`, or the number `ignored`.
 
     part: a start, a step and a count along each axis of the input, if only these elements are indices. text: what they index,

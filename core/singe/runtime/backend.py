@@ -12,9 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from ..awaitables import MaybeAwaitable
 from ..dtypes import DType
 from ..program.program import ProgramData
-from .waiting import Later
 
 
 @runtime_checkable
@@ -56,9 +56,9 @@ class Executable(Protocol):
 class DirectExecutable(Executable, Protocol):
     """An Executable that takes NumPy arrays directly, which is faster than through arrays of its backend."""
 
-    def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> Later[list[np.ndarray]]:
+    def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> MaybeAwaitable[list[np.ndarray]]:
         """Take NumPy arrays, in the order of the Program's inputs, and return new ones, which the caller owns, or
-        donated ones, as in runtime/donated.py. States as in `run`."""
+        donated ones, as in runtime/donated_inputs.py. States as in `run`."""
         ...
 
 
@@ -112,7 +112,7 @@ class Backend(Protocol):
         """A NumPy array as an array of the device."""
         ...
 
-    def download(self, array: Any) -> Later[np.ndarray]:
+    def download(self, array: Any) -> MaybeAwaitable[np.ndarray]:
         """An array of the device as a NumPy array that the caller owns."""
         ...
 
@@ -124,7 +124,7 @@ class Backend(Protocol):
         """
         ...
 
-    def synchronize(self) -> Later[None]:
+    def synchronize(self) -> MaybeAwaitable[None]:
         """Wait until all submitted work is done."""
         ...
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..compiler.ranges import INDEXING, passes_on, uses
+from ..compiler.index_ranges import INDEXING, passes_on, uses
 from ..dtypes import widened
 from ..errors import NonFinite
 from ..graph import ORIGINS, Graph, Node, Origin
@@ -49,10 +49,10 @@ def looking() -> bool:
     return _LOOKING.get()
 
 
-def note_origins(made: Iterable[Node], node_of: Callable[[Any], Any]) -> None:
+def note_origins(nodes: Iterable[Node], node_of: Callable[[Any], Any]) -> None:
     """Remember of nodes that are made now which line of which layer makes them: of all within a block, otherwise of those that index,
     of which an error tells. node_of: the value of a tensor ↦ its node, if it has one."""
-    noted = [n for n in made if n.row is not None and (looking() or n.op in INDEXING)]
+    noted = [n for n in nodes if n.row is not None and (looking() or n.op in INDEXING)]
     if not noted:
         return
     origin, forward = _origin()
@@ -62,33 +62,33 @@ def note_origins(made: Iterable[Node], node_of: Callable[[Any], Any]) -> None:
         ORIGINS.setdefault(n, origin._replace(argument=argument))
 
 
-def note_place(made: Iterable[Node], place: str) -> None:
+def note_place(nodes: Iterable[Node], place: str) -> None:
     """Remember of nodes that are made within a block to what of a file they belong."""
-    for n in made if looking() else ():
+    for n in nodes if looking() else ():
         ORIGINS.setdefault(n, Origin(place))
 
 
 def check_run(
     graph: Graph | None,
-    given: Sequence[np.ndarray],
-    found: Mapping[str, np.ndarray],
+    inputs: Sequence[np.ndarray],
+    outputs: Mapping[str, np.ndarray],
     again: Callable[[Graph], Sequence[np.ndarray]],
     giver: Callable[[str], str] | None = None,
 ) -> None:
-    """Refuse a run of which a result is not finite. given: the values of the graph's leaves; found: results by name; again: the
+    """Refuse a run of which a result is not finite. inputs: the values of the graph's leaves; outputs: results by name; again: the
     outputs of a graph over the same leaves; giver: of a Program, what computes a result."""
     unknown = None if giver is None else "; its layer and line are not known"
     if graph is not None and sum(n.row is not None for n in graph.nodes) == 1:
         values = {
-            **dict(zip(graph.leaves, given, strict=True)),
-            **dict(zip(graph.outputs, found.values(), strict=False)),
+            **dict(zip(graph.leaves, inputs, strict=True)),
+            **dict(zip(graph.outputs, outputs.values(), strict=False)),
         }
         _check_nodes(graph, values, unknown)
         return
-    name = next((name for name, x in found.items() if not finite(x)), None)
+    name = next((name for name, x in outputs.items() if not finite(x)), None)
     if name is None:
         return
-    text = f"the result {name!r} holds {infinite_or_nan(found[name])}"
+    text = f"the result {name!r} holds {infinite_or_nan(outputs[name])}"
     if graph is None:
         by = f"; {giver(name)} computes it" if giver else ""
         raise NonFinite(
@@ -97,7 +97,9 @@ def check_run(
         )
     told = [n for n in graph.nodes if n.row is not None and len(n.results) == 1 and n.dtype.is_float]
     every = again(replace(graph, outputs=tuple(told), output_names=tuple(f"n{k}" for k in range(len(told)))))
-    _check_nodes(graph, {**dict(zip(graph.leaves, given, strict=True)), **dict(zip(told, every, strict=True))}, unknown)
+    _check_nodes(
+        graph, {**dict(zip(graph.leaves, inputs, strict=True)), **dict(zip(told, every, strict=True))}, unknown
+    )
     raise NonFinite(f"{text}; node by node all of its numbers are finite")
 
 

@@ -3,7 +3,7 @@
     EagerDevice(backend)   runs an op when it is called                 devices.py
     Fusion(device)         runs what a value needs when it is read      decorators/fusion.py
     Autodiff(device)       records ops for gradients                    decorators/autodiff.py
-    Tracer()               runs nothing: it records a Graph             ../frontend/tracing.py
+    Tracer()               runs nothing: it records a Graph             ../tensors/tracing.py
 
 A decorator is a Device that wraps another. It uses the inner device only through these methods, so decorators compose
 in any order, and the inner device sees everything that is run. Each device has its own kind of value; other code only
@@ -18,15 +18,15 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from ..awaitables import MaybeAwaitable, resolve
 from ..compiler.target import Target
-from ..counterparts import instead
 from ..dtypes import DType
 from ..errors import DeviceError
 from ..graph import Graph, Node
+from ..hints import suggest
 from ..program.program import ProgramData
 from .backend import Executable
-from .lock import DeviceLock
-from .waiting import Later, now
+from .device_lock import DeviceLock
 
 Build: TypeAlias = Callable[..., Node | tuple[Node, ...]]
 """(builder, *nodes) ↦ a node, or several: what an op computes, now or later."""
@@ -51,8 +51,8 @@ class Device(ABC):
     Threads may share a device: it does one thing at a time.
     """
 
-    adopts = 0
-    """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `adopt`."""
+    trace_depth = 0
+    """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `import_value`."""
     lock: DeviceLock
     """Held while the device, or a device that it wraps, does something."""
 
@@ -76,7 +76,7 @@ class Device(ABC):
         """A new value with the elements of an array."""
 
     @abstractmethod
-    def fetch(self, value: Any) -> Later[np.ndarray]:
+    def fetch(self, value: Any) -> MaybeAwaitable[np.ndarray]:
         """The value's elements as an array that the caller owns."""
 
     def integers(self, value: Any) -> np.ndarray | None:
@@ -85,9 +85,9 @@ class Device(ABC):
 
     def download(self, value: Any) -> np.ndarray:
         """`fetch` without an await."""
-        return now(self.fetch(value), "await tensor.numpy_async()")
+        return resolve(self.fetch(value), "await tensor.numpy_async()")
 
-    def adopt(self, value: Any, source: Device) -> Any:
+    def import_value(self, value: Any, source: Device) -> Any:
         """Another device's value as one of this device's."""
         if repr(source) == repr(self):
             raise DeviceError(
@@ -130,7 +130,7 @@ class Device(ABC):
     def backward(self, value: Any, keep: bool, seed: Any = None) -> Mapping[Any, Any]:
         """The gradients of the sum of a value: each watched value on which it depends ↦ the gradient. keep: they are recorded,
         too. seed: a value of the same shape, by whose elements those of the first are multiplied before."""
-        raise DeviceError(f"backward: {self!r} does not record gradients{instead('backward', '')}")
+        raise DeviceError(f"backward: {self!r} does not record gradients{suggest('backward', '')}")
 
     # Programs
 
@@ -149,6 +149,6 @@ class Device(ABC):
         """An Executable of the Program, which takes values of this device."""
 
 
-def nodes_of(made: Node | tuple[Node, ...]) -> tuple[Node, ...]:
+def nodes_of(nodes: Node | tuple[Node, ...]) -> tuple[Node, ...]:
     """The nodes that a Build returned, as a tuple."""
-    return made if isinstance(made, tuple) else (made,)
+    return nodes if isinstance(nodes, tuple) else (nodes,)

@@ -13,8 +13,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..compiler.build import compile_graph
-from ..compiler.ranges import input_ranges
+from ..awaitables import MaybeAwaitable, finished, map_result, resolve, resolve_async
+from ..compiler.compile import compile_graph
+from ..compiler.index_ranges import input_ranges
 from ..compiler.target import Target
 from ..dtypes import TEXT, outward, own, strings
 from ..errors import DeviceError, InputError, OutOfRange
@@ -24,14 +25,13 @@ from ..program.program import ProgramData
 from .backend import Backend, Executable, HostArray
 from .debugging import check_run, looking, note_origins
 from .device import Build, Device, nodes_of
-from .lock import DeviceLock
-from .recent import Recent
+from .device_lock import DeviceLock
+from .recent_values import Recent
 from .registry import backend_names, backends_for, factories, open_backend
-from .waiting import Later, finished, now, soon, then
 
-PROGRAMS: Final = 512
+MAX_CACHED_PROGRAMS: Final = 512
 """How many compiled Programs a device keeps; the least recently used is dropped first."""
-KEPT: Final = 1 << 20
+MAX_HOST_COPY_BYTES: Final = 1 << 20
 """The most bytes of an array of integers, of 32 bits or more, of which a device whose elements must be waited for keeps a copy on
 the host, by which indices are checked: smaller types are those of pictures and quantised weights."""
 DEFAULT: Final = "numpy"
@@ -44,7 +44,7 @@ class EagerDevice(Device):
     def __init__(self, backend: Backend) -> None:
         self.backend: Final = backend
         self.lock = DeviceLock(backend.name, backend.target is None, getattr(backend, "survives_fork", True))
-        self._programs: Recent[Executable] = Recent(PROGRAMS)
+        self._programs: Recent[Executable] = Recent(MAX_CACHED_PROGRAMS)
         self._reads: Final = getattr(backend, "reads_at_once", False)
         self._integers: Final[WeakKeyDictionary[Any, np.ndarray]] = WeakKeyDictionary()
 
@@ -68,19 +68,24 @@ class EagerDevice(Device):
         with self.lock:
             array = strings(array) if array.dtype.kind in TEXT else own(array)
             value = self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
-            if not self._reads and array.dtype.kind in "iu" and array.itemsize >= 4 and array.nbytes <= KEPT:
+            if (
+                not self._reads
+                and array.dtype.kind in "iu"
+                and array.itemsize >= 4
+                and array.nbytes <= MAX_HOST_COPY_BYTES
+            ):
                 self._integers[value] = array.copy()
             return value
 
-    def fetch(self, value: Any) -> Later[np.ndarray]:
+    def fetch(self, value: Any) -> MaybeAwaitable[np.ndarray]:
         with self.lock:
-            return then(self.backend.download(value), outward)
+            return map_result(self.backend.download(value), outward)
 
     def apply(self, build: Build, values: Sequence[Any]) -> tuple[Any, ...]:
         nodes = tuple(leaf(v.shape, v.dtype, f"x{i}") for i, v in enumerate(values))
         builder = Builder()
         made = nodes_of(build(builder, *nodes))
-        return self.run(Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.bound), values)
+        return self.run(Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.size_nodes), values)
 
     def run(self, graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
         """Run the graph's Program, which is compiled the first time that a graph has this structure."""
@@ -119,7 +124,7 @@ class EagerDevice(Device):
         check_run(graph, [self._read(v) for v in values], found, again)
 
     def _read(self, value: Any) -> np.ndarray:
-        return now(self.backend.download(value), "await tensor.numpy_async()")
+        return resolve(self.backend.download(value), "await tensor.numpy_async()")
 
     def integers(self, value: Any) -> np.ndarray | None:
         if isinstance(value, HostArray):
@@ -130,7 +135,7 @@ class EagerDevice(Device):
 
     def synchronize(self) -> None:
         with self.lock:
-            now(self.backend.synchronize(), "await tensor.numpy_async(), which waits for what it reads")
+            resolve(self.backend.synchronize(), "await tensor.numpy_async(), which waits for what it reads")
 
     def describe(self) -> Mapping[str, Any]:
         with self.lock:
@@ -150,7 +155,7 @@ _told: Final[set[str]] = set()
 _devices: Final[dict[str, EagerDevice]] = {}
 
 
-def _opened(name: str) -> Later[Device]:
+def _opened(name: str) -> MaybeAwaitable[Device]:
     """The only device of a backend; another one after it was lost. Callers that wait for it at the same time get the same
     device."""
 
@@ -164,11 +169,11 @@ def _opened(name: str) -> Later[Device]:
     with _opening:
         if name in _devices and _devices[name].lost:
             del _devices[name]
-        return _devices[name] if name in _devices else then(open_backend(name), kept)
+        return _devices[name] if name in _devices else map_result(open_backend(name), kept)
 
 
 def _opened_now(name: str) -> Device:
-    return now(_opened(name), f'await singe.device_async("{name}")')
+    return resolve(_opened(name), f'await singe.device_async("{name}")')
 
 
 def device(name: str | Device = "auto") -> Device:
@@ -181,13 +186,13 @@ async def device_async(name: str | Device = "auto") -> Device:
     return await _chosen(name, _opened)
 
 
-async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) -> Device:
+async def _chosen(name: str | Device, opened: Callable[[str], MaybeAwaitable[Device]]) -> Device:
     if isinstance(name, Device):
         return name
     if not isinstance(name, str):
         raise InputError(f"device: got {name!r:.80}, expected a name, such as 'numpy' or 'auto', or a Device")
     if name != "auto":
-        found = await soon(opened(name))
+        found = await resolve_async(opened(name))
         if name not in _told and (facts := found.describe()).get("software"):
             _log.warning(SLOW, name, facts["adapter"])
         _told.add(name)
@@ -195,7 +200,7 @@ async def _chosen(name: str | Device, opened: Callable[[str], Later[Device]]) ->
     reasons: list[str] = []
     for candidate in (name for name, factory in factories().items() if factory.preference):
         try:
-            found = await soon(opened(candidate))
+            found = await resolve_async(opened(candidate))
         except DeviceError as e:
             reasons.append(f"{candidate}: {e}")
             continue
@@ -213,7 +218,7 @@ def separate(names: Sequence[str | Device]) -> list[Device]:
         if one in found:
             if isinstance(name, Device):
                 raise DeviceError(f"{name!r} comes twice; give its name, which opens another device of its backend")
-            backend = now(open_backend(one.name), "with each device once")
+            backend = resolve(open_backend(one.name), "with each device once")
             one = EagerDevice(backend)
         found.append(one)
     return found

@@ -37,8 +37,8 @@ from ..program.program import (
 )
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
-from .donated import check_donated, writable
-from .host import UNFIT, check, found_sizes, row_of, unfit
+from .donated_inputs import check_donated, writable
+from .host_steps import UNFIT, check, found_sizes, row_of, unfit
 
 
 class NumpyBackend:

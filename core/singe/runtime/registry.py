@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from .. import plugins
+from ..awaitables import MaybeAwaitable, map_result
 from ..compiler.target import Target, name_of
 from ..errors import DeviceError, SingeError
 from ..program.program import ProgramData
 from .backend import Backend
-from .waiting import Later, then
 
 GROUP: Final = "singe.backends"
 Freestanding: TypeAlias = Callable[[ProgramData, Mapping[str, Any], bool], tuple[bytes, bytes]]
@@ -33,13 +33,13 @@ class BackendFactory:
     engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form.
     """
 
-    open: Callable[..., Later[Backend]]
+    open: Callable[..., MaybeAwaitable[Backend]]
     target_name: str
     preference: int = 0
     pages: bool = False
     freestanding: Freestanding | None = None
 
-    def __call__(self, **options: Any) -> Later[Backend]:
+    def __call__(self, **options: Any) -> MaybeAwaitable[Backend]:
         return self.open(**options)
 
 
@@ -79,7 +79,7 @@ def backends_for(target: str) -> tuple[str, ...]:
     return tuple(name for name, factory in factories().items() if factory.target_name == target)
 
 
-def open_backend(name: str, **options: Any) -> Later[Backend]:
+def open_backend(name: str, **options: Any) -> MaybeAwaitable[Backend]:
     """A new device of a backend; DeviceError says why there is none."""
     factory = backend_factory(name)
     try:
@@ -102,7 +102,7 @@ def open_backend(name: str, **options: Any) -> Later[Backend]:
             )
         return backend
 
-    return then(made, checked)
+    return map_result(made, checked)
 
 
 def _package(name: str) -> str:

@@ -62,22 +62,22 @@ def _serves(short: Dim, long: Dim, text: str) -> bool:
     return True
 
 
-def whole(given: Any, what: str, name: str) -> Any:
+def whole(argument: Any, what: str, name: str) -> Any:
     """An argument of this name that is an integer or a size; what: the function that takes it."""
-    if isinstance(given, (int, Size)):
-        return given
+    if isinstance(argument, (int, Size)):
+        return argument
     try:
-        return operator.index(given)
+        return operator.index(argument)
     except TypeError:
-        raise InputError(f"{what}: {name} is {given!r:.80}, expected an integer") from None
+        raise InputError(f"{what}: {name} is {argument!r:.80}, expected an integer") from None
 
 
-def number(given: Any, what: str, name: str) -> float:
+def number(argument: Any, what: str, name: str) -> float:
     """An argument of this name that is a real number; what: the function that takes it."""
     try:
-        return float(given)
+        return float(argument)
     except (TypeError, ValueError, OverflowError):
-        shown = f"an integer of {given.bit_length()} bits" if isinstance(given, int) else f"{given!r:.80}"
+        shown = f"an integer of {argument.bit_length()} bits" if isinstance(argument, int) else f"{argument!r:.80}"
         raise InputError(f"{what}: {name} is {shown}, expected a number") from None
 
 

@@ -14,8 +14,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Final
 
+from ..ending import end_by_interrupts
 from ..errors import SingeError
-from ..runtime.ending import end_by_interrupts
 from ..starting import INTERRUPTED, unguard_command
 from ..texts import say
 from .options import parser

@@ -26,6 +26,8 @@ from ..errors import (
     InputError,
     SingeError,
 )
+from ..files import write
+from ..files.urls import is_url
 from ..model.arguments import bind
 from ..model.files import load
 from ..model.model import Model
@@ -34,8 +36,6 @@ from ..program.container import PROGRAM, format_of
 from ..runtime.devices import DEFAULT, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
-from ..runtime.files import write
-from ..runtime.files.page import is_url
 from ..runtime.registry import backend_names
 from ..shapes import bytes_text, show
 from ..texts import say

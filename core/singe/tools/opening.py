@@ -7,16 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..compiler.build import compile_graph
+from ..compiler.compile import compile_graph
 from ..compiler.target import find_target
 from ..errors import ImportFailure, InputError, ShapeError, SingeError, UnsupportedOp
+from ..files.urls import is_url
 from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program
 from ..program.container import PROGRAM, format_of
 from ..program.program import HOST, ProgramData
 from ..runtime.devices import DEFAULT
-from ..runtime.files.page import is_url
 from ..runtime.registry import backend_factory
 from .inputs.files import once
 from .progress import doing

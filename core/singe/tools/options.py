@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from .. import __version__
-from ..counterparts import instead
+from ..hints import suggest
 from ..runtime.registry import backend_names
 from .completion import SHELLS
 
@@ -40,7 +40,7 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as e:
-            hint = instead("backend", str(value)) if action.dest == "device" else ""
+            hint = suggest("backend", str(value)) if action.dest == "device" else ""
             raise argparse.ArgumentError(action, f"{e.message}{hint}") from None
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]

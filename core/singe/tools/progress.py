@@ -25,7 +25,7 @@ SHOWN: Final = 2.0
 """Seconds from which on the time is shown."""
 
 
-class Work:
+class ProgressWork:
     """A piece of work; calling it says what part of it has begun. seconds: how long it took, once it has ended."""
 
     def __init__(self, what: str) -> None:
@@ -70,14 +70,14 @@ class Work:
             self._stream.flush()
 
 
-_under_way: Final[list[Work]] = []
+_under_way: Final[list[ProgressWork]] = []
 """The works of this process, each a part of the one before."""
 
 
 @contextmanager
-def doing(what: str) -> Iterator[Work]:
+def doing(what: str) -> Iterator[ProgressWork]:
     """A piece of work in this block."""
-    work = Work(what)
+    work = ProgressWork(what)
     _under_way.append(work)
     try:
         yield work

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import InputError, SingeError
-from ..runtime.files import write
+from ..files import write
 from ..train.events import ENDS
-from ..train.reports import Run, differing, find_runs, is_run, read_run, report, titles
-from ..train.scales import duration, number
+from ..train.monitor.plot_scales import duration, number
+from ..train.monitor.reports import RunRecord, differing, find_runs, is_run, read_run, report, titles
 from .report import LEFT, RIGHT, Column, fields, table
 
 
@@ -47,7 +47,7 @@ def describe_runs(folder: Path, width: int | None = None, tell: Callable[[SingeE
     return table(columns, rows, width)
 
 
-def _best(run: Run, metric: str) -> str:
+def _best(run: RunRecord, metric: str) -> str:
     best = run.best(metric)
     return "" if best is None else f"{number(best[0])} ({best[1]})"
 
@@ -55,7 +55,7 @@ def _best(run: Run, metric: str) -> str:
 def write_report(folder: Path, names: Sequence[str], out: Path, tell: Callable[[SingeError], object]) -> str:
     """Write the page of one run, or that which compares several; returns what there is to say of it. tell: gets the error of each
     run that is left out as it cannot be read, unless that is all of them."""
-    runs: list[Run] = []
+    runs: list[RunRecord] = []
     refused: list[SingeError] = []
     for name in names:
         try:
@@ -73,7 +73,7 @@ def write_report(folder: Path, names: Sequence[str], out: Path, tell: Callable[[
     return fields([("wrote", out), ("runs", len(runs))])
 
 
-def _named(folder: Path, name: str) -> Run:
+def _named(folder: Path, name: str) -> RunRecord:
     for path in (Path(name), folder / name):
         if is_run(path):
             return read_run(path)

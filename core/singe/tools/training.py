@@ -18,7 +18,7 @@ from ..errors import FormatError, InputError
 from ..texts import say
 from ..train.config import field_types, read_config
 from ..train.events import Reason
-from ..train.examples import EXAMPLES, Run, example
+from ..train.examples import EXAMPLES, Example, example
 from ..train.folder import CHECKPOINTS, CONFIG
 from ..train.saving.checkpoints import CheckpointFolder
 from .report import LEFT, table
@@ -47,7 +47,7 @@ def add_examples(command: argparse.ArgumentParser, devices: Sequence[str]) -> No
         made.add_argument("--quick", action="store_true", help="take seconds, to see whether all works")
         made.add_argument("--plain", action="store_true", help="print lines, also where there is a terminal")
         settings = made.add_argument_group("settings")
-        kind = example(name).Config
+        kind = example(name).SETTINGS
         for field in dataclasses.fields(kind):
             _add(settings, field, field_types(kind)[field.name])
 
@@ -109,8 +109,8 @@ def train(args: Namespace) -> int:
     if args.resume:
         config = dataclasses.replace(_settings_of(folder, args.example), **given)
     else:
-        config = module.Config(**{**(module.QUICK if args.quick else {}), **given})
-    run = Run(folder, args.device, args.resume, "plain" if args.plain else "auto")
+        config = module.SETTINGS(**{**(module.QUICK if args.quick else {}), **given})
+    run = Example(folder, args.device, args.resume, "plain" if args.plain else "auto")
     _, summary = module.train(config, run)
     if summary.reason in ("asked", "interrupted", "terminated") and CheckpointFolder(folder / CHECKPOINTS, 1).steps():
         say(f"to go on: singe train {args.example} --resume --run {shlex.quote(str(folder))}")
@@ -124,7 +124,7 @@ def _settings_of(folder: Path, name: str) -> Any:
             f"there is no run in {folder} to resume: it has no {CONFIG}; without --resume a run begins there"
         )
     try:
-        return read_config(folder / CONFIG, example(name).Config)
+        return read_config(folder / CONFIG, example(name).SETTINGS)
     except FormatError:
         for other in EXAMPLES:
             if other != name and _fits(folder, other):
@@ -137,7 +137,7 @@ def _settings_of(folder: Path, name: str) -> Any:
 def _fits(folder: Path, name: str) -> bool:
     """Whether a run has the settings of an example."""
     try:
-        read_config(folder / CONFIG, example(name).Config)
+        read_config(folder / CONFIG, example(name).SETTINGS)
     except FormatError:
         return False
     return True

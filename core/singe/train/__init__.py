@@ -1,5 +1,6 @@
 """Training: `singe.train.Learner` and its parts."""
 
+from .best_value import EarlyStopping as EarlyStopping
 from .config import read_config as read_config
 from .config import write_config as write_config
 from .events import BatchEnded as BatchEnded
@@ -12,10 +13,9 @@ from .events import Note as Note
 from .events import RunBegan as RunBegan
 from .events import Stopped as Stopped
 from .learner import Learner as Learner
+from .monitor.summary import Summary as Summary
 from .saving.checkpoints import Checkpoint as Checkpoint
 from .saving.checkpoints import CheckpointFolder as CheckpointFolder
 from .saving.checkpoints import Checkpoints as Checkpoints
 from .steps.parallel import DataParallel as DataParallel
 from .steps.step import TrainStep as TrainStep
-from .summary import Summary as Summary
-from .watching import EarlyStopping as EarlyStopping

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import FormatError, InputError
-from ..runtime.files import reason, write
+from ..files import reason, write
 
 C = TypeVar("C")
 

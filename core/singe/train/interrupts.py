@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from ..runtime.ending import OrderlyEnd, in_order, interrupt
-from ..runtime.waiting import IN_PAGE
+from ..awaitables import IN_PAGE
+from ..ending import OrderlyEnd, in_order, interrupt
 from .events import Reason
 
 REASONS: Final[Mapping[int, Reason]] = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}

@@ -16,18 +16,17 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..ending import OrderlyEnd
 from ..errors import DeviceLost, InputError, NonFinite
+from ..files import clear_parts
+from ..files import reason as why
 from ..metrics import LearningRate, Metric
 from ..nn import Module
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
-from ..runtime.ending import OrderlyEnd
-from ..runtime.files import clear_parts
-from ..runtime.files import reason as why
-from ..runtime.keys import KEY, new_seed
-from .asked import check_asked, check_data, length, position
+from ..runtime.random_keys import KEY, new_seed
+from .best_value import EarlyStopping, Mode, Watch, best_mode
 from .config import plain, write_config
-from .dashboard import Kind, dashboard, try_to_say
 from .events import (
     BatchEnded,
     CheckpointSaved,
@@ -41,11 +40,15 @@ from .events import (
     RunBegan,
     Stopped,
 )
+from .fit_arguments import check_asked, check_data, length, position
 from .folder import BEST, CHECKPOINTS, CONFIG
 from .interrupts import interruptible
-from .logs import Log, logs_of
+from .metric_totals import LOSS, Tallies, checked_metrics, of_predictions
+from .monitor.dashboard import Kind, dashboard, try_to_say
+from .monitor.logs import Log, logs_of
+from .monitor.summary import EpochLine, Summary, flat, not_finite
 from .saving.checkpoints import Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
-from .saving.lock import locked
+from .saving.folder_lock import locked
 from .saving.progress import Progress
 from .steps.batches import fields_of, items_of
 from .steps.fault import told_fault
@@ -54,9 +57,6 @@ from .steps.objective import Evaluation, Loss, checked_model, objective
 from .steps.optimizers import rate_of
 from .steps.parallel import Workers, step_over
 from .steps.step import Precision
-from .summary import Row, Summary, flat, not_finite
-from .tallies import LOSS, Tallies, checked_metrics, of_predictions
-from .watching import EarlyStopping, Mode, Watch, best_mode
 
 STEP: Final = "step/"
 TALLIES: Final = "epoch/"
@@ -388,7 +388,7 @@ class Learner:
     def _end_epoch(self, values: Mapping[Phase, Mapping[str, float]], last: bool) -> str:
         """Why it was the last although it need not have been; "" if it was not."""
         now = self._progress
-        row = Row(now.done + 1, now.step, now.epoch_seconds, values)
+        row = EpochLine(now.done + 1, now.step, now.epoch_seconds, values)
         watched = flat(values)
         if "valid" not in values and self._best.value not in watched:
             watched[self._best.value] = watched.get(self._best.value.replace("valid.", "train.", 1), math.nan)
@@ -467,13 +467,15 @@ class Learner:
             write_config(self.folder / CONFIG, self._config)
         return notes
 
-    def _resume(self, found: Checkpoint) -> None:
-        self._step.resume({k.removeprefix(STEP): a for k, a in found.arrays.items() if k.startswith(STEP)})
-        self._tallies.resume({k.removeprefix(TALLIES): a for k, a in found.arrays.items() if k.startswith(TALLIES)})
-        self._progress = Progress.of(found.facts["progress"])
-        self._best.resume(found.facts["best"])
-        if self._patience and found.facts["patience"]:
-            self._patience.resume(found.facts["patience"])
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        self._step.resume({k.removeprefix(STEP): a for k, a in checkpoint.arrays.items() if k.startswith(STEP)})
+        self._tallies.resume(
+            {k.removeprefix(TALLIES): a for k, a in checkpoint.arrays.items() if k.startswith(TALLIES)}
+        )
+        self._progress = Progress.of(checkpoint.facts["progress"])
+        self._best.resume(checkpoint.facts["best"])
+        if self._patience and checkpoint.facts["patience"]:
+            self._patience.resume(checkpoint.facts["patience"])
 
     # --- who is told -------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, TypeVar
 
 from ..errors import FormatError, InputError, ShapeError
+from ..files import mapped, reason
+from ..files.download import local_file
 from ..nn import Linear, Module, PackedLinear
 from ..nn._module import joined
 from ..nn._report import WeightsReport, compared
-from ..runtime.files import mapped, reason
-from ..runtime.files.download import local_file
 from . import gguf, hdf5, npz, pytorch, records, safetensors
 from .archive import Archive, is_archive
 from .stored import StoredArray, Weights, present

@@ -105,9 +105,9 @@ def _counts(value: Any, what: str) -> tuple[int, ...]:
     return tuple(_count(v, what) for v in value)
 
 
-def _tensor(given: tuple[Any, ...]) -> _TensorView:
+def _tensor(arguments: tuple[Any, ...]) -> _TensorView:
     """Of a storage, an offset, sizes and strides; then what gradients need, and in a storage of bytes the dtype."""
-    args = list(given)
+    args = list(arguments)
     if not 4 <= len(args) <= 8 or not isinstance(args[0], _Storage):
         raise ValueError("a tensor is not made of a storage, an offset, sizes and strides")
     storage, element = args[0], args[0].element

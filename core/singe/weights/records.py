@@ -205,7 +205,7 @@ class _GraphWriter:
         nodes = list(dict.fromkeys((*graph.inputs, *leaves, *graph.nodes)))
         number = {n: k for k, n in enumerate(nodes)}
         told: dict[Node, list[str]] = {}
-        for name, n in graph.found.items():
+        for name, n in graph.own_size_nodes.items():
             if name not in n.attrs.get(SIZES, ()):
                 told.setdefault(n, []).append(name)
         checks = [{"dim": encode_dim(d), "text": text} for d, text in graph.checks.items()]
@@ -282,7 +282,7 @@ class _GraphReader:
         unknown = symbols(checks) - known
         if unknown:
             raise FormatError(f"a check needs the size {min(unknown):.40}, which no node tells")
-        return Graph(inputs, outputs, names, self.builder.bound, checks=checks), nodes
+        return Graph(inputs, outputs, names, self.builder.size_nodes, checks=checks), nodes
 
     def _told(self, n: Node, entry: Any, known: frozenset[str]) -> frozenset[str]:
         """The sizes that a node gives: those in its results' shapes, and those whose value it is."""
@@ -290,12 +290,12 @@ class _GraphReader:
         if own and (len(n.results) > 1 or not n.dtype.is_int or product(n.shape) != 1):
             raise FormatError(f"{n.op} gives a size, expected one integer")
         of_results = [name for name in n.attrs.get(SIZES, ()) if name]
-        twice = [name for name in own if name in known or name in self.builder.bound]
+        twice = [name for name in own if name in known or name in self.builder.size_nodes]
         twice += [name for name in of_results if name in known]
         if twice or len({*own, *of_results}) < len(own) + len(of_results):
             raise FormatError(f"{n.op} gives the size {(twice or own or of_results)[0]:.40}, which has a value already")
-        self.builder.bound.update(dict.fromkeys(own, n))
-        made = [name for name, by in self.builder.bound.items() if by in (n, *n.lowered)]
+        self.builder.size_nodes.update(dict.fromkeys(own, n))
+        made = [name for name, by in self.builder.size_nodes.items() if by in (n, *n.lowered)]
         return frozenset((*own, *of_results, *made))
 
     def _node(self, entry: Any, before: Sequence[Node], known: frozenset[str], depth: int) -> Node:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType, dtype
 from ..errors import DTypeError, FormatError
-from ..runtime.files import write
+from ..files import write
 from .stored import StoredArray, Weights, element_count, viewed
 
 MAX_HEADER: Final = 100_000_000

@@ -12,7 +12,7 @@ import numpy as np
 
 import singe as sg
 from singe import nn
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.fuse import Group, fuse
 from singe.compiler.rewrite import rewrite
 from singe.compiler.target import Target, find_target

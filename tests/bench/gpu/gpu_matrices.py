@@ -1,6 +1,6 @@
 """gpu.py matrices: times float16 products in a browser, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of webgpu/singe_webgpu/kernels/choice.py; gpu_tune.py does the same for RATES, natively. To try a
+It prints MATRIX_RATES of webgpu/singe_webgpu/kernels/cut_choice.py; gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
 
@@ -16,12 +16,12 @@ from typing import Any, Final
 from gpu_page import asked
 from gpu_tune import Collector, Row, fit, table, told
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import float16
 from singe.graph import Builder, Graph
 from singe.ir.contraction import contraction
 from singe_webgpu.code.shader import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader
-from singe_webgpu.kernels.choice import MATRIX_RATES
+from singe_webgpu.kernels.cut_choice import MATRIX_RATES
 from singe_webgpu.kernels.matrix import fits, print_matrix
 
 SIZES: Final = (

@@ -1,6 +1,6 @@
 """gpu.py tune: times many products in all cuts on this device, and fits the RATES.
 
-It prints the table of webgpu/singe_webgpu/kernels/choice.py, and how far the choices by the current and by the fitted
+It prints the table of webgpu/singe_webgpu/kernels/cut_choice.py, and how far the choices by the current and by the fitted
 table are from the fastest cut. To try a new cut, add it to the table with any rate.
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import Printed
 from singe.errors import DeviceError
 from singe.graph import Graph
@@ -31,7 +31,7 @@ from singe_webgpu.code.shader import Shader
 from singe_webgpu.code.variants import variants
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.device.timing import text_seconds
-from singe_webgpu.kernels.choice import RATES, Rate, print_cut, ranked, work
+from singe_webgpu.kernels.cut_choice import RATES, Rate, print_cut, ranked, work
 from singe_webgpu.kernels.gemm import Cut, Thin, Tile
 from singe_webgpu.kernels.matrix import MatrixCut
 from singe_webgpu.kernels.operands import quads_of

@@ -27,7 +27,7 @@ from playwright.sync_api import sync_playwright
 
 from singe.model.compiling import compile as compiled
 from singe.model.files import load
-from singe.program.bundled import MANIFEST
+from singe.program.bundle_reader import MANIFEST
 from singe.tools.export.bundle import export
 from singe.tools.inputs.images import PictureSpec, read_picture
 from singe.tools.serve import Server

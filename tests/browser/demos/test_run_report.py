@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "training" / "runs"))
 
 from made_runs import events
 
-from singe.train.logs import CsvLog, FactsLog, SqliteLog
-from singe.train.reports import find_runs, report
+from singe.train.monitor.logs import CsvLog, FactsLog, SqliteLog
+from singe.train.monitor.reports import find_runs, report
 
 SEEN = """() => ({
     wide: document.documentElement.scrollWidth,

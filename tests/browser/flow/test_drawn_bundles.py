@@ -47,7 +47,7 @@ def drawn_graphs(kinds: list[DType], count: int) -> list[Drawn]:
     seed = 0
     while len(found) < count:
         made = draw(seed, kinds)
-        if made.graph.states or made.graph.found or {"if", "loop"} & made.graph.ops().keys():
+        if made.graph.states or made.graph.own_size_nodes or {"if", "loop"} & made.graph.ops().keys():
             found.append(made)
         seed += 1
     return found
@@ -63,7 +63,7 @@ def test_a_bundle_declares_the_outputs_of_its_programs(tmp_path: Path) -> None:
     )
     body = Graph((v, part), (b.const(True), b.concat(v, part, axis=0)), ("go", "v"))
     y = b.apply(ROWS["loop"], x, x, body=body, carried=1, conditional=False, count=0)
-    made = export(Model(Graph((x,), (y,), ("y",), b.bound), "numpy", "none"), tmp_path)
+    made = export(Model(Graph((x,), (y,), ("y",), b.size_nodes), "numpy", "none"), tmp_path)
     assert made.manifest["outputs"] == [{"name": "y", "dtype": "float32", "shape": [[[1, "N"]]]}]
     body_of = "const m = await load(given.url); return pack(await m.run({ x: Float32Array.of(1, 2) }));"
     found = unpacked(node(body_of, url=tmp_path.as_uri() + "/"))

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from open_networks import convolutional, encoder
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.graph import specialise
 from singe.model.model import Model
 from singe.model.program import Program

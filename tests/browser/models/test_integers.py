@@ -13,13 +13,13 @@ import pytest
 from bundles import packed, unpacked
 from pages import CORES, Page, node, open_page
 
-from singe.compiler.build import Options, compile_graph, compile_with_uses
+from singe.compiler.compile import Options, compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.model.program import Program
-from singe.program.bundled import MANIFEST
-from singe.program.stored import decode
+from singe.program.bundle_reader import MANIFEST
+from singe.program.weight_codecs import decode
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools.export.bundle import export

@@ -14,7 +14,7 @@ from pages import node, open_page
 from quantised_nets import WAYS, picture, quantised
 
 from singe.model.files import load
-from singe.program.stored import read_piece
+from singe.program.weight_codecs import read_piece
 from singe.tools.export.bundle import export
 
 WIDTH: Final = 70

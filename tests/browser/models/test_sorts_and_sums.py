@@ -32,7 +32,7 @@ def test_sorts_and_scattered_sums_in_node(threads: int, tmp_path: Path) -> None:
         *b.top_k(x, axis=0, k=1, largest=False),
         b.scatter_elements_reduce(x, x, at, axis=1, reduction="add"),
     )
-    graph = Graph((x, at), outputs, tuple("abcde"), b.bound)
+    graph = Graph((x, at), outputs, tuple("abcde"), b.size_nodes)
     model = Model(graph, "numpy")
     rng = np.random.default_rng(0)
     cases = [

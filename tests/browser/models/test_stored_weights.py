@@ -18,11 +18,11 @@ from bundles import MODELS, STATIC, model_case, weighty_graph
 from sites import served
 
 from singe import load
-from singe.compiler.build import compile_graph, compile_with_uses
+from singe.compiler.compile import compile_graph, compile_with_uses
 from singe.compiler.target import find_target
 from singe.model.model import Model
 from singe.model.program import Program
-from singe.program.stored import decode, read_piece
+from singe.program.weight_codecs import decode, read_piece
 from singe.runtime.devices import device as open_device
 from singe.tools.export.bundle import export, make_bundle, page_targets
 from singe.tools.export.storage import encode, output_channels

@@ -17,7 +17,8 @@ import singe as sg
 import singe_wasm.browser
 import singe_webgpu.device.browser
 from singe import float32, int32, nn
-from singe.compiler.build import compile_graph
+from singe.awaitables import resolve_async
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.onnx.model import read_model
@@ -25,8 +26,7 @@ from singe.onnx.source import OnnxSource
 from singe.ops import ROWS
 from singe.program.elements import aligned
 from singe.runtime.devices import EagerDevice, _devices
-from singe.runtime.files.page import SCRIPTS
-from singe.runtime.waiting import soon
+from singe.runtime.page import SCRIPTS
 from singe.shapes import size
 
 
@@ -245,7 +245,7 @@ async def growth():
 
 async def copying():
     """The engine in which modules have a separate memory."""
-    backend = await soon(singe_wasm.browser.open_backend(share=False))
+    backend = await resolve_async(singe_wasm.browser.open_backend(share=False))
     on = EagerDevice(backend)
     rng = np.random.default_rng(2)
     a, b = rng.normal(size=(65, 300)).astype(np.float32), rng.normal(size=(300, 70)).astype(np.float32)
@@ -306,7 +306,7 @@ async def donated(device: str):
         in_place = np.shares_memory(last, mean)
         array, other = on.upload(np.zeros(64, np.float32)), on.upload(ones)
         same = all(program.executable.run([array, other])[0] is array for _ in range(100))
-        read = await soon(on.fetch(array))
+        read = await resolve_async(on.fetch(array))
         found.append(
             [program.data.donated == {0: 0}, in_place, last.tolist() == [2] * 64, same, read.tolist() == [200] * 64]
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from pyodides import Host, assembled, in_node
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph

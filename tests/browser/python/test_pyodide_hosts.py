@@ -17,7 +17,7 @@ from bundles import BOUND, BOUNDS, MODELS
 from pyodides import IN_PAGE, IN_WORKER, Failed, Host, Tab, assembled, in_node, setup, site
 
 import singe
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource

@@ -13,7 +13,7 @@ from pages import node
 
 from singe import nn
 from singe.dtypes import int64
-from singe.frontend.tracing import trace
+from singe.tensors.tracing import trace
 
 BODY = """
     const model = await load(given.url, { device: "wasm" });

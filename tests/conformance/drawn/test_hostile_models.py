@@ -295,7 +295,7 @@ def test_sizes_of_doubling_length_are_left_to_the_run() -> None:
             *nodes, node("Expand", "zero", "p30"), shape=("A", "B", "C"), constants={"zero": np.zeros((), np.float32)}
         )
     )
-    assert made.found
+    assert made.own_size_nodes
 
 
 def test_squares_of_sums_of_sizes_are_left_to_the_run() -> None:
@@ -310,7 +310,7 @@ def test_squares_of_sums_of_sizes_are_left_to_the_run() -> None:
     made = import_model(
         model(*nodes, node("Expand", "zero", last), shape=tuple("ABCDEF"), constants={"zero": np.zeros((), np.float32)})
     )
-    assert made.found
+    assert made.own_size_nodes
 
 
 def test_only_parts_with_names_are_made() -> None:
@@ -321,7 +321,7 @@ def test_only_parts_with_names_are_made() -> None:
 def test_large_results_are_not_computed_to_find_their_shape() -> None:
     ones = node("ConstantOfShape", "n", outputs=("c",), value=np.ones(1, np.int64))
     nodes = ones, node("NonZero", "c", outputs=("places",)), node("Cast", "places", to=1)
-    assert import_model(model(*nodes, constants={"n": ints(1 << 27)})).found
+    assert import_model(model(*nodes, constants={"n": ints(1 << 27)})).own_size_nodes
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from onnx_devices import MODELS
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.graph import specialise
 from singe.model.files import load
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(not MODELS.is_dir(), reason="the folder of real 
 HASHES = """
 import hashlib, sys
 from singe import load
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 for target in ("wgsl", "wasm"):
     program = compile_graph(load(sys.argv[1], "numpy").graph(), find_target(target))

@@ -14,7 +14,7 @@ from peer import answers, session
 from third_party import install
 
 from singe import load, plugins
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.onnx.importer import import_model
 from singe.onnx.model import read_model
 from singe.runtime import devices

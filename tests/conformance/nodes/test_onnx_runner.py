@@ -34,10 +34,10 @@ UNROUNDED: Final = {("WEBGPU", "test_attention_4d_causal_fp16")}
 """Cases that pass on a device although the reference rounds: one kernel computes the attention, in float32 throughout."""
 
 
-def named(device: str) -> type[backend.Backend]:
+def named(device: str) -> type[backend.OnnxBackend]:
     """The backend with `device` under the name "CPU", which is the one that the runner asks for."""
 
-    class Named(backend.Backend):
+    class Named(backend.OnnxBackend):
         @classmethod
         def prepare(cls, model: Any, _: str = "CPU", **options: Any) -> Any:
             return backend.prepare(model, device, **options)

@@ -26,7 +26,7 @@ from idx_files import idx_bytes
 from singe import data
 from singe.data.sources import cifar, idx, labelled
 from singe.errors import FormatError, InputError
-from singe.runtime.files import download
+from singe.files import download
 
 RNG = np.random.default_rng(0)
 PICTURES = RNG.integers(0, 256, (7, 28, 28), np.uint8)
@@ -90,7 +90,7 @@ def site(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setattr(data.MNIST, "SHA256", {k: hashes[k] for k in data.MNIST.SHA256})
     monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(download, "PAUSE", 0.001)
+    monkeypatch.setattr(download, "FIRST_PAUSE_SECONDS", 0.001)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

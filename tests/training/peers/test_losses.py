@@ -16,8 +16,8 @@ import singe as sg
 from singe import nn
 from singe.dtypes import dtype
 from singe.errors import DTypeError, InputError, OutOfRange, ShapeError
-from singe.frontend.tracing import trace
 from singe.graph import Builder, Graph, gradient, inline
+from singe.tensors.tracing import trace
 
 TOLERANCE = {"numpy": 1e-5, "wasm": 1e-5, "webgpu": 1e-4}
 """The error allowed, relative to the largest value."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from singe.train.folder import BATCHES, EPOCHS, FACTS, FORMAT
-from singe.train.logs import SqliteLog
+from singe.train.monitor.logs import SqliteLog
 
 TEXTS = (
     "\x1b]0;title\x07", "\x1b[2J\x1b[31mred", "a\r\nb", "\u202egnp.exe", "</title><script>alert(1)</script>", "\x9b31m", "x" * 5000, "\0",

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from singe import data, metrics, nn, optim
-from singe.runtime.files import local
+from singe.files import local
 from singe.train import BatchEnded, Checkpoints, Event, Learner
 
 EPOCHS = 6
@@ -52,7 +52,7 @@ class SlowPath(type(Path())):
 
 def main(device: str, folder: str, losses: str, full: int | None) -> None:
     write = local.write
-    for module in ("singe.train.saving.checkpoints", "singe.train.logs.tables"):
+    for module in ("singe.train.saving.checkpoints", "singe.train.monitor.logs.tables"):
         sys.modules[module].write = lambda path, *given, **named: write(SlowPath(path), *given, **named)  # pyright: ignore
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 1, 8, 8)).astype(np.float32)

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from singe.runtime.ending import interrupt
-from singe.train.dashboard import dashboard
-from singe.train.dashboard.history import History
+from singe.ending import interrupt
 from singe.train.events import BatchEnded, CheckpointSaved, EpochBegan, EpochEnded, Event, Phase, RunBegan, Stopped
+from singe.train.monitor.dashboard import dashboard
+from singe.train.monitor.dashboard.history import History
 
 BATCH = 64
 SECONDS = 0.05

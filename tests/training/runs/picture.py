@@ -13,11 +13,11 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from singe.train.dashboard.canvas import BLOCKS, BRAILLE, DOTS, Canvas
-from singe.train.dashboard.history import History
-from singe.train.dashboard.screen import SCALES, View, draw
 from singe.train.events import BatchEnded, CheckpointSaved, EpochBegan, EpochEnded, Event, Phase, RunBegan
-from singe.train.reports import Run, read_run
+from singe.train.monitor.dashboard.canvas import BLOCKS, BRAILLE, DOTS, Canvas
+from singe.train.monitor.dashboard.history import History
+from singe.train.monitor.dashboard.screen import SCALES, ScreenView, draw
+from singe.train.monitor.reports import RunRecord, read_run
 
 ACROSS, DOWN = 8.4, 18.0
 EDGE = 14.0
@@ -128,7 +128,7 @@ def _shapes(canvas: Canvas) -> Iterator[str]:
 # --- a run that was recorded ------------------------------------------------------------------------------------------
 
 
-def events_of(run: Run) -> Iterator[Event]:
+def events_of(run: RunRecord) -> Iterator[Event]:
     """The events of a run, as its folder tells them."""
     with closing(sqlite3.connect(run.folder / "batches.sqlite")) as file:
         lengths: dict[Phase, int | None] = {}
@@ -174,7 +174,7 @@ def main() -> None:
             event = BatchEnded(event.epoch, event.phase, event.batch, event.values, event.seconds, args.batch)
         history(event)
     columns, rows = map(int, args.size.split("x"))
-    canvas = draw(history, View(metric=args.metric, scale=args.scale), columns, rows)
+    canvas = draw(history, ScreenView(metric=args.metric, scale=args.scale), columns, rows)
     args.out.write_text(
         picture(canvas, f"The dashboard in a terminal: {history.run}, epoch {history.epoch} of {history.epochs}"),
         "utf-8",

@@ -19,31 +19,31 @@ from made_runs import events, history_at
 from singe import nn, optim
 from singe.errors import InputError
 from singe.train import Learner
-from singe.train.dashboard import dashboard
-from singe.train.dashboard.canvas import Canvas, Plot
-from singe.train.dashboard.dashboard import press
-from singe.train.dashboard.history import BUCKETS, RECENT, Curve, History
-from singe.train.dashboard.plain import Lines
-from singe.train.dashboard.screen import View, draw
-from singe.train.dashboard.terminal import keys_of
+from singe.train.best_value import best_mode
 from singe.train.events import BatchEnded, EpochBegan, EpochEnded, Note, RunBegan
-from singe.train.scales import duration, labels, limits, number, powers, ticks
-from singe.train.watching import best_mode
+from singe.train.monitor.dashboard import dashboard
+from singe.train.monitor.dashboard.canvas import Canvas, Plot
+from singe.train.monitor.dashboard.dashboard import press
+from singe.train.monitor.dashboard.history import BUCKETS, RECENT, Curve, History
+from singe.train.monitor.dashboard.plain import ProgressLines
+from singe.train.monitor.dashboard.screen import ScreenView, draw
+from singe.train.monitor.dashboard.terminal import keys_of
+from singe.train.monitor.plot_scales import duration, labels, limits, number, powers, ticks
 
 SCREENS = Path(__file__).parent / "screens"
 CASES = {
-    "start": (0.0003, View(), 80, 24),
-    "first-epoch": (0.03, View(), 80, 24),
-    "whole": (0.42, View(), 100, 30),
-    "recent": (0.42, View(span="recent"), 100, 30),
-    "log": (0.42, View(scale="log"), 100, 30),
-    "other": (0.7, View(metric="accuracy"), 90, 26),
-    "asking": (0.7, View(asking=True), 80, 24),
-    "stopping": (0.7, View(stopping=True), 80, 24),
-    "end": (1.0, View(message="a line that was printed"), 80, 24),
-    "narrow": (0.42, View(), 44, 20),
-    "low": (0.42, View(), 80, 10),
-    "tiny": (0.42, View(), 20, 4),
+    "start": (0.0003, ScreenView(), 80, 24),
+    "first-epoch": (0.03, ScreenView(), 80, 24),
+    "whole": (0.42, ScreenView(), 100, 30),
+    "recent": (0.42, ScreenView(span="recent"), 100, 30),
+    "log": (0.42, ScreenView(scale="log"), 100, 30),
+    "other": (0.7, ScreenView(metric="accuracy"), 90, 26),
+    "asking": (0.7, ScreenView(asking=True), 80, 24),
+    "stopping": (0.7, ScreenView(stopping=True), 80, 24),
+    "end": (1.0, ScreenView(message="a line that was printed"), 80, 24),
+    "narrow": (0.42, ScreenView(), 44, 20),
+    "low": (0.42, ScreenView(), 80, 10),
+    "tiny": (0.42, ScreenView(), 20, 4),
 }
 
 
@@ -63,7 +63,7 @@ def test_a_screen_of_any_size_has_just_its_cells(part: float) -> None:
     history = history_at(part, epochs=3, batches=20)
     for width in (*range(1, 60, 3), 200):
         for height in (*range(1, 30, 2), 80):
-            for view in (View(), View("accuracy", "recent", "log", asking=True)):
+            for view in (ScreenView(), ScreenView("accuracy", "recent", "log", asking=True)):
                 cells = draw(history, view, width, height).cells
                 assert len(cells) == height
                 assert all(len(row) == width for row in cells)
@@ -92,7 +92,7 @@ def test_values_that_are_not_finite_have_no_place_in_a_plot() -> None:
     history = history_at(0.01)
     for value in (math.nan, math.inf, -math.inf):
         history(BatchEnded(1, "train", 50, {"loss": value}, 0.1))
-    text = draw(history, View(), 80, 24).plain()
+    text = draw(history, ScreenView(), 80, 24).plain()
     assert "train nan" in text
 
 
@@ -118,7 +118,7 @@ def test_a_run_of_unknown_length_has_no_end_to_wait_for() -> None:
     history(BatchEnded(1, "train", 1, {"loss": 1.0}, 2.0))
     assert history.progress() is None
     assert history.left() is None
-    assert "batch 1 " in draw(history, View(), 80, 24).plain()
+    assert "batch 1 " in draw(history, ScreenView(), 80, 24).plain()
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_the_best_of_a_metric_is_judged_by_its_name(name: str, way: str | None) 
 
 
 def test_keys_choose_what_is_shown_and_ask_before_they_stop() -> None:
-    history, view, stops, ends = history_at(0.3), View(), [], []
+    history, view, stops, ends = history_at(0.3), ScreenView(), [], []
 
     def pressed(keys: str) -> None:
         for key in keys_of(keys):
@@ -158,7 +158,7 @@ def test_keys_choose_what_is_shown_and_ask_before_they_stop() -> None:
 
 def test_lines_of_text_tell_each_epoch_once() -> None:
     stream = io.StringIO()
-    with Lines(stream, lambda: 0.0) as show:
+    with ProgressLines(stream, lambda: 0.0) as show:
         for event in events(3, 10):
             show(event)
         show(Note("the disk is full"))
@@ -186,7 +186,7 @@ def test_training_does_not_end_where_its_lines_cannot_be_written(monkeypatch: py
 
 
 def test_without_a_terminal_there_are_lines() -> None:
-    assert isinstance(dashboard("auto", lambda: None, lambda: None), Lines)
+    assert isinstance(dashboard("auto", lambda: None, lambda: None), ProgressLines)
     with pytest.raises(InputError, match=r'needs a terminal.*"plain"'):
         dashboard("terminal", lambda: None, lambda: None)
     with pytest.raises(InputError, match="expected"):
@@ -195,7 +195,7 @@ def test_without_a_terminal_there_are_lines() -> None:
 
 def test_a_run_that_goes_on_says_where() -> None:
     stream = io.StringIO()
-    with Lines(stream, lambda: 0.0) as show:
+    with ProgressLines(stream, lambda: 0.0) as show:
         show(RunBegan("a", 2, {"train": 1}, "numpy", folder="runs/a", epoch=2))
         show(EpochEnded(2, {"train": {"loss": 1.0}}, 1.0))
     assert (

@@ -16,12 +16,12 @@ import pytest
 
 import singe as sg
 from singe.errors import FormatError, InputError
+from singe.train.best_value import EarlyStopping, Watch
 from singe.train.config import plain, read_config, write_config
 from singe.train.events import BatchEnded, EpochBegan, EpochEnded, Event, RunBegan, Stopped
-from singe.train.logs import CsvLog, SqliteLog, TensorBoardLog
+from singe.train.monitor.logs import CsvLog, SqliteLog, TensorBoardLog
 from singe.train.saving import checkpoints
 from singe.train.saving.checkpoints import Checkpoint, CheckpointFolder
-from singe.train.watching import EarlyStopping, Watch
 from singe.weights.safetensors import safetensors_pieces
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from hostile_runs import REFUSED, Make, computed_columns, endless_view, hostile_
 import singe as sg
 from singe.tools.runs import describe_runs
 from singe.train.events import RunBegan
-from singe.train.logs import SqliteLog
-from singe.train.reports import read_run, report
+from singe.train.monitor.logs import SqliteLog
+from singe.train.monitor.reports import read_run, report
 
 SECONDS = 5.0
 """Of processor time, for one folder."""

@@ -17,8 +17,8 @@ from singe.errors import FormatError, InputError
 from singe.tools.cli import main
 from singe.tools.runs import describe_runs
 from singe.train.events import BatchEnded, EpochEnded, Listener, RunBegan, Stopped
-from singe.train.logs import CsvLog, FactsLog, ReportLog, SqliteLog
-from singe.train.reports import differing, find_runs, read_run, report, titles
+from singe.train.monitor.logs import CsvLog, FactsLog, ReportLog, SqliteLog
+from singe.train.monitor.reports import differing, find_runs, read_run, report, titles
 
 PACES = {"slow": 0.4, "quick": 1.6}
 

@@ -17,8 +17,8 @@ import singe as sg
 from singe.tools import cli
 from singe.train import read_config
 from singe.train.examples import EXAMPLES, example
-from singe.train.examples.mnist import Config, Digits
-from singe.train.reports import read_run
+from singe.train.examples.mnist import Digits, MnistConfig
+from singe.train.monitor.reports import read_run
 
 
 def run(capsys: pytest.CaptureFixture[str], *args: object) -> tuple[int, str, str]:
@@ -35,7 +35,7 @@ def test_the_examples_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert all(name in out for name in EXAMPLES)
     for name in EXAMPLES:
-        config = example(name).Config(**example(name).QUICK)
+        config = example(name).SETTINGS(**example(name).QUICK)
         assert config.epochs > 0
         assert isinstance(config.seed, int)
 
@@ -94,12 +94,12 @@ def test_a_run_is_kept_and_resumed(
     assert (code, errors) == (0, "")
     assert "1 epoch, 3 steps in" in out
     folder = tmp_path / "runs" / "mnist-1"
-    config = read_config(folder / "config.json", Config)
+    config = read_config(folder / "config.json", MnistConfig)
     assert (config.lr, config.batch_size, config.epochs, config.items) == (0.01, 32, 1, 1000)
     code, out, errors = run(capsys, "mnist", "--resume", "--epochs", 2, "--device", "numpy", "--plain")
     assert (code, errors) == (0, "")
     assert "2 epochs, 6 steps in" in out
-    assert read_config(folder / "config.json", Config).lr == 0.01
+    assert read_config(folder / "config.json", MnistConfig).lr == 0.01
     with (folder / "epochs.csv").open() as file:
         assert [row["epoch"] for row in csv.DictReader(file)] == ["1", "2"]
     trained = sg.load_weights(Digits(np.random.default_rng(1)), folder / "mnist.safetensors")
@@ -134,7 +134,7 @@ def test_data_that_cannot_be_fetched_are_asked_for(
         raise OSError(101, "Network is unreachable")
 
     monkeypatch.setattr("socket.create_connection", none)
-    monkeypatch.setattr("singe.runtime.files.download.REACHES", 1)
+    monkeypatch.setattr("singe.files.download.ATTEMPTS_TO_REACH", 1)
     monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "cache"))
     given = ("mnist", "--quick", "--plain", "--device", "numpy")
     code, _, errors = run(capsys, *given, "--run", tmp_path / "r")

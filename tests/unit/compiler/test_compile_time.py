@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from control_graphs import IF, LOOP, counted, nested
 
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.dtypes import bool_, float32, int64
 from singe.errors import CompileError, DeviceError, ShapeError
 from singe.graph import Builder, Graph, GraphState, all_nodes, gradient, specialise
@@ -149,7 +149,7 @@ def test_branches_may_differ_in_a_dimension(on: Runner, taken: bool) -> None:
     then = Graph((inner,), (b.concat(inner, inner, axis=0),), ("y",))
     otherwise = Graph((inner,), (b.neg(inner),), ("y",))
     y = b.apply(IF, c, node, then=then, otherwise=otherwise)
-    got = on(Graph((c, node), (b.mul(y, b.const(3.0)),), ("y",), b.bound), np.array(taken), x)
+    got = on(Graph((c, node), (b.mul(y, b.const(3.0)),), ("y",), b.size_nodes), np.array(taken), x)
     np.testing.assert_allclose(got[0], 3 * (np.concatenate([x, x]) if taken else -x), rtol=1e-6)
 
 
@@ -199,7 +199,9 @@ def test_a_carried_value_may_grow(on: Runner, turns: int) -> None:
     body = Graph((t, s, m, part), (b.less(after, m), after, b.concat(s, part, axis=0)), ("c", "t", "s"))
     _, grown = b.apply(LOOP, b.const(True), b.const(0), x, limit, x, body=body, carried=2, conditional=True)
     got = on(
-        Graph((x, limit), (b.mul(grown, b.const(3.0)),), ("y",), b.bound), np.array([1, 2], np.float32), np.array(turns)
+        Graph((x, limit), (b.mul(grown, b.const(3.0)),), ("y",), b.size_nodes),
+        np.array([1, 2], np.float32),
+        np.array(turns),
     )
     np.testing.assert_array_equal(got[0], 3 * np.tile(np.array([1, 2], np.float32), turns + 1))
 
@@ -263,7 +265,7 @@ def test_a_size_that_data_decide_shapes_what_follows(on: Runner) -> None:
         b.expand(b.const(7.0), shape=(negative,)),
         b.gather(node, b.reshape(places, shape=(places.shape[1],)), axis=0),
     )
-    program = on.prepare(Graph((node,), outputs, tuple("abcd"), b.bound))
+    program = on.prepare(Graph((node,), outputs, tuple("abcd"), b.size_nodes))
     for values in (x, np.zeros(3, np.float32), np.arange(4, dtype=np.float32)):
         got = on.run(program, values)
         kept = np.flatnonzero(values)
@@ -276,7 +278,7 @@ def test_a_size_that_data_decide_shapes_what_follows(on: Runner) -> None:
 def test_what_runs_on_the_host_is_reported_and_can_be_refused() -> None:
     b = Builder()
     node = b.input("x", (N,), float32)
-    graph = Graph((node,), (b.nonzero(node),), ("y",), b.bound)
+    graph = Graph((node,), (b.nonzero(node),), ("y",), b.size_nodes)
     target = open_device("wasm").target
     assert compile_graph(graph, target).facts["host"] == {"nonzero": {"the shape of its result depends on data": 1}}
     with pytest.raises(CompileError, match="nonzero"):
@@ -296,7 +298,7 @@ def test_states_live_from_run_to_run_and_apart(on: Runner) -> None:
     after = b.add(count, b.const(1))
     first = np.ones((4, 2), np.float32)
     states = (GraphState(count, "count", None, after), GraphState(ring, "ring", first, written))
-    program = on.prepare(Graph((x,), (after, b.reduce_sum(written, axes=(0,))), ("n", "sum"), b.bound, states))
+    program = on.prepare(Graph((x,), (after, b.reduce_sum(written, axes=(0,))), ("n", "sum"), b.size_nodes, states))
     kept = [s.buffer for s in program.program.states]
     assert not any(isinstance(s, Copy) and kept[1] in (s.source, s.target) for s in program.program.steps)
     sessions = [program.new_states(), program.new_states()]
@@ -373,7 +375,7 @@ def test_a_loop_checks_sizes_only_where_it_takes_a_turn(on: Runner, turns: int) 
     body = b.graph((carried, inner), (b.const(np.array(True)), after))
     first = b.expand(b.const(0.0), shape=(N,))
     made = b.node(LOOP, first, x, body=body, carried=1, conditional=False, count=b.size_of(n))
-    program = on.prepare(Graph((n, x), (made,), ("y",), b.bound))
+    program = on.prepare(Graph((n, x), (made,), ("y",), b.size_nodes))
     one, three = floats(4, 1), floats(2, 3)
     np.testing.assert_allclose(on.run(program, np.int64(turns), one)[0], turns * one[:, 0], rtol=1e-5)
     if turns:
@@ -408,7 +410,7 @@ def test_a_size_that_only_a_check_needs_is_found(on: Runner) -> None:
     b = Builder()
     n, x = b.input("n", (), int64), b.input("x", (N,), float32)
     found = b.size_of(n)
-    program = on.prepare(Graph((n, x), (b.neg(x),), ("y",), b.bound, checks={found - 2: "n must be at least 2"}))
+    program = on.prepare(Graph((n, x), (b.neg(x),), ("y",), b.size_nodes, checks={found - 2: "n must be at least 2"}))
     np.testing.assert_array_equal(on.run(program, np.int64(2), floats(3))[0], -floats(3))
     with pytest.raises(ShapeError, match=r"n must be at least 2 \(got size\.0 = 1\)"):
         on.run(program, np.int64(1), floats(3))

@@ -45,7 +45,7 @@ def test_loops_run_branches_and_find_sizes(limit: int) -> None:
     _, made = b.apply(ROWS["loop"], first, b.const(0), x, most, body=body, carried=2, conditional=True)
     count = b.reduce_sum(b.expand(b.const(1), shape=made.shape), axes=(0,))
     (got, length), _ = evaluate(
-        Graph((x, most), (made, count), ("y", "n"), b.bound), [np.array([3, 5]), np.array(limit)]
+        Graph((x, most), (made, count), ("y", "n"), b.size_nodes), [np.array([3, 5]), np.array(limit)]
     )
     want = np.array([3, 5])
     for k in range(limit):
@@ -58,7 +58,7 @@ def test_states_and_found_sizes_are_told() -> None:
     b = Builder()
     held, x = b.input("held", (2,), float32), b.input("x", (N,), bool_)
     places = b.nonzero(x)
-    graph = Graph((x,), (b.expand(b.const(2.0), shape=(places.shape[1], N)),), ("y",), b.bound,
+    graph = Graph((x,), (b.expand(b.const(2.0), shape=(places.shape[1], N)),), ("y",), b.size_nodes,
                   (GraphState(held, "held", None, b.add(held, held)),))  # fmt: skip
     (y,), (after,) = evaluate(graph, [np.array([True, False, True])], [np.array([1, 2], np.float32)])
     assert y.shape == (2, 3)
@@ -72,7 +72,7 @@ def test_every_kind_of_step_is_drawn() -> None:
     ops = {n.op for g in graphs for n in all_nodes(g)}
     assert {"if", "loop", "top_k", "sort", "unique", "nonzero", "compress", "update_slice", "matmul", "conv"} <= ops
     assert any(g.states for g in graphs)
-    assert any(g.found for g in graphs)
+    assert any(g.own_size_nodes for g in graphs)
     nested = [
         n
         for g in graphs

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 
-from singe.compiler.early import early
+from singe.compiler.schedule.reorder import release_memory_early
 
 Items = Mapping[str, tuple[Sequence[str], str]]
 
 
 def order(items: Items, room: Mapping[str, int]) -> list[str]:
     """items: name ↦ (what it reads, what it makes). room: bytes, 8 where none are given."""
-    return early(list(items), lambda i: items[i][0], lambda i: [items[i][1]], lambda v: room.get(v, 8))
+    return release_memory_early(list(items), lambda i: items[i][0], lambda i: [items[i][1]], lambda v: room.get(v, 8))
 
 
 BACKWARD: Items = {
@@ -77,7 +77,7 @@ def test_the_order_does_not_depend_on_hashes() -> None:
     for numbers in permutations(range(4)):
         values = {name: Hashed(name, number) for name, number in zip("abgh", numbers, strict=True)}
         values |= {name: Hashed(name, 9) for name in ("w1", "w2")}
-        made = early(
+        made = release_memory_early(
             list(items),
             lambda i, v=values: [v[x] for x in items[i][0]],
             lambda i, v=values: [v[items[i][1]]],

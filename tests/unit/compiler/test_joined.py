@@ -10,7 +10,7 @@ import pytest
 from devices import COMPILED, RUNNERS, slow
 from random_graphs.drawn import compare
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64
 from singe.graph import Builder, Graph, GraphState, Node, gradient, leaf
 from singe.program.program import Copy, Dispatch, ProgramData, walk

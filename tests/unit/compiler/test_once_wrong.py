@@ -7,7 +7,7 @@ import pytest
 from devices import RUNNERS
 from random_graphs.drawn import compare
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.rewrite import rewrite
 from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
 from singe.errors import OutOfRange
@@ -37,7 +37,7 @@ def test_a_value_that_grows_in_a_loop_may_be_an_output(device_name: str) -> None
     b = Builder()
     x, held = b.input("x", (N, 2), float32), b.input("held", (2,), float32)
     outputs = growing(b, x, 2), growing(b, held, 1)
-    graph = Graph((x,), outputs, ("y", "z"), b.bound, (GraphState(held, "held", np.ones(2, np.float32), held),))
+    graph = Graph((x,), outputs, ("y", "z"), b.size_nodes, (GraphState(held, "held", np.ones(2, np.float32), held),))
     compare(device_name, graph, [[numbers(n, 2)] for n in (3, 1, 0, 5)])
 
 
@@ -48,7 +48,7 @@ def test_a_result_of_an_op_on_the_host_may_be_an_output_of_another_shape(device_
     _, places = b.top_k(x, axis=1, k=4, largest=True)
     found = b.nonzero(b.reshape(x, shape=(4 * N,)))
     outputs = b.reshape(places, shape=(2 * N, 2)), b.transpose(found, perm=(1, 0))
-    compare(device_name, Graph((x,), outputs, ("i", "p"), b.bound), [[numbers(n, 4)] for n in (3, 0, 1)])
+    compare(device_name, Graph((x,), outputs, ("i", "p"), b.size_nodes), [[numbers(n, 4)] for n in (3, 0, 1)])
 
 
 @RUNNERS
@@ -57,7 +57,7 @@ def test_an_output_stays_when_another_step_on_the_host_has_its_size(device_name:
     x = b.input("x", (N, 6), bool_)
     found = b.nonzero(x)
     _, places = b.sort(found, axis=1)
-    graph = Graph((x,), (found, places), ("y", "z"), b.bound)
+    graph = Graph((x,), (found, places), ("y", "z"), b.size_nodes)
     compare(device_name, graph, [[numbers(n, 6) > 0] for n in (4, 1, 5, 5)])
 
 
@@ -69,7 +69,7 @@ def test_a_kernel_of_two_found_sizes_sees_the_first_change_when_the_second_does_
     d = b.size_of(
         b.add(y, b.reduce_max(b.pad(found, b.const(0), before=(0, 1), after=(0, 0), mode="constant"), axes=(0, 1)))
     )
-    graph = Graph((x, y), (b.expand(found, shape=(d, *found.shape)),), ("y",), b.bound)
+    graph = Graph((x, y), (b.expand(found, shape=(d, *found.shape)),), ("y",), b.size_nodes)
     few, many = (np.array([0, *[k % n == 0 for k in range(6)], 1], np.float32) for n in (3, 1))
     compare(device_name, graph, [[given, np.array(-4)] for given in (few, many, few)])
 
@@ -79,7 +79,7 @@ def test_an_op_on_the_host_reads_an_input_under_another_shape(device_name: str) 
     b = Builder()
     x = b.input("x", (N, 4, 3), int64)
     found = b.unique(b.reshape(x, shape=(N, 12)))
-    graph = Graph((x,), (found[1], found[3]), ("y", "z"), b.bound)
+    graph = Graph((x,), (found[1], found[3]), ("y", "z"), b.size_nodes)
     compare(device_name, graph, [[numbers(n, 4, 3).astype(np.int64)] for n in (2, 1)])
 
 
@@ -93,7 +93,7 @@ def test_sizes_that_are_known_before_the_run_go_by_other_names(device_name: str,
     p, q, r, s = (b.input(name, (N, 2), float32) for name in "pqrs")
     then, otherwise = (
         Graph((p,), (b.concat(p, p, axis=0),), ("y",)),
-        Graph((q,), (growing(b, q, turns),), ("y",), b.bound),
+        Graph((q,), (growing(b, q, turns),), ("y",), b.size_nodes),
     )
     chosen = b.apply(IF, b.const(taken), x, then=then, otherwise=otherwise)
     grown = growing(b, chosen, turns)
@@ -104,11 +104,11 @@ def test_sizes_that_are_known_before_the_run_go_by_other_names(device_name: str,
         IF, c, flat, then=Graph((r,), (b.reshape(r, shape=(d, 2)),), ("y",)),
         otherwise=Graph((s,), (b.reshape(b.neg(s), shape=(d, 2)),), ("y",)),
     )  # fmt: skip
-    graph = Graph((x, c), (last, flat), ("y", "z"), b.bound)
+    graph = Graph((x, c), (last, flat), ("y", "z"), b.size_nodes)
     compare(device_name, graph, [[numbers(n, 2), np.array(n > 1)] for n in (3, 1, 0)])
     if turns == 0:
         assert "loop" not in {n.op for n in all_nodes(rewrite(graph))}
-        assert not rewrite(graph).found
+        assert not rewrite(graph).own_size_nodes
 
 
 def test_no_value_is_known_of_what_hangs_on_a_size() -> None:
@@ -145,7 +145,7 @@ def test_a_size_as_an_element_of_a_type_that_numpy_lacks(device_name: str) -> No
     b = Builder()
     x = b.input("x", (N,), float32)
     d = b.nonzero(x).shape[1]
-    graph = Graph((x,), (b.cast(b.minimum(b.const(d), b.const(2)), to=int4),), ("y",), b.bound)
+    graph = Graph((x,), (b.cast(b.minimum(b.const(d), b.const(2)), to=int4),), ("y",), b.size_nodes)
     compare(device_name, graph, [[numbers(n)] for n in (3, 0)])
 
 

@@ -16,7 +16,7 @@ from devices import RUNNERS
 from open_networks import convolutional, encoder
 
 import singe as sg
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.dtypes import bool_, float32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from devices import COMPILED, Run, run_array, slow
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, float16, float32
 from singe.graph import Builder, Graph, Node
 from singe.shapes import Dim, size

@@ -15,7 +15,7 @@ import pytest
 from direct import evaluate
 
 from singe.compiler.rewrite import ELEMENTWISE, RULES, rewrite
-from singe.compiler.rewrite._rewriter import GROWTH, SMALL, Rewriter, Rule
+from singe.compiler.rewrite._rewriter import ALWAYS_FOLDED_BYTES, MAX_FOLDED_GROWTH, Rewriter, Rule
 from singe.dtypes import bool_, float32, int8, int32, int64, uint8
 from singe.graph import Builder, Graph, Node, all_nodes
 from singe.ops import ROWS
@@ -383,7 +383,10 @@ def test_constants_that_double_fold_until_they_are_large() -> None:
     for _ in range(26):
         x = b.concat(x, x, axis=0)
     rewritten = rewrite(Graph((), (b.neg(x),), ("y",)))
-    assert max(n.value.nbytes for n in all_nodes(rewritten) if n.value is not None) <= GROWTH * SMALL
+    assert (
+        max(n.value.nbytes for n in all_nodes(rewritten) if n.value is not None)
+        <= MAX_FOLDED_GROWTH * ALWAYS_FOLDED_BYTES
+    )
 
 
 def test_tables_of_integers_are_gathered_before_they_are_converted() -> None:

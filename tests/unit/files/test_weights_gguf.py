@@ -12,9 +12,9 @@ import pytest
 from damage import assert_read_or_refused
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
-from singe.frontend.tracing import trace_call
+from singe.tensors.tracing import trace_call
 from singe.weights.gguf.blocks import BlockFormat
 from singe.weights.gguf.codebooks import LEVELS, codebook
 from singe.weights.gguf.packed import PARTS

@@ -11,9 +11,9 @@ from devices import NUMPY, RUNNERS
 
 import singe as sg
 from singe import nn
-from singe.frontend.tensor import Tensor
 from singe.optim import SGD
 from singe.runtime.decorators.decorator import Decorator
+from singe.tensors.tensor import Tensor
 from singe.train import TrainStep
 
 X = np.array([[0.5, -1.0], [2.0, 0.25]], np.float32)
@@ -262,7 +262,7 @@ def test_two_autodiffs_of_one_device_are_one() -> None:
 def test_stop_gradient_is_detach() -> None:
     x = sg.tensor(X)
     np.testing.assert_array_equal(sg.grad(lambda x: (x * x.stop_gradient()).sum())(x)[x].numpy(), X)
-    straight = sg.grad(lambda x: (x + (x.round() - x).stop_gradient()).sum())(x)[x]  # counterparts.py's custom_gradient
+    straight = sg.grad(lambda x: (x + (x.round() - x).stop_gradient()).sum())(x)[x]  # hints.py's custom_gradient
     np.testing.assert_array_equal(straight.numpy(), np.ones_like(X))
 
 

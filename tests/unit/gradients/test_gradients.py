@@ -68,7 +68,7 @@ def cases(name: str) -> list[Case]:
     assert reference is not None
     out = []
     for sample in [*small, *MORE.get(name, [])]:
-        arrays = arrays_of(sample, rng, float32, row, row.takes if isinstance(row, Elementwise) else ())
+        arrays = arrays_of(sample, rng, float32, row, row.argument_types if isinstance(row, Elementwise) else ())
         arrays = [away_from_kinks(a) if a.dtype.kind == "f" else a for a in arrays]
         wide = [np.asarray(a, np.float64) if a.dtype.kind == "f" else a for a in arrays]
         attrs = {k: numbers(v) for k, v in sample.attrs.items()}

@@ -13,7 +13,7 @@ from devices import RUNNERS
 
 import singe as sg
 from singe import nn, optim
-from singe.frontend.tensor import Tensor
+from singe.tensors.tensor import Tensor
 
 X = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
 Y = np.random.default_rng(1).standard_normal((8, 3)).astype(np.float32)

@@ -132,8 +132,11 @@ def graphs(make: Make, arrays: Sequence[np.ndarray], kind: DType, orders: int) -
         for y in outputs:
             part = b.mul(b.sin(b.add(y, number(b, 0.3, y))), number(b, 1.7, y))
             loss = b.add(loss, b.reshape(b.reduce_sum(part, axes=tuple(range(len(y.shape)))), shape=()))
-        outputs = tuple(gradient(Graph(inputs, (loss,), ("loss",), b.bound), b, [b.const(1.0, kind)], floats))
-        found += [Graph(inputs, (loss,), ("loss",), b.bound), Graph(inputs, outputs, ("",) * len(floats), b.bound)]
+        outputs = tuple(gradient(Graph(inputs, (loss,), ("loss",), b.size_nodes), b, [b.const(1.0, kind)], floats))
+        found += [
+            Graph(inputs, (loss,), ("loss",), b.size_nodes),
+            Graph(inputs, outputs, ("",) * len(floats), b.size_nodes),
+        ]
     return found
 
 
@@ -185,7 +188,7 @@ def test_gradients_of_recurrent_rows(case: Any, device_name: str) -> None:
         parts = gradient(graph, b, seeds, by)
         rng = np.random.default_rng(1)
         values = [rng.uniform(0.5, 1.5, y.shape).astype(kind) for y in run(graph, arrays)]
-        return Graph((*graph.inputs, *seeds), tuple(parts), ("",) * len(parts), b.bound), arrays, values
+        return Graph((*graph.inputs, *seeds), tuple(parts), ("",) * len(parts), b.size_nodes), arrays, values
 
     graph, arrays, seeds = prepared("float64")
     wanted = run(graph, [*arrays, *seeds])
@@ -212,4 +215,4 @@ def test_a_loop_that_grows_what_it_carries_is_refused() -> None:
     y = b.apply(ROWS["loop"], x, body=body, carried=1, conditional=False, count=3)
     total = b.reshape(b.reduce_sum(y, axes=(0, 1)), shape=())
     with pytest.raises(CompileError, match="carried value 0 changes its shape"):
-        gradient(Graph((x,), (total,), ("y",), b.bound), b, [b.const(1.0)], [x])
+        gradient(Graph((x,), (total,), ("y",), b.size_nodes), b, [b.const(1.0)], [x])

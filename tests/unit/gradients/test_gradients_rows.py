@@ -77,10 +77,10 @@ def loss_and_parts(make: Callable[..., Node], arrays: Sequence[np.ndarray]) -> t
     loss = b.reduce_sum(b.mul(y, weights), axes=tuple(range(len(y.shape))))
     floats = [k for k, x in enumerate(inputs) if x.dtype in FLOATS]
     one = b.expand(b.const(1.0, float64), shape=loss.shape)
-    parts = gradient(Graph(tuple(inputs), (loss,), ("loss",), b.bound), b, [one], [inputs[k] for k in floats])
+    parts = gradient(Graph(tuple(inputs), (loss,), ("loss",), b.size_nodes), b, [one], [inputs[k] for k in floats])
     return (
-        Graph(tuple(inputs), (loss,), ("loss",), b.bound),
-        Graph(tuple(inputs), tuple(parts), tuple(f"dx{k}" for k in floats), b.bound),
+        Graph(tuple(inputs), (loss,), ("loss",), b.size_nodes),
+        Graph(tuple(inputs), tuple(parts), tuple(f"dx{k}" for k in floats), b.size_nodes),
         floats,
     )
 
@@ -116,9 +116,9 @@ def test_a_gradient_through_what_has_none_is_refused_and_around_it_is_not() -> N
     y = b.reduce_sum(values, axes=(0,))
     ones = b.const(np.ones(1, np.float32))
     with pytest.raises(CompileError, match="unique has no gradient: elements that are equal become one"):
-        gradient(Graph((x,), (y,), ("y",), b.bound), b, [ones], [x])
+        gradient(Graph((x,), (y,), ("y",), b.size_nodes), b, [ones], [x])
     y = b.add(y, b.reduce_sum(other, axes=(0,)))
-    (part,) = gradient(Graph((x, other), (y,), ("y",), b.bound), b, [ones], [other])
+    (part,) = gradient(Graph((x, other), (y,), ("y",), b.size_nodes), b, [ones], [other])
     assert part.shape == (4,)
 
 
@@ -166,7 +166,7 @@ def test_second_gradient(row: Row) -> None:
     rng = np.random.default_rng(zlib.crc32(row.name.encode()))
     small = [s for s in samples_of(row) if all(np.prod(numbers(shape_of(x)), dtype=int) <= 40 for x in s.inputs)]
     for sample in small[:2]:
-        arrays = arrays_of(sample, rng, float64, row, row.takes if isinstance(row, Elementwise) else ())
+        arrays = arrays_of(sample, rng, float64, row, row.argument_types if isinstance(row, Elementwise) else ())
         arrays = [away_from_kinks(a) if a.dtype.kind == "f" else a for a in arrays]
         attrs = {k: numbers(v) for k, v in sample.attrs.items()}
         b = Builder()

@@ -17,8 +17,8 @@ from devices import ALL_BUT_SHADERS
 import singe as sg
 from singe import nn
 from singe.errors import OutOfRange
-from singe.frontend.tracing import trace
 from singe.shapes import size
+from singe.tensors.tracing import trace
 
 X = np.random.default_rng(7).normal(size=(2, 3, 8, 8)).astype(np.float32)
 

@@ -16,7 +16,7 @@ from devices import NUMPY, RUNNERS, runners, slow
 from row_samples import random_values
 
 import singe as sg
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.dtypes import (
     ALL,
     COMPLEX,

@@ -46,8 +46,8 @@ def test_long_transforms(kind: str, parts: int, inverse: bool, device_name: str)
 
 def test_lengths_are_what_they_say() -> None:
     """The table above meets every way in which a transform is computed."""
-    assert LENGTHS["by a convolution"] > fourier.LARGE
-    assert fourier.DIRECT < LENGTHS["of a prime length, as one product"] <= fourier.LARGE
+    assert LENGTHS["by a convolution"] > fourier.MAX_PRIME_LENGTH
+    assert fourier.MAX_DIRECT_LENGTH < LENGTHS["of a prime length, as one product"] <= fourier.MAX_PRIME_LENGTH
 
 
 def test_an_odd_inverse_of_half_a_transform_is_real() -> None:

@@ -148,7 +148,7 @@ def test_special_values(row: Elementwise, kind: DType, run_graph: Any, device_na
     with np.errstate(over="ignore"):
         values = np.array(NORMAL if device_name == "webgpu" else SPECIAL).astype(kind.numpy)
     grid = [np.ascontiguousarray(g.ravel()) for g in np.meshgrid(*[values] * row.arity, indexing="ij")]
-    arrays = [g != 0 if k == "bool" else g for g, k in zip(grid, row.takes or ["T"] * row.arity, strict=True)]
+    arrays = [g != 0 if k == "bool" else g for g, k in zip(grid, row.argument_types or ["T"] * row.arity, strict=True)]
     for sample in samples_of(row)[::5]:
         given = Sample(tuple(a.shape for a in arrays), sample.attrs)
         graph = graph_of(row, given, arrays)

@@ -11,7 +11,7 @@ from singe.dtypes import NUMBERS, DType, float32, int32, int64, uint8, uint32, u
 from singe.graph import Builder, Graph
 from singe.ir.arrays import convert
 from singe.model.model import Model
-from singe.ops.whole.opaque import REDUCTIONS
+from singe.ops.opaque.selection import REDUCTIONS
 from singe.shapes import Dim, size
 
 SIZES = ((4, 5, 4, 9, 7), (3, 1, 1, 3, 40), (2, 2, 0, 0, 0), (2, 0, 2, 0, 0), (1, 300, 1, 1000, 500))
@@ -33,7 +33,7 @@ def scattered(lengths: tuple[Dim, ...], kind: DType, index: DType, reduction: st
     slices, places = b.input("slices", (q, 3), kind), b.input("places", (q, 2), index)
     elements = b.scatter_elements_reduce(x, part, b.add(at, offset), axis=1, reduction=reduction)
     outputs = (elements, b.scatter_nd_reduce(x, slices, b.add(places, offset), reduction=reduction))
-    return Graph((x, part, at, slices, places, offset), outputs, ("elements", "slices"), b.bound)
+    return Graph((x, part, at, slices, places, offset), outputs, ("elements", "slices"), b.size_nodes)
 
 
 def drawn(lengths: tuple[int, ...], kind: DType, index: DType, rng: np.random.Generator) -> list[np.ndarray]:

@@ -14,7 +14,7 @@ import pytest
 from devices import COMPILED, RUNNERS, few
 
 import singe as sg
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.dtypes import float32, int64, string
 from singe.errors import FormatError, InputError
 from singe.graph import Builder, Graph, specialise

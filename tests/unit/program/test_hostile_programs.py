@@ -16,13 +16,13 @@ import pytest
 from containers import joined, split
 from random_graphs import hostile_programs
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import float32
 from singe.errors import DeviceError, FormatError
 from singe.graph import Builder, Graph
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
-from singe.runtime.host import run_host
+from singe.runtime.host_steps import run_host
 from singe.shapes import size
 
 

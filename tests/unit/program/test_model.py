@@ -12,11 +12,11 @@ import pytest
 from devices import RUNNERS
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import float32, int64
 from singe.errors import InputError, ShapeError, SizeNeeded, ValueNeeded
 from singe.graph import Builder, Graph
-from singe.model.model import PROGRAMS, Model
+from singe.model.model import MAX_PROGRAMS, Model
 from singe.model.program import Program as RunnableProgram
 from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
@@ -171,7 +171,7 @@ def test_sizes_found_on_the_way_are_checked_there(device_name: str) -> None:
     x, y = (b.input(name, (size(length),), float32) for name, length in (("x", "L"), ("y", "M")))
     with deferring():
         places = b.add(b.nonzero(x), b.nonzero(y))
-        graph = Graph((x, y), (places, b.add(x, y)), ("places", "sum"), b.bound)
+        graph = Graph((x, y), (places, b.add(x, y)), ("places", "sum"), b.size_nodes)
     model, given = Model(graph, device_name), np.array([0, 2, 1], np.float32)
     assert {str(dim) for dim, _ in model.program().data.checks} == {"L - M", "- L + M"}
     found = model(given, given[::-1].copy())
@@ -186,7 +186,7 @@ def test_sizes_found_on_the_way_are_checked_there(device_name: str) -> None:
 def test_a_program_outlives_its_place_among_the_latest(device_name: str) -> None:
     model, x = Model(squeezed(), device_name), np.ones((1, 3), np.float32)
     held = model.program({"x": x.shape})
-    for length in range(4, 4 + 2 * PROGRAMS):
+    for length in range(4, 4 + 2 * MAX_PROGRAMS):
         model(np.ones((1, length), np.float32))
     assert model.program({"x": x.shape}) is not held
     np.testing.assert_array_equal(held(x), [1, 1, 1])

@@ -18,10 +18,11 @@ import pytest
 from containers import flipped, joined, split, with_hostile_values
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, FormatError, InputError
+from singe.files import write
 from singe.graph import Builder, Graph
 from singe.model.program import write_program
 from singe.program.container import checking
@@ -42,8 +43,7 @@ from singe.program.program import (
     State,
     Variant,
 )
-from singe.program.ranges import Range
-from singe.runtime.files import write
+from singe.program.ranges import IndexRange
 from singe.runtime.registry import open_backend
 from singe.shapes import evaluate, size
 
@@ -107,7 +107,7 @@ def every_step() -> ProgramData:
         ((size("N") - 1, "N must be at least 1"),),
         (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
         {"N": 64},
-        (Range(0, ((0, 2, size("N")), (0, 1, 4)), -4, size("N"), -100, "index"),),
+        (IndexRange(0, ((0, 2, size("N")), (0, 1, 4)), -4, size("N"), -100, "index"),),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from remembering import COUNTED, COUNTER, DESCENT, REMEMBERING
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.model import program as programs
 from singe.tools import cli
 

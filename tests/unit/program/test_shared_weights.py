@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from devices import RUNNERS, slow
 
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, Node, specialise

@@ -14,7 +14,7 @@ from singe.dtypes import bool_, float32, int32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.ir import scalar
 from singe.ir.kernel import Kernel, Port, Store, loop_vars
-from singe.program.planner import LOOP, Plan, follow
+from singe.program.planner import LOOP, Plan, execution_order
 from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
@@ -383,4 +383,4 @@ def test_words_are_where_the_contract_says() -> None:
         p.copy(x, y)
     plan = Plan(p.program(), {})
     assert plan.words == [LOOP, 3, 13, 2, 0, -1, 3, y, x, 16, -5, 1, -5]
-    assert list(follow(list(plan.words), lambda _: False)) == [5, 5]
+    assert list(execution_order(list(plan.words), lambda _: False)) == [5, 5]

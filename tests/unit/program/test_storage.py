@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.compiler.build import compile_with_uses
+from singe.compiler.compile import compile_with_uses
 from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import FormatError
@@ -17,7 +17,7 @@ from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
 from singe.program.program import Copy, walk
-from singe.program.stored import STORED, StoredPart, decode, read_piece
+from singe.program.weight_codecs import STORED, StoredPart, decode, read_piece
 from singe.shapes import size
 from singe.tools.export import weights
 from singe.tools.export.bundle import Bundle, make_bundle, page_targets

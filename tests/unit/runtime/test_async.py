@@ -15,10 +15,10 @@ from onnx import helper
 
 import singe as sg
 from singe import device as device_function
+from singe.awaitables import finished, map_result, resolve, resolve_async, together
+from singe.files.urls import fetch, is_url, stem_of
 from singe.runtime.devices import EagerDevice
-from singe.runtime.files.page import fetch, is_url, stem_of
 from singe.runtime.numpy_backend import NumpyBackend
-from singe.runtime.waiting import finished, now, soon, then, together
 
 TWIN = "await something_async()"
 
@@ -50,19 +50,19 @@ def late() -> EagerDevice:
 
 
 def test_what_is_there_is_not_waited_for() -> None:
-    assert now(3, TWIN) == 3
-    assert then(3, lambda x: x + 1) == 4
+    assert resolve(3, TWIN) == 3
+    assert map_result(3, lambda x: x + 1) == 4
     assert together([1, 2]) == [1, 2]
     assert together([]) == []
-    assert finished(soon(5)) == 5
+    assert finished(resolve_async(5)) == 5
 
 
 def test_what_is_not_there_is_waited_for() -> None:
     async def all_of_it() -> list[Any]:
         return [
-            await soon(later(3)),
-            await soon(then(later(3), lambda x: x + 1)),
-            await soon(together([1, later(2), later(3)])),
+            await resolve_async(later(3)),
+            await resolve_async(map_result(later(3), lambda x: x + 1)),
+            await resolve_async(together([1, later(2), later(3)])),
         ]
 
     assert asyncio.run(all_of_it()) == [3, 4, [1, 2, 3]]
@@ -70,9 +70,9 @@ def test_what_is_not_there_is_waited_for() -> None:
 
 def test_a_plain_form_that_would_have_to_wait_names_its_twin() -> None:
     with pytest.raises(sg.DeviceError, match=r"await something_async\(\)"):
-        now(later(3), TWIN)
+        resolve(later(3), TWIN)
     with pytest.raises(sg.DeviceError, match="something_async"):
-        now(then(together([later(1)]), len), TWIN)
+        resolve(map_result(together([later(1)]), len), TWIN)
 
 
 def test_errors_come_through() -> None:
@@ -80,7 +80,7 @@ def test_errors_come_through() -> None:
         raise sg.ShapeError("no")
 
     with pytest.raises(sg.ShapeError):
-        asyncio.run(soon(then(fails(), lambda x: x)))
+        asyncio.run(resolve_async(map_result(fails(), lambda x: x)))
     with pytest.raises(sg.ShapeError):
         finished(fails())
 
@@ -211,7 +211,7 @@ def test_a_page_loads_from_every_url_that_it_can_fetch(url: str, monkeypatch: py
 
     monkeypatch.setitem(sys.modules, "js", SimpleNamespace(fetch=answer))
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    for module in ("runtime.files.page", "runtime.files.download", "model.files"):
+    for module in ("files.urls", "files.download", "model.files"):
         monkeypatch.setattr(sys.modules[f"singe.{module}"], "IN_PAGE", True)
     model = asyncio.run(sg.load_async(url, device="numpy"))
     assert asked == ["https://huggingface.co/o/r/resolve/main/net.onnx" if url.startswith("hf:") else url]

@@ -22,8 +22,8 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 import singe as sg
 from singe import nn
-from singe.runtime.files import download
-from singe.runtime.files.download import address_of, local_file
+from singe.files import download
+from singe.files.download import address_of, local_file
 
 DATA = np.random.default_rng(0).bytes(600_000)
 
@@ -111,7 +111,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     monkeypatch.setenv("HF_ENDPOINT", site.url)
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    monkeypatch.setattr(download, "PAUSE", 0.001)
+    monkeypatch.setattr(download, "FIRST_PAUSE_SECONDS", 0.001)
     yield site
     server.shutdown()
     thread.join()
@@ -242,7 +242,7 @@ def test_a_part_is_of_one_version(site: Site, monkeypatch: pytest.MonkeyPatch) -
         local_file(f"{site.url}/x")
     site.files["/x"] = DATA[::-1]
     with monkeypatch.context() as full:
-        full.setattr(download, "SPARE", 1 << 60)
+        full.setattr(download, "FREE_DISK_BYTES", 1 << 60)
         with pytest.raises(sg.InputError, match="are free in"):
             local_file(f"{site.url}/x")
     assert local_file(f"{site.url}/x").read_bytes() == DATA[::-1]
@@ -314,7 +314,7 @@ def test_a_token_goes_to_the_hub_alone(site: Site, monkeypatch: pytest.MonkeyPat
 def test_what_was_fetched_serves_without_a_server(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     site.files["/o/r/resolve/main/x"] = b"1"
     local_file("hf://o/r/x")
-    monkeypatch.setattr(download, "TIMEOUT", 0.2)
+    monkeypatch.setattr(download, "TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(download, "_open", lambda *_: (_ for _ in ()).throw(urllib.error.URLError("no route")))
     assert local_file("hf://o/r/x").read_bytes() == b"1"
     with pytest.raises(sg.InputError, match="no route; 2 attempts"):

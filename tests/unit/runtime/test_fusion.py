@@ -15,7 +15,7 @@ import pytest
 from devices import RUNNERS
 
 import singe as sg
-from singe.frontend.tracing import trace_call
+from singe.awaitables import MaybeAwaitable
 from singe.graph import Builder, Graph, gradient
 from singe.graph.structure import structure
 from singe.program.program import ProgramData
@@ -24,7 +24,7 @@ from singe.runtime.decorators import Decorator, fusion
 from singe.runtime.device import Build, Device
 from singe.runtime.devices import EagerDevice
 from singe.runtime.numpy_backend import NumpyBackend
-from singe.runtime.waiting import Later
+from singe.tensors.tracing import trace_call
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ class Remote(Device):
     def upload(self, array: np.ndarray) -> Remote.Ticket:
         return self._held(self.there.upload(array))
 
-    def fetch(self, value: Remote.Ticket) -> Later[np.ndarray]:
+    def fetch(self, value: Remote.Ticket) -> MaybeAwaitable[np.ndarray]:
         return self.there.fetch(self.table[value.number])
 
     def apply(self, build: Build, values: Sequence[Remote.Ticket]) -> tuple[Remote.Ticket, ...]:
@@ -283,7 +283,7 @@ def test_equal_work_is_compiled_once(recording: Recording) -> None:
 
 
 def test_a_chain_that_nobody_reads_is_run_in_pieces(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fusion, "LONGEST", 100)
+    monkeypatch.setattr(fusion, "MAX_PENDING_CHAIN", 100)
     x = sg.tensor(np.zeros(2, np.float32), device=sg.Fusion(recording))
     for _ in range(210):
         x = x + 1

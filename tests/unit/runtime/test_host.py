@@ -13,20 +13,20 @@ from devices import runners, slow
 from onnx import helper
 
 import singe as sg
-from singe.compiler.build import compile_graph
-from singe.compiler.host import IN_SCRIPTS, beyond_scripts
+from singe.compiler.compile import compile_graph
+from singe.compiler.partition import JS_HOST_OPS, beyond_scripts
 from singe.compiler.target import find_target
 from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, uint8, widened
 from singe.errors import HostNeeded, InputError
-from singe.frontend import arithmetic
+from singe.files.assets import static_folder
 from singe.graph import Builder, Graph
 from singe.ir.arrays import convert
 from singe.model.model import Model
 from singe.onnx import backend
 from singe.ops import ROWS, Opaque
 from singe.program.program import Buffer, Check, Copy, Dispatch, Host, Loop, ProgramData
-from singe.runtime.files.assets import static_folder
 from singe.shapes import known, size
+from singe.tensors import arithmetic
 from singe.tools import cli
 from singe.tools.export.bundle import make_bundle
 
@@ -53,9 +53,9 @@ NOT_IN_SCRIPTS = {
 def test_pages_have_every_opaque_op() -> None:
     text = (static_folder() / "program" / "singe-host.js").read_text("utf-8")
     table = text[text.index("export const OPS = {") :]
-    assert set(re.findall(r"^  (\w+)[:,]", table, re.MULTILINE)) == IN_SCRIPTS
+    assert set(re.findall(r"^  (\w+)[:,]", table, re.MULTILINE)) == JS_HOST_OPS
     assert {name for name, row in ROWS.items() if isinstance(row, Opaque)} == {
-        name for name in IN_SCRIPTS if isinstance(ROWS[name], Opaque)
+        name for name in JS_HOST_OPS if isinstance(ROWS[name], Opaque)
     } | NOT_IN_SCRIPTS.keys()
 
 
@@ -171,7 +171,7 @@ def test_sorts_along_long_and_open_axes(device_name: str) -> None:
         outputs = [y for how in (False, True) for y in b.sort(x, axis=1, descending=how)]
         outputs += b.top_k(x, axis=1, k=b.size_of(k), largest=True)
         names = tuple(f"y{i}" for i in range(6))
-        program = Model(Graph((x, k), tuple(outputs), names, b.bound), device_name).program()
+        program = Model(Graph((x, k), tuple(outputs), names, b.size_nodes), device_name).program()
         assert device_name == "numpy" or not {"sort", "top_k"} & program.data.facts.get("host", {}).keys()
         for count, length in ((1, 0), (2, 1), (0, 5), (3, 2), (2, 100), (1, 1025)):
             given = rng.choice([-2, -0.0, 0, 1, np.nan, np.inf] if kind.is_float else np.arange(9), (count, length, 2))
@@ -257,7 +257,7 @@ def test_elementwise_functions_run_on_the_device(kind: str, monkeypatch: pytest.
     def refused(name: str, *rest: Any) -> Any:
         raise AssertionError(f"{name} of {kind} runs on the host")
 
-    monkeypatch.setattr(arithmetic, "hosted", refused)
+    monkeypatch.setattr(arithmetic, "numpy_fallback", refused)
     x = sg.tensor(np.ones(2, kind))
     for name, function in arithmetic.FUNCTIONS.items():
         arguments = getattr(function.numpy, "nin", 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from singe.errors import InputError
-from singe.runtime.files.pictures import MAX_PIXELS
+from singe.files.pictures import MAX_PIXELS
 from singe.shapes import size
 from singe.tools.inputs.images import PictureSpec, layout_of, picture_for, read_picture
 

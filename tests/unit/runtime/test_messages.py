@@ -20,7 +20,7 @@ ROOMS = (
     "data",
     "dtypes.py",
     "fft.py",
-    "frontend",
+    "tensors",
     "gradients.py",
     "linalg.py",
     "metrics",
@@ -31,14 +31,14 @@ ROOMS = (
     "train",
 )
 KINDS = frozenset(("DTypeError", "DeviceError", "InputError", "NotImplementedError", "OutOfRange", "ShapeError"))
-INSIDE = ("data/sources/cifar.py", "data/sources/tables.py", "train/reports/record.py")
+INSIDE = ("data/sources/cifar.py", "data/sources/tables.py", "train/monitor/reports/record.py")
 SAYS = re.compile(
     r"expected|expects|; |needs? |must |supported|in its place|cannot |are written as|is written as|takes "
     r"|\b(add|call|cast|choose|convert|cut|give|install|leave|map|move|name|pass|pip|read|reshape|return|say|take|use|write)\b",
     re.IGNORECASE,
 )
 """Words with which a message says what was expected, or what to do."""
-PASSED_ON = re.compile(r"\{(e|advice|hint|instead\w*|INSTEAD|_PAIR|instead\(.*\))\}$")
+PASSED_ON = re.compile(r"\{(e|advice|hint|instead\w*|INSTEAD|_PAIR|suggest\(.*\))\}$")
 """What ends in the text of another error, or in an advice that depends on the case."""
 PRIVATE = re.compile(
     r"\b(Lifting|Tracer|Builder|DeviceValue|GraphNode|vjp|kwargs|args|None-type|todo|xxx)\b|\b_[a-z]\w+", re.IGNORECASE

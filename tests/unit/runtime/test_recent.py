@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from singe.runtime.recent import Recent
+from singe.runtime.recent_values import Recent
 
 
 def test_the_one_unused_for_longest_goes_first() -> None:

@@ -9,8 +9,8 @@ from graphlib import TopologicalSorter
 import pytest
 
 from singe.errors import DeviceError
-from singe.runtime.files.assets import page_scripts, static_folder
-from singe.runtime.files.page import data_url
+from singe.files.assets import page_scripts, static_folder
+from singe.runtime.page import data_url
 
 IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["']\./([^"']+)["']""")
 """Static and dynamic imports of another script, as in one folder."""

@@ -17,12 +17,12 @@ from onnx import TensorProto, helper
 
 import singe as sg
 from singe import nn
-from singe.runtime.files import download
+from singe.files import download
 from singe.texts import escaped, in_html
 from singe.tools import progress
-from singe.train.dashboard.canvas import Canvas
-from singe.train.dashboard.plain import Lines
 from singe.train.events import Note
+from singe.train.monitor.dashboard.canvas import Canvas
+from singe.train.monitor.dashboard.plain import ProgressLines
 
 EVIL = "a\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066\r\x00\x7f"
 """Changes a terminal's title, clears it, is red, turns round, and goes back to the first column."""
@@ -141,7 +141,7 @@ def test_dashboards_draw_text_escaped() -> None:
     assert drawn.count(r"\x1b[2J") == 2
     assert not CONTROLS.search(drawn)
     screen = io.StringIO()
-    Lines(screen)(Note(EVIL))
+    ProgressLines(screen)(Note(EVIL))
     assert screen.getvalue().startswith(r"note: a\x1b]0;owned")
     assert not CONTROLS.search(screen.getvalue())
 

@@ -16,18 +16,18 @@ import pytest
 from quantised_nets import quantised
 
 from singe import __version__
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import float32, int64
 from singe.errors import InputError
+from singe.files.assets import static_folder
 from singe.graph import Builder, Graph, specialise
 from singe.model.files import load
 from singe.model.model import Model
-from singe.program.bundled import MANIFEST
+from singe.program.bundle_reader import MANIFEST
 from singe.program.container import ALIGN, encode_dim
 from singe.program.format import header, made
 from singe.program.program import Buffer, ProgramData
-from singe.runtime.files.assets import static_folder
 from singe.shapes import size
 from singe.tools import cli
 from singe.tools.export.bundle import Bundle, describe_bundle, export, make_bundle, page_targets

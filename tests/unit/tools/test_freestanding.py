@@ -20,7 +20,7 @@ from devices import slow
 from remembering import REMEMBERING
 
 import singe as sg
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, InputError
@@ -295,7 +295,7 @@ def test_a_memory_may_end_at_four_gigabytes(gigabytes: float, tmp_path: Path) ->
 def found() -> Graph:
     b = Builder()
     x = b.input("x", (5,), bool_)
-    return Graph((x,), (b.nonzero(x),), ("y",), b.bound)
+    return Graph((x,), (b.nonzero(x),), ("y",), b.size_nodes)
 
 
 def texts() -> Graph:
@@ -310,7 +310,7 @@ def turned() -> Graph:
     n, x = b.input("n", (), int64), b.input("x", (), float32)
     v = b.input("v", (), float32)
     made = counted(b, Graph((v,), (b.const(True), b.add(v, v)), ("c", "v")), b.size_of(n), x)
-    return Graph((n, x), made, ("y",), b.bound)
+    return Graph((n, x), made, ("y",), b.size_nodes)
 
 
 def open_shape() -> Graph:

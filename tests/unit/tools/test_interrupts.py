@@ -17,7 +17,7 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe.runtime.files import write, write_files
+from singe.files import write, write_files
 from singe.tools import cli
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no pseudo-terminals")
@@ -190,7 +190,7 @@ singe.train.steps.step.TrainStep.__call__ = slow
 @pytest.mark.parametrize("lost", [30.0, 0.0])
 def test_ctrl_c_does_not_wait_for_a_long_batch_unless_much_would_be_lost(lost: float, tmp_path: Path) -> None:
     """Otherwise it says so, and the second one ends it. Both say what is kept."""
-    patch = f"{SLOW_STEPS}\nfrom singe.runtime import ending\nending.LOST = {lost}"
+    patch = f"{SLOW_STEPS}\nfrom singe import ending\nending.MAX_LOST_SECONDS = {lost}"
     process = Process(["train", "sums", "--device", "numpy", "--plain", "--run", "r"], tmp_path, patch)
     process.wait("third")
     if not lost:
@@ -208,7 +208,7 @@ def test_ctrl_c_does_not_wait_for_a_long_batch_unless_much_would_be_lost(lost: f
 def test_a_dashboard_that_was_asked_to_stop_ends_at_once_if_it_is_asked_again(way: str, tmp_path: Path) -> None:
     """Its terminal is one, though not that of the process."""
     patch = SLOW_STEPS.replace('print("third", flush=True)', 'open("third", "w").close()')
-    patch += "\nimport singe.train.dashboard\nsinge.train.dashboard.usable = lambda *_: True"
+    patch += "\nimport singe.train.monitor.dashboard\nsinge.train.dashboard.usable = lambda *_: True"
     process = Process(["train", "sums", "--device", "numpy", "--run", "r"], tmp_path, patch)
     process.until((tmp_path / "third").exists)
     process.press("qy")
@@ -225,7 +225,7 @@ def test_a_dashboard_that_was_asked_to_stop_ends_at_once_if_it_is_asked_again(wa
 @pytest.mark.slow
 def test_ctrl_c_leaves_nothing_of_an_export(tmp_path: Path, model: Path) -> None:
     """Also where it ends the process by force while files are written."""
-    patch = f"{DEAF}\nfrom singe.runtime.files import local\nlocal.os.replace = deaf"
+    patch = f"{DEAF}\nfrom singe.files import local\nlocal.os.replace = deaf"
     process = Process(["export", str(model), "-o", "out", "--targets", "wasm"], tmp_path, patch)
     process.wait("deaf")
     assert process.interrupt() < SECOND

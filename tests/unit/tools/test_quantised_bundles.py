@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from quantised_nets import WAYS, plain, quantised
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.errors import FormatError
 from singe.model.files import load
 from singe.model.model import Model
-from singe.program.bundled import read_bundled
+from singe.program.bundle_reader import read_bundled
 from singe.program.program import ProgramData
-from singe.program.stored import StoredPart, decode, places, read_piece
+from singe.program.weight_codecs import StoredPart, decode, places, read_piece
 from singe.tools.export.bundle import Bundle, export, make_bundle, page_targets
 
 MODELS = Path(__file__).parents[4] / "shared" / "models"

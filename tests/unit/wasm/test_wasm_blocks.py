@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from devices import few, slow
 
-from singe.compiler.build import compile_graph, compile_with_uses
+from singe.compiler.compile import compile_graph, compile_with_uses
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
 from singe.ops.products.blocks import packed, unpacked
@@ -17,7 +17,7 @@ from singe.program.program import ProgramData
 pytest.importorskip("wasmtime")
 from blocks_cases import CASES, N, made
 
-from singe_wasm.kernels.products.blocks import FEW
+from singe_wasm.kernels.products.blocks import MAX_ROWS_UNPACKED_PER_TILE
 from singe_wasm.levels import LEVELS
 from singe_wasm.native import WasmBackend
 from singe_wasm.target import WasmTarget
@@ -53,7 +53,7 @@ def test_products_are_those_of_the_unpacked_matrix(
 
 def test_sums_of_a_few_rows_do_not_depend_on_the_height_of_a_tile() -> None:
     graph, _ = made(N, 100, 40, 4, 32, False)
-    x = np.random.default_rng(5).normal(size=(FEW, 100)).astype(np.float32)
+    x = np.random.default_rng(5).normal(size=(MAX_ROWS_UNPACKED_PER_TILE, 100)).astype(np.float32)
     program = compile_graph(graph, WasmTarget())
     together = run(program, x)
     for rows in (2, 4, 8):

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pytest
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import float32
 from singe.errors import DeviceError, FormatError, ShapeError
 from singe.graph import Builder, Graph

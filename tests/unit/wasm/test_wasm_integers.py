@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from devices import few
 
-from singe.compiler.build import Options, compile_graph
+from singe.compiler.compile import Options, compile_graph
 from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, specialise

@@ -14,7 +14,7 @@ from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.shapes import size
 from singe_wasm import target
-from singe_wasm.kernels.kept import keep
+from singe_wasm.kernels.kept_values import keep
 from singe_wasm.levels import LEVELS
 
 N = size("N")

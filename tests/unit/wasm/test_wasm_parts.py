@@ -19,7 +19,7 @@ from singe.dtypes import float32
 from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store
 from singe.shapes import known, size
-from singe_wasm.kernels.share import choose_loop
+from singe_wasm.kernels.thread_shares import choose_loop
 from singe_wasm.levels import LEVELS
 
 N = size("N")

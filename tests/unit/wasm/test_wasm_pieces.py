@@ -12,7 +12,7 @@ from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.shapes import Dim, size
 from singe_wasm.kernels.nest import choose_lane, lane_cost
-from singe_wasm.kernels.pieces import kernel_pieces
+from singe_wasm.kernels.split_loops import kernel_pieces
 
 N = size("N")
 

@@ -127,7 +127,7 @@ def test_few_rows_may_share_the_weights_of_an_open_number_of_them(rows: int, pan
 @pytest.mark.parametrize("constant", [True, False])
 def test_matmul_in_blocks_of_columns(constant: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, with a small cache."""
-    monkeypatch.setattr(product, "CACHED", 1 << 10)
+    monkeypatch.setattr(product, "CACHE_BYTES", 1 << 10)
     for shape in ((13, 40, 33), (5, 100, 17), (40, 33, 64), (N, 40, 33)):
         for options in ({}, {"prologue": True}, {"batch": (2,)}):
             check_product(*shape, constant=constant, at=13, **options)
@@ -234,7 +234,11 @@ def test_conv_templates_take_what_they_should() -> None:
         "one position",
         "window as large as the input",
     }
-    assert {c for c, f in feed_of.items() if f is feeds.Lines} >= {"1-d, strided", "first layer", "pointwise, strided"}
+    assert {c for c, f in feed_of.items() if f is feeds.InputLines} >= {
+        "1-d, strided",
+        "first layer",
+        "pointwise, strided",
+    }
     assert {c for c, f in feed_of.items() if f is feeds.Gathered} >= {"dilated, asymmetric", "grouped", "3-d"}
 
 
@@ -307,7 +311,7 @@ WINOGRAD: dict[str, tuple[Any, ...]] = {
 @pytest.mark.parametrize("case", WINOGRAD)
 def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """count: as above. Results differ from sums of products by some units of the largest term's last place."""
-    monkeypatch.setattr(winograd, "GAIN", 0)
+    monkeypatch.setattr(winograd, "MIN_SAVING", 0)
     for scaled in (False, True):
         routine, shapes = convolution(1 if count is None else N, *WINOGRAD[case], scaled=scaled)
         assert winograd.schedule(routine) is not None
@@ -318,7 +322,7 @@ def test_winograd(case: str, count: int | None, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.slow
 @pytest.mark.parametrize("case", WINOGRAD)
 def test_winograd_of_open_space(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(winograd, "GAIN", 0)
+    monkeypatch.setattr(winograd, "MIN_SAVING", 0)
     (high, wide), *rest = WINOGRAD[case]
     routine, shapes = convolution(2, (H, W), *rest)
     assert winograd.schedule(routine) is not None

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from devices import few, slow
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 
 pytest.importorskip("wgpu")
 from blocks_cases import CASES, N, made

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from wgsl_checks import gpu_device
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import float32, int32, uint32
 from singe.graph import Builder, Graph
 from singe.ir import affine, scalar
@@ -15,7 +15,7 @@ from singe.runtime.devices import device as open_device
 from singe.shapes import Dim, size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.code.bounds import lean
+from singe_webgpu.code.bounds import drop_unneeded_clamps
 from singe_webgpu.target import WgslTarget
 
 V, W = scalar.var("v", int32), scalar.var("w", int32)
@@ -30,7 +30,7 @@ def test_inside_both_bounds_there_is_one_comparison_and_no_clamp(n: Dim) -> None
     end = scalar.size(n)
     clamped = affine.clamp(V, n) * 4 + affine.clamp(W, n) * 40
     everywhere = (V >= 0) & (end > V) & (W >= 0) & (end > W)
-    (found,) = lean([scalar.select(everywhere, read(0, clamped), read(1, clamped))])
+    (found,) = drop_unneeded_clamps([scalar.select(everywhere, read(0, clamped), read(1, clamped))])
     below = scalar.cast(end, uint32)
     assert found.args[0] is (scalar.cast(V, uint32) < below) & (scalar.cast(W, uint32) < below)
     assert found.args[1] is read(0, V * 4 + W * 40)
@@ -41,7 +41,7 @@ def test_an_index_that_steps_keeps_its_clamp() -> None:
     """Or four elements of which some lie outside would be read as a vector, beyond the array's last whole one."""
     clamped = affine.clamp(V, 7) * 12 + affine.clamp(W, 6)
     inside = (V >= 0) & (V < 7) & (W >= 0) & (W < 6)
-    (found,) = lean([scalar.select(inside, read(0, clamped), 0.0)])
+    (found,) = drop_unneeded_clamps([scalar.select(inside, read(0, clamped), 0.0)])
     assert found.args[1] is read(0, V * 12 + affine.clamp(W, 6))
 
 
@@ -59,7 +59,7 @@ TESTS = {
 @pytest.mark.parametrize("name", TESTS)
 def test_an_index_that_is_tested_otherwise_is_clamped(name: str) -> None:
     clamped = read(0, affine.clamp(V, 7) * 3)
-    (found,) = lean([scalar.select(TESTS[name], clamped, 0.0)])
+    (found,) = drop_unneeded_clamps([scalar.select(TESTS[name], clamped, 0.0)])
     assert found.args[1] is clamped
 
 

@@ -12,7 +12,7 @@ import pytest
 from devices import few, slow
 from open_networks import convolutional, encoder
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.compiler.target import Printed
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, specialise
@@ -21,8 +21,8 @@ from singe.ir.kernel import Kernel, Routine
 from singe.program.program import Dispatch
 from singe.shapes import Shape, known, size
 from singe_webgpu.device.tune import _parsed, _text
-from singe_webgpu.kernels.choice import RATES, costs, possible
-from singe_webgpu.kernels.cuts import MOST, Cuts, choose, divided, outputs
+from singe_webgpu.kernels.cut_choice import RATES, costs, possible
+from singe_webgpu.kernels.cuts import MAX_CUTS, Cuts, choose, divided, outputs
 from singe_webgpu.target import WgslTarget
 
 N, L = size("N"), size("L")
@@ -100,7 +100,7 @@ def test_the_cut_that_runs_is_near_the_best_at_small_and_at_large_sizes() -> Non
     c = contraction(routine)
     assert c is not None
     cuts = choose(routine, c)
-    assert 1 < len(cuts) <= MOST
+    assert 1 < len(cuts) <= MAX_CUTS
     for sizes in SIZES:
         count = outputs(c, sizes)
         cut = next(cut for first, cut in reversed(cuts) if first <= count)
@@ -137,9 +137,9 @@ def test_no_other_spans_lose_less() -> None:
         return sum(np.log(times[k, cut] / times[k].min()) for k, cut in enumerate(chosen))
 
     found = divided(counts, cuts, times)
-    assert len(found) == MOST
-    starts = ((0, *more) for more in combinations(counts[1:], MOST - 1))
-    others = (list(zip(at, some, strict=True)) for at in starts for some in cartesian(cuts, repeat=MOST))
+    assert len(found) == MAX_CUTS
+    starts = ((0, *more) for more in combinations(counts[1:], MAX_CUTS - 1))
+    others = (list(zip(at, some, strict=True)) for at in starts for some in cartesian(cuts, repeat=MAX_CUTS))
     assert loss(found) == pytest.approx(min(map(loss, others)))
 
 

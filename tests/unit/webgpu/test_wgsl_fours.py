@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from wgsl_checks import gpu_device
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe.graph import Builder, Graph, Node
 from singe.model.model import Model
@@ -18,12 +18,12 @@ from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.kernels.nest import CROWD
+from singe_webgpu.kernels.nest import POINTS_TO_FILL
 from singe_webgpu.target import WgslTarget
 
 Chain: TypeAlias = Callable[[Builder, Node, Node], Node]
 LINES, LONG = 520, 256
-"""A large kernel's shape: LINES · LONG is beyond CROWD."""
+"""A large kernel's shape: LINES · LONG is beyond POINTS_TO_FILL."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def scaled(kind: DType, shape: tuple[int, int]) -> Graph:
 @pytest.mark.parametrize("kind", [bool_, uint8, int32, int64, float16, float32])
 @pytest.mark.parametrize("long", [LONG, LONG + 1])
 def test_large_elementwise_kernels(gpu: EagerDevice, kind: DType, long: int) -> None:
-    assert LINES * LONG >= CROWD
+    assert LINES * LONG >= POINTS_TO_FILL
     rng = np.random.default_rng(0)
     x, line = (rng.integers(0, 2 if kind is bool_ else 12, s).astype(kind.numpy) for s in ((LINES, long), (long,)))
     graph = scaled(kind, (LINES, long))

@@ -10,7 +10,7 @@ import pytest
 from devices import few, slow
 
 import singe as sg
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.graph import Builder, Graph
 from singe.ops._reference import products as reference
 from singe.program.program import ProgramData

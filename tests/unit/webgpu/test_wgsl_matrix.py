@@ -15,17 +15,17 @@ import numpy as np
 import pytest
 from devices import slow
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, float16, float32
 from singe.graph import Builder, Graph
 from singe.program.program import ProgramData
 from singe.shapes import size
 from singe.tools.measuring.bench import gemm
 from singe_webgpu.code.shader import SHADER_F16, SUBGROUP_MATRIX
-from singe_webgpu.kernels import choice
-from singe_webgpu.kernels.choice import Rate
+from singe_webgpu.kernels import cut_choice
+from singe_webgpu.kernels.cut_choice import Rate
 from singe_webgpu.kernels.gemm import Tile
-from singe_webgpu.kernels.matrix import MEMORY, MatrixCut
+from singe_webgpu.kernels.matrix import WORKGROUP_BYTES_OF_MATRICES, MatrixCut
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")
@@ -108,7 +108,7 @@ def plain(text: str) -> str:
 
 def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> ProgramData:
     """The graph's Program, in which each product uses this cut, as plain WGSL."""
-    monkeypatch.setattr(choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
+    monkeypatch.setattr(cut_choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
     program = compile_graph(graph, WgslTarget(lambda _routine, _c: [(0, TILE)]))
     modules, kernels = dict(program.modules), []
     for code in program.kernels:
@@ -252,7 +252,7 @@ def test_a_cut_fits(perm: tuple[int, int], lines: int) -> None:
     text = str(program.modules[program.kernels[0].variants[0].entry])
     sizes = [int(n) for n in re.findall(r"var<workgroup> \w+: array<vec4<u32>, (\d+)>", text)]
     assert len(sizes) == 2
-    assert 16 * sum(sizes) <= MEMORY
+    assert 16 * sum(sizes) <= WORKGROUP_BYTES_OF_MATRICES
     turns, units = len(re.findall("let b_line", text)), int(re.findall(r"let b_unit0 = i32\(lane\) % (\d+)i;", text)[0])
     threads = int(re.findall(r"@workgroup_size\((\d+)\)", text)[0])
     assert turns * threads // units == lines

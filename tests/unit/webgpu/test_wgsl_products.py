@@ -22,7 +22,7 @@ pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import contraction
 from singe_webgpu.code.variants import variants
 from singe_webgpu.device.native import WebGpuBackend
-from singe_webgpu.kernels.choice import RATES
+from singe_webgpu.kernels.cut_choice import RATES
 from singe_webgpu.kernels.gemm import Tile, print_contraction
 
 

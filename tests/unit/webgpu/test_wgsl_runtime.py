@@ -21,9 +21,9 @@ pytest.importorskip("wgpu", reason="wgpu is not installed")
 from wgsl_checks import own_gpu
 
 from singe_webgpu.device.memory import Binding, Launch, Pool, SlotBuffers, size_class
-from singe_webgpu.device.native import _LATELY, NativeGpu, WebGpuBackend
+from singe_webgpu.device.native import _MAX_UNUSED_PIPELINES, NativeGpu, WebGpuBackend
 from singe_webgpu.device.recording import spread
-from singe_webgpu.device.runtime import RECORDINGS
+from singe_webgpu.device.runtime import MAX_RECORDINGS
 
 ADD = """
 @group(0) @binding(0) var<storage, read> b0: array<f32>;
@@ -74,7 +74,7 @@ def test_a_program_runs_at_many_sizes(gpu: WebGpuBackend) -> None:
     assert isinstance(gpu, WebGpuBackend)
     backend: Backend = gpu
     executable = backend.prepare(adding())
-    for n in (3, 0, 1000, 3, *range(1, RECORDINGS + 3)):
+    for n in (3, 0, 1000, 3, *range(1, MAX_RECORDINGS + 3)):
         x = np.random.default_rng(n).normal(size=(n, 4)).astype(np.float32)
         y, z = executable.run([backend.upload(x)])
         np.testing.assert_allclose(backend.download(y), answer(x), rtol=1e-6)
@@ -167,7 +167,7 @@ def test_a_pipeline_goes_a_while_after_the_programs_that_run_it(gpu: WebGpuBacke
     assert first.kernels.pipelines[0] is second.kernels.pipelines[0]
     pipeline = weakref.ref(first.kernels.pipelines[0])
     del first
-    others = [f"{ADD}// {k}" for k in range(_LATELY)]
+    others = [f"{ADD}// {k}" for k in range(_MAX_UNUSED_PIPELINES)]
     gpu.gpu.pipelines(others)
     assert pipeline() is not None
     del second

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from recurrent_cases import CASES, built
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import float32
 from singe.errors import DeviceError
 from singe.graph import Builder, Graph
@@ -32,7 +32,7 @@ from singe_webgpu.device import tune
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.device.timing import text_seconds
 from singe_webgpu.device.tune import Cache, Tuner, cache_path, wanted
-from singe_webgpu.kernels.choice import print_cut, ranked
+from singe_webgpu.kernels.cut_choice import print_cut, ranked
 from singe_webgpu.target import WgslTarget
 
 
@@ -41,8 +41,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WebGpuBacke
     """A device that tunes, with a cache of its own, and a short time limit for slow adapters."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv(tune.VARIABLE, "1")
-    monkeypatch.setattr(tune, "HANDFUL", 2)
-    monkeypatch.setattr(tune, "NEAR", 100.0)
+    monkeypatch.setattr(tune, "MAX_TIMED_CUTS", 2)
+    monkeypatch.setattr(tune, "MAX_ESTIMATE_RATIO", 100.0)
     with own_gpu() as backend:
         yield backend
 
@@ -124,7 +124,7 @@ def test_open_sizes(gpu: WebGpuBackend) -> None:
 
 @pytest.mark.slow
 def test_a_product_within_a_loop_of_open_length(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tune, "LONGEST", 1 << 20)  # small sizes will do
+    monkeypatch.setattr(tune, "MAX_TIMED_MULTIPLY_ADDS", 1 << 20)  # small sizes will do
     graph, _ = built("lstm", (), CASES[0][2], "float32")
     compile_graph(graph, gpu.target)
     assert gpu.tuner is not None
@@ -149,7 +149,7 @@ def test_all_candidates_are_timed_and_answer_alike(gpu: WebGpuBackend) -> None:
 
 def test_the_budget_ends_the_search(gpu: WebGpuBackend) -> None:
     assert gpu.tuner is not None
-    gpu.tuner.spent = tune.BUDGET
+    gpu.tuner.spent = tune.SEARCH_SECONDS
     answer(gpu, gemm(24, 20, 28))
     assert gpu.tuner.searched == 0
     assert not gpu.tuner.path.exists()
@@ -190,7 +190,7 @@ SPOILT = {
     "no cuts": b'{"format": 1}',
     "cuts that are none": b'{"format": 1, "cuts": {"d": {"product": 7}}}',
     "nested": b"[" * 100_000,
-    "too large": b" " * (tune.LARGEST + 1),
+    "too large": b" " * (tune.MAX_FILE_BYTES + 1),
 }
 
 
@@ -226,12 +226,12 @@ def test_processes_share_a_file(tmp_path: Path) -> None:
 
 def test_a_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "cuts.json"
-    monkeypatch.setattr(tune, "KEPT", 3)
+    monkeypatch.setattr(tune, "MAX_KEPT_PRODUCTS", 3)
     cache = Cache(path, "d")
     for number in range(5):
         cache.put(str(number), "cut")
     assert list(json.loads(path.read_bytes())["cuts"]["d"]) == ["2", "3", "4"]
-    monkeypatch.setattr(tune, "LARGEST", 100)
+    monkeypatch.setattr(tune, "MAX_FILE_BYTES", 100)
     Cache(path, "e").put("0", "cut")
     assert list(json.loads(path.read_bytes())["cuts"]) == ["e"]
 

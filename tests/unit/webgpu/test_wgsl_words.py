@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from wgsl_checks import Case, check, elementwise, program_of, this_gpu
 
-from singe.compiler.build import compile_graph
+from singe.compiler.compile import compile_graph
 from singe.dtypes import (
     STORED,
     DType,

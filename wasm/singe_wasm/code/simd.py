@@ -189,16 +189,16 @@ SCALAR: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wasm", 
 _ZEROS: Final = {"i32": i32(0), "i64": i64(0), "f32": f32(0), "f64": f64(0)}
 
 
-def _cast(given: DType, to: DType) -> Spelling:
-    a, b = VALUE[given], VALUE[to]
+def _cast(source_dtype: DType, to: DType) -> Spelling:
+    a, b = VALUE[source_dtype], VALUE[to]
     if to is bool_:
         return _ZEROS[a] + OPS[f"{a}.ne"]
     if a == b:
         return b""
-    if given.is_float:
+    if source_dtype.is_float:
         float_ = "f32.demote_f64" if a == "f64" else "f64.promote_f32"
         return OPS[float_ if to.is_float else f"{b}.trunc_sat_{a}_{'s' if to.kind == 'int' else 'u'}"]
-    sign = "s" if given.kind == "int" else "u"
+    sign = "s" if source_dtype.kind == "int" else "u"
     return OPS[f"{b}.convert_{a}_{sign}" if to.is_float else "i32.wrap_i64" if b == "i32" else f"i64.extend_i32_{sign}"]
 
 

@@ -22,17 +22,17 @@ from ..code.writer import Writer
 from ..levels import Level
 from . import memory as elements
 from .lower import Lowering, SizeParameters
-from .products.product import LAST, RELAXED, SIMD, Place, broadcasts, unrolled
-from .share import divide
+from .products.product import LAST, RELAXED, SIMD, TilePlace, broadcasts, unrolled
+from .thread_shares import divide
 
-ROWS: Final = 24
+QUERIES_PER_STRIP: Final = 24
 """The queries of a strip."""
-BLOCK: Final = 256
+MAX_KEYS_PER_BLOCK: Final = 256
 """The most keys of a block."""
 COLUMNS: Final = RELAXED.columns
-FEW: Final = 8
+MIN_PACKED_QUERIES: Final = 8
 """For fewer queries, packing the keys and the values costs as much as the products."""
-LINE: Final = 4 * (BLOCK + 16)
+SCORE_ROW_BYTES: Final = 4 * (MAX_KEYS_PER_BLOCK + 16)
 """Bytes from one row of scores to the next."""
 LEAST: Final = -3.4028234663852886e38
 _MAX: Final = ops("f32x4.pmax")  # keeps the first one if the second is NaN, which the weights then are
@@ -41,7 +41,7 @@ _MAX_ONE: Final = ops("f32.max")
 
 def is_short(a: Attention) -> bool:
     """Whether products and a softmax are faster than strips."""
-    return isinstance(a.rows, int) and a.rows < FEW
+    return isinstance(a.rows, int) and a.rows < MIN_PACKED_QUERIES
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Strips:
     @cached_property
     def count(self) -> Dim:
         """The strips of a head of keys."""
-        return ceildiv(self.a.rows, ROWS)
+        return ceildiv(self.a.rows, QUERIES_PER_STRIP)
 
     @cached_property
     def padded(self) -> Dim:
@@ -75,19 +75,19 @@ class Strips:
 
     @property
     def scores(self) -> int:
-        return 4 * ROWS * self.a.size
+        return 4 * QUERIES_PER_STRIP * self.a.size
 
     @property
     def sums(self) -> int:
-        return self.scores + ROWS * LINE
+        return self.scores + QUERIES_PER_STRIP * SCORE_ROW_BYTES
 
     @property
     def tops(self) -> int:
-        return self.sums + 4 * ROWS * self.wide
+        return self.sums + 4 * QUERIES_PER_STRIP * self.wide
 
     @property
     def panels(self) -> int:
-        return self.tops + 8 * ROWS + 15 & -16
+        return self.tops + 8 * QUERIES_PER_STRIP + 15 & -16
 
     @cached_property
     def values(self) -> Dim:
@@ -121,13 +121,13 @@ class _Template:
         self.keys, self.rows = (w.simple(low.size(d)) for d in (a.keys, a.rows))
         strip, packed, (first, last) = w.i32(), w.i32(-1), divide(w, low, low.size(s.count * a.points))
         with w.loop(strip, last, start=first):
-            point, row = w.i32(strip // strips), w.i32(strip % strips * ROWS)
+            point, row = w.i32(strip // strips), w.i32(strip % strips * QUERIES_PER_STRIP)
             with w.when(point.differs(packed)):
                 w.set(packed, point)
                 self._pack_keys(point)
                 self._pack_values(point)
             count = w.i32(self.rows - row)
-            w.set(count, minimum(count, ROWS))
+            w.set(count, minimum(count, QUERIES_PER_STRIP))
             self._strip(point, row, count)
         return w.finish()
 
@@ -237,9 +237,9 @@ class _Template:
         base, end = w.i32(0), w.i32(self.keys)
         if a.causal:
             self._limit(row, count, end)
-        with w.loop(base, end, BLOCK):
+        with w.loop(base, end, MAX_KEYS_PER_BLOCK):
             keys = w.i32(end - base)
-            w.set(keys, minimum(keys, BLOCK))
+            w.set(keys, minimum(keys, MAX_KEYS_PER_BLOCK))
             panels = w.i32((keys + (COLUMNS - 1)) // COLUMNS)
             self._scores(base, panels, count)
             with w.loop(turn, count, start=0):
@@ -274,10 +274,10 @@ class _Template:
                 w.set(row, 0)
                 for height in (self.tile.rows, *LAST):
                     with self._tiles(count, height, row):
-                        put = w.i32(to + row * LINE)
+                        put = w.i32(to + row * SCORE_ROW_BYTES)
                         total = _zero(w, height)
                         self._sum(total, w.i32(self.at + row * (4 * size)), 4 * size, w.i32(start), size)
-                        _put(w, total, put, LINE)
+                        _put(w, total, put, SCORE_ROW_BYTES)
                 w.add(start, 4 * COLUMNS * size)
                 w.add(to, 4 * COLUMNS)
 
@@ -293,13 +293,19 @@ class _Template:
                     with self._tiles(count, height, row):
                         put = w.i32(self.at + s.sums + column + row * (4 * s.wide))
                         total = [[w.f32x4(put.f32x4(4 * s.wide * i + 16 * j)) for j in range(2)] for i in range(height)]
-                        self._sum(total, w.i32(self.at + s.scores + row * LINE), LINE, w.i32(start), panels)
+                        self._sum(
+                            total,
+                            w.i32(self.at + s.scores + row * SCORE_ROW_BYTES),
+                            SCORE_ROW_BYTES,
+                            w.i32(start),
+                            panels,
+                        )
                         _put(w, total, put, 4 * s.wide)
                 w.add(start, padded * (4 * COLUMNS))
 
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
         """Add the products of some rows with a panel; depth: how many, or a local with how many times COLUMNS."""
-        rows = [Place(a, line * i) for i in range(len(total))]
+        rows = [TilePlace(a, line * i) for i in range(len(total))]
         count = unrolled(rows, self.fours)
         whole = depth // count * count if isinstance(depth, int) else depth * COLUMNS
         if whole != 0:
@@ -314,7 +320,7 @@ class _Template:
         with self.w.repeat_while(b.below(limit)):
             yield
 
-    def _steps(self, total: Sequence[Sequence[F32x4]], rows: Sequence[Place], b: I32, count: int) -> None:
+    def _steps(self, total: Sequence[Sequence[F32x4]], rows: Sequence[TilePlace], b: I32, count: int) -> None:
         if not count:
             return
         w = self.w
@@ -335,7 +341,7 @@ class _Template:
     def _weights(self, point: I32, row: I32, number: I32, base: I32, keys: I32, panels: I32) -> None:
         """One row's scores of a block become weights; its sums so far are scaled down."""
         w, s, a, at = self.w, self.s, self.a, self.at
-        line = w.i32(at + s.scores + number * LINE)
+        line = w.i32(at + s.scores + number * SCORE_ROW_BYTES)
         end = w.i32(line + panels * (4 * COLUMNS))
         here = w.i32()
         if a.cap:

@@ -64,7 +64,7 @@ class SizeParameters(tuple[Dim, ...]):
 
 
 class Lowering:
-    """Lowers Exprs to Trees for one function, whose parameters share.py lists."""
+    """Lowers Exprs to Trees for one function, whose parameters thread_shares.py lists."""
 
     def __init__(
         self, ports: Sequence[Port], sizes: SizeParameters, scratch: bool = False, lane: Expr | None = None,

@@ -31,7 +31,7 @@ def _call(name: str) -> Spelling:
     return lambda body: body.call(name)
 
 
-class Element(NamedTuple):
+class ElementAccess(NamedTuple):
     """How an element type is stored: instructions to load and store it, and code that converts to its value and back.
 
     Where the type can be loaded and stored four at a time, four loads four neighbours as bytes or words, and lanes
@@ -52,29 +52,29 @@ _TRUE: Final = i32x4(0) + ops("i32x4.ne")
 _UPPER: Final = i32(16) + ops("i32.shl f32.reinterpret_i32")
 
 
-def _byte(d: DType) -> Element:
+def _byte(d: DType) -> ElementAccess:
     """An integer of at most 8 bits."""
     load, lanes = ("i32.load8_s", _BYTES_S) if d.kind == "int" else ("i32.load8_u", _BYTES_U)
-    return Element(load, "i32.store8", four="v128.load32_zero", lanes=lanes)
+    return ElementAccess(load, "i32.store8", four="v128.load32_zero", lanes=lanes)
 
 
-ELEMENTS: Final[Mapping[DType, Element]] = {
-    bool_: Element("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U + _TRUE),
+ELEMENTS: Final[Mapping[DType, ElementAccess]] = {
+    bool_: ElementAccess("i32.load8_u", "i32.store8", four="v128.load32_zero", lanes=_BYTES_U + _TRUE),
     **{d: _byte(d) for d in (int8, uint8, *STORED) if d.is_int},
-    int16: Element("i32.load16_s", "i32.store16", four="v128.load16x4_s"),
-    uint16: Element("i32.load16_u", "i32.store16", four="v128.load16x4_u"),
-    int32: Element("i32.load", "i32.store", four="v128.load"),
-    uint32: Element("i32.load", "i32.store", four="v128.load"),
-    int64: Element("i64.load", "i64.store"),
-    uint64: Element("i64.load", "i64.store"),
+    int16: ElementAccess("i32.load16_s", "i32.store16", four="v128.load16x4_s"),
+    uint16: ElementAccess("i32.load16_u", "i32.store16", four="v128.load16x4_u"),
+    int32: ElementAccess("i32.load", "i32.store", four="v128.load"),
+    uint32: ElementAccess("i32.load", "i32.store", four="v128.load"),
+    int64: ElementAccess("i64.load", "i64.store"),
+    uint64: ElementAccess("i64.load", "i64.store"),
     **{
-        d: Element("i32.load8_u", "i32.store8", _call(f"{d}_to_float"), _call(f"float_to_{d}"))
+        d: ElementAccess("i32.load8_u", "i32.store8", _call(f"{d}_to_float"), _call(f"float_to_{d}"))
         for d in STORED if d.is_float
     },
-    float16: Element("i32.load16_u", "i32.store16", _call("half_to_float"), _call("float_to_half")),
-    bfloat16: Element("i32.load16_u", "i32.store16", _UPPER, _call("float_to_bfloat16")),
-    float32: Element("f32.load", "f32.store", four="v128.load"),
-    float64: Element("f64.load", "f64.store"),
+    float16: ElementAccess("i32.load16_u", "i32.store16", _call("half_to_float"), _call("float_to_half")),
+    bfloat16: ElementAccess("i32.load16_u", "i32.store16", _UPPER, _call("float_to_bfloat16")),
+    float32: ElementAccess("f32.load", "f32.store", four="v128.load"),
+    float64: ElementAccess("f64.load", "f64.store"),
 }  # fmt: skip
 """One row for each dtype that the target computes."""
 _NARROW: Final = {

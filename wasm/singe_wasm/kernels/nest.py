@@ -24,16 +24,16 @@ from ..code.writer import EFFECT, Tree, Writer
 from .lower import Lowering, Shift, SizeParameters, lane_step
 from .memory import VECTOR_STORAGE, is_near
 from .ranges import Ranges, take_ranges
-from .share import ENOUGH, begin, choose_loop, divide, first_alone, guess
+from .thread_shares import TURNS_THAT_DIVIDE_WELL, begin, choose_loop, divide, first_alone, guess
 from .transposed import blocks
 
-UNROLLED: Final = 8
+MAX_UNROLLED_TURNS: Final = 8
 """The most turns of an inner loop that is written out."""
 LINES: Final = (8, 4)
 """Vectors that a long fold along other axes takes at once: whole cache lines, which it else loads again for each vector."""
-LONG: Final = 64
+MIN_LONG_FOLD_TURNS: Final = 64
 """The fewest turns of a long fold."""
-HEAVY: Final = 96
+HEAVY_EXPRESSIONS: Final = 96
 """The expressions of a kernel that is not written out for so many vectors."""
 
 
@@ -162,7 +162,7 @@ class _NestWriter:
         weight = len(scalar.postorder(self.kernel.roots))
         self.unroll = 4 if weight <= 16 else 2 if weight <= 48 else 1
         self.other, self.block = blocks(kernel, self.lane, 4 * self.unroll)
-        self.by_lines = self._folds_along_others() and weight <= HEAVY
+        self.by_lines = self._folds_along_others() and weight <= HEAVY_EXPRESSIONS
         self.counts = self._counts()
         self.low = Lowering(kernel.ports, sizes, lane=self.lane, other=self.other)
         self.depth = len(kernel.grid)
@@ -188,7 +188,7 @@ class _NestWriter:
         if self.lane is None or self.lane_is_inner or guess(self.kernel.grid[-1]) < 4 * LINES[-1]:
             return False
         turns = math.prod(guess(d) for d in self.kernel.inner)
-        return turns >= LONG and any(isinstance(s, Reduce) for s in self.kernel.stages)
+        return turns >= MIN_LONG_FOLD_TURNS and any(isinstance(s, Reduce) for s in self.kernel.stages)
 
     def _counts(self) -> tuple[int, ...]:
         """How many vectors a turn of the vectorised loop takes, the longest first; single ones follow in any case."""
@@ -223,7 +223,7 @@ class _NestWriter:
         where such strips are few."""
         if wide:
             self.cut = max(s.step for s in self._strips(self.grid[-1]))
-            if self.by_lines and guess(self.grid[-1].extent) < ENOUGH * self.cut:
+            if self.by_lines and guess(self.grid[-1].extent) < TURNS_THAT_DIVIDE_WELL * self.cut:
                 self.cut = 4
         turns = [ceildiv(loop.extent, loop.step) for loop in outer]
         chosen = choose_loop([*turns, ceildiv(self.grid[-1].extent, self.cut)] if wide else turns)
@@ -393,7 +393,9 @@ class _NestWriter:
         if self.lane_is_inner or not self.inner or self.unroll == 1:
             return ((),)
         loop, extent = self.inner[-1], self.inner[-1].extent
-        short = isinstance(extent, int) and extent <= UNROLLED and loop.variable not in self.ranges[stage.name]
+        short = (
+            isinstance(extent, int) and extent <= MAX_UNROLLED_TURNS and loop.variable not in self.ranges[stage.name]
+        )
         if not short or any(v.value[1] is None for v in self.low.leaves(stage.value)):  # it uses another fold's result
             return ((),)
         return [((loop.variable, k),) for k in range(extent)]

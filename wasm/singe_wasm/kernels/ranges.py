@@ -14,14 +14,14 @@ from singe.extension import Dim, Expr, Kernel, Reduce, affine, bool_, identity, 
 
 
 @dataclass(frozen=True)
-class Range:
+class LoopRange:
     """The turns of a loop from `start` to before `stop`."""
 
     start: Expr
     stop: Expr
 
 
-Ranges: TypeAlias = Mapping[Expr, Range]
+Ranges: TypeAlias = Mapping[Expr, LoopRange]
 """By the variables of inner loops; the others run in full."""
 
 
@@ -41,7 +41,7 @@ def _taken(kernel: Kernel, stage: Reduce, lane: Expr | None) -> tuple[Expr, Rang
     if value.word != "select" or value.args[2] is not neutral:
         return value, {}
     extents = {v: d for v, d in zip(kernel.inner_vars, kernel.inner, strict=True) if v.word == "var" and v is not lane}
-    ranges: dict[Expr, Range] = {}
+    ranges: dict[Expr, LoopRange] = {}
     rest = scalar.const(True, bool_)
     for condition in _conditions(value.args[0]):
         if not _limit(condition, extents, lane, ranges):
@@ -57,7 +57,7 @@ def _conditions(e: Expr) -> Iterator[Expr]:
         yield e
 
 
-def _limit(condition: Expr, extents: Mapping[Expr, Dim], lane: Expr | None, ranges: dict[Expr, Range]) -> bool:
+def _limit(condition: Expr, extents: Mapping[Expr, Dim], lane: Expr | None, ranges: dict[Expr, LoopRange]) -> bool:
     """Narrow a loop's range by the condition, if it is one on that loop alone."""
     if condition.word not in ("lt", "le") or condition.args[0].dtype is not int32:
         return False
@@ -68,7 +68,7 @@ def _limit(condition: Expr, extents: Mapping[Expr, Dim], lane: Expr | None, rang
         return False
     loop, extra = among[0], int(condition.word == "le")  # ±loop + rest < extra
     extent = affine.from_linear({}, extents[loop])
-    old = ranges.get(loop, Range(scalar.const(0, int32), extent))
+    old = ranges.get(loop, LoopRange(scalar.const(0, int32), extent))
     if gap[loop] == 1:
         ranges[loop] = replace(old, stop=scalar.minimum(old.stop, extra - rest))
     else:

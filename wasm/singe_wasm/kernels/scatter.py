@@ -18,7 +18,7 @@ from ..code.values import I32, I64
 from ..code.writer import Writer
 from . import memory as elements
 from .lower import Lowering, SizeParameters
-from .share import first_alone
+from .thread_shares import first_alone
 
 OPS: Final = frozenset(("scatter_elements_reduce", "scatter_nd_reduce"))
 
@@ -31,7 +31,7 @@ def print_scatter(
     ports = (Port(dtype), Port(dtype), Port(index), Port(dtype, True))
     low = Lowering(ports, sizes)
     w = Writer(Body(integers(len(ports) + len(sizes) + 2)))
-    scatter = _Scatter(w, low, shape, dtype, index, attrs["reduction"])
+    scatter = _ScatterLoops(w, low, shape, dtype, index, attrs["reduction"])
     with first_alone(w, low, True):
         w.move(scatter.to, I32(number=0), low.size(product(shape) * dtype.size))
         if op == "scatter_elements_reduce":
@@ -41,7 +41,7 @@ def print_scatter(
     return w.finish()
 
 
-class _Scatter:
+class _ScatterLoops:
     """A function while it is written; its locals `source` and `at` go through the part and the indices in order."""
 
     def __init__(self, w: Writer, low: Lowering, shape: Shape, dtype: DType, index: DType, word: str) -> None:

@@ -17,7 +17,7 @@ from singe.extension import Dim, Expr, affine, bool_, int32, scalar, uint32
 ZERO: Final = scalar.const(0, int32)
 
 
-def lean(roots: Iterable[Expr]) -> list[Expr]:
+def drop_unneeded_clamps(roots: Iterable[Expr]) -> list[Expr]:
     """The expressions without clamps of what counts only inside the bounds, and with one test for both bounds of an index."""
     return scalar.fold(scalar.fold(roots, _unclamped), _tested)
 

@@ -42,7 +42,7 @@ _BUILTINS: Final = {
     SUBGROUP_MATRIX: "@builtin(subgroup_id) subgroup: u32",
 }
 
-WORD: Final = 32
+BITS_PER_WORD: Final = 32
 """Bits of a word."""
 _PAIR: Final = "u32"
 """Two float16 where shaders have no f16; a vec2 of these holds four."""
@@ -61,12 +61,12 @@ class Packed(Port):
 
     @staticmethod
     def holds(dtype: DType) -> bool:
-        return dtype.is_int and dtype.bits < WORD
+        return dtype.is_int and dtype.bits < BITS_PER_WORD
 
     @property
     def each(self) -> int:
         """Elements of a word."""
-        return WORD // self.dtype.bits
+        return BITS_PER_WORD // self.dtype.bits
 
     @property
     def word(self) -> str:
@@ -78,7 +78,7 @@ class Packed(Port):
         bits, each = self.dtype.bits, self.each
         padded = np.zeros((-(-array.size // each), each), np.uint32)
         padded.reshape(-1)[: array.size] = array.reshape(-1).astype(np.int64) & (1 << bits) - 1
-        return np.bitwise_or.reduce(padded << np.arange(0, WORD, bits, dtype=np.uint32), axis=1)
+        return np.bitwise_or.reduce(padded << np.arange(0, BITS_PER_WORD, bits, dtype=np.uint32), axis=1)
 
     def load(self, name: str, index: str) -> str:
         """The i32 of an element."""
@@ -112,14 +112,14 @@ class Shader:
     """A shader under construction; `text` closes it."""
 
     def __init__(
-        self, ports: Sequence[Port], able: frozenset[str] = frozenset(), sizes: list[Dim] | None = None
+        self, ports: Sequence[Port], features: frozenset[str] = frozenset(), sizes: list[Dim] | None = None
     ) -> None:
         """able: the features that the text may use, and then requires. sizes: the sizes that other variants read."""
         self.ports = ports
-        self.able = able
-        self.gains: set[str] = set()  # features that would make the kernel faster
+        self.features = features
+        self.wanted_features: set[str] = set()  # features that would make the kernel faster
         self.sizes: list[Dim] = [] if sizes is None else sizes
-        self.told = 0  # how many of the sizes this text reads, counted from the first
+        self.sizes_used = 0  # how many of the sizes this text reads, counted from the first
         self.workgroup: dict[str, str] = {}
         self.vectors: dict[int, int] = {}  # the ports that are bound as vectors, of four elements or of eight
         self.functions: list[str] = []
@@ -137,7 +137,7 @@ class Shader:
         if dim not in self.sizes:
             self.sizes.append(dim)
         at = self.sizes.index(dim)
-        self.told = max(self.told, at + 1)
+        self.sizes_used = max(self.sizes_used, at + 1)
         return f"sizes[{at // 4}].{'xyzw'[at % 4]}"
 
     def load(self, port: int, index: str) -> str:
@@ -151,7 +151,7 @@ class Shader:
         return ELEMENTS[self.ports[port].dtype].load.format(f"b{port}[{index}]")
 
     def _pairs(self, port: int) -> bool:
-        return self.ports[port].dtype is float16 and SHADER_F16 not in self.able
+        return self.ports[port].dtype is float16 and SHADER_F16 not in self.features
 
     def has_vectors(self, port: int) -> bool:
         """Whether a port that nothing writes may be read four elements at a time."""
@@ -193,7 +193,7 @@ class Shader:
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""
         if self._pairs(port):
-            self.gains.add(SHADER_F16)
+            self.wanted_features.add(SHADER_F16)
             pair = f"b{port}[at / 2i]"
             clear, set_ = f"atomicAnd(&{pair}, 0xffff0000u >> shift)", f"atomicOr(&{pair}, half_bits({value}) << shift)"
             return f"{{ let at = {index}; let shift = 16u * (u32(at) & 1u); {clear}; {set_}; }}"
@@ -220,18 +220,18 @@ class Shader:
 
     def text(self, body: Sequence[str], threads: int, groups: Dim) -> Text:
         """The shader whose entry point has this body, for the given numbers of workgroups and invocations."""
-        lines = [f"enable {name};" for word, name in _ENABLES.items() if word in self.able]
+        lines = [f"enable {name};" for word, name in _ENABLES.items() if word in self.features]
         lines += [""] * bool(lines)
         for number, port in enumerate(self.ports):
             access = "read_write" if port.written else "read"
             lines.append(
                 f"@group(0) @binding({number}) var<storage, {access}> b{number}: array<{self._element(number)}>;"
             )
-        if self.told:
-            count = -(-self.told // 4)
+        if self.sizes_used:
+            count = -(-self.sizes_used // 4)
             lines.append(f"@group(0) @binding({len(self.ports)}) var<uniform> sizes: array<vec4<i32>, {count}>;")
         lines += self.workgroup.values()
-        inside = "".join(f",\n        {told}" for word, told in _BUILTINS.items() if word in self.able)
+        inside = "".join(f",\n        {told}" for word, told in _BUILTINS.items() if word in self.features)
         main = [
             f"@compute @workgroup_size({threads})",
             f"fn {ENTRY}(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,",

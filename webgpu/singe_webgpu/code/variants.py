@@ -27,7 +27,7 @@ def variants(ports: Sequence[Port], write: Print, when: Dim = 1, scratch: Dim = 
     sizes: list[Dim] = []
     plain = Shader(ports, frozenset(), sizes)
     last = write(plain)
-    some = _abilities(plain.gains)
+    some = _abilities(plain.wanted_features)
     texts = [*(write(Shader(ports, frozenset(able), sizes)) for able in some), last]
     found = [Variant(ENTRY, able, (t.groups * when, 1, 1)) for able, t in zip((*some, ()), texts, strict=True)]
     return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes), scratch=scratch, when=when)

@@ -29,7 +29,7 @@ TYPES: Final[Mapping[DType, str]] = {
 }  # fmt: skip
 """Compute type → WGSL type."""
 
-INLINE_LIMIT: Final = 120
+MAX_INLINE_CHARACTERS: Final = 120
 """A longer text is bound to a name even if it is used once: compilers limit the depth of expressions."""
 
 
@@ -152,9 +152,9 @@ def _cast(e: Expr, args: Sequence[str]) -> str:
     return _CASTS[e.args[0].dtype, e.dtype].format(*args)
 
 
-def _words(whole: str, long: str, float_: Spelling, long_unsigned: str = "") -> dict[DType, Spelling]:
+def _words(word: str, long: str, float_: Spelling, long_unsigned: str = "") -> dict[DType, Spelling]:
     """The spellings for 32-bit integers, for 64-bit integers (and unsigned ones, if they differ), and for floats."""
-    return {int32: whole, uint32: whole, int64: long, uint64: long_unsigned or long, float32: float_}
+    return {int32: word, uint32: word, int64: long, uint64: long_unsigned or long, float32: float_}
 
 
 def _bits(of_bools: str, op: str) -> dict[DType, Spelling]:
@@ -253,7 +253,7 @@ class Statements:
         texts: dict[Expr, str] = {}
         for e in order:
             text = self._text(e, [self.names.get(a) or texts[a] for a in e.args])
-            if e.args and (uses[e] > 1 or len(text) > INLINE_LIMIT):
+            if e.args and (uses[e] > 1 or len(text) > MAX_INLINE_CHARACTERS):
                 text = self.let(self.shader.fresh(), text, e)
             texts[e] = text
         return [self.names.get(r) or texts[r] for r in roots]

@@ -29,8 +29,8 @@ from singe.extension import (
     header,
     js_errors,
     known,
+    resolve_async,
     scripts,
-    soon,
     string,
     symbols,
 )
@@ -38,14 +38,14 @@ from singe.extension import (
 from ..target import WgslTarget
 from .memory import from_device, to_device
 
-SIZES: Final = 64
+MAX_SHAPE_SETS: Final = 64
 """How many sets of input shapes an executable remembers."""
 _JS_ERRORS: Final = js_errors()
 
 
 async def open_backend() -> BrowserBackend:
     """The backend on the page's high-performance adapter."""
-    found = await soon(scripts())
+    found = await resolve_async(scripts())
     try:
         return BrowserBackend(await found.openGpu())
     except _JS_ERRORS as e:
@@ -137,7 +137,7 @@ class BrowserExecutable:
         self.program: Final = program
         self.backend: Final = backend
         self._buffers: Final = [program.buffers[i] for i in program.inputs]
-        self._sizes: Final[Recent[tuple[str, list[tuple[int, ...] | None]]]] = Recent(SIZES)
+        self._sizes: Final[Recent[tuple[str, list[tuple[int, ...] | None]]]] = Recent(MAX_SHAPE_SETS)
         self._states: Final[weakref.WeakSet[BrowserArray]] = weakref.WeakSet()
         weights = create_proxy(program.weights)
         texts = json.dumps({name: code for name, code in program.modules.items() if isinstance(code, str)})

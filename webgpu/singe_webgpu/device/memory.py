@@ -20,7 +20,7 @@ from singe.extension import DeviceError, DType, bytes_text, from_stored, stored_
 Handle: TypeAlias = Any
 """A device's own object: a buffer, a pipeline, a bind group."""
 
-LEAST: Final = 256
+MIN_BUFFER_BYTES: Final = 256
 """The smallest buffer: WebGPU cannot bind an empty one, and offsets are multiples of this."""
 
 
@@ -114,8 +114,8 @@ class Gpu(Protocol):
 
 def size_class(count: int) -> int:
     """The size of the buffer that serves a request: four classes for each power of two."""
-    step = max(LEAST, 1 << max(0, count - 1).bit_length() >> 3)
-    return max(LEAST, -(-count // step) * step)
+    step = max(MIN_BUFFER_BYTES, 1 << max(0, count - 1).bit_length() >> 3)
+    return max(MIN_BUFFER_BYTES, -(-count // step) * step)
 
 
 class Pool:
@@ -133,9 +133,9 @@ class Pool:
         self.bytes = 0
         self.open = True
 
-    def release(self, free: Callable[..., object], *given: Any) -> None:
+    def release(self, free: Callable[..., object], *buffer: Any) -> None:
         """Have `free(*given)` called when memory is next taken."""
-        self._released.append((free, given))
+        self._released.append((free, buffer))
 
     def reclaim(self) -> None:
         """Free what was released."""
@@ -172,7 +172,7 @@ class Pool:
     def _size(self, count: int) -> int:
         """The size of the buffer for so many bytes: that of their class, or just theirs where no buffer can be as large."""
         size = size_class(count)
-        return size if size <= self.gpu.limits.buffer else max(LEAST, -(-count // 4) * 4)
+        return size if size <= self.gpu.limits.buffer else max(MIN_BUFFER_BYTES, -(-count // 4) * 4)
 
     def close(self) -> None:
         self.open = False

@@ -25,7 +25,7 @@ from singe.extension import DeviceError, DeviceLost
 from ..code.shader import ENTRY, PACKED_DOTS, SUBGROUPS, bindings
 from ..code.variants import FEATURES
 from ..target import WgslTarget
-from .memory import LEAST, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
+from .memory import MIN_BUFFER_BYTES, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
 from .runtime import WebGpuRuntime
 from .tune import Tuner, wanted
 
@@ -45,15 +45,15 @@ _NAMES: Final = {"subgroup": SUBGROUPS}
 """wgpu's names for features ↦ WebGPU's names, where they differ."""
 _NOT_YET: Final = "enable subgroups;\n\n"
 """WGSL requires this line; wgpu rejects it, but accepts the operations that it enables."""
-_QUERIES: Final = 4096
+_MAX_QUERIES: Final = 4096
 """The largest number of queries in a set."""
-_AHEAD: Final = 16
+_COMMANDS_PER_SUBMIT: Final = 16
 """Commands per submit: the GPU works on them while the next ones are encoded."""
-_STAGED: Final = 1 << 22
+_MAX_KEPT_STAGING_BYTES: Final = 1 << 22
 """The largest buffer through which elements are read that is kept for the next reading."""
-_LATELY: Final = 128
+_MAX_UNUSED_PIPELINES: Final = 128
 """How many pipelines are kept after their last use: trying kernels, or loading a model again, needs them."""
-_PROBES: Final = 15
+_SUBMITS_TO_TIME: Final = 15
 """Empty submits whose median time is the cost of a submit and a wait."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
 LOST: Final = (
@@ -169,9 +169,9 @@ class NativeGpu:
         )
         self._queue = self.device.queue
         self._pipelines: WeakValueDictionary[str, Pipeline] = WeakValueDictionary()
-        self._lately: deque[Pipeline] = deque(maxlen=_LATELY)
+        self._lately: deque[Pipeline] = deque(maxlen=_MAX_UNUSED_PIPELINES)
         self._layouts: dict[tuple[str, ...], tuple[Any, Any]] = {}
-        self._fence = self.allocate(LEAST)
+        self._fence = self.allocate(MIN_BUFFER_BYTES)
         self._staging: dict[int, list[Any]] = defaultdict(list)
 
     @contextmanager
@@ -206,7 +206,7 @@ class NativeGpu:
             )
             self._submit([Transfer(Binding(buffer, offset, whole), Binding(staging, 0, whole))])
             out = self._copied(staging._internal, whole)[:count]
-        if size <= _STAGED:
+        if size <= _MAX_KEPT_STAGING_BYTES:
             self._staging[size].append(staging)
         else:
             staging.destroy()
@@ -276,8 +276,8 @@ class NativeGpu:
 
     def submit(self, commands: Sequence[Command]) -> None:
         with self._doing("running a program"):
-            for first in range(0, max(1, len(commands)), _AHEAD):
-                self._submit(commands[first : first + _AHEAD])
+            for first in range(0, max(1, len(commands)), _COMMANDS_PER_SUBMIT):
+                self._submit(commands[first : first + _COMMANDS_PER_SUBMIT])
 
     def _submit(self, commands: Sequence[Command]) -> None:
         with _caught():
@@ -320,13 +320,13 @@ class NativeGpu:
         with self._doing("timing a program"):
             # Every query must be written: NVIDIA's driver waits for each query that is resolved.
             sets = [
-                self.device.create_query_set(type="timestamp", count=min(_QUERIES, 2 * len(commands) - first))
-                for first in range(0, 2 * len(commands), _QUERIES)
+                self.device.create_query_set(type="timestamp", count=min(_MAX_QUERIES, 2 * len(commands) - first))
+                for first in range(0, 2 * len(commands), _MAX_QUERIES)
             ]
             start = time.perf_counter()
             encoder = self.device.create_command_encoder()
             for number, command in enumerate(commands):
-                queries, at = sets[2 * number // _QUERIES], 2 * number % _QUERIES
+                queries, at = sets[2 * number // _MAX_QUERIES], 2 * number % _MAX_QUERIES
                 before = {"query_set": queries, "beginning_of_pass_write_index": at}
                 after = {"query_set": queries, "end_of_pass_write_index": at + 1}
                 if isinstance(command, Launch):
@@ -366,7 +366,7 @@ class NativeGpu:
         """Submit each command alone and wait for it."""
         self.wait()
         probes = []
-        for _ in range(_PROBES):
+        for _ in range(_SUBMITS_TO_TIME):
             start = time.perf_counter()
             self.submit([])
             self.wait()

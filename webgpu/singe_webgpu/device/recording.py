@@ -30,13 +30,13 @@ from singe.extension import (
     evaluate,
     known,
     planner,
-    run_stop,
+    run_host_step,
     string,
     symbols,
 )
 
 from .memory import (
-    LEAST,
+    MIN_BUFFER_BYTES,
     Binding,
     Command,
     Gpu,
@@ -50,12 +50,12 @@ from .memory import (
     to_device,
 )
 
-BOUND: Final = 8
+MAX_CACHED_BINDINGS: Final = 8
 """The number of sets of input, output and state buffers for which a recording caches its commands."""
-BATCH: Final = 1024
+MAX_COMMANDS_PER_BATCH: Final = 1024
 """The most commands of a loop that are sent at once."""
 
-PIECE: Final = 1 << 22
+MAX_UPLOAD_BYTES: Final = 1 << 22
 """The most bytes of weights in transfer to a device at once."""
 
 Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
@@ -74,7 +74,7 @@ class Uploads:
         key = id(block), start, end
         part, users = self._held.get(key, (None, 0))
         if not users:
-            part = self._gpu.allocate(max(end - start, LEAST))
+            part = self._gpu.allocate(max(end - start, MIN_BUFFER_BYTES))
             try:
                 self._write(part, block, start, end)
             except DeviceError:
@@ -92,17 +92,17 @@ class Uploads:
             self._gpu.free(part)
 
     def _write(self, part: Handle, block: np.ndarray, start: int, end: int) -> None:
-        for at in range(start, end, PIECE):
-            data = block[at : min(at + PIECE, end)]
+        for at in range(start, end, MAX_UPLOAD_BYTES):
+            data = block[at : min(at + MAX_UPLOAD_BYTES, end)]
             if data.size % 4:
                 data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
             if data.size:
                 self._gpu.write(part, at - start, data)
-            if end - start > PIECE:
+            if end - start > MAX_UPLOAD_BYTES:
                 self._gpu.wait()  # afterwards the device's staging memory for these bytes is free again
 
 
-class Weights:
+class UploadedWeights:
     """The weights of a program. Each of its blocks is one buffer, or several if the device's limit requires it; a weight
     is never split. `bytes` counts the program's own block, `shared` the others."""
 
@@ -138,7 +138,7 @@ class Weights:
                 self.close()
                 raise
             self._taken.append((id(program.blocks[start]), begin, end))
-            size = max(end - begin, LEAST)
+            size = max(end - begin, MIN_BUFFER_BYTES)
             if start:
                 self.shared += size
             else:
@@ -183,7 +183,7 @@ class Recording:
     """See the module's docstring."""
 
     def __init__(
-        self, pool: Pool, slots: SlotBuffers, kernels: Kernels, weights: Weights, program: ProgramData,
+        self, pool: Pool, slots: SlotBuffers, kernels: Kernels, weights: UploadedWeights, program: ProgramData,
         sizes: Mapping[str, int],
     ) -> None:  # fmt: skip
         self.plan: Final = Plan(program, sizes)
@@ -196,7 +196,7 @@ class Recording:
         self._rows: Final = _Rows(pool, program, kernels, sizes)
         self._work: Final[dict[int, _SizedDispatch | _Move | None]] = {}
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
-        self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(BOUND)
+        self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(MAX_CACHED_BINDINGS)
         if self.plan.is_straight:
             self._work.update({at: self._resolve(at) for at in self.plan.step_of})
         self._steps: Final = [step for at, step in self.plan.step_of.items() if self._work.get(at) is not None]
@@ -266,16 +266,16 @@ class Recording:
                     self._slots.grow(plan.buffers[i].place[1], align(plan.bytes(i)))
             self._make_outputs(outputs, [i for i in sizes.buffers if i in plan.outputs])
 
-        for at in planner.follow(plan.words, holds):
+        for at in planner.execution_order(plan.words, holds):
             if plan.words[at] == planner.STOP:
                 hand_over()
-                run_stop(plan, plan.stops[plan.words[at + 2]], self._read, self._write, found)
+                run_host_step(plan, plan.stops[plan.words[at + 2]], self._read, self._write, found)
                 continue
             command = self._command(at)
             if command is not None:
                 waiting.append(command)
                 steps.append(plan.step_of[at])
-            if len(waiting) >= BATCH:
+            if len(waiting) >= MAX_COMMANDS_PER_BATCH:
                 hand_over()
         hand_over()
 
@@ -384,7 +384,7 @@ class _Rows:
             starts[number] = start
             if start == end:
                 end += align(16 * -(-len(row) // 4))
-        self._buffer: Handle | None = self._gpu.allocate(max(end, LEAST)) if starts else None
+        self._buffer: Handle | None = self._gpu.allocate(max(end, MIN_BUFFER_BYTES)) if starts else None
         self.binding: Final[dict[int, Binding]] = {
             number: Binding(self._buffer, start, 16 * -(-len(program.kernels[number].sizes) // 4))
             for number, start in starts.items()

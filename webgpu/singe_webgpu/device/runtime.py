@@ -29,9 +29,9 @@ from singe.extension import dtype as dtype_of
 from ..code.shader import bindings, element_size
 from ..target import WgslTarget
 from .memory import Binding, Command, Gpu, GpuArray, Pool, SlotBuffers, Transfer, from_device, to_device
-from .recording import Kernels, Recording, Uploads, Weights
+from .recording import Kernels, Recording, UploadedWeights, Uploads
 
-RECORDINGS: Final = 4
+MAX_RECORDINGS: Final = 4
 """How many sets of input shapes an executable remembers."""
 NO_CLOCK: Final = "nothing ran on the device"
 
@@ -97,9 +97,9 @@ class GpuExecutable:
         variants = [choose_variant(code, gpu.features) for code in program.kernels]
         codes = [str(program.modules[v.entry]) for v in variants]
         self.kernels = Kernels(variants, gpu.pipelines(codes), [bindings(code) for code in codes])
-        self.weights = Weights(backend.pool, backend.uploads, program)
+        self.weights = UploadedWeights(backend.pool, backend.uploads, program)
         self._slots = SlotBuffers(backend.pool)
-        self._recordings: Recent[Recording] = Recent(RECORDINGS, Recording.close)
+        self._recordings: Recent[Recording] = Recent(MAX_RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
         self._finalizer = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
         self._finalizer.atexit = False
@@ -189,7 +189,7 @@ class GpuExecutable:
         return self._recordings.at((shapes, kinds), made)
 
 
-def _close(recordings: Recent[Recording], slots: SlotBuffers, weights: Weights) -> None:
+def _close(recordings: Recent[Recording], slots: SlotBuffers, weights: UploadedWeights) -> None:
     recordings.clear()
     slots.close()
     weights.close()

@@ -11,17 +11,17 @@ import numpy as np
 from singe.extension import Dim, Kernel, Printed, Store, Variant, affine, known, product, scalar, symbols
 
 from ..code.shader import bindings, element_size
-from .memory import LEAST, Binding, Gpu, Handle, Launch
+from .memory import MIN_BUFFER_BYTES, Binding, Gpu, Handle, Launch
 from .recording import spread
 
-HOPELESS: Final = 2.5
+HOPELESS_RATIO: Final = 2.5
 """A text whose first run takes this many times the best one's is not timed again."""
-WARM: Final = 0.02
+WARM_UP_SECONDS: Final = 0.02
 """Seconds of warm-up: an idle GPU's clock has to rise first."""
-ENOUGH: Final = 0.02
+TIMING_SECONDS: Final = 0.02
 """Seconds for which all texts are timed."""
 TURNS: Final = (3, 15)
-BATCH: Final = 32
+LAUNCHES_PER_WAIT: Final = 32
 """Launches per wait on a GPU without timestamps."""
 
 
@@ -41,7 +41,7 @@ def text_seconds(gpu: Gpu, kernel: Kernel, printed: Sequence[Printed], sizes: Ma
     buffers: list[Handle] = []
     try:
         for count in whole:
-            buffers.append(gpu.allocate(max(LEAST, count)))
+            buffers.append(gpu.allocate(max(MIN_BUFFER_BYTES, count)))
         bound = [Binding(b, 0, count) for b, count in zip(buffers, whole, strict=True)]
         texts = [_text_for(gpu, p) for p in printed]
         pipelines = gpu.pipelines([code for code, _ in texts])
@@ -81,7 +81,7 @@ def _launch(
     if "uniform" in bindings(code):
         row = np.zeros(-(-len(told) // 4) * 4, np.int32)
         row[: len(told)] = [known(d, sizes) for d in told]
-        owned.append(gpu.allocate(max(LEAST, row.nbytes)))
+        owned.append(gpu.allocate(max(MIN_BUFFER_BYTES, row.nbytes)))
         gpu.write(owned[-1], 0, row.view(np.uint8))
         bound.append(Binding(owned[-1], 0, row.nbytes))
     groups = spread([known(d, sizes) for d in variant.groups], gpu.limits.groups, "a kernel to be timed")
@@ -90,14 +90,14 @@ def _launch(
 
 def _in_turns(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
     best = _once(gpu, launches)
-    kept = [k for k, seconds in enumerate(best) if seconds <= HOPELESS * min(best)]
+    kept = [k for k, seconds in enumerate(best) if seconds <= HOPELESS_RATIO * min(best)]
     some = [launches[k] for k in kept]
-    until = time.perf_counter() + WARM
+    until = time.perf_counter() + WARM_UP_SECONDS
     while time.perf_counter() < until:
-        gpu.submit(some * max(1, int(WARM / 8 / max(sum(best[k] for k in kept), 1e-6))))
+        gpu.submit(some * max(1, int(WARM_UP_SECONDS / 8 / max(sum(best[k] for k in kept), 1e-6))))
         gpu.wait()
     turn = sum(_once(gpu, some))
-    turns = min(max(TURNS[0], int(ENOUGH / max(turn, 1e-9))), TURNS[1])
+    turns = min(max(TURNS[0], int(TIMING_SECONDS / max(turn, 1e-9))), TURNS[1])
     for number, seconds in enumerate(_once(gpu, some * turns)):
         k = kept[number % len(kept)]
         best[k] = min(best[k], seconds)
@@ -111,7 +111,7 @@ def _once(gpu: Gpu, launches: Sequence[Launch]) -> list[float]:
     found = []
     for launch in launches:
         start = time.perf_counter()
-        gpu.submit([launch] * BATCH)
+        gpu.submit([launch] * LAUNCHES_PER_WAIT)
         gpu.wait()
-        found.append((time.perf_counter() - start) / BATCH)
+        found.append((time.perf_counter() - start) / LAUNCHES_PER_WAIT)
     return found

@@ -1,7 +1,7 @@
 """Autotuning: the cuts with the best estimates are timed on the device, and the fastest is remembered on disk.
 
 It is on by default on a GPU, and off on an adapter that runs on the CPU; SINGE_AUTOTUNE=0 and =1 override that. A
-process spends at most BUDGET seconds. Results are kept per adapter, driver and version of this code generator. Exported
+process spends at most SEARCH_SECONDS seconds. Results are kept per adapter, driver and version of this code generator. Exported
 bundles never depend on them.
 
 The file is JSON: {"format": 1, "cuts": {device: {product: cut}}}. It is replaced as a whole, so that processes may
@@ -30,32 +30,32 @@ import numpy as np
 from singe.extension import Contraction, DeviceError, Expr, Routine, show
 
 from ..code.variants import variants
-from ..kernels.choice import RATES, Sizes, costs, extents, print_cut, ranked
+from ..kernels.cut_choice import RATES, Sizes, costs, extents, print_cut, ranked
 from ..kernels.cuts import Cuts, choose, divided, outputs, samples
 from ..kernels.gemm import Cut
 from .memory import Gpu
 from .timing import text_seconds
 
 VARIABLE: Final = "SINGE_AUTOTUNE"
-HANDFUL: Final = 4
+MAX_TIMED_CUTS: Final = 4
 """The most cuts that are timed for a product of fixed sizes."""
-NEAR: Final = 2.0
+MAX_ESTIMATE_RATIO: Final = 2.0
 """Only cuts whose estimate is within this factor of the best are timed."""
-CLEARLY: Final = 0.95
+REPLACING_TIME_RATIO: Final = 0.95
 """A cut replaces the estimated best if it takes at most this part of its time."""
-BUDGET: Final = 10.0
+SEARCH_SECONDS: Final = 10.0
 """Seconds of search in a process; after that, estimates decide."""
-TELL: Final = 1.0
+SECONDS_BEFORE_MESSAGE: Final = 1.0
 """Seconds of search after which a message is logged."""
-FEW: Final = 2
+MAX_CUTS_PER_SAMPLE: Final = 2
 """The most cuts that are timed at each sample of open sizes."""
-SPARSE: Final = 3
+SAMPLE_STRIDE: Final = 3
 """One of this many samples of open sizes is timed."""
-LONGEST: Final = 1 << 32
+MAX_TIMED_MULTIPLY_ADDS: Final = 1 << 32
 """A product of open sizes is timed only at samples with at most this many multiply-adds."""
-LARGEST: Final = 1 << 20
+MAX_FILE_BYTES: Final = 1 << 20
 """The largest file of results that is read, in bytes."""
-KEPT: Final = 4096
+MAX_KEPT_PRODUCTS: Final = 4096
 """Products remembered per device; the oldest are dropped first."""
 FORMAT: Final = 1
 
@@ -89,7 +89,7 @@ class Tuner:
             return found
         some = _timed(c)
         tried = _worth(routine, c, some)
-        if len(tried) == 1 or self.spent >= BUDGET:
+        if len(tried) == 1 or self.spent >= SEARCH_SECONDS:
             return choose(routine, c)
         start = time.perf_counter()
         try:
@@ -100,7 +100,7 @@ class Tuner:
         finally:
             self.spent += time.perf_counter() - start
         self.searched += 1
-        if self.spent > TELL:
+        if self.spent > SECONDS_BEFORE_MESSAGE:
             _log.info("tuning kernels for this device: %d found", self.searched)
         self._cache.put(key, _text(best))
         return best
@@ -110,7 +110,7 @@ class Tuner:
         times = np.array([text_seconds(self._gpu, routine.kernel, printed, sizes) for sizes in some])
         for row, sizes in zip(times, some, strict=True):
             costs_of = costs(c, RATES, sizes)
-            row[min(range(len(tried)), key=lambda k: costs_of[tried[k]])] *= CLEARLY
+            row[min(range(len(tried)), key=lambda k: costs_of[tried[k]])] *= REPLACING_TIME_RATIO
         counts = [outputs(c, sizes) for sizes in some]
         # Between the samples that were timed, and beyond them, logarithms are interpolated.
         every = sorted({outputs(c, sizes) for sizes in samples(c)})
@@ -121,8 +121,8 @@ class Tuner:
 def _timed(c: Contraction) -> list[Sizes]:
     """The samples at which cuts are timed: every third one that is quick enough, including the largest."""
     every = samples(c)
-    quick = [sizes for sizes in every if prod(extents(c, sizes)) <= LONGEST] or every[:1]
-    return quick[::-1][::SPARSE][::-1]
+    quick = [sizes for sizes in every if prod(extents(c, sizes)) <= MAX_TIMED_MULTIPLY_ADDS] or every[:1]
+    return quick[::-1][::SAMPLE_STRIDE][::-1]
 
 
 def _worth(routine: Routine, c: Contraction, some: list[Sizes]) -> list[Cut]:
@@ -130,8 +130,10 @@ def _worth(routine: Routine, c: Contraction, some: list[Sizes]) -> list[Cut]:
     found: dict[Cut, None] = {}
     for sizes in some:
         costs_of, order = costs(c, RATES, sizes), ranked(routine, c, sizes)
-        most = HANDFUL if len(some) == 1 else FEW
-        found.update(dict.fromkeys(cut for cut in order[:most] if costs_of[cut] <= NEAR * costs_of[order[0]]))
+        most = MAX_TIMED_CUTS if len(some) == 1 else MAX_CUTS_PER_SAMPLE
+        found.update(
+            dict.fromkeys(cut for cut in order[:most] if costs_of[cut] <= MAX_ESTIMATE_RATIO * costs_of[order[0]])
+        )
     return list(found)
 
 
@@ -202,7 +204,7 @@ class Cache:
         assert self._cuts is not None
         self._cuts[key] = cut
         others = self._read()
-        self._cuts = dict(list({**others.get(self._device, {}), **self._cuts}.items())[-KEPT:])
+        self._cuts = dict(list({**others.get(self._device, {}), **self._cuts}.items())[-MAX_KEPT_PRODUCTS:])
         # The newest device last: where the file grows too large, the others are forgotten first.
         devices = {name: cuts for name, cuts in others.items() if name != self._device} | {self._device: self._cuts}
         try:
@@ -213,15 +215,15 @@ class Cache:
     def _read(self) -> dict[str, dict[str, str]]:
         try:
             with self.path.open("rb") as file:
-                raw = file.read(LARGEST + 1)
+                raw = file.read(MAX_FILE_BYTES + 1)
         except FileNotFoundError:
             return {}
         except OSError as e:
             self._warn(f"cannot be read: {e}")
             return {}
         try:
-            if len(raw) > LARGEST:
-                raise ValueError(f"larger than {LARGEST} bytes")
+            if len(raw) > MAX_FILE_BYTES:
+                raise ValueError(f"larger than {MAX_FILE_BYTES} bytes")
             return _checked(json.loads(raw))
         except (ValueError, RecursionError) as e:
             self._warn(f"is not in Singe's format ({e}) and will be replaced")
@@ -229,7 +231,10 @@ class Cache:
 
     def _write(self, devices: Mapping[str, Mapping[str, str]]) -> None:
         rest = dict(devices)
-        while len(raw := json.dumps({"format": FORMAT, "cuts": rest}, indent=1, ensure_ascii=False).encode()) > LARGEST:
+        while (
+            len(raw := json.dumps({"format": FORMAT, "cuts": rest}, indent=1, ensure_ascii=False).encode())
+            > MAX_FILE_BYTES
+        ):
             if len(rest) == 1:
                 return
             del rest[next(iter(rest))]

@@ -25,7 +25,7 @@ from singe.extension import (
 
 from ..code.shader import Shader
 from .operands import quads_of
-from .quads import SIDE
+from .vectorize import VECTOR_LENGTH
 
 
 @dataclass(frozen=True)
@@ -35,13 +35,13 @@ class Form:
     routine: Routine
     contraction: Contraction
     when: Dim = 1
-    whole: Mapping[str, Dim] = field(default_factory=dict)
+    whole_vectors: Mapping[str, Dim] = field(default_factory=dict)
 
     def of_sizes(self, printed: Printed) -> Printed:
         """The printed code, with all dimensions in terms of a run's sizes."""
 
         def whole(dim: Dim) -> Dim:
-            return evaluate(dim, self.whole)
+            return evaluate(dim, self.whole_vectors)
 
         variants = tuple(replace(v, groups=(whole(v.groups[0]) * self.when, *v.groups[1:])) for v in printed.variants)
         return replace(
@@ -55,13 +55,13 @@ def forms(routine: Routine, c: Contraction) -> list[Form]:
     names = sorted(symbols([c.rows, c.columns, c.depth]))
     if not names or routine.kind != "matmul":
         return [plain]
-    fours = replace(routine, kernel=routine.kernel.at({name: SIDE * size(name) for name in names}))
+    fours = replace(routine, kernel=routine.kernel.at({name: VECTOR_LENGTH * size(name) for name in names}))
     found = contraction(fours)
     if found is None or len(_quads(found)) <= len(_quads(c)):
         return [plain]
-    when = product(1 - dim_min(size(name) % SIDE, 1) for name in names)
+    when = product(1 - dim_min(size(name) % VECTOR_LENGTH, 1) for name in names)
     # Rounded up: a run of other sizes evaluates the dimensions of both forms, which may divide by a size.
-    quarters = {name: ceildiv(size(name), SIDE) for name in names}
+    quarters = {name: ceildiv(size(name), VECTOR_LENGTH) for name in names}
     return [Form(fours, found, when, quarters), replace(plain, when=1 - when)]
 
 

@@ -2,7 +2,7 @@
 
 Cuts are chosen by the number of outputs, since that decides how many workgroups there are: each cut serves a range of
 these numbers. The product is printed once per cut; in a run, all but one of these kernels have no workgroups and cost
-nothing. The cuts are the fewest whose times, estimated or measured at samples, are NEAR those of the best cut at each
+nothing. The cuts are the fewest whose times, estimated or measured at samples, are CLOSE_ENOUGH_RATIO those of the best cut at each
 sample.
 """
 
@@ -20,20 +20,20 @@ from singe.extension import Contraction, Dim, Printed, Routine, dim_min, known, 
 
 from ..code.variants import for_all_sizes, variants
 from .aligned import forms
-from .choice import RATES, Sizes, costs, extents, possible, print_at
+from .cut_choice import RATES, Sizes, costs, extents, possible, print_at
 from .gemm import Cut
 
 Cuts: TypeAlias = Sequence[tuple[int, Cut]]
 """The cuts of a product, each with the least number of outputs for which it is used; the first with 0."""
 Choose: TypeAlias = Callable[[Routine, Contraction], Cuts]
 """Chooses the cuts of a Routine that is a product."""
-MOST: Final = 4
+MAX_CUTS: Final = 4
 """The most cuts of a product."""
-NEAR: Final = 1.02
+CLOSE_ENOUGH_RATIO: Final = 1.02
 """No more cuts are added once the mean ratio to the best times is at most this."""
-LARGEST: Final = 1024
+LARGEST_SAMPLED_SIZE: Final = 1024
 """The largest open size among the samples."""
-BATCH: Final = 3
+BATCH_EXPONENT: Final = 3
 """Where the size of a batch is n among the samples, sizes of the products in it are about n to this power."""
 
 
@@ -49,10 +49,10 @@ def samples(c: Contraction) -> list[Sizes]:
     """Sets of growing sizes: all sizes 1, then one size at a time is doubled. A single set if no size is open.
     Sets without a product are left out, unless all are."""
     inner = symbols([c.rows, c.columns, c.depth])
-    powers = {name: 1 if name in inner else BATCH for name in sorted(symbols(c.batch) | inner)}
+    powers = {name: 1 if name in inner else BATCH_EXPONENT for name in sorted(symbols(c.batch) | inner)}
     sizes = dict.fromkeys(powers, 1)
     found: dict[tuple[int, ...], Sizes] = {extents(c, sizes): dict(sizes)}
-    while growing := [name for name, n in sizes.items() if n < LARGEST]:
+    while growing := [name for name, n in sizes.items() if n < LARGEST_SAMPLED_SIZE]:
         sizes[min(growing, key=lambda name: sizes[name] ** powers[name])] *= 2
         found[extents(c, sizes)] = dict(sizes)
     return [at for extent, at in found.items() if min(extent) > 0] or list(found.values())[-1:]
@@ -76,8 +76,8 @@ def divided(counts: Sequence[int], cuts: Sequence[Cut], times: np.ndarray) -> Cu
     end = len(counts)
     # For the samples before each: the loss with the best spans so far, and where these begin.
     best: list[tuple[float, tuple[int, ...]]] = [(loss, (0,)) for loss in least[0]]
-    for _ in range(MOST - 1):
-        if best[end][0] <= end * log(NEAR):
+    for _ in range(MAX_CUTS - 1):
+        if best[end][0] <= end * log(CLOSE_ENOUGH_RATIO):
             break
         best = [
             min([best[j], *((best[i][0] + least[i, j], (*best[i][1], i)) for i in range(1, j))]) for j in range(end + 1)

@@ -19,10 +19,10 @@ from singe.extension import Contraction, Dim, ceildiv, product
 
 from ..code.shader import Shader, Text
 from ..code.wgsl import Statements
-from .feeds import Feed, Fetched, Filled, Spot
 from .nest import bind_coordinates
 from .operands import Loads, arguments, divides_rows, element, put_functions, quads_of, split_rows, unpacks
-from .quads import PARTS, SIDE
+from .tile_loaders import Fetched, Filled, TileLayout, TileLoader
+from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Thin:
     @property
     def vectors(self) -> int:
         """Vectors in a row of the tile."""
-        return self.columns // SIDE
+        return self.columns // VECTOR_LENGTH
 
     @property
     def threads(self) -> int:
@@ -88,16 +88,16 @@ class Thin:
 
     @property
     def reach(self) -> int:
-        return self.slices * SIDE
+        return self.slices * VECTOR_LENGTH
 
     @property
     def shared_bytes(self) -> int:
         return 16 * self.rows * self.threads
 
 
-FEW: Final = 16
+MAX_SLICES_PER_INVOCATION: Final = 16
 """How many slices' sums one invocation adds."""
-SPREAD: Final = 65535
+MAX_WORKGROUPS_PER_DIMENSION: Final = 65535
 """The workgroups that every device can dispatch in one dimension. More are spread over two; the surplus does nothing."""
 Cut: TypeAlias = "Tile | Thin | None"
 """How a product is computed; None: by the plain kernel."""
@@ -110,16 +110,16 @@ def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:
     loads = _loads(shader, c, cut)
     tiled = isinstance(cut, Tile)
     # The loop of a thin product ends at the depth by itself, but for the rest of a four.
-    put_functions(shader, c, cut.rows, cut.columns, cut.reach if tiled else SIDE, loads)
+    put_functions(shader, c, cut.rows, cut.columns, cut.reach if tiled else VECTOR_LENGTH, loads)
     out, groups = _tiled(shader, c, cut, loads) if tiled else _thin(shader, c, cut, loads)
     return shader.text(out.lines, cut.threads, groups)
 
 
 def _loads(shader: Shader, c: Contraction, cut: Tile | Thin) -> Loads:
     quads, split, fours = quads_of(shader, c), split_rows(c), set[str]()
-    if cut.rows < SIDE and not c.a_deep:
+    if cut.rows < VECTOR_LENGTH and not c.a_deep:
         quads -= {"a"}
-    if cut.rows >= SIDE and not split and ("a" not in quads or (c.a_deep and divides_rows(c))):
+    if cut.rows >= VECTOR_LENGTH and not split and ("a" not in quads or (c.a_deep and divides_rows(c))):
         fours.add("a")
     if "b" not in quads or (isinstance(cut, Thin) and unpacks(c, quads)):
         fours.add("b")
@@ -132,7 +132,7 @@ def place(out: Statements, c: Contraction, rows: int, columns: int) -> Dim:
     across, down = ceildiv(c.columns, columns), ceildiv(c.rows, rows)
     total = across * down * product(c.batch)
     out.put("let tile = i32(group.x + group.y * groups.x);")
-    if not isinstance(total, int) or total > SPREAD:
+    if not isinstance(total, int) or total > MAX_WORKGROUPS_PER_DIMENSION:
         out.put(f"if (tile >= {shader.dim(total)}) {{ return; }}")
     out.put(f"let column = tile % {shader.dim(across)} * {columns}i;")
     out.put(f"let strip = tile / {shader.dim(across)};")
@@ -163,7 +163,7 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, loads: Loads) -> tuple[St
     feeds = [_feed(shader, c, tile, name, loads) for name in "ab"]
     for feed in feeds:
         feed.prepare(out)
-    sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // SIDE)] for i in range(tile.thread_rows)]
+    sums = [[f"c{i}_{j}" for j in range(tile.thread_columns // VECTOR_LENGTH)] for i in range(tile.thread_rows)]
     names = [name for line in sums for name in line]
     for name in names:
         out.put(f"var {name} = {vector}();")
@@ -175,12 +175,12 @@ def _tiled(shader: Shader, c: Contraction, tile: Tile, loads: Loads) -> tuple[St
         _walk(out, tile, operands)
     if tile.slices > 1:
         _gather(out, tile, operands)
-    out.put(f"let top = row + y * {SIDE}i;")
-    out.put(f"let left = column + x * {SIDE}i;")
+    out.put(f"let top = row + y * {VECTOR_LENGTH}i;")
+    out.put(f"let left = column + x * {VECTOR_LENGTH}i;")
     for i in range(0, len(sums), c.window):
-        m = i // SIDE * down * SIDE + i % SIDE
+        m = i // VECTOR_LENGTH * down * VECTOR_LENGTH + i % VECTOR_LENGTH
         for j, names in enumerate(zip(*sums[i : i + c.window], strict=True)):
-            _store(out, c, ("top", m), ("left", j * across * SIDE), names, loads)
+            _store(out, c, ("top", m), ("left", j * across * VECTOR_LENGTH), names, loads)
     return out, total
 
 
@@ -189,7 +189,7 @@ def _several(c: Contraction, tile: Tile) -> bool:
     return not isinstance(c.depth, int) or c.depth > tile.reach
 
 
-def _put_parts(out: Statements, c: Contraction, tile: Tile, feeds: Sequence[Feed], operands: _Operands) -> None:
+def _put_parts(out: Statements, c: Contraction, tile: Tile, feeds: Sequence[TileLoader], operands: _Operands) -> None:
     """Multiply part by part of the depth; while one is multiplied, the next is fetched."""
     depth = out.shader.dim(c.depth)
     if tile.unroll == tile.depth or not any(isinstance(feed, Fetched) for feed in feeds):
@@ -209,12 +209,12 @@ def _put_parts(out: Statements, c: Contraction, tile: Tile, feeds: Sequence[Feed
         _fill(step, feeds, "base")
 
 
-def _fetch(out: Statements, feeds: Sequence[Feed], base: str) -> None:
+def _fetch(out: Statements, feeds: Sequence[TileLoader], base: str) -> None:
     for feed in feeds:
         feed.fetch(out, base)
 
 
-def _fill(out: Statements, feeds: Sequence[Feed], base: str) -> None:
+def _fill(out: Statements, feeds: Sequence[TileLoader], base: str) -> None:
     """Write the tiles for all invocations."""
     for feed in feeds:
         feed.put(out, base)
@@ -226,19 +226,21 @@ def _store(
 ) -> None:  # fmt: skip
     """Store four columns of a row, or of a window's rows; row and column: a name and an offset."""
     m = _sum(*row) if c.window == 1 else f"({_sum(*row)}) / {c.window}i"
-    for number, part in enumerate([""] if "c" in loads.quads else [f".{part}" for part in PARTS]):
+    for number, part in enumerate([""] if "c" in loads.quads else [f".{part}" for part in VECTOR_COMPONENTS]):
         values = ", ".join(f"{name}{part}" for name in sums)
         out.put(f"store_c({arguments(c)}{m}, {_sum(column[0], column[1] + number)}, {values});")
 
 
-def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, loads: Loads) -> Feed:
+def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, loads: Loads) -> TileLoader:
     side, deep_first, first = (tile.rows, c.a_deep, "row") if name == "a" else (tile.columns, c.b_deep, "column")
     vector = f"vec4<{element(c)}>"
     start = f"slice * {tile.depth}i + " if tile.slices > 1 else ""
     split = name == "a" and bool(loads.split)
     quad, four = name in loads.quads, name in loads.fours
-    spot = Spot(name, side, tile.depth, tile.team, deep_first, quad, vector, arguments(c), first, start, split, four)
-    shader.shared(f"tile_{name}", f"array<{vector}, {side // SIDE}>", tile.slices * tile.depth)
+    spot = TileLayout(
+        name, side, tile.depth, tile.team, deep_first, quad, vector, arguments(c), first, start, split, four
+    )
+    shader.shared(f"tile_{name}", f"array<{vector}, {side // VECTOR_LENGTH}>", tile.slices * tile.depth)
     return Fetched(spot) if quad and _several(c, tile) else Filled(spot)
 
 
@@ -246,7 +248,7 @@ def _feed(shader: Shader, c: Contraction, tile: Tile, name: str, loads: Loads) -
 class _Operands:
     """The operands of an invocation. Its vectors are `apart` in a tile, so that neighbours read neighbours."""
 
-    spots: tuple[Spot, Spot]
+    spots: tuple[TileLayout, TileLayout]
     apart: tuple[int, int]
     sums: Sequence[Sequence[str]]
 
@@ -265,7 +267,7 @@ def _walk(out: Statements, tile: Tile, operands: _Operands) -> None:
 
 def _multiply(out: Statements, operands: _Operands, deep: str, number: int) -> None:
     sums = operands.sums
-    counts = (len(sums) // SIDE, len(sums[0]))
+    counts = (len(sums) // VECTOR_LENGTH, len(sums[0]))
     for name, spot, at, step, count in zip(
         ("left", "right"), operands.spots, "yx", operands.apart, counts, strict=True
     ):
@@ -273,7 +275,10 @@ def _multiply(out: Statements, operands: _Operands, deep: str, number: int) -> N
             out.put(f"let {name}{number}_{i} = {spot.place(deep, _sum(at, i * step))};")
     for i, line in enumerate(sums):
         for j, sum_ in enumerate(line):
-            left, right = f"left{number}_{i // SIDE}.{PARTS[i % SIDE]}", f"right{number}_{j}"
+            left, right = (
+                f"left{number}_{i // VECTOR_LENGTH}.{VECTOR_COMPONENTS[i % VECTOR_LENGTH]}",
+                f"right{number}_{j}",
+            )
             out.put(f"{sum_} += {left} * {right};")
 
 
@@ -307,14 +312,14 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, loads: Loads) -> tuple[Stat
     vector = f"vec4<{element(c)}>"
     total = place(out, c, cut.rows, cut.columns)
     shader.shared("parts", f"array<{vector}, {cut.threads}>", cut.rows)
-    out.put(f"let side = column + i32(lane) % {cut.vectors}i * {SIDE}i;")
+    out.put(f"let side = column + i32(lane) % {cut.vectors}i * {VECTOR_LENGTH}i;")
     out.put(f"let slice = i32(lane) / {cut.vectors}i;")
     sums = [f"c{i}" for i in range(cut.rows)]
     for name in sums:
         out.put(f"var {name} = {vector}();")
-    for i in range(0, cut.rows if loads.split else 0, SIDE):
-        out.put(f"let rows{i // SIDE} = rows_a({_sum('row', i)});")
-    header = f"for (var deep = slice * {SIDE}i; deep < {shader.dim(c.depth)}; deep += {cut.reach}i)"
+    for i in range(0, cut.rows if loads.split else 0, VECTOR_LENGTH):
+        out.put(f"let rows{i // VECTOR_LENGTH} = rows_a({_sum('row', i)});")
+    header = f"for (var deep = slice * {VECTOR_LENGTH}i; deep < {shader.dim(c.depth)}; deep += {cut.reach}i)"
     with out.scope(header) as turn:
         left = _fours(turn, c, "a", cut.rows, loads)
         right = _rights(turn, c, vector, loads)
@@ -329,7 +334,7 @@ def _thin(shader: Shader, c: Contraction, cut: Thin, loads: Loads) -> tuple[Stat
 
 def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
     """Add all slices' sums into the first slice's, in two steps if they are many; the other slices end."""
-    few = min(cut.slices, FEW)
+    few = min(cut.slices, MAX_SLICES_PER_INVOCATION)
 
     def add(where: Statements, start: int, end: int) -> None:
         step = start * cut.vectors
@@ -355,12 +360,14 @@ def _add_slices(out: Statements, cut: Thin, sums: Sequence[str]) -> None:
 def _rights(out: Statements, c: Contraction, vector: str, loads: Loads) -> list[str]:
     """The second operand at four depths: names of vectors of four columns."""
     if "b" in loads.fours and "b" in loads.quads:
-        fours = out.let("rights", f"load_b({arguments(c)}deep / {SIDE}i, side)")
-        return [f"{fours}[{deep}]" for deep in range(SIDE)]
+        fours = out.let("rights", f"load_b({arguments(c)}deep / {VECTOR_LENGTH}i, side)")
+        return [f"{fours}[{deep}]" for deep in range(VECTOR_LENGTH)]
     if "b" in loads.quads and c.b_deep:
-        texts = [f"{vector}({', '.join(line)})" for line in zip(*_fours(out, c, "b", SIDE, loads), strict=True)]
+        texts = [
+            f"{vector}({', '.join(line)})" for line in zip(*_fours(out, c, "b", VECTOR_LENGTH, loads), strict=True)
+        ]
     else:
-        texts = [_load(c, "b", 0, deep, loads) for deep in range(SIDE)]
+        texts = [_load(c, "b", 0, deep, loads) for deep in range(VECTOR_LENGTH)]
     return [out.let(f"right{deep}", text) for deep, text in enumerate(texts)]
 
 
@@ -368,23 +375,28 @@ def _fours(out: Statements, c: Contraction, name: str, count: int, loads: Loads)
     """An operand at `count` sides: for each, the texts at four depths."""
     quad, four = name in loads.quads, name in loads.fours
     if not quad and not four:
-        return [[_load(c, name, side, deep, loads) for deep in range(SIDE)] for side in range(count)]
+        return [[_load(c, name, side, deep, loads) for deep in range(VECTOR_LENGTH)] for side in range(count)]
     if quad and (c.a_deep if name == "a" else c.b_deep):
-        step = SIDE if four else 1
+        step = VECTOR_LENGTH if four else 1
         found = [out.let(f"{name}{side}", _load(c, name, side, 0, loads)) for side in range(0, count, step)]
-        vectors = [f"{found[side // SIDE]}[{side % SIDE}]" for side in range(count)] if four else found
-        return [[f"{vector}.{part}" for part in PARTS] for vector in vectors]
+        vectors = (
+            [f"{found[side // VECTOR_LENGTH]}[{side % VECTOR_LENGTH}]" for side in range(count)] if four else found
+        )
+        return [[f"{vector}.{part}" for part in VECTOR_COMPONENTS] for vector in vectors]
     fours = [
-        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep, loads)) for deep in range(SIDE)]
-        for side in range(0, count, SIDE)
+        [out.let(f"{name}{side}_{deep}", _load(c, name, side, deep, loads)) for deep in range(VECTOR_LENGTH)]
+        for side in range(0, count, VECTOR_LENGTH)
     ]
-    return [[f"{vector}.{PARTS[side % SIDE]}" for vector in fours[side // SIDE]] for side in range(count)]
+    return [
+        [f"{vector}.{VECTOR_COMPONENTS[side % VECTOR_LENGTH]}" for vector in fours[side // VECTOR_LENGTH]]
+        for side in range(count)
+    ]
 
 
 def _load(c: Contraction, name: str, side: int, deep: int, loads: Loads) -> str:
     """A call of load_a or load_b at an offset from the invocation's position."""
     first = "row" if name == "a" else "side"
-    across = _sum(f"{first} / {SIDE}i", side // SIDE) if name in loads.fours else _sum(first, side)
+    across = _sum(f"{first} / {VECTOR_LENGTH}i", side // VECTOR_LENGTH) if name in loads.fours else _sum(first, side)
     at = (across, _sum("deep", deep))
-    more = f", rows{side // SIDE}[{side % SIDE}]" if name == "a" and loads.split else ""
+    more = f", rows{side // VECTOR_LENGTH}[{side % VECTOR_LENGTH}]" if name == "a" and loads.split else ""
     return f"load_{name}({arguments(c)}{', '.join(at if name == 'a' else reversed(at))}{more})"

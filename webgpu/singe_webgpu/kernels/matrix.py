@@ -23,23 +23,23 @@ from ..code.shader import Shader, Text
 from ..code.wgsl import Statements
 from .gemm import place
 from .operands import Loads, arguments, put_functions
-from .quads import PARTS, SIDE, in_fours, is_quad
+from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_quad
 
-MATRIX: Final = 16
+MATRIX_SIDE: Final = 16
 """The sides of a matrix, as SUBGROUP_MATRIX says."""
-LANES: Final = 32
+SUBGROUP_LANES: Final = 32
 """The invocations of a subgroup, as SUBGROUP_MATRIX says."""
-OCTET: Final = 8
+ELEMENTS_PER_VECTOR: Final = 8
 """Elements in a vector of workgroup memory."""
-MEMORY: Final = 1 << 15
+WORKGROUP_BYTES_OF_MATRICES: Final = 1 << 15
 """Bytes of workgroup memory, as SUBGROUP_MATRIX says."""
-HELD: Final = 2
+DEPTH_PARTS_IN_MEMORY: Final = 2
 """Parts of the depth in workgroup memory: the current one and the next."""
-LINES: Final = 128
+MAX_TILE_LINES: Final = 128
 """The most lines in a tile: with 256 lines of 32 bytes each, a product took twice as long."""
-FEW: Final = 2
+MAX_ROWS_WITHOUT_MATRICES: Final = 2
 """With at most this many rows, matrices would be mostly empty."""
-_SPARE: Final = MATRIX * MATRIX * 4 // 16
+_SPARE: Final = MATRIX_SIDE * MATRIX_SIDE * 4 // 16
 """Vectors of workgroup memory for a subgroup's sums."""
 
 
@@ -66,19 +66,21 @@ class MatrixCut:
 
     @property
     def threads(self) -> int:
-        return self.subgroups * LANES
+        return self.subgroups * SUBGROUP_LANES
 
 
 def suits(c: Contraction) -> bool:
     """Whether subgroup matrices can compute the product, and may be faster."""
-    few = isinstance(c.rows, int) and c.rows <= FEW
+    few = isinstance(c.rows, int) and c.rows <= MAX_ROWS_WITHOUT_MATRICES
     return not few and c.window == 1 and all(_exact(e, c) for e in (c.a, c.b))
 
 
 def fits(c: Contraction, cut: MatrixCut) -> bool:
     """Whether the tiles fit into workgroup memory, without too many short lines."""
     operands = [_Operand.of(name, c, cut, False) for name in "ab"]
-    return 16 * sum(x.room for x in operands) <= MEMORY and all(x.lines <= LINES for x in operands)
+    return 16 * sum(x.room for x in operands) <= WORKGROUP_BYTES_OF_MATRICES and all(
+        x.lines <= MAX_TILE_LINES for x in operands
+    )
 
 
 def _exact(e: Expr, c: Contraction) -> bool:
@@ -95,8 +97,8 @@ def _exact(e: Expr, c: Contraction) -> bool:
 def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     """The contraction in a given cut."""
     store = (c.store.index, c.store.value)
-    a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), OCTET))
-    b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), OCTET))
+    a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), ELEMENTS_PER_VECTOR))
+    b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), ELEMENTS_PER_VECTOR))
     octets = frozenset(x.name for x in (a, b) if x.octets)
     quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
     put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, Loads(quads, octets))
@@ -136,7 +138,7 @@ class _Operand:
     @property
     def room(self) -> int:
         """Vectors of workgroup memory; the sums are written through b's."""
-        return max(self.vectors * HELD, self.cut.subgroups * _SPARE if self.name == "b" else 0)
+        return max(self.vectors * DEPTH_PARTS_IN_MEMORY, self.cut.subgroups * _SPARE if self.name == "b" else 0)
 
     @property
     def lines(self) -> int:
@@ -145,7 +147,7 @@ class _Operand:
     @property
     def units(self) -> int:
         """Vectors of a line, without its padding."""
-        return (self.cut.depth if self.deep else self.side) // OCTET
+        return (self.cut.depth if self.deep else self.side) // ELEMENTS_PER_VECTOR
 
     @property
     def stride(self) -> int:
@@ -173,7 +175,7 @@ class _Operand:
         # After the last part, elements beyond the depth are fetched but never used.
         first = "row" if self.name == "a" else "column"
         for turn in self.turns:
-            line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {OCTET}i"
+            line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {ELEMENTS_PER_VECTOR}i"
             side, deep = (line, unit) if self.deep else (unit, line)
             side, deep = f"{first} + {side}", f"{base} + {deep}"
             order = (side, deep) if self.name == "a" else (deep, side)
@@ -193,7 +195,7 @@ class _Operand:
         def load(i: int) -> str:
             return f"load_{self.name}({', '.join(f'{n} + {i}i' if n == along and i else n for n in names)})"
 
-        pairs = [f"pair_of({load(i)}, {load(i + 1)})" for i in range(0, OCTET, 2)]
+        pairs = [f"pair_of({load(i)}, {load(i + 1)})" for i in range(0, ELEMENTS_PER_VECTOR, 2)]
         header = f"fn octet_{self.name}({', '.join(f'{n}: i32' for n in names)}) -> vec4<u32> {{"
         return f"{header}\n  return vec4<u32>({', '.join(pairs)});\n}}"
 
@@ -201,12 +203,12 @@ class _Operand:
         """A matrix of the tile: number `number` from `side` on, at step `step` of 16 along the depth."""
         kind = "left" if self.name == "a" else "right"
         order = "row_major" if self.deep == (self.name == "a") else "col_major"
-        across, along = f"({side} + {number * MATRIX}u)", step * MATRIX
+        across, along = f"({side} + {number * MATRIX_SIDE}u)", step * MATRIX_SIDE
         if self.deep:
-            at = f"{across} * {self.stride}u + {part * self.vectors + along // OCTET}u"
+            at = f"{across} * {self.stride}u + {part * self.vectors + along // ELEMENTS_PER_VECTOR}u"
         else:
-            at = f"{across} / {OCTET}u + {part * self.vectors + along * self.stride}u"
-        shape = f"subgroup_matrix_{kind}<f16, {MATRIX}, {MATRIX}>"
+            at = f"{across} / {ELEMENTS_PER_VECTOR}u + {part * self.vectors + along * self.stride}u"
+        shape = f"subgroup_matrix_{kind}<f16, {MATRIX_SIDE}, {MATRIX_SIDE}>"
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
 
 
@@ -217,12 +219,12 @@ def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Oper
     down = cut.rows // cut.sub_rows
     out.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
     out.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
-    sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX)] for i in range(cut.sub_rows // MATRIX)]
+    sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX_SIDE)] for i in range(cut.sub_rows // MATRIX_SIDE)]
     for operand in (a, b):
         operand.prepare(out)
     for line in sums:
         for name in line:
-            out.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>();")
+            out.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>();")
     _fetch(out, (a, b), "0i")
     _put(out, (a, b), 0)
     reach = cut.depth * cut.parts
@@ -230,7 +232,7 @@ def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Oper
         for part in range(cut.parts):
             _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
             _multiply(turn, cut, a, b, sums, part)
-            _put(turn, (a, b), (part + 1) % HELD)
+            _put(turn, (a, b), (part + 1) % DEPTH_PARTS_IN_MEMORY)
     return sums
 
 
@@ -249,13 +251,13 @@ def _multiply(
     out: Statements, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], part: int
 ) -> None:
     """Multiply one part of the depth and add to the sums."""
-    steps = cut.depth // MATRIX
+    steps = cut.depth // MATRIX_SIDE
     for step in range(steps):
         number = part * steps + step
         for i in range(len(sums)):
-            out.put(f"let a{number}_{i} = {a.matrix(part % HELD, 'upper', i, step)};")
+            out.put(f"let a{number}_{i} = {a.matrix(part % DEPTH_PARTS_IN_MEMORY, 'upper', i, step)};")
         for j in range(len(sums[0])):
-            out.put(f"let b{number}_{j} = {b.matrix(part % HELD, 'left', j, step)};")
+            out.put(f"let b{number}_{j} = {b.matrix(part % DEPTH_PARTS_IN_MEMORY, 'left', j, step)};")
             for i, line in enumerate(sums):
                 out.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
 
@@ -265,15 +267,19 @@ def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], tile:
     names = [f"t{i}" for i in range(len(c.batch))]
     parameters = "".join(f"{n}: i32, " for n in names) + "m: i32, n: i32, first: u32, member: u32, "
     batch = "".join(f"{n}, " for n in names)
-    line = MATRIX // SIDE
-    stores = [("side", "total")] if in_quads else [(f"side + {i}i", f"total.{part}") for i, part in enumerate(PARTS)]
+    line = MATRIX_SIDE // VECTOR_LENGTH
+    stores = (
+        [("side", "total")]
+        if in_quads
+        else [(f"side + {i}i", f"total.{part}") for i, part in enumerate(VECTOR_COMPONENTS)]
+    )
     out.shader.functions.append("\n".join([
-        f"fn drain({parameters}sum: subgroup_matrix_result<f32, {MATRIX}, {MATRIX}>) {{",
+        f"fn drain({parameters}sum: subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>) {{",
         f"  subgroupMatrixStore<row_major>(&{tile}, first, sum, {line}u);",
         "  workgroupBarrier();",
-        f"  for (var at = member; at < {_SPARE}u; at += {LANES}u) {{",
+        f"  for (var at = member; at < {_SPARE}u; at += {SUBGROUP_LANES}u) {{",
         f"    let total = bitcast<vec4<f32>>({tile}[first + at]);",
-        f"    let side = n + i32(at % {line}u) * {SIDE}i;",
+        f"    let side = n + i32(at % {line}u) * {VECTOR_LENGTH}i;",
         *(f"    store_c({batch}m + i32(at / {line}u), {n}, {value});" for n, value in stores),
         "  }",
         "  workgroupBarrier();",
@@ -281,5 +287,5 @@ def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], tile:
     ]))  # fmt: skip
     for i, row in enumerate(sums):
         for j, name in enumerate(row):
-            m, n = f"row + i32(upper) + {i * MATRIX}i", f"column + i32(left) + {j * MATRIX}i"
+            m, n = f"row + i32(upper) + {i * MATRIX_SIDE}i", f"column + i32(left) + {j * MATRIX_SIDE}i"
             out.put(f"drain({arguments(c)}{m}, {n}, subgroup * {_SPARE}u, member, {name});")

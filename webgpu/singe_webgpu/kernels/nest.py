@@ -39,23 +39,23 @@ from singe.extension import (
 
 from ..code.shader import SUBGROUPS, Shader, Text
 from ..code.wgsl import TYPES, Statements, fold_text, literal
-from .quads import SIDE, in_fours, loads, put_four
+from .vectorize import VECTOR_LENGTH, in_fours, loads, put_four
 
-CROWD: Final = 1 << 17
+POINTS_TO_FILL: Final = 1 << 17
 """This many points fill any device: with more, workgroups are larger and an invocation computes several points."""
-SHORT: Final = 32
+MAX_ELEMENTS_IN_ONE_INVOCATION: Final = 32
 """A reduction over at most this many elements stays in one invocation."""
-WORTH: Final = 256
+WORKGROUP_OVERHEAD: Final = 256
 """The overhead of a workgroup, in elements that one invocation reduces, divided by the number of points."""
-BUSY: Final = 1024
+POINTS_TO_SATURATE: Final = 1024
 """With this many points, one invocation per point keeps a device busy."""
-CACHED: Final = 1 << 24
+MAX_CACHED_ELEMENTS: Final = 1 << 24
 """Up to this many elements, caches make strided reads by workgroups cheap."""
-MANY: Final = 1 << 15
+MAX_OPEN_WORKGROUPS: Final = 1 << 15
 """The most workgroups for an open number of points: starting more of them takes longer than running them."""
-GUESS: Final = 4
+ASSUMED_POINTS: Final = 4
 """The value assumed for an open size among the points of a kernel."""
-LENGTH: Final = 256
+ASSUMED_INNER_LENGTH: Final = 256
 """The value assumed for an open size among the inner loops."""
 LEAST_SUBGROUP: Final = 4
 """The smallest subgroup in WebGPU."""
@@ -88,18 +88,18 @@ def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Te
     style = style or _style(kernel)
     points = product(kernel.grid)
     if style == "points":
-        side = SIDE if _fours(kernel, shader, points) else 1
+        side = VECTOR_LENGTH if _fours(kernel, shader, points) else 1
         cut = _cut(ceildiv(points, side))
         threads = cut.threads
         body = _points(kernel, shader, cut, side)
         groups: Dim = ceildiv(points, threads * cut.turns * side)
         if not isinstance(groups, int):
-            groups = dim_min(groups, MANY)
+            groups = dim_min(groups, MAX_OPEN_WORKGROUPS)
     else:
         threads = _threads(points, product(kernel.inner))
         if all(r.value.dtype in (float32, int32) for r in kernel.stages if isinstance(r, Reduce)):
-            shader.gains.add(SUBGROUPS)
-        body = _workgroups(kernel, shader, threads, _subgroups if SUBGROUPS in shader.able else _tree)
+            shader.wanted_features.add(SUBGROUPS)
+        body = _workgroups(kernel, shader, threads, _subgroups if SUBGROUPS in shader.features else _tree)
         groups = points
     return shader.text(body, threads, groups)
 
@@ -112,30 +112,34 @@ def styles(kernel: Kernel) -> list[tuple[str, Dim]]:
 
 def _style(kernel: Kernel) -> str:
     """The style at guessed sizes."""
-    guesses = dict.fromkeys(symbols(kernel.inner), LENGTH) | dict.fromkeys(symbols(kernel.grid), GUESS)
+    guesses = dict.fromkeys(symbols(kernel.inner), ASSUMED_INNER_LENGTH) | dict.fromkeys(
+        symbols(kernel.grid), ASSUMED_POINTS
+    )
     return "points" if guessed(_apart(kernel), guesses) else "workgroups"
 
 
 def _apart(kernel: Kernel) -> Dim:
     """A dimension: 1 if one invocation computes each point, 0 if a workgroup does."""
     points, inner = product(kernel.grid), product(kernel.inner)
-    short = 1 - dim_min(inner // (SHORT + 1), 1)
+    short = 1 - dim_min(inner // (MAX_ELEMENTS_IN_ONE_INVOCATION + 1), 1)
     if short == 1 or not any(isinstance(s, Reduce) for s in kernel.stages):
         return 1
-    crowded = dim_max(dim_min(points // (WORTH * inner + 1), 1), short)
+    crowded = dim_max(dim_min(points // (WORKGROUP_OVERHEAD * inner + 1), 1), short)
     if _inner_contiguous(kernel):
         return crowded
-    return dim_max(crowded, dim_min(points // BUSY, 1) * dim_min(points * inner // (CACHED + 1), 1))
+    return dim_max(
+        crowded, dim_min(points // POINTS_TO_SATURATE, 1) * dim_min(points * inner // (MAX_CACHED_ELEMENTS + 1), 1)
+    )
 
 
-def _guess(dim: Dim, each: int = GUESS) -> int:
+def _guess(dim: Dim, each: int = ASSUMED_POINTS) -> int:
     return guessed(dim, each)
 
 
 def _fours(kernel: Kernel, shader: Shader, points: Dim) -> bool:
     """Whether an invocation computes four neighbouring points: if the kernel has only contiguous stores, and is large or may
     be at some sizes."""
-    if (isinstance(points, int) and points < CROWD) or kernel.inner:
+    if (isinstance(points, int) and points < POINTS_TO_FILL) or kernel.inner:
         return False
     stores = [s for s in kernel.stages if isinstance(s, Store)]
     last = kernel.grid_vars[-1]
@@ -150,15 +154,15 @@ def _inner_contiguous(kernel: Kernel) -> bool:
 
 
 def _cut(points: Dim) -> _Distribution:
-    if not isinstance(points, int) or points < CROWD:
+    if not isinstance(points, int) or points < POINTS_TO_FILL:
         return _Distribution(64)
-    return _Distribution(256) if points < 16 * CROWD else _Distribution(256, 4)
+    return _Distribution(256) if points < 16 * POINTS_TO_FILL else _Distribution(256, 4)
 
 
 def _threads(points: Dim, inner: Dim) -> int:
     """Invocations per workgroup: if there are many workgroups, few invocations with more work each are faster."""
-    inner = _guess(inner, LENGTH)
-    busy = _guess(points) >= BUSY
+    inner = _guess(inner, ASSUMED_INNER_LENGTH)
+    busy = _guess(points) >= POINTS_TO_SATURATE
     return 64 if inner <= (1024 if busy else 256) else 128 if busy and inner <= 2048 else 256
 
 
@@ -235,7 +239,7 @@ def _points(kernel: Kernel, shader: Shader, cut: _Distribution, side: int) -> li
     out = Statements(shader)
     count = ceildiv(product(kernel.grid), side)
     points = shader.dim(count)
-    body = _four if side == SIDE else _point
+    body = _four if side == VECTOR_LENGTH else _point
     group = "(group.x + group.y * groups.x)"
     if not isinstance(count, int):
         first, all_ = f"i32(group.x * {cut.threads}u + lane)", f"i32(groups.x) * {cut.threads}i"
@@ -260,9 +264,9 @@ def _four(out: Statements, kernel: Kernel) -> None:
     """The stores at four points; `point` numbers the fours."""
     *outer, last = zip(kernel.grid_vars, kernel.grid, strict=True)
     along, extent = last
-    four = scalar.var("four", int32, ceildiv(extent, SIDE))
-    bind_coordinates(out, "point", [*outer, (four, ceildiv(extent, SIDE))])
-    first = f"{out.names[four]} * {SIDE}i" if four.word == "var" else "0i"  # one four needs no variable
+    four = scalar.var("four", int32, ceildiv(extent, VECTOR_LENGTH))
+    bind_coordinates(out, "point", [*outer, (four, ceildiv(extent, VECTOR_LENGTH))])
+    first = f"{out.names[four]} * {VECTOR_LENGTH}i" if four.word == "var" else "0i"  # one four needs no variable
     out.let(along.value[0], first, along)
     put_four(out, [s for s in kernel.stages if isinstance(s, Store)], along, {})
 

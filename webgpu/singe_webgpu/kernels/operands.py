@@ -15,7 +15,7 @@ from singe.extension import Contraction, Dim, Expr, affine, ceildiv, divides, in
 
 from ..code.shader import Shader
 from ..code.wgsl import TYPES, Statements
-from .quads import SIDE, in_fours, is_quad, octet_text, put_four, quad_texts
+from .vectorize import VECTOR_LENGTH, in_fours, is_quad, octet_text, put_four, quad_texts
 
 
 def element(c: Contraction) -> str:
@@ -70,7 +70,7 @@ def divides_rows(c: Contraction) -> bool:
 
 def unpacks(c: Contraction, quads: frozenset[str]) -> bool:
     """Whether neighbours in depth of the second operand may be computed from the same vectors, as packed weights are."""
-    return "b" in quads and not c.b_deep and divides(c.depth, SIDE) and c.b.word not in ("load", "select")
+    return "b" in quads and not c.b_deep and divides(c.depth, VECTOR_LENGTH) and c.b.word not in ("load", "select")
 
 
 def split_rows(c: Contraction) -> list[Digit]:
@@ -110,8 +110,8 @@ class _Side:
 
     def in_fours(self) -> _Side:
         """The number of four neighbours."""
-        length = ceildiv(self.length, SIDE)
-        return _Side("q", scalar.var("q", int32, length), length, max(self.tile // SIDE, 1))
+        length = ceildiv(self.length, VECTOR_LENGTH)
+        return _Side("q", scalar.var("q", int32, length), length, max(self.tile // VECTOR_LENGTH, 1))
 
 
 def put_functions(shader: Shader, c: Contraction, rows: int, columns: int, depth: int, loads: Loads) -> None:
@@ -141,12 +141,14 @@ def _put_load(
     split = loads.split if name == "a" else ()
     neighbours = [e]
     if name in loads.fours:
-        kind = f"array<{kind}, {SIDE}>" if name in loads.quads else f"vec4<{kind}>"
+        kind = f"array<{kind}, {VECTOR_LENGTH}>" if name in loads.quads else f"vec4<{kind}>"
         side = sides[0] if name == "a" or name in loads.quads else sides[1]
         four = side.in_fours()
-        neighbours = [e] * SIDE
+        neighbours = [e] * VECTOR_LENGTH
         if side.variable.word == "var":  # more than one element
-            neighbours = [affine.substitute(e, {side.variable: four.variable * SIDE + i}) for i in range(SIDE)]
+            neighbours = [
+                affine.substitute(e, {side.variable: four.variable * VECTOR_LENGTH + i}) for i in range(VECTOR_LENGTH)
+            ]
         sides = tuple(four if s is side else s for s in sides)
     zero = f"{kind}()" if name in loads.fours else f"{kind}(0)"
     with _function(shader, c, f"load_{name}", sides, ", at: Row" if split else "", kind, zero) as out:
@@ -197,10 +199,10 @@ def _put_rows(shader: Shader, split: Sequence[Digit]) -> None:
             inner.put(f"row.d{i} = 0i;")
     after.put("return row;")
     out.put(f"let row0 = Row({', '.join(digits)});")
-    for i in range(1, SIDE):
+    for i in range(1, VECTOR_LENGTH):
         out.put(f"let row{i} = row_after(row{i - 1});")
-    four = f"array<Row, {SIDE}>"
-    out.put(f"return {four}({', '.join(f'row{i}' for i in range(SIDE))});")
+    four = f"array<Row, {VECTOR_LENGTH}>"
+    out.put(f"return {four}({', '.join(f'row{i}' for i in range(VECTOR_LENGTH))});")
     shader.functions.append(f"struct Row {{ {', '.join(f'd{i}: i32' for i in range(len(split)))} }}")
     for header, body in (("fn row_after(at: Row) -> Row", after), (f"fn rows_a(m: i32) -> {four}", out)):
         shader.functions.append("\n".join((f"{header} {{", *body.lines, "}")))

@@ -6,7 +6,7 @@ through the list, an index for each invocation at a time. Those that name its ro
 their slices are folded: each invocation owns columns, and every n-th of the rows if these are short. So no two invocations
 write the same element, and sums have the same bits as NumPy's.
 
-Every index is read once by each of the workgroups of its list, TEAMS at most if the lists are few.
+Every index is read once by each of the workgroups of its list, WORKGROUPS_TO_FILL at most if the lists are few.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from singe.extension import (
 from ..code.shader import Shader, Text
 from ..code.variants import variants
 from ..code.wgsl import Statements, fold_text
-from .nest import MANY
+from .nest import MAX_OPEN_WORKGROUPS
 
 OPS: Final = frozenset(("scatter_elements_reduce", "scatter_nd_reduce"))
-TEAMS: Final = 256
+WORKGROUPS_TO_FILL: Final = 256
 """With this many workgroups, a device is busy."""
-THREADS: Final = {True: 256, False: 64}
+WORKGROUP_INVOCATIONS: Final = {True: 256, False: 64}
 """Whether lists are few ↦ the invocations of a workgroup, and the indices that are read at a time."""
-FEW: Final = 64
+MAX_FEW_LISTS: Final = 64
 """This many lists are few."""
-OPEN: Final = 64
+ASSUMED_SLICE_WIDTH: Final = 64
 """The value assumed for an open width of slices."""
-MARKS: Final = 32
+BITS_PER_MASK_WORD: Final = 32
 """Bits of a word of a mask."""
-MASKS: Final = 3
+MASKS_IN_TURN: Final = 3
 """Masks in turn, so that one barrier is enough: while one is read, the next may be written, and the one after is cleared."""
 _WRAP: Final = """fn row_of(index: i32, rows: i32) -> i32 {
   return clamp(select(index, index + rows, index < 0i), 0i, rows - 1i);
@@ -91,12 +91,12 @@ class _Scatter:
     def text(self, axis: int | None) -> Text:
         dim, out = self.shader.dim, Statements(self.shader)
         lists, width = (1, self.inner) if axis is None else (self.outer * self.inner, 1)
-        threads = THREADS[isinstance(lists, int) and lists <= FEW]
-        across = min(1 << max(width - 1, 0).bit_length() if isinstance(width, int) else OPEN, threads)
-        blocks = dim_min(self.rows, ceildiv(TEAMS, dim_max(lists, 1)))
+        threads = WORKGROUP_INVOCATIONS[isinstance(lists, int) and lists <= MAX_FEW_LISTS]
+        across = min(1 << max(width - 1, 0).bit_length() if isinstance(width, int) else ASSUMED_SLICE_WIDTH, threads)
+        blocks = dim_min(self.rows, ceildiv(WORKGROUPS_TO_FILL, dim_max(lists, 1)))
         block = ceildiv(self.rows, dim_max(blocks, 1))
-        self.shader.shared("rows", f"array<i32, {threads}>", MASKS)
-        self.shader.shared("marks", f"array<atomic<u32>, {threads // MARKS}>", MASKS)
+        self.shader.shared("rows", f"array<i32, {threads}>", MASKS_IN_TURN)
+        self.shader.shared("marks", f"array<atomic<u32>, {threads // BITS_PER_MASK_WORD}>", MASKS_IN_TURN)
         out.put(f"let share = i32(lane) / {across}i;")
         with out.scope(f"for (var item = i32(group.x); item < {dim(lists * blocks)}; item += i32(groups.x))") as turn:
             turn.let("list", f"item / {self._by(blocks)}")
@@ -119,7 +119,7 @@ class _Scatter:
                     at = f"origin + turn * {step}"
                     row = partial(self._row, at, self.rows)
                     self._walk(inside, threads, across, width, self.part[axis], row, at, "1i")
-        return self.shader.text(out.lines, threads, dim_min(lists * blocks, MANY))
+        return self.shader.text(out.lines, threads, dim_min(lists * blocks, MAX_OPEN_WORKGROUPS))
 
     def _by(self, divisor: Dim) -> str:
         """A divisor. WGSL rejects the constant zero even where nothing runs."""
@@ -154,9 +154,9 @@ class _Scatter:
     ) -> None:  # fmt: skip
         """Go through a list of indices. row: the text of the row that index `turn` names; at: that of the place of its
         slice in the part, in steps of `step`."""
-        shares, words = threads // across, threads // MARKS
+        shares, words = threads // across, threads // BITS_PER_MASK_WORD
         with out.scope(f"if (lane < {words}u)") as clear:
-            for k in range(MASKS):
+            for k in range(MASKS_IN_TURN):
                 clear.put(f"atomicStore(&marks[{k}][lane], 0u);")
         out.put("workgroupBarrier();")
         out.put("var mask = 0u;")
@@ -166,14 +166,18 @@ class _Scatter:
                 some.let("row", row())
                 with some.scope("if (row >= begin && row < end)") as own:
                     own.put("rows[mask][lane] = row;")
-                    own.put(f"atomicOr(&marks[mask][lane / {MARKS}u], 1u << (lane % {MARKS}u));")
+                    own.put(
+                        f"atomicOr(&marks[mask][lane / {BITS_PER_MASK_WORD}u], 1u << (lane % {BITS_PER_MASK_WORD}u));"
+                    )
             chunk.put("workgroupBarrier();")
-            chunk.put(f"if (lane < {words}u) {{ atomicStore(&marks[(mask + {MASKS - 1}u) % {MASKS}u][lane], 0u); }}")
+            chunk.put(
+                f"if (lane < {words}u) {{ atomicStore(&marks[(mask + {MASKS_IN_TURN - 1}u) % {MASKS_IN_TURN}u][lane], 0u); }}"
+            )
             with (
                 chunk.scope(f"for (var word = 0u; word < {words}u; word++)") as word,
                 word.scope("for (var left = atomicLoad(&marks[mask][word]); left != 0u; left &= left - 1u)") as found,
             ):
-                found.let("mark", f"word * {MARKS}u + firstTrailingBit(left)")
+                found.let("mark", f"word * {BITS_PER_MASK_WORD}u + firstTrailingBit(left)")
                 found.let("turn", "base + i32(mark)")
                 found.let("row", "rows[mask][mark]")
                 if shares > 1:
@@ -184,7 +188,7 @@ class _Scatter:
                     own.let("value", self.shader.load(1, "source"))
                     folded = fold_text(self.word, self.shader.ports[3].dtype.compute, "total", "value")
                     own.put(self.shader.store(3, "to", folded))
-            chunk.put(f"mask = (mask + 1u) % {MASKS}u;")
+            chunk.put(f"mask = (mask + 1u) % {MASKS_IN_TURN}u;")
         out.put("workgroupBarrier();")
 
     def _place(self) -> str:

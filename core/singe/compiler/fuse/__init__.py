@@ -25,7 +25,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from ...errors import CompileError
-from ...graph import Builder, Graph, Node, bare, postorder, rebuild
+from ...graph import Builder, Graph, Node, postorder, rebuild, storage_of
 from ...ir import scalar
 from ...ir.kernel import Routine
 from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, View
@@ -35,9 +35,9 @@ from ._assemble import Maker
 from ._growth import MAX_MEMBERS, Growth
 from ._join import joined
 
-MAX_DEPTH: Final = 48
+MAX_INLINE_DEPTH: Final = 48
 """The longest chain of inlined nodes: deeper expressions are slow to print and need too many registers."""
-CHEAP: Final = 4
+MAX_OPS_COMPUTED_AGAIN: Final = 4
 """The most scalar operations for which computing a value again is faster than storing it."""
 WHOLE: Final = (Opaque, Region, Result, Running, Update)
 """Kinds of row whose results are kept in memory; so are the inputs of most of them."""
@@ -59,10 +59,10 @@ def _split_wide(graph: Graph, max_ports: int) -> Graph:
     """The graph with each concat of more inputs than a kernel may read replaced by a tree of concats."""
     limit = max(2, (max_ports - 2) // 2)
 
-    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-        if n.op != "concat" or len(given) <= max_ports - 2:
+    def rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
+        if n.op != "concat" or len(new_inputs) <= max_ports - 2:
             return None
-        parts = list(given)
+        parts = list(new_inputs)
         while len(parts) > limit:
             parts = [b.concat(*parts[i : i + limit], axis=n.attrs["axis"]) for i in range(0, len(parts), limit)]
         return b.concat(*parts, axis=n.attrs["axis"])
@@ -108,9 +108,11 @@ class _Fuser:
         self.repeated = repeated
         self.users = graph.users
         self.number = {n: i for i, n in enumerate(graph.nodes)}
-        self.outputs = {*graph.roots, *graph.found.values()}
-        self.found = {bare(n) for n in graph.found.values()}
-        self.updates = {bare(s.updated) for s in graph.states if s.leaf in _read_by_element(bare(s.updated))}
+        self.outputs = {*graph.roots, *graph.own_size_nodes.values()}
+        self.found = {storage_of(n) for n in graph.own_size_nodes.values()}
+        self.updates = {
+            storage_of(s.updated) for s in graph.states if s.leaf in _read_by_element(storage_of(s.updated))
+        }
         self.members: dict[Node, Growth] = {}  # node ↦ the group of which it is a member
         self.kept: set[Node] = set()
         self.costs: dict[Node, _Cost] = {}
@@ -120,13 +122,13 @@ class _Fuser:
         for growth in growths:
             self.kept.update(growth.exits)
         for output in self.outputs:
-            if bare(output).row is not None:
-                self.kept.add(bare(output))
+            if storage_of(output).row is not None:
+                self.kept.add(storage_of(output))
         for n in self.graph.nodes:
             if isinstance(n.row, WHOLE):
                 self.kept.add(n)
                 read = n.inputs[:1] if isinstance(n.row, Update) else () if isinstance(n.row, Running) else n.inputs
-                self.kept.update(bare(x) for x in read if bare(x).row is not None)
+                self.kept.update(storage_of(x) for x in read if storage_of(x).row is not None)
         self._keep_dear()
         groups: dict[Node, Group] = {}
         by_exit: dict[Node, Growth | None] = {n: None for g in growths for n in g.exits[:-1]}
@@ -147,7 +149,7 @@ class _Fuser:
 
     def _has_template(self, growth: Growth) -> bool:
         """Whether the target has a template for a group, if all of the group's inputs are in memory."""
-        made = Maker({bare(x) for m in growth.coords for x in m.inputs if x not in growth.coords}, growth).group()
+        made = Maker({storage_of(x) for m in growth.coords for x in m.inputs if x not in growth.coords}, growth).group()
         return isinstance(made.kernel, Routine) and self.takes(made)
 
     def _grown(self, anchor: Node, growth: Growth) -> Growth:
@@ -159,8 +161,8 @@ class _Fuser:
             # The first reader that cannot join ends the group, so no value leaves it and comes back.
             if n in self.members or n in self.updates or not self._room(n, growth) or not growth.add(n):
                 break
-            if bare(n) is n:
-                leaving = dict.fromkeys(bare(m) for m in growth.coords if self._leaves(m, growth))
+            if storage_of(n) is n:
+                leaving = dict.fromkeys(storage_of(m) for m in growth.coords if self._leaves(m, growth))
                 if leaving.keys() == {n} or self._stores(leaving, growth):
                     best, exits = len(growth.coords), tuple(leaving)
         growth.restore(best, exits)
@@ -178,7 +180,7 @@ class _Fuser:
         compute it again from the group's other values."""
         seen = [n]
         for x in seen:
-            seen += (u for u in self.users[x] if bare(u) is n)
+            seen += (u for u in self.users[x] if storage_of(u) is n)
         users = [u for x in seen for u in self.users[x] if u not in growth.coords and u not in seen]
         same = all(isinstance(u.row, Elementwise) and product(u.shape) == product(n.shape) for u in users)
         return isinstance(n.row, Elementwise) and self.outputs.isdisjoint(seen) and same
@@ -196,7 +198,7 @@ class _Fuser:
     def _reads(self, members: Collection[Node]) -> int:
         """How many buffers the members read if every input from outside is in memory."""
         read = {
-            bare(x)
+            storage_of(x)
             for m in members
             for x in m.inputs
             if x not in members and not (x.value is not None and x.value.size == 1)
@@ -235,8 +237,8 @@ class _Fuser:
         are kept later.
         """
         for n in self.graph.nodes:
-            if n not in self.members and n.row is not None and self.cost(n).depth > MAX_DEPTH:
-                self._keep(bare(n))
+            if n not in self.members and n.row is not None and self.cost(n).depth > MAX_INLINE_DEPTH:
+                self._keep(storage_of(n))
         roots: dict[Node, set[Any]] = {}
         for n in reversed(self.graph.nodes):
             if n.row is None or n in self.members:
@@ -246,14 +248,14 @@ class _Fuser:
             for u in users:
                 where |= {self.members[u]} if u in self.members else {u} if u in self.kept else roots[u]
             roots[n] = where
-            if n in self.kept or bare(n) in self.kept:
+            if n in self.kept or storage_of(n) in self.kept:
                 continue
             cost = self.cost(n)
             # Each view reads at its own coordinates, so the value is computed once for each view.
             times = len(where) + max(0, sum(isinstance(u.row, View) for u in users) - 1)
-            cheap = cost.again <= CHEAP and cost.loads <= 2 and (times <= 3 or not cost.loads)
+            cheap = cost.again <= MAX_OPS_COMPUTED_AGAIN and cost.loads <= 2 and (times <= 3 or not cost.loads)
             if any(self._wants_memory(n, u) for u in users) or (times > 1 and not cheap and not _is_movement(n)):
-                self._keep(bare(n))
+                self._keep(storage_of(n))
 
     def _keep(self, n: Node) -> None:
         if n.row is not None:
@@ -269,9 +271,9 @@ class _Fuser:
             if (u.row.routine or "").startswith("conv"):
                 return True
             if u.row.over_axes:  # each stage computes the elements that it reads
-                return cost.again > 2 * CHEAP and sum(v in self.members for v in self.users[n]) > 1
-            return cost.work > CHEAP or cost.loads > 2
-        return cost.again > CHEAP and not _is_movement(n) and product(n.shape) != product(u.shape)
+                return cost.again > 2 * MAX_OPS_COMPUTED_AGAIN and sum(v in self.members for v in self.users[n]) > 1
+            return cost.work > MAX_OPS_COMPUTED_AGAIN or cost.loads > 2
+        return cost.again > MAX_OPS_COMPUTED_AGAIN and not _is_movement(n) and product(n.shape) != product(u.shape)
 
     # --- building kernels ---
 
@@ -310,7 +312,7 @@ class _Fuser:
             stack += x.inputs
             leaves = len(self._leaf_buffers(x))
             rank = leaves if leaves < self.max_ports else 1  # nodes that are too wide for one kernel come last
-            if leaves >= 2 and bare(x) is x and (best is None or (rank, self.number[x]) > best[:2]):
+            if leaves >= 2 and storage_of(x) is x and (best is None or (rank, self.number[x]) > best[:2]):
                 best = (rank, self.number[x], x)
         return best[2] if best else None
 
@@ -318,7 +320,7 @@ class _Fuser:
         found: set[Node] = set()
         for x in postorder([n], lambda m: () if m is not n and (m in self.kept or m.row is None) else m.inputs):
             if x is not n and (x in self.kept or x.is_input or (x.is_const and x.shape)):
-                found.add(bare(x))
+                found.add(storage_of(x))
         return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...dtypes import int32
 from ...errors import CompileError
-from ...graph import Node, bare
+from ...graph import Node, storage_of
 from ...ir import affine, scalar
 from ...ir.arrays import convert
 from ...ir.kernel import Kernel, Port, Reduce, Routine, Scan, Stage, Store, collapse, loop_vars, matmul_operands
@@ -149,7 +149,7 @@ class Maker:
         where = row.where(coords, self._reader(n), *n.inputs, **n.attrs)
         value = self.value(part, coords)
         store = Store(len(self.ports), affine.flatten(where, n.shape), value)
-        return self._grouped(collapse(self._kernel((n,), part.shape, (), (store,))), (n,), bare(n.inputs[0]))
+        return self._grouped(collapse(self._kernel((n,), part.shape, (), (store,))), (n,), storage_of(n.inputs[0]))
 
     def _note(self, n: Node) -> None:
         self.ops.setdefault(n)
@@ -235,7 +235,7 @@ class Maker:
                 return scalar.const(convert(n.value, compute.numpy).item(), compute)
         if n in self.kept or n.row is None:
             return self._load(n, n.shape, coords)
-        base = bare(n)
+        base = storage_of(n)
         if (
             base is not n
             and (base in self.kept or base.row is None)
@@ -265,7 +265,7 @@ class Maker:
             if kind in ("matmul", "matmul_blocks") and matmul_operands(kernel) is None:
                 return None
             return Routine(kind, collapse(kernel, keep=1, least=2), facts)
-        x, w = (bare(i) for i in anchor.inputs[:2])
+        x, w = (storage_of(i) for i in anchor.inputs[:2])
         if x not in self.ports or w not in self.ports or (kind == "conv" and x.dtype is not w.dtype):
             return None
         return Routine(kind, kernel, {**facts, "x": self.ports[x], "w": self.ports[w]})

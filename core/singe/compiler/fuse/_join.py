@@ -16,17 +16,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...dtypes import DType, float32
-from ...graph import Graph, Node, bare, symbols_of
+from ...graph import Graph, Node, storage_of, symbols_of
 from ...ir import affine, scalar
 from ...ir.kernel import Kernel, Port, Store
 from ...ir.scalar import Expr
 from ...ops import Opaque, Region
 from ...shapes import Shape
-from ..layout import bytes_of, weight
+from ..schedule.buffers import bytes_of, weight
 from ._assemble import Group
 from ._growth import MAX_MEMBERS
 
-FEW: Final = 64
+NEGLIGIBLE_BYTES: Final = 64
 """Bytes that do not count when a kernel is moved past those that compute them."""
 
 
@@ -51,14 +51,16 @@ class _Joining:
         self.graph = graph
         self.max_ports = max_ports
         self.number = {n: i for i, n in enumerate(graph.nodes)}
-        self.found = {bare(n) for n in graph.found.values()}
+        self.found = {storage_of(n) for n in graph.own_size_nodes.values()}
         self.states: dict[Node, list[Node]] = {}  # a state's next value ↦ the nodes that read the state
         for s in graph.states:
-            self.states.setdefault(bare(s.updated), []).append(s.leaf)
-        roots = [bare(n) for n in graph.roots]
+            self.states.setdefault(storage_of(s.updated), []).append(s.leaf)
+        roots = [storage_of(n) for n in graph.roots]
         self.roots = set(roots)
         # The states that are outputs in no other way, so that their next value may be computed in their memory.
-        self.own = {s.leaf for s in graph.states if roots.count(bare(s.updated)) == 1 and s.leaf not in self.roots}
+        self.own = {
+            s.leaf for s in graph.states if roots.count(storage_of(s.updated)) == 1 and s.leaf not in self.roots
+        }
         self.settled: dict[Node, Node] = {}  # states of which a group counts on computing the next value in place ↦ it
         self.groups = {g.outputs[-1]: g for g in groups}
         self.maker = {n: g.outputs[-1] for g in groups for n in g.outputs}
@@ -69,7 +71,7 @@ class _Joining:
         alone = [n for n in graph.nodes if isinstance(n.row, (Opaque, Region))]
         for n in alone:
             for x in n.inputs:
-                self.readers[bare(x)].add(n)
+                self.readers[storage_of(x)].add(n)
         self.steps = sorted(self.number[n] for n in (*self.groups, *alone))
 
     def run(self) -> list[Group]:
@@ -137,8 +139,10 @@ class _Joining:
             return None
         if after > self.number[second] and (self._adjacent(first, second) or self._late(first, second)):
             return second
-        sizes = {s for m in y.members for n in (m, *m.inputs) for s in symbols_of(n)} if self.graph.found else ()
-        told = (n for s, n in self.graph.found.items() if s in sizes)
+        sizes = (
+            {s for m in y.members for n in (m, *m.inputs) for s in symbols_of(n)} if self.graph.own_size_nodes else ()
+        )
+        told = (n for s, n in self.graph.own_size_nodes.items() if s in sizes)
         needed = (*(n for n in y.inputs if n not in x.outputs), *told)
         ready = all(self._made(n) < self.number[first] for n in needed)
         return first if ready and self._early(first, second) else None
@@ -195,7 +199,7 @@ class _Joining:
         """Whether nothing runs between two groups but kernels of a few numbers, such as of a learning rate."""
         start, end = (bisect_left(self.steps, self.number[n]) for n in (first, second))
         between = (self.groups.get(self.graph.nodes[k]) for k in self.steps[start + 1 : end])
-        return all(g is not None and sum(map(_bytes, g.outputs)) <= FEW for g in between)
+        return all(g is not None and sum(map(_bytes, g.outputs)) <= NEGLIGIBLE_BYTES for g in between)
 
     def _last(self, value: Node, *apart: Node) -> int:
         return max(self._read(value, *apart), default=-1)

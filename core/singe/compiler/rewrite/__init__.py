@@ -30,9 +30,9 @@ RULES = {False: _joined(SIMPLIFY, LAYOUT, FLOAT_SUMS), True: _joined(SIMPLIFY, L
 ELEMENTWISE = (*SIMPLIFY_ELEMENTWISE, *LAYOUT_ELEMENTWISE)
 
 
-def rewrite(graph: Graph, narrow: bool = False, whole: Callable[[Node], Row | None] = lambda _: None) -> Graph:
+def rewrite(graph: Graph, narrow: bool = False, whole_row_of: Callable[[Node], Row | None] = lambda _: None) -> Graph:
     """See the module's docstring. narrow: whether products take numbers of a few bits as they are, as the kernels of targets
-    do; over whole arrays, floats are faster. whole: the row with which a composite stays one node; None: it is lowered."""
+    do; over whole arrays, floats are faster. whole_row_of: the row with which a composite stays one node; None: it is lowered."""
     begin = kept_narrow if narrow else None
-    graph = with_attention(graph, whole)
-    return Rewriter(graph, RULES[narrow], ELEMENTWISE, without_subnormals, begin, whole=whole).run()
+    graph = with_attention(graph, whole_row_of)
+    return Rewriter(graph, RULES[narrow], ELEMENTWISE, without_subnormals, begin, whole_row_of=whole_row_of).run()

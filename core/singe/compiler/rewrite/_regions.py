@@ -28,7 +28,7 @@ class Regions:
     """
 
     def __init__(
-        self, r: Rewriter, n: Node, given: Sequence[Node], attrs: Mapping[str, Any], read: Collection[int]
+        self, r: Rewriter, n: Node, new_inputs: Sequence[Node], attrs: Mapping[str, Any], read: Collection[int]
     ) -> None:
         self.r = r
         self.read = read
@@ -37,7 +37,7 @@ class Regions:
         self.bound: dict[str, Node] = {}
         self.checks: dict[Dim, str] = {}
         self.told: dict[str, Dim] = {}
-        self.values: tuple[Node, ...] = self._if(*given) if n.op == "if" else self._loop(*given)
+        self.values: tuple[Node, ...] = self._if(*new_inputs) if n.op == "if" else self._loop(*new_inputs)
 
     def _if(self, condition: Node, *captures: Node) -> tuple[Node, ...]:
         if condition.value is not None:
@@ -49,11 +49,11 @@ class Regions:
         then, otherwise = (_only(g, kept) for g in branches)
         return self._made(range(len(self.node.results)), condition, *captures, then=then, otherwise=otherwise)
 
-    def _loop(self, *given: Node) -> tuple[Node, ...]:
+    def _loop(self, *new_node: Node) -> tuple[Node, ...]:
         attrs = dict(self.attrs)
         carried, count = attrs["carried"], attrs.get("count")
-        condition = given[0] if attrs["conditional"] else None
-        inputs = given[1:] if attrs["conditional"] else given
+        condition = new_node[0] if attrs["conditional"] else None
+        inputs = new_node[1:] if attrs["conditional"] else new_node
         never = condition is not None and condition.value is not None and not condition.value.reshape(-1)[0]
         if count == 0 or never:
             self._tell([x.shape for x in inputs[:carried]])

@@ -34,10 +34,10 @@ from ._regions import Regions
 
 Rule: TypeAlias = "Callable[[Rewriter, Node], Node | None]"
 
-GROWTH: Final = 4
+MAX_FOLDED_GROWTH: Final = 4
 """A node of constants is not folded if the result is more than this many times larger than the graph's own constants of
 which it is computed, as with expand."""
-SMALL: Final = 1 << 16
+ALWAYS_FOLDED_BYTES: Final = 1 << 16
 """Results of at most this many bytes are always folded, whatever their growth."""
 CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
 """The rows that sum products of their first input with their second, the weights."""
@@ -59,7 +59,7 @@ class Rewriter:
         finish: Callable[[Graph], Graph],
         begin: Callable[[Graph, Builder], Graph] | None = None,
         known: Mapping[Node, Node] | None = None,
-        whole: Callable[[Node], Row | None] = lambda _: None,
+        whole_row_of: Callable[[Node], Row | None] = lambda _: None,
     ) -> None:
         self.builder = Builder()
         self._rules = rules
@@ -68,7 +68,7 @@ class Rewriter:
         self._begin = begin
         self._graph = graph
         self._known = dict(known or {})
-        self._whole = whole
+        self._whole = whole_row_of
         self._rows: dict[Node, Row | None] = {}  # what `whole` gave
         self._opened: set[Node] = set()  # composites that are lowered because other nodes read their parts
         self._made: dict[Node, Node] = {}
@@ -82,7 +82,7 @@ class Rewriter:
         graph = self._graph
         self._opened = self._shared()
         done: dict[Node, Node] = {x: self.builder.const(c.value, c.dtype) for x, c in self._known.items()}
-        for x in (*graph.roots, *graph.found.values()):
+        for x in (*graph.roots, *graph.own_size_nodes.values()):
             self._lowered(x, done)
         counted = renamed(graph, {**dict(zip(graph.leaves, graph.leaves, strict=True)), **done})
         if self._begin is not None:
@@ -107,7 +107,7 @@ class Rewriter:
             final[n] = new
             # A node that replaces several old ones is used as often as all of them together.
             self._uses[new] = self._uses.get(new, 0) + self._uses.get(n, 0) if new is not n else self._uses.get(n, 0)
-        bound = {**{s: final[n] for s, n in counted.found.items() if s not in bound | self._told}, **bound}
+        bound = {**{s: final[n] for s, n in counted.own_size_nodes.items() if s not in bound | self._told}, **bound}
         outputs = tuple(final[x] for x in counted.outputs)
         states = tuple(replace(s, updated=final[s.updated]) for s in counted.states)
         inputs = tuple(x for x in graph.inputs if x not in self._known)
@@ -126,7 +126,7 @@ class Rewriter:
 
     def _shared(self) -> set[Node]:
         """The composites whose parts cost much and are computed for other nodes too, for example for a gradient."""
-        needed = postorder((*self._graph.roots, *self._graph.found.values()), self._below)
+        needed = postorder((*self._graph.roots, *self._graph.own_size_nodes.values()), self._below)
         seen, found = set(needed), set[Node]()
         for n in needed:
             if not isinstance(n.row, Composite) or not n.row.function or self._row_of(n) is None:
@@ -216,9 +216,13 @@ class Rewriter:
         counts = [(product(shape), kind.size) for shape, kind in source.results]
         count = sum(count * size for count, size in counts if isinstance(count, int))
         own = (
-            frozenset(x for given in source.inputs for x in self._origins.get(given, (given,))) if count > SMALL else ()
+            frozenset(x for given in source.inputs for x in self._origins.get(given, (given,)))
+            if count > ALWAYS_FOLDED_BYTES
+            else ()
         )
-        if count > max(SMALL, GROWTH * sum(x.value.nbytes for x in own if x.value is not None)):
+        if count > max(
+            ALWAYS_FOLDED_BYTES, MAX_FOLDED_GROWTH * sum(x.value.nbytes for x in own if x.value is not None)
+        ):
             return None
         try:
             value = (
@@ -229,7 +233,7 @@ class Rewriter:
         if value is None:
             return None
         # A large view of a weight stays a view: packing copies it later, in pieces.
-        is_view = isinstance(n.row, View) and value.base is not None and value.nbytes > SMALL
+        is_view = isinstance(n.row, View) and value.base is not None and value.nbytes > ALWAYS_FOLDED_BYTES
         made = self.const(value if is_view else np.asarray(value, order="C"), n)
         if own:
             self._origins[made] = frozenset(own)

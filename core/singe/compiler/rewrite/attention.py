@@ -1,6 +1,6 @@
 """Recognises attention that a model spells out: softmax(scale · q · kᵀ + mask) · v becomes one node of the row `attention`.
 
-This is done before composites are lowered, where the target has a function for that node (compiler/own.py), and where
+This is done before composites are lowered, where the target has a function for that node (compiler/partition.py), and where
 nothing else reads the values between. Scores of hidden keys may also be replaced (Where, masked_fill), by −∞ or a number
 so low that adding it to them gives the same. A query whose keys are all hidden by −∞ then gets zeros; by the softmax alone, it
 would get NaN, which PyTorch's exports replace by zeros.
@@ -27,13 +27,13 @@ class _Hidden(NamedTuple):
     """What replaces scores. where: bools, or their opposite, according to `given`."""
 
     where: Node
-    given: bool
+    is_given: bool
     number: float
 
     def mask(self, b: Builder, where: Node, kind: DType) -> Node:
         """What is added to the scores."""
         values = (b.const(self.number, kind), b.const(0, kind))
-        return b.where(where, *(values if self.given else values[::-1]))
+        return b.where(where, *(values if self.is_given else values[::-1]))
 
 
 class _Found(NamedTuple):
@@ -47,8 +47,8 @@ class _Found(NamedTuple):
     scale: float
 
 
-def with_attention(graph: Graph, whole: Callable[[Node], Row | None]) -> Graph:
-    """The graph with nodes of the row `attention` in place of such chains. whole: as for `rewrite`."""
+def with_attention(graph: Graph, whole_row_of: Callable[[Node], Row | None]) -> Graph:
+    """The graph with nodes of the row `attention` in place of such chains. whole_row_of: as for `rewrite`."""
     if not any(n.op == "softmax" for n in graph.nodes):
         return graph
     chains = {n: found for n in graph.nodes if (found := _Chain(graph, n).found()) is not None}
@@ -56,7 +56,7 @@ def with_attention(graph: Graph, whole: Callable[[Node], Row | None]) -> Graph:
         return graph
     new: dict[Node, Node] = {x: x for x in graph.leaves}
 
-    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    def rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
         made = None
         if n in chains:
             q, turned, v, mask, hidden, scale = chains[n]
@@ -67,8 +67,8 @@ def with_attention(graph: Graph, whole: Callable[[Node], Row | None]) -> Graph:
                 own = hidden.mask(b, new[hidden.where], q.dtype)
                 added = [b.add(*added, own) if added else own]
             made = b.attention(new[q], k, new[v], *added, scale=scale)
-            made = None if whole(made) is None else made
-        new[n] = made or (n if n.row is None else b.node(n.row, *given, **n.attrs))
+            made = None if whole_row_of(made) is None else made
+        new[n] = made or (n if n.row is None else b.node(n.row, *new_inputs, **n.attrs))
         return new[n]
 
     return rebuild(graph, Builder(), rule, dict(new))

@@ -26,10 +26,10 @@ def in_integers(graph: Graph) -> Graph:
     return rebuild(graph, Builder(), _rule, {x: x for x in graph.leaves})
 
 
-def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+def _rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
     if n.op not in LEAST:
         return None
-    x, w = given
+    x, w = new_inputs
     if w.value is None or x.dtype is not float32:
         return None
     *inner, outputs = w.value.shape

@@ -19,7 +19,7 @@ import numpy as np
 from ...dtypes import float32, int8, int32
 from ...graph import Builder, Graph, Node, rebuild
 from ...ops import Elementwise, as_dtype
-from ...ops.products.blocks import BITS, WORD, packed, unpacked
+from ...ops.products.blocks import BITS, BITS_PER_WORD, packed, unpacked
 from ...ops.products.integers import MOST
 from ...shapes import product
 from ._rewriter import CONTRACTIONS, Rewriter, Rule, is_row, number
@@ -32,7 +32,7 @@ Measured on wasm (docs/measurements/quantised.md). The rows of a convolution ove
 FEWER: Final = {"strides": (1, 1), "dilations": (1, 1)}
 """Convolutions with windows of 3 × 3 and these attributes take fewer multiplications in floats (Winograd's), which are
 faster."""
-LARGE: Final = 1 << 12
+MIN_PACKED_ELEMENTS: Final = 1 << 12
 """The fewest elements of a table whose integers are gathered before they are converted, or of weights that stay packed."""
 BLOCKS: Final = (256, 128, 64, 32, 16)
 """The lengths of blocks with a scale for each that are looked for."""
@@ -47,7 +47,7 @@ _INT8: Final = int8.limits
 class _Quantity(NamedTuple):
     """Floats as whole · scale; the scale has one element, or broadcasts with the integers."""
 
-    whole: Node
+    integers: Node
     scale: Node
 
 
@@ -56,19 +56,23 @@ def kept_narrow(graph: Graph, builder: Builder) -> Graph:
     return rebuild(graph, builder, _rule, {x: x for x in graph.leaves})
 
 
-def _rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+def _rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
     if n.op == "gather":
-        return _gathered(b, given[0], given[1], n.attrs["axis"] % len(given[0].shape)) if _table(given[0]) else None
-    return _scaled_sums(b, n, given) or _kept_packed(b, n, given)
+        return (
+            _gathered(b, new_inputs[0], new_inputs[1], n.attrs["axis"] % len(new_inputs[0].shape))
+            if _table(new_inputs[0])
+            else None
+        )
+    return _scaled_sums(b, n, new_inputs) or _kept_packed(b, n, new_inputs)
 
 
-def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
-    if n.op not in LEAST or n.dtype is not float32 or not _pays(n, given[1]):
+def _scaled_sums(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
+    if n.op not in LEAST or n.dtype is not float32 or not _pays(n, new_inputs[1]):
         return None
-    x, w = (_quantity(b, v) for v in given)
+    x, w = (_quantity(b, v) for v in new_inputs)
     if x is None or w is None or product(x.scale.shape) != 1:
         return None
-    weights, scales = b.value_of(w.whole), b.value_of(b.expand(w.scale, shape=w.whole.shape))
+    weights, scales = b.value_of(w.integers), b.value_of(b.expand(w.scale, shape=w.integers.shape))
     if weights is None or scales is None or not _INT8[0] <= weights.min() <= weights.max() <= _INT8[1]:
         return None
     rows = scales.reshape(-1, scales.shape[-1])
@@ -77,26 +81,26 @@ def _scaled_sums(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
     if (rows != rows[:1]).any():  # the scales differ along what is summed
         return None
     assert n.row is not None
-    sums = b.apply(n.row, x.whole, b.const(weights), **n.attrs)
+    sums = b.apply(n.row, x.integers, b.const(weights), **n.attrs)
     scale = b.mul(b.reshape(x.scale, shape=()), b.const(np.ascontiguousarray(rows[0])))
     return b.mul(b.cast(sums, to=float32), scale)
 
 
-def _kept_packed(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+def _kept_packed(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
     """A product of floats with weights of 8 bits or fewer, which stay packed."""
     if n.op != "dot" or n.dtype is not float32:
         return None
-    x, w = given
+    x, w = new_inputs
     if len(w.shape) != 2 or 0 in w.shape:
         return None
     found = _quantity(b, w)
     if found is None:
         return None
-    whole, scale = b.value_of(found.whole), b.value_of(found.scale)
-    if whole is None or scale is None or whole.size < LARGE:
+    whole, scale = b.value_of(found.integers), b.value_of(found.scale)
+    if whole is None or scale is None or whole.size < MIN_PACKED_ELEMENTS:
         return None
     scales = np.broadcast_to(scale.reshape(() if scale.size == 1 else scale.shape), whole.shape)
-    longest = WORD * -(-len(whole) // WORD)
+    longest = BITS_PER_WORD * -(-len(whole) // BITS_PER_WORD)
     block = next((size for size in (longest, *BLOCKS) if _same_in_blocks(scales, size)), None)
     if block is None:
         return None
@@ -147,12 +151,12 @@ def _quantity(b: Builder, n: Node) -> _Quantity | None:
         return None
     assert n.row is not None
     fill = [b.const(0, int32) for _ in n.inputs[1:]]
-    whole = b.apply(n.row, found.whole, *fill, **n.attrs)
+    whole = b.apply(n.row, found.integers, *fill, **n.attrs)
     if product(found.scale.shape) == 1:
         return _Quantity(whole, found.scale)
     if fill:
         return None
-    return _Quantity(whole, b.apply(n.row, b.expand(found.scale, shape=found.whole.shape), **n.attrs))
+    return _Quantity(whole, b.apply(n.row, b.expand(found.scale, shape=found.integers.shape), **n.attrs))
 
 
 # --- tables of integers ----------------------------------------------------------------------------------------------
@@ -161,7 +165,7 @@ def _quantity(b: Builder, n: Node) -> _Quantity | None:
 def _table(n: Node) -> bool:
     """Whether a node is computed, element by element, from one large constant of 8-bit integers and from smaller values."""
     if not isinstance(n.row, Elementwise):
-        return n.value is not None and n.dtype.is_int and n.dtype.bits <= 8 and n.value.size >= LARGE
+        return n.value is not None and n.dtype.is_int and n.dtype.bits <= 8 and n.value.size >= MIN_PACKED_ELEMENTS
     large = [x for x in n.inputs if x.shape == n.shape]
     return len(large) == 1 and _table(large[0])
 

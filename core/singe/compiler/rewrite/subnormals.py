@@ -21,10 +21,10 @@ def without_subnormals(graph: Graph) -> Graph:
     if not subnormal:
         return graph
 
-    def rule(b: Builder, n: Node, given: tuple[Node, ...]) -> Node | None:
+    def rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
         if n.row is None or not _sums(n) or subnormal.isdisjoint(n.inputs):
             return None
-        kept = (_zeroed(b, old) if old in subnormal else new for old, new in zip(n.inputs, given, strict=True))
+        kept = (_zeroed(b, old) if old in subnormal else new for old, new in zip(n.inputs, new_inputs, strict=True))
         return b.apply(n.row, *kept, **n.attrs)
 
     return rebuild(graph, Builder(), rule)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
+from ...files import reason
 from ..dataset import Dataset, Field, inside
 
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
+from ...files import reason
 from ...weights.pickles import Machine, shown
 from .labelled import LabelledPictures, Read
 
@@ -45,7 +45,7 @@ medium_mammals non-insect_invertebrates people reptiles small_mammals trees vehi
 
 
 @dataclass
-class _Array:
+class _PickledArray:
     """An array of a pickle: its bytes, once its state is set."""
 
     data: _Latin | bytes | str | None = None
@@ -79,15 +79,15 @@ def _uncalled(args: tuple[Any, ...]) -> Any:
 _GLOBALS: Final[Mapping[str, Any]] = {
     "numpy.ndarray": _uncalled,
     "numpy.dtype": _dtype,
-    "numpy.core.multiarray._reconstruct": lambda args: _Array(),
-    "numpy._core.multiarray._reconstruct": lambda args: _Array(),
+    "numpy.core.multiarray._reconstruct": lambda args: _PickledArray(),
+    "numpy._core.multiarray._reconstruct": lambda args: _PickledArray(),
     "_codecs.encode": _encoded,
 }
 
 
 def _build(target: Any, state: Any) -> bool:
     """The state of an array: version, shape, dtype, whether columns come first, bytes."""
-    if not isinstance(target, _Array):
+    if not isinstance(target, _PickledArray):
         return False
     if not isinstance(state, tuple) or len(state) != 5 or not isinstance(state[4], (bytes, str, _Latin)) or state[3]:
         raise ValueError("the state of an array is not as NumPy writes it")
@@ -97,7 +97,7 @@ def _build(target: Any, state: Any) -> bool:
 
 def _pixels(array: Any, name: str) -> np.ndarray:
     """The pixels of an array, a row for each picture."""
-    if not isinstance(array, _Array) or array.data is None:
+    if not isinstance(array, _PickledArray) or array.data is None:
         raise FormatError(f"{name}: expected a dict with an array `data`")
     given = array.data
     try:  # bytes that happen to be UTF-8 were read as a text

@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
-from ...runtime.files.pictures import MODES, SUFFIXES, read_pixels
+from ...files import reason
+from ...files.pictures import MODES, SUFFIXES, read_pixels
 from ..dataset import Dataset, Field
 
 MOST_TEXT: Final = 1 << 26

@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
+from ...files import reason
 from .labelled import LabelledPictures, Read, file_in
 
 TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...awaitables import IN_PAGE
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
-from ...runtime.files.download import cache_folder, fetched, local_file
-from ...runtime.files.page import is_url
-from ...runtime.waiting import IN_PAGE
+from ...files import reason
+from ...files.download import cache_folder, fetched, local_file
+from ...files.urls import is_url
 from ..dataset import ArrayDataset
 
 Read = Callable[[str], bytes]

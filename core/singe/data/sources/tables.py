@@ -16,7 +16,7 @@ from urllib.parse import quote
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import reason
+from ...files import reason
 from ..collate import collate
 from ..dataset import ArrayDataset, Dataset, Field
 
@@ -278,7 +278,7 @@ class SQLite(Dataset):
 
     def _connection(self) -> Any:
         if not hasattr(self._of_thread, "kept"):
-            self._of_thread.kept = _Kept(self._connect())
+            self._of_thread.kept = _KeptRows(self._connect())
         return self._of_thread.kept.connection
 
     def _connect(self) -> Any:
@@ -310,7 +310,7 @@ class SQLite(Dataset):
             raise FormatError(f"{self._path}: {e}") from None
 
 
-class _Kept:
+class _KeptRows:
     """A connection that is closed with its thread, or with the dataset."""
 
     def __init__(self, connection: Any) -> None:

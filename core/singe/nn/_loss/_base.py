@@ -8,9 +8,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.functions.creation import tensor
-from ...frontend.tensor import Tensor
 from ...shapes import Dim, same, show
+from ...tensors.functions.creation import tensor
+from ...tensors.tensor import Tensor
 from .._module import Module
 
 REDUCTIONS: Final = ("none", "mean", "sum")

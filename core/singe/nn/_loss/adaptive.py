@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.functions.creation import concat
-from ...frontend.host import check_classes
-from ...frontend.tensor import Tensor
-from ...runtime.keys import Rng, one_generator
+from ...runtime.random_keys import Rng, one_generator
 from ...shapes import show
+from ...tensors.functions.creation import concat
+from ...tensors.numpy_fallback import check_classes
+from ...tensors.tensor import Tensor
 from .._container import Sequential
 from .._linear import Linear
 from .._module import Module

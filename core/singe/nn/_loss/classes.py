@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.functions.creation import arange, full_like, where
-from ...frontend.host import check_classes
-from ...frontend.tensor import Tensor
 from ...shapes import show
+from ...tensors.functions.creation import arange, full_like, where
+from ...tensors.numpy_fallback import check_classes
+from ...tensors.tensor import Tensor
 from ._base import Loss, given, weights
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError, ShapeError
-from ...frontend.functions.creation import where
-from ...frontend.tensor import Tensor
 from ...shapes import show
+from ...tensors.functions.creation import where
+from ...tensors.tensor import Tensor
 from .._distance import PairwiseDistance
 from ._base import Loss, given
 

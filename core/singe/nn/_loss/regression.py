@@ -6,11 +6,11 @@ import math
 from typing import Any
 
 from ...errors import InputError, ShapeError
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import where
-from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import where
+from ...tensors.tensor import Tensor
 from ._base import Loss, given, positive
 
 
@@ -40,7 +40,7 @@ class LpLoss(Loss):
         gap = abs(input - self._paired(input, target))
         if self.p == 1:
             return self._reduced(gap)
-        return self._reduced(gap * gap if self.p == 2 else call_row(ROWS["pow"], (gap, float(self.p))))
+        return self._reduced(gap * gap if self.p == 2 else apply_row(ROWS["pow"], (gap, float(self.p))))
 
 
 class HuberLoss(Loss):

@@ -10,12 +10,12 @@ import numpy as np
 
 from ...dtypes import float32, float64
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import arange, concat, full, stack, where
-from ...frontend.tensor import Tensor, apply
 from ...ops import ROWS
 from ...ops.folds.paths import IMPOSSIBLE
 from ...shapes import Dim, show
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import arange, concat, full, stack, where
+from ...tensors.tensor import Tensor, apply
 from ._base import Loss, given
 
 INFINITE: Final = 1e29
@@ -119,7 +119,7 @@ class CTCLoss(_OfAlignments):
         earlier = concat([blanks, blanks, written], 1)[:, :states]
         past = each + where((written != self.blank) & (written != earlier), 0.0, IMPOSSIBLE)
         start: Any = _start(x, batch, states)
-        sums = call_row(ROWS["path_sums"], (start, each, each, past))
+        sums = apply_row(ROWS["path_sums"], (start, each, each, past))
         last, before = (_at(sums, start, steps, 2 * lengths - back) for back in (0, 1))
         most = last.maximum(before)
         return most + ((last - most).exp() + (before - most).exp()).log()
@@ -173,7 +173,7 @@ class RNNTLoss(_OfAlignments):
         none = full((batch, 1, time + places - 1), IMPOSSIBLE, x.dtype, device=x.device)
         ended, written = _by_moves(ends), concat([none, _by_moves(writes)[:, :-1]], 1)
         start: Any = _start(x, batch, places)
-        sums = call_row(ROWS["path_sums"], (start, ended.permute(2, 0, 1), written.permute(2, 0, 1)))
+        sums = apply_row(ROWS["path_sums"], (start, ended.permute(2, 0, 1), written.permute(2, 0, 1)))
         reached = _at(sums, start, steps - 1 + lengths, lengths)
         whole = (arange(time, device=x.device).reshape(-1, 1) == (steps - 1).reshape(-1, 1, 1)) & (
             arange(places, device=x.device) == lengths.reshape(-1, 1, 1)

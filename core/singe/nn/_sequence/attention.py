@@ -6,12 +6,12 @@ import math
 from typing import Any
 
 from ...errors import InputError, ShapeError
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import arange, concat, where, zeros, zeros_like
-from ...frontend.tensor import Tensor
 from ...ops import ROWS
-from ...runtime.keys import Rng, one_generator
+from ...runtime.random_keys import Rng, one_generator
 from ...shapes import show, whole
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import arange, concat, where, zeros, zeros_like
+from ...tensors.tensor import Tensor
 from .._dropout import Dropout
 from .._linear import Linear
 from .._module import Module
@@ -21,7 +21,7 @@ from ..init import normal, xavier_uniform
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None) -> Tensor:
     """softmax(query · keyᵀ / √size + mask) · value over (…, length, size); mask: see `additive`."""
     given = () if mask is None else (mask,)
-    return call_row(ROWS["attention"], (query, key, value, *given))
+    return apply_row(ROWS["attention"], (query, key, value, *given))
 
 
 def attention_weights(query: Tensor, key: Tensor, mask: Tensor | None = None) -> Tensor:

@@ -7,10 +7,10 @@ from typing import Final
 import numpy as np
 
 from ...errors import InputError, ShapeError
-from ...frontend.functions.creation import arange, tensor, where, zeros
-from ...frontend.tensor import Tensor
-from ...runtime.keys import Rng
+from ...runtime.random_keys import Rng
 from ...shapes import show
+from ...tensors.functions.creation import arange, tensor, where, zeros
+from ...tensors.tensor import Tensor
 from .._module import Module
 from ..init import check_sizes, normal
 

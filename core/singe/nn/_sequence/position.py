@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from ...errors import InputError, ShapeError
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import arange, tensor
-from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...shapes import show
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import arange, tensor
+from ...tensors.tensor import Tensor
 from .._module import Module
 
 
@@ -57,4 +57,4 @@ class RotaryEmbedding(Module):
             places = position.reshape(position.shape[0], *(1,) * (x.ndim - 3), position.shape[1])
         rates = (self.scale * self.base ** (-np.arange(0, self.dim, 2) / self.dim)).astype(np.float32)
         angles = places.unsqueeze(-1).cast("float32") * rates  # pyright: ignore[reportAttributeAccessIssue]
-        return call_row(ROWS["rotary_embedding"], (x, angles.cos(), angles.sin()), interleaved=self.interleaved)
+        return apply_row(ROWS["rotary_embedding"], (x, angles.cos(), angles.sin()), interleaved=self.interleaved)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from ...errors import InputError, ShapeError
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import concat, stack, zeros
-from ...frontend.tensor import Tensor
 from ...ops import ROWS
-from ...runtime.keys import Rng, one_generator
+from ...runtime.random_keys import Rng, one_generator
 from ...shapes import show
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import concat, stack, zeros
+from ...tensors.tensor import Tensor
 from .._dropout import Dropout
 from .._module import Module
 from ..init import check_sizes, uniform
@@ -119,7 +119,7 @@ class _Recurrent(Module):
             given.append(name)
             operands.append(state)
         options = {"linear_before_reset": True} if self._row == "gru" else {}
-        steps, *last = call_row(
+        steps, *last = apply_row(
             ROWS[self._row], operands, given=tuple(given), direction="bidirectional" if self.bidirectional else "forward",
             activations=tuple((f, 0.0, 0.0) for f in self._functions()) * len(self._ends()), clip=0.0, **options,
         )  # fmt: skip
@@ -170,7 +170,7 @@ def _check_nonlinearity(name: str) -> None:
         raise InputError(f"nonlinearity is {name!r}, expected 'tanh' or 'relu'")
 
 
-class _Cell(Module):
+class _CellModule(Module):
     """One step of a recurrent layer: x (batch, features) and the state (batch, hidden), or both without the batch."""
 
     weight_ih: Tensor
@@ -196,7 +196,7 @@ class _Cell(Module):
         return zeros((*x.shape[:-1], self.hidden_size), x.dtype, x.device)
 
 
-class RNNCell(_Cell):
+class RNNCell(_CellModule):
     """One step of an RNN."""
 
     def __init__(
@@ -211,7 +211,7 @@ class RNNCell(_Cell):
         return (a + b).tanh() if self.nonlinearity == "tanh" else (a + b).relu()
 
 
-class LSTMCell(_Cell):
+class LSTMCell(_CellModule):
     """One step of an LSTM: the result is (state, cell)."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, rng: Rng = None) -> None:
@@ -224,7 +224,7 @@ class LSTMCell(_Cell):
         return out.sigmoid() * cell.tanh(), cell
 
 
-class GRUCell(_Cell):
+class GRUCell(_CellModule):
     """One step of a GRU."""
 
     def __init__(self, input_size: int, hidden_size: int, bias: bool = True, *, rng: Rng = None) -> None:

@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from ...errors import InputError
-from ...frontend.functions.creation import zeros
-from ...frontend.tensor import Tensor
-from ...runtime.keys import Rng, one_generator
+from ...runtime.random_keys import Rng, one_generator
+from ...tensors.functions.creation import zeros
+from ...tensors.tensor import Tensor
 from .._activation import Activation
 from .._dropout import Dropout
 from .._linear import Linear
@@ -155,9 +155,9 @@ class _Stack(Module):
     def _normed(self, x: Tensor) -> Tensor:
         return x if self.norm is None else self.norm(x)
 
-    def _through(self, x: Tensor, *given: Any) -> Tensor:
+    def _through(self, x: Tensor, *argument: Any) -> Tensor:
         for layer in self.layers:
-            x = layer(x, *given)
+            x = layer(x, *argument)
         return self._normed(x)
 
     def _room(self, batch: int, length: int, device: Any) -> dict[str, Tensor]:

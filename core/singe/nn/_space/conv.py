@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 from ...errors import InputError, ShapeError
-from ...frontend.calls import call_row
-from ...frontend.nodes.spatial import Ints, Padding, per_axis
-from ...frontend.tensor import Tensor
 from ...ops import ROWS
-from ...runtime.keys import Rng, one_generator
+from ...runtime.random_keys import Rng, one_generator
 from ...shapes import Dim, show
+from ...tensors.calls import apply_row
+from ...tensors.nodes.spatial import Ints, Padding, per_axis
+from ...tensors.tensor import Tensor
 from .._module import Module
 from ..init import by_inputs, check_sizes
 
@@ -173,7 +173,7 @@ class DeformConv2d(_Windowed, spaces=2):
         """offset: (batch, groups of offsets · window · 2, height, width of the result), each a pair of rows and columns; mask:
         (batch, groups of offsets · window, height, width of the result), by which what is read is multiplied."""
         widths = per_axis(self.padding, 2, "padding")
-        return call_row(
+        return apply_row(
             ROWS["deform_conv"], (x, self.weight, offset, self.bias, mask), strides=per_axis(self.stride, 2, "stride"),
             dilations=per_axis(self.dilation, 2, "dilation"), before=widths, after=widths, group=self.groups,
             offset_group=offset.shape[1] // (2 * math.prod(self.weight.shape[2:])),

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 from ...dtypes import float32
 from ...errors import InputError, ShapeError
-from ...frontend.functions.creation import arange, as_tensor, where
-from ...frontend.nodes.spatial import Ints, per_axis
-from ...frontend.tensor import Tensor
-from ...runtime.keys import Rng
+from ...runtime.random_keys import Rng
 from ...shapes import Shape, show
+from ...tensors.functions.creation import arange, as_tensor, where
+from ...tensors.nodes.spatial import Ints, per_axis
+from ...tensors.tensor import Tensor
 from .._random import Random
 from .conv import check_axes
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from ...errors import ShapeError
-from ...frontend.tensor import Tensor
 from ...shapes import show
+from ...tensors.tensor import Tensor
 from .._module import Module
 
 

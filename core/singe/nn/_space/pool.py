@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import zeros_like
-from ...frontend.nodes import spatial
-from ...frontend.nodes.spatial import Ints, Sizes, per_axis
-from ...frontend.tensor import Tensor, apply
 from ...ops import ROWS
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import zeros_like
+from ...tensors.nodes import spatial
+from ...tensors.nodes.spatial import Ints, Sizes, per_axis
+from ...tensors.tensor import Tensor, apply
 from .._module import Module
 from .conv import in_batches
 
@@ -164,8 +164,8 @@ class _LPPool(_Pool):
 
     def _pooled(self, x: Tensor) -> Tensor:
         power = ROWS["pow"]
-        sums = window_sums(call_row(power, (x, self.norm_type)), self.kernel_size, self.stride, 0, self.ceil_mode)
-        return call_row(power, (sums, 1 / self.norm_type))
+        sums = window_sums(apply_row(power, (x, self.norm_type)), self.kernel_size, self.stride, 0, self.ceil_mode)
+        return apply_row(power, (sums, 1 / self.norm_type))
 
 
 class LPPool1d(_LPPool, spaces=1):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, ShapeError
-from ...frontend.nodes.spatial import Ints, per_axis
-from ...frontend.tensor import Tensor
 from ...shapes import Dim, axis_of, show
+from ...tensors.nodes.spatial import Ints, per_axis
+from ...tensors.tensor import Tensor
 from .._module import Module
 
 

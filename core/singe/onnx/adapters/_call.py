@@ -109,7 +109,7 @@ class Call:
 
     def unknown(self, text: str, dim: Dim) -> SizeNeeded | ValueNeeded:
         """The error that a dimension must be a number: it names the open sizes, or the inputs whose values decide it."""
-        found = [self.b.bound[s] for s in sorted(symbols(dim)) if s in self.b.bound]
+        found = [self.b.size_nodes[s] for s in sorted(symbols(dim)) if s in self.b.size_nodes]
         inputs = inputs_below(self.b, found)
         return ValueNeeded(text, inputs) if inputs else SizeNeeded(text, symbols(dim))
 
@@ -242,7 +242,7 @@ class Call:
 def inputs_below(b: Builder, nodes: Sequence[Node]) -> tuple[str, ...]:
     """The model's inputs from which these nodes are computed, including the values that decide sizes found in mid-run."""
     reached = postorder(
-        nodes, lambda n: (*(n.lowered or n.inputs), *(b.bound[s] for s in symbols_of(n) if s in b.bound))
+        nodes, lambda n: (*(n.lowered or n.inputs), *(b.size_nodes[s] for s in symbols_of(n) if s in b.size_nodes))
     )
     return tuple(n.name for n in reached if n.is_input)
 
@@ -255,9 +255,9 @@ OBJECTS: Final[set[str]] = set()
 """Those that take values that are no tensors, too: as `Call.values`."""
 
 
-def tensors_of(made: Node | Sequence[Value]) -> list[Node]:
+def tensors_of(results: Node | Sequence[Value]) -> list[Node]:
     """The results of an adapter, or of a graph, that are all tensors."""
-    found = [made] if isinstance(made, Node) else list(made)
+    found = [results] if isinstance(results, Node) else list(results)
     nodes = [x for x in found if isinstance(x, Node)]
     if len(nodes) < len(found):
         raise ImportFailure("expected tensors, got a value that is none")

@@ -13,7 +13,7 @@ from ...errors import DTypeError
 from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select
 from .._reference import elementwise as reference
-from .._row import Elementwise, register
+from ..kinds import Elementwise, register
 
 SQRT_HALF: Final = math.sqrt(0.5)
 

@@ -18,7 +18,7 @@ from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt
 from ...shapes import Dim, floordiv, symbols
 from .._reference import elementwise as reference
-from .._row import ROWS, Elementwise, register, sum_to
+from ..kinds import ROWS, Elementwise, register, sum_to
 
 
 def _sign(x: Expr) -> Expr:
@@ -140,7 +140,7 @@ register(
     Elementwise(name="sqrt", doc="the square root", body=sqrt, reference=np.sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
     Elementwise(name="exp", doc="e^x, the exponential function",
         body=exp, reference=np.exp, onnx="Exp", dtypes=FLOATS, domain=(-20, 10), tolerance=8),
-    Elementwise(name="falling_exp", method=False, doc="e^x of numbers up to 0, but 0 where it would be subnormal",
+    Elementwise(name="falling_exp", public=False, doc="e^x of numbers up to 0, but 0 where it would be subnormal",
         body=_falling_exp, reference=np.exp, vjp=lambda b, g, inputs, y: [b.mul(g, y)], dtypes=FLOATS, domain=(-80, 0), tolerance=8),
     Elementwise(name="log", doc="the natural logarithm",
         body=log, reference=np.log, onnx="Log", dtypes=FLOATS, domain=(0.01, 50), tolerance=8),

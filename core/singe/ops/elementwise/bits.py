@@ -8,7 +8,7 @@ from ...dtypes import FLOATS, INTS, NUMBERS, float32, float64
 from ...ir import scalar
 from ...ir.scalar import Expr, const, select
 from .._reference import elementwise as reference
-from .._row import WHOLE_RESULT, Elementwise, register
+from ..kinds import WHOLE_RESULT, Elementwise, register
 
 
 def _left_shift(x: Expr, amount: Expr) -> Expr:
@@ -63,7 +63,7 @@ register(
     Elementwise(name="bitwise_right_shift", doc="x >> other: x divided by 2 to the power of other, rounded down",
         body=_right_shift, reference=reference.right_shift, dtypes=INTS),
     Elementwise(name="signbit", no_gradient=WHOLE_RESULT, doc="whether the sign is negative, as −0.0's is",
-        body=is_negative, reference=np.signbit, gives="bool", dtypes=NUMBERS),
+        body=is_negative, reference=np.signbit, result_type="bool", dtypes=NUMBERS),
     Elementwise(name="copysign", doc="the absolute value of x with the sign of other",
         body=_copysign, reference=np.copysign, dtypes=FLOATS),
     Elementwise(name="nextafter", doc="the next number after x in the direction of other",

@@ -11,7 +11,7 @@ from ...errors import DTypeError
 from ...ir import scalar
 from ...ir.scalar import Expr, clip
 from .._reference import elementwise as reference
-from .._row import Attrs, Elementwise, register
+from ..kinds import Attrs, Elementwise, register
 
 WHOLE: Final = (bool_, *INTS, *(d for d in STORED if d.is_int), float32, float64)
 """The types that are computed with all of their bits: not the floats that are widened."""
@@ -49,8 +49,8 @@ def _bit_cast(x: Expr, *, to: DType) -> Expr:
 
 register(
     Elementwise(name="cast", doc="the same numbers in another dtype",
-        body=_cast, gives="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
+        body=_cast, result_type="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
     _BitCast(name="bit_cast", doc="the same bits read as another dtype of the same size",
         no_gradient="the bits of a number are no function that has a slope",
-        body=_bit_cast, gives="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
+        body=_bit_cast, result_type="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
 )  # fmt: skip

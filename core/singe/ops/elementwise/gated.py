@@ -8,7 +8,7 @@ from typing import Any
 from ...dtypes import FLOATS
 from ...ir.scalar import Expr, tanh
 from .._reference import elementwise as reference
-from .._row import Composite, Elementwise, register
+from ..kinds import Composite, Elementwise, register
 
 
 def _gelu_tanh(x: Expr) -> Expr:

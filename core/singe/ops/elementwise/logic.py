@@ -11,7 +11,7 @@ from ...dtypes import ALL, FLOATS, NUMBERS, bool_
 from ...ir import scalar
 from ...ir.scalar import Expr, const, select
 from .._reference import elementwise as reference
-from .._row import WHOLE_RESULT, Elementwise, register
+from ..kinds import WHOLE_RESULT, Elementwise, register
 
 LOGIC: Final = (bool_,)
 
@@ -22,20 +22,20 @@ def _is_inf(x: Expr, *, detect_negative: bool = True, detect_positive: bool = Tr
 
 
 register(
-    Elementwise(name="equal", doc="x == other", body=scalar.eq, reference=np.equal, onnx="Equal", gives="bool", dtypes=ALL,
+    Elementwise(name="equal", doc="x == other", body=scalar.eq, reference=np.equal, onnx="Equal", result_type="bool", dtypes=ALL,
         no_gradient=WHOLE_RESULT),
-    Elementwise(name="less", doc="x < other", body=scalar.lt, reference=np.less, onnx="Less", gives="bool", dtypes=NUMBERS,
+    Elementwise(name="less", doc="x < other", body=scalar.lt, reference=np.less, onnx="Less", result_type="bool", dtypes=NUMBERS,
         no_gradient=WHOLE_RESULT),
     Elementwise(name="less_equal", no_gradient=WHOLE_RESULT, doc="x <= other",
-        body=scalar.le, reference=np.less_equal, onnx="LessOrEqual", gives="bool", dtypes=NUMBERS),
+        body=scalar.le, reference=np.less_equal, onnx="LessOrEqual", result_type="bool", dtypes=NUMBERS),
     Elementwise(name="greater", no_gradient=WHOLE_RESULT, doc="x > other",
-        body=lambda a, b: a > b, reference=np.greater, onnx="Greater", gives="bool", dtypes=NUMBERS),
+        body=lambda a, b: a > b, reference=np.greater, onnx="Greater", result_type="bool", dtypes=NUMBERS),
     Elementwise(name="greater_equal", no_gradient=WHOLE_RESULT, doc="x >= other",
-        body=lambda a, b: a >= b, reference=np.greater_equal, onnx="GreaterOrEqual", gives="bool", dtypes=NUMBERS),
+        body=lambda a, b: a >= b, reference=np.greater_equal, onnx="GreaterOrEqual", result_type="bool", dtypes=NUMBERS),
     Elementwise(name="is_nan", no_gradient=WHOLE_RESULT, doc="whether it is NaN",
-        method=False, body=scalar.isnan, reference=np.isnan, onnx="IsNaN", gives="bool", dtypes=FLOATS),
+        public=False, body=scalar.isnan, reference=np.isnan, onnx="IsNaN", result_type="bool", dtypes=FLOATS),
     Elementwise(name="is_inf", no_gradient=WHOLE_RESULT, doc="whether it is infinite",
-        method=False, body=_is_inf, reference=reference.is_inf, onnx="IsInf", gives="bool", dtypes=FLOATS),
+        public=False, body=_is_inf, reference=reference.is_inf, onnx="IsInf", result_type="bool", dtypes=FLOATS),
     Elementwise(name="logical_and", doc="whether both are true",
         body=scalar.and_, reference=np.logical_and, onnx="And", dtypes=LOGIC),
     Elementwise(name="logical_or", doc="whether either is true",
@@ -45,5 +45,5 @@ register(
     Elementwise(name="logical_not", doc="whether it is false",
         body=scalar.not_, reference=np.logical_not, onnx="Not", dtypes=LOGIC),
     Elementwise(name="where", doc="of two tensors: the first where the condition is true, the second elsewhere",
-        body=select, takes=("bool", "T", "T"), reference=np.where, onnx="Where", dtypes=ALL),
+        body=select, argument_types=("bool", "T", "T"), reference=np.where, onnx="Where", dtypes=ALL),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from ...dtypes import FLOATS, NUMBERS
 from ...ir import scalar
 from ...ir.scalar import Expr, absolute, const, exp, log, maximum, minimum, select, sqrt
 from .._reference import elementwise as reference
-from .._row import Elementwise, register, sum_to
+from ..kinds import Elementwise, register, sum_to
 from .trigonometry import log1p
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...dtypes import FLOATS, float32, float64
 from ...ir import scalar
 from ...ir.scalar import Expr, absolute, const, exp, log, maximum, select, sqrt, tanh
-from .._row import Elementwise, register, sum_to
+from ..kinds import Elementwise, register, sum_to
 from .activations import polynomial
 from .bits import is_negative
 

@@ -1,3 +1,3 @@
 """Rows that fold elements: along axes, over windows."""
 
-from . import losses, norms, paths, place, reduce, unpool, window  # noqa: F401 (each registers its rows)
+from . import argmax, losses, norms, paths, reduce, unpool, window  # noqa: F401 (each registers its rows)

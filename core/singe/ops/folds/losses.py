@@ -9,7 +9,7 @@ from ...dtypes import FLOATS, int32, int64
 from ...errors import DTypeError, ShapeError
 from ...shapes import Shape, same, show
 from .._reference import folds as reference
-from .._row import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, register
 from ..movement.move import amount, numbered_along
 from .reduce import wide
 

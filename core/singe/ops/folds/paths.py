@@ -9,8 +9,8 @@ from ...dtypes import float32, float64, int64
 from ...errors import ShapeError
 from ...shapes import same, show
 from .._reference import folds as reference
-from .._row import Composite, register
 from ..control import repeated
+from ..kinds import Composite, register
 
 IMPOSSIBLE: Final = -1e30
 """The logarithm that stands for no path: finite, so that differences of two of them are numbers."""
@@ -107,7 +107,7 @@ def _path_sums_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 
 register(
-    Composite(name="path_sums", method=False,
+    Composite(name="path_sums", public=False,
               doc="the logarithms of the sums over all paths to each state (batch, states), after each step. Inputs: logarithms at "
               "first; those of the weights of each step (steps, batch, states), by which a state is reached from itself, then from the one before "
               "it, then from the one before that, …",

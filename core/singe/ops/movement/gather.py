@@ -16,7 +16,7 @@ from ...errors import ShapeError
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, axis_of, product, require, same, show
 from .._reference import movement as reference
-from .._row import Read, Shaped, View, as_dtype, register
+from ..kinds import Read, Shaped, View, as_dtype, register
 from .indices import check_room, index_at, wrapped
 from .move import amount, numbered_along
 
@@ -185,7 +185,7 @@ register(
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
          shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
          vjp=_gather_vjp, index_inputs=(1,), work=lambda *inputs, axis: 4),
-    View(name="gather_elements", method=False, doc="for each index the element at it along an axis; its other coordinates are those of the index",
+    View(name="gather_elements", public=False, doc="for each index the element at it along an axis; its other coordinates are those of the index",
          shape=_elements_shape, value=_elements_value, whole=_elements_whole, vjp=_elements_vjp, index_inputs=(1,),
          reference=reference.gather_elements),
     View(name="gather_nd", doc="slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one",

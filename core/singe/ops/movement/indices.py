@@ -1,7 +1,7 @@
 """Indices into axes. Of an index that a device computes, all devices take the lower 32 bits; negative ones count from the end,
 and those beyond the range name the nearest element. An axis that is empty has no element to name: then there must be no index.
 
-What the host knows is refused before it comes here, if it is out of range: compiler/ranges.py, frontend/nodes/indexing.py."""
+What the host knows is refused before it comes here, if it is out of range: compiler/index_ranges.py, tensors/nodes/indexing.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.scalar import Expr, select, size
 from ...shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
-from .._row import Shaped
+from ..kinds import Shaped
 
 
 def index_at(at: Expr, d: Dim) -> Expr:

@@ -16,7 +16,7 @@ from ...dtypes import FLOATS, NUMBERS, bool_, float32, int32
 from ...errors import DTypeError, ShapeError
 from ...shapes import Dim, Shape, product, same, show, strides
 from .._reference import sampling as reference
-from .._row import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, register
 from .move import amount, numbered
 
 CUBIC: Final = -0.75

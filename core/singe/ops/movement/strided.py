@@ -16,7 +16,7 @@ from ...ir.arrays import convert
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, ceildiv, dim_max, dim_min, floordiv, require, show
 from .._reference import movement as reference
-from .._row import Folds, Nest, Read, Shaped, View, register
+from ..kinds import Folds, Nest, Read, Shaped, View, register
 from .move import inverse, numbered
 from .triangle import diagonals
 
@@ -166,7 +166,7 @@ register(
          whole=lambda x, *, axis1=0, axis2=1, offset=0: np.diagonal(x, offset, axis1, axis2)),
     View(name="unfold", doc="windows along an axis, which begin every `step` elements; their elements are along a new last axis",
          shape=_unfold_shape, value=_unfold_value, whole=_unfold_whole, vjp=_unfold_vjp, reference=reference.unfold),
-    Nest(name="overlap_add", method=False, doc="windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold",
+    Nest(name="overlap_add", public=False, doc="windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold",
          dtypes=NUMBERS, shape=_overlap_shape, nest=_overlap_nest, whole=_overlap_whole, vjp=_overlap_vjp,
          reference=reference.overlap_add, tolerance=32, floor=1e-5),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from ...ir import affine, scalar
 from ...ir.scalar import Expr, select
 from ...shapes import Shape, show
 from .._reference import movement as reference
-from .._row import Read, Shaped, View, register
+from ..kinds import Read, Shaped, View, register
 
 
 def _shape(at: Shaped, x: Shaped, *table: Shaped, steps: int) -> Shape:
@@ -68,7 +68,7 @@ def _whole(at: np.ndarray, x: np.ndarray, *table: np.ndarray, steps: int) -> np.
 
 
 register(
-    View(name="tree_steps", method=False, doc="steps downwards in decision trees. Inputs: where each example is in each tree; the "
+    View(name="tree_steps", public=False, doc="steps downwards in decision trees. Inputs: where each example is in each tree; the "
          "features; the feature of each tree node, its threshold, the next node if the feature is at most that, the next "
          "node otherwise, and (if given) whether NaN goes where smaller features go",
          dtypes=(int32,), shape=_shape, value=_value, whole=_whole, reference=reference.tree_steps,

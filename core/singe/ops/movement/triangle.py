@@ -9,7 +9,7 @@ import numpy as np
 from ...dtypes import COMPLEX, NUMBERS, bool_, int32
 from ...errors import ShapeError
 from ...shapes import Dim, show
-from .._row import Composite, register
+from ..kinds import Composite, register
 from .move import numbered_along
 
 

@@ -16,7 +16,7 @@ from ...dtypes import FLOATS, DType, bool_, int32
 from ...errors import ShapeError, SizeNeeded
 from ...shapes import Dim, require, show, symbols
 from .._reference import products as reference
-from .._row import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, register
 from ..movement.move import amount, numbered, numbered_along
 
 

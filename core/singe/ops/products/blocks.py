@@ -18,19 +18,19 @@ from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, ceildiv, product, show
-from .._row import Folds, Nest, Read, Shaped, register, sum_to
+from ..kinds import Folds, Nest, Read, Shaped, register, sum_to
 from ..movement.move import numbered, project
 
-WORD: Final = 32
+BITS_PER_WORD: Final = 32
 """Bits of a word."""
 BITS: Final = (4, 8)
-SLICE: Final = 1 << 20
+WEIGHTS_UNPACKED_AT_ONCE: Final = 1 << 20
 """How many weights are unpacked at once over whole arrays."""
 
 
 def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
     """Integers (depth, n) as words (words, n); those beyond the depth are 0."""
-    each = WORD // bits
+    each = BITS_PER_WORD // bits
     depth, n = numbers.shape
     padded = np.zeros((-(-depth // each), each, n), np.uint32)
     padded.reshape(-1, n)[:depth] = numbers
@@ -42,7 +42,7 @@ def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
 
 def unpacked(w: np.ndarray, scale: np.ndarray, zero: np.ndarray, bits: int, block: int) -> np.ndarray:
     """The weights as float32 (depth, n), where the depth is that of all words."""
-    places = np.arange(0, WORD, bits, dtype=np.uint32)[:, None]
+    places = np.arange(0, BITS_PER_WORD, bits, dtype=np.uint32)[:, None]
     numbers = w.view(np.uint32)[:, None] >> places & np.uint32((1 << bits) - 1)
     numbers = numbers.reshape(-1, w.shape[1]).astype(np.float32)
     blocks = np.arange(len(numbers)) // block
@@ -51,13 +51,13 @@ def unpacked(w: np.ndarray, scale: np.ndarray, zero: np.ndarray, bits: int, bloc
 
 
 def _shape(x: Shaped, w: Shaped, scale: Shaped, zero: Shaped, *, bits: int, block: int) -> Shape:
-    if len(x.shape) < 2 or len(w.shape) != 2 or bits not in BITS or block < 1 or block % (WORD // bits):
+    if len(x.shape) < 2 or len(w.shape) != 2 or bits not in BITS or block < 1 or block % (BITS_PER_WORD // bits):
         raise ShapeError(
             f"dot_blocks: got {show(x.shape)} and {show(w.shape)} with {bits} bits in blocks of {block}, expected (…, m, k) "
             "and (words, n) with 4 or 8 bits in blocks of whole words"
         )
     depth, n = x.shape[-1], w.shape[1]
-    fits = w.shape[0] == ceildiv(depth, WORD // bits) and scale.shape == (ceildiv(depth, block), n)
+    fits = w.shape[0] == ceildiv(depth, BITS_PER_WORD // bits) and scale.shape == (ceildiv(depth, block), n)
     if not fits or zero.shape not in ((), scale.shape):
         raise ShapeError(
             f"dot_blocks: got words {show(w.shape)}, scales {show(scale.shape)} and zeros {show(zero.shape)} for a depth of "
@@ -70,7 +70,7 @@ def _nest(
     coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: Shaped, zero: Shaped, *, bits: int, block: int
 ) -> Folds:
     *batch, m, n = coords
-    each = WORD // bits
+    each = BITS_PER_WORD // bits
 
     def value(inner: Sequence[Expr], _: Sequence[Expr]) -> Expr:
         (k,) = inner
@@ -85,11 +85,11 @@ def _nest(
 
 def _whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, bits: int, block: int) -> np.ndarray:
     depth, n = x.shape[-1], w.shape[1]
-    count = max(SLICE // max(n, 1) // block, 1)
+    count = max(WEIGHTS_UNPACKED_AT_ONCE // max(n, 1) // block, 1)
     out = np.zeros((*x.shape[:-1], n), np.float32)
     for first in range(0, len(scale), count):
         part = slice(first, first + count)
-        words = w[first * block * bits // WORD : (first + count) * block * bits // WORD]
+        words = w[first * block * bits // BITS_PER_WORD : (first + count) * block * bits // BITS_PER_WORD]
         matrix = unpacked(words, scale[part], zero if zero.ndim == 0 else zero[part], bits, block)
         inside = slice(first * block, min((first + count) * block, depth))
         out += x[..., inside] @ matrix[: inside.stop - inside.start]
@@ -102,7 +102,7 @@ def _reference(
     out = np.zeros((*x.shape[:-1], w.shape[1]))
     for k in range(x.shape[-1]):
         place = k * bits
-        q = w[place // WORD].astype(np.int64) >> place % WORD & (1 << bits) - 1
+        q = w[place // BITS_PER_WORD].astype(np.int64) >> place % BITS_PER_WORD & (1 << bits) - 1
         middle = zero if zero.ndim == 0 else zero[k // block]
         out += x[..., k, None] * ((q - middle) * scale[k // block])
     return out
@@ -111,9 +111,9 @@ def _reference(
 def _vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, *, bits: int, block: int) -> list[Any]:
     """That of a plain product with the unpacked weights."""
     x, w, scale, zero = inputs
-    each, n, depth = WORD // bits, w.shape[1], x.shape[-1]
+    each, n, depth = BITS_PER_WORD // bits, w.shape[1], x.shape[-1]
     words, blocks = w.shape[0], scale.shape[0]
-    places = b.reshape(b.const(np.arange(0, WORD, bits), int32), shape=(1, each, 1))
+    places = b.reshape(b.const(np.arange(0, BITS_PER_WORD, bits), int32), shape=(1, each, 1))
     q = b.bitwise_right_shift(b.reshape(w, shape=(words, 1, n)), places)
     q = b.reshape(b.bitwise_and(q, b.const((1 << bits) - 1, int32)), shape=(words * each, n))
     number = b.div(numbered(b, depth), b.const(block, int32))
@@ -139,7 +139,7 @@ def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
 
 
 register(
-    Nest(name="dot_blocks", method=False, doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
-         dtypes=(float32,), takes=(float32, int32, float32, float32), gives=float32, shape=_shape, nest=_nest, whole=_whole,
+    Nest(name="dot_blocks", public=False, doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
+         dtypes=(float32,), argument_types=(float32, int32, float32, float32), result_type=float32, shape=_shape, nest=_nest, whole=_whole,
          facts=_facts, vjp=_vjp, reference=_reference, tolerance=64, floor=1e-5),
 )  # fmt: skip

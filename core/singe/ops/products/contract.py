@@ -22,8 +22,8 @@ from ...ir.arrays import convert
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Shape, broadcast, dim_max, product, same, show
 from .._reference import products as reference
-from .._row import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..folds.window import wide_floats, window_size
+from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..movement.move import project
 from .transposed import conv_or_dot, resized, transposed_last
 
@@ -192,7 +192,7 @@ def _conv_facts(
     }
 
 
-BLOCK = 1 << 16
+OUTPUTS_AT_ONCE = 1 << 16
 """How many output elements of a depthwise convolution are computed at a time: few enough to stay in the cache."""
 
 
@@ -240,7 +240,7 @@ def _conv_whole(
     return convert(out, kind)
 
 
-GATHERED = 1 << 18
+WINDOW_ELEMENTS_AT_ONCE = 1 << 18
 """How many elements of windows are gathered at a time: few enough to stay in the cache."""
 
 
@@ -251,8 +251,8 @@ def _in_parts(columns: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
     if not out.size or not w.size:
         return out
     line = math.prod(rows[2:]) * w.shape[0]
-    images = max(GATHERED // (line * rows[1]), 1)
-    lines = rows[1] if images > 1 else min(max(GATHERED // line, 1), rows[1])
+    images = max(WINDOW_ELEMENTS_AT_ONCE // (line * rows[1]), 1)
+    lines = rows[1] if images > 1 else min(max(WINDOW_ELEMENTS_AT_ONCE // line, 1), rows[1])
     gathered = np.empty((min(images, rows[0]), lines, *columns.shape[2:]), columns.dtype)
     for n in range(0, rows[0], images):
         for at in range(0, rows[1], lines):
@@ -269,7 +269,7 @@ def _depthwise(patches: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
     rows = patches.shape[: spaces + 1]
     out = np.empty((*rows, w.shape[-1]), np.result_type(patches, w))
     flat_rows = rows[1] if spaces else 1
-    step = max(1, BLOCK * flat_rows // max(1, out[:1].size))
+    step = max(1, OUTPUTS_AT_ONCE * flat_rows // max(1, out[:1].size))
     for n in range(rows[0]):
         for at in range(0, flat_rows, step):
             here = out[n, at : at + step]
@@ -396,11 +396,11 @@ register(
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
          facts=lambda a, b: {} if a.dtype.compute is float32 else None),
-    Nest(name="conv_last", method=False, doc="convolution, channels last", routine="conv", dtypes=(*FLOATS, int32), shape=_conv_shape, nest=_conv_nest,
+    Nest(name="conv_last", public=False, doc="convolution, channels last", routine="conv", dtypes=(*FLOATS, int32), shape=_conv_shape, nest=_conv_nest,
          whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="product of matrices, stacks of them, or vectors, as in NumPy", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
               reference=np.matmul, tolerance=64, floor=1e-5),
-    Composite(name="gemm", method=False, doc="alpha · a @ b + beta · c, where a and b may be transposed", dtypes=NUMBERS, lower=_gemm,
+    Composite(name="gemm", public=False, doc="alpha · a @ b + beta · c, where a and b may be transposed", dtypes=NUMBERS, lower=_gemm,
               reference=reference.gemm, tolerance=64, floor=1e-5),
     Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=(*FLOATS, int32), lower=_conv,
               reference=reference.conv, tolerance=64, floor=1e-5),

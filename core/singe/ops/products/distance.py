@@ -11,7 +11,7 @@ import numpy as np
 from ...dtypes import FLOATS
 from ...errors import ShapeError
 from ...shapes import same, show
-from .._row import Composite, as_dtype, register
+from ..kinds import Composite, as_dtype, register
 
 
 def _cdist(b: Any, x: Any, y: Any, *, squared: bool = False) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from ...dtypes import COMPLEX, NUMBERS
 from ...errors import ShapeError
 from ...shapes import Dim, product, same, show
-from .._row import Composite, register
+from ..kinds import Composite, register
 
 Label: TypeAlias = str | int
 
@@ -144,7 +144,7 @@ def _einsum(b: Any, *xs: Any, equation: str) -> Any:
 
 
 register(
-    Composite(name="einsum", method=False, doc='sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices',
+    Composite(name="einsum", public=False, doc='sums of products of elements, in the notation of NumPy: equation="ij,jk->ik" is a product of matrices',
               dtypes=(*NUMBERS, *COMPLEX), lower=_einsum, tolerance=64, floor=1e-5,
               reference=lambda *xs, equation: np.einsum(equation.replace(" ", ""), *xs)),
 )  # fmt: skip

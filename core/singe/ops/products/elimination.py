@@ -13,8 +13,8 @@ import numpy as np
 from ...dtypes import FLOATS, int32
 from ...errors import ShapeError
 from ...shapes import product, same, show
-from .._row import Composite, as_dtype, register
 from ..control import repeated
+from ..kinds import Composite, as_dtype, register
 from ..movement.move import numbered_along
 
 MOST_STEPS: Final = 6

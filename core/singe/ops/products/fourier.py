@@ -17,13 +17,13 @@ from ...dtypes import FLOATS, float32, int32
 from ...errors import ShapeError
 from ...shapes import Dim, Shape, axis_of, dim_min, floordiv, product, require, show
 from .._reference import fourier as reference
-from .._row import OPEN_RESULT, Composite, Opaque, Results, Shaped, as_dtype, register
+from ..kinds import OPEN_RESULT, Composite, Opaque, Results, Shaped, as_dtype, register
 from ..movement.move import amount, numbered
 from ..movement.move import inverse as undone
 
-DIRECT: Final = 128
+MAX_DIRECT_LENGTH: Final = 128
 """The longest transform that is one product."""
-LARGE: Final = 512
+MAX_PRIME_LENGTH: Final = 512
 """The longest transform of prime length that is one product."""
 MAX_MEL: Final = 1 << 26
 """The most elements of a matrix of mel filters."""
@@ -73,7 +73,7 @@ def _transform(b: Any, x: Any, sign: int) -> Any:
     if not isinstance(length, int):
         return _open(b, x, sign)
     first = _factor(length)
-    if first == 1 and length <= LARGE:
+    if first == 1 and length <= MAX_PRIME_LENGTH:
         flat = b.reshape(x, shape=(rows, length * parts))
         return b.reshape(b.dot(flat, b.const(_matrix(length, parts, sign), x.dtype)), shape=(rows, length, 2))
     if first == 1:
@@ -91,9 +91,9 @@ def _transform(b: Any, x: Any, sign: int) -> Any:
 
 def _factor(length: int) -> int:
     """The length of the first of two shorter transforms: the divisor nearest the root; 1: the transform is not divided."""
-    if length <= DIRECT:
+    if length <= MAX_DIRECT_LENGTH:
         return 1
-    divisors = [d for d in range(2, min(DIRECT, math.isqrt(length)) + 1) if length % d == 0]
+    divisors = [d for d in range(2, min(MAX_DIRECT_LENGTH, math.isqrt(length)) + 1) if length % d == 0]
     return max(divisors, default=1)
 
 
@@ -229,5 +229,5 @@ register(
               lower=_stft, reference=reference.stft, tolerance=64, floor=2e-4),
     Opaque(name="mel_weight_matrix", doc="weights that make bins on the mel scale of the frequencies of a transform", host=OPEN_RESULT,
         no_gradient="its inputs are a number of bands, a length and a rate",
-           shapes=_mel_shapes, whole=_mel),
+           results=_mel_shapes, whole=_mel),
 )  # fmt: skip

@@ -24,7 +24,7 @@ from ...ir import scalar
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
 from .._reference import products as reference
-from .._row import ROWS, Folds, Nest, Read, Shaped, register
+from ..kinds import ROWS, Folds, Nest, Read, Shaped, register
 from ..movement.move import project
 from . import contract  # noqa: F401 (registers conv_last)
 
@@ -61,11 +61,11 @@ def _quantised(x: Expr, most: Expr, least: Expr) -> Expr:
 def _folds(inner: Shape, x: Any, weight: Any, scale: Expr) -> Folds:
     """The folds of one output element; `x` and `weight` give their elements for values of the inner variables."""
 
-    def total(at: Sequence[Expr], found: Sequence[Expr]) -> Expr:
-        return _quantised(x(at), *found) * (weight(at) - OFFSET)
+    def total(at: Sequence[Expr], folded: Sequence[Expr]) -> Expr:
+        return _quantised(x(at), *folded) * (weight(at) - OFFSET)
 
-    def result(found: Sequence[Expr]) -> Expr:
-        return scalar.cast(found[2], float32) * step_of(*found[:2]) * scale
+    def result(folded: Sequence[Expr]) -> Expr:
+        return scalar.cast(folded[2], float32) * step_of(*folded[:2]) * scale
 
     return Folds(inner, [("max", lambda at, _: x(at)), ("min", lambda at, _: x(at)), ("add", total)], result)
 
@@ -170,12 +170,12 @@ def _conv_facts(x: Shaped, w: Shaped, scale: Shaped, **facts: Any) -> Mapping[st
 
 _TAKES: Final = (float32, uint8, float32)
 register(
-    Nest(name="dot_int8", method=False, doc="product of float rows and a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
+    Nest(name="dot_int8", public=False, doc="product of float rows and a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
         no_gradient="it rounds its input to 8 bits",
-         dtypes=(float32,), takes=_TAKES, gives=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
+         dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
          reference=reference.dot_int8, tolerance=16, floor=1e-5),
-    Nest(name="conv_int8", method=False, doc="convolution, channels last, with 8-bit weights, summed in integers", routine="conv_int8",
+    Nest(name="conv_int8", public=False, doc="convolution, channels last, with 8-bit weights, summed in integers", routine="conv_int8",
         no_gradient="it rounds its input to 8 bits",
-         dtypes=(float32,), takes=_TAKES, gives=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
+         dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
          facts=_conv_facts, reference=reference.conv_int8, tolerance=16, floor=1e-5),
 )  # fmt: skip

@@ -18,8 +18,8 @@ from ...dtypes import FLOATS, int64
 from ...errors import ShapeError
 from ...shapes import Dim, same, show
 from .._reference import products as reference
-from .._row import Composite, as_dtype, register
 from ..control import repeated
+from ..kinds import Composite, as_dtype, register
 
 OPTIONAL: Final = ("bias", "lengths", "state", "cell", "peepholes", "projection")
 """bias (directions, 2 · gates · hidden): that of x, then that of the state. lengths (batch): of the sequences. state

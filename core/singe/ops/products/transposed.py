@@ -10,9 +10,9 @@ import numpy as np
 
 from ...shapes import Dim, Shape, at_least
 
-WASTE: Final = 1.25
+MAX_WASTE_RATIO: Final = 1.25
 """How many times more products one convolution may compute than one for each remainder would."""
-REMAINDERS: Final = 16
+MAX_CONVOLUTIONS: Final = 16
 """The most convolutions that are made of one."""
 
 
@@ -81,7 +81,7 @@ def transposed_last(
     joint = math.prod(turns) * math.prod(strides)
     known = [d for d in sizes if isinstance(d, int)]
     closed = len(known) == spaces and all(isinstance(d, int) for d in (*before, *x.shape[1:-1]))
-    if closed and math.prod(strides) <= REMAINDERS and joint > WASTE * math.prod(window):
+    if closed and math.prod(strides) <= MAX_CONVOLUTIONS and joint > MAX_WASTE_RATIO * math.prod(window):
         return _by_remainders(b, x, w, strides, before, known, group)
     for i in axes:
         w = resized(b, w, i, 0, turns[i] * strides[i])

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...awaitables import MaybeAwaitable
 from ...dtypes import FLOATS, DType
 from ...errors import DTypeError, InputError
 from ...graph import Builder, Graph, gradient, inline, leaf
 from ..device import Build, Device, nodes_of
-from ..waiting import Later
 from .decorator import Decorator
 
 
@@ -72,14 +72,18 @@ class Autodiff(Decorator):
     def eager(self) -> Device:
         return self.inner.eager
 
-    def adopt(self, value: Any, source: Device) -> RecordedValue:
+    def import_value(self, value: Any, source: Device) -> RecordedValue:
         """Another Autodiff of the same device is this one: what is recorded is in the values."""
-        return value if isinstance(source, Autodiff) and source.inner is self.inner else super().adopt(value, source)
+        return (
+            value
+            if isinstance(source, Autodiff) and source.inner is self.inner
+            else super().import_value(value, source)
+        )
 
     def upload(self, array: np.ndarray) -> RecordedValue:
         return RecordedValue(self.inner.upload(array))
 
-    def fetch(self, value: RecordedValue) -> Later[np.ndarray]:
+    def fetch(self, value: RecordedValue) -> MaybeAwaitable[np.ndarray]:
         return self.inner.fetch(value.held)
 
     def integers(self, value: RecordedValue) -> np.ndarray | None:
@@ -181,5 +185,7 @@ def _backward(op: RecordedOp, outputs: Sequence[int], wanted: Sequence[int]) -> 
     made = nodes_of(op.build(b, *inputs))
     of = [made[k] for k in outputs]
     seeds = [leaf(y.shape, y.dtype, f"g{k}") for k, y in zip(outputs, of, strict=True)]
-    found = gradient(Graph(tuple(inputs), tuple(of), ("",) * len(of), b.bound), b, seeds, [inputs[k] for k in wanted])
-    return Graph((*inputs, *seeds), tuple(found), tuple(f"d{k}" for k in wanted), b.bound)
+    found = gradient(
+        Graph(tuple(inputs), tuple(of), ("",) * len(of), b.size_nodes), b, seeds, [inputs[k] for k in wanted]
+    )
+    return Graph((*inputs, *seeds), tuple(found), tuple(f"d{k}" for k in wanted), b.size_nodes)

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...awaitables import MaybeAwaitable
 from ...compiler.target import Target
 from ...graph import Graph
 from ...program.program import ProgramData
 from ..backend import Executable
 from ..device import Build, Device
 from ..devices import device
-from ..waiting import Later
 
 
 class Decorator(Device):
@@ -37,7 +37,7 @@ class Decorator(Device):
     def upload(self, array: np.ndarray) -> Any:
         return self.inner.upload(array)
 
-    def fetch(self, value: Any) -> Later[np.ndarray]:
+    def fetch(self, value: Any) -> MaybeAwaitable[np.ndarray]:
         return self.inner.fetch(value)
 
     def integers(self, value: Any) -> np.ndarray | None:

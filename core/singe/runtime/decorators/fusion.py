@@ -18,16 +18,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from ...awaitables import MaybeAwaitable
 from ...dtypes import DType
 from ...errors import DeviceError, SingeError
 from ...graph import Builder, Graph, Node, inline, postorder
 from ...ops import SIZES
 from ..debugging import note_origins
 from ..device import Build, Device, nodes_of
-from ..waiting import Later
 from .decorator import Decorator
 
-LONGEST: Final = 1000
+MAX_PENDING_CHAIN: Final = 1000
 """The longest chain of ops that may be pending. A longer chain is run even if nobody reads its result."""
 
 
@@ -96,7 +96,7 @@ class Fusion(Decorator):
         """A value of the device inside as one of this device's."""
         return LazyValue(self._leaf(value))
 
-    def fetch(self, value: LazyValue) -> Later[np.ndarray]:
+    def fetch(self, value: LazyValue) -> MaybeAwaitable[np.ndarray]:
         with self.lock:
             self._realise(value)
             assert isinstance(value.node, Leaf)
@@ -115,7 +115,7 @@ class Fusion(Decorator):
                 if not isinstance(value.node, Leaf):
                     self._pending[next(self._numbers)] = value
             for value in made:
-                if depth > LONGEST or not all(isinstance(d, int) for d in value.shape):
+                if depth > MAX_PENDING_CHAIN or not all(isinstance(d, int) for d in value.shape):
                     self._realise(value)  # a shape that depends on data is known only after the value is computed
         return made
 

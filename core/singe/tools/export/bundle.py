@@ -25,25 +25,25 @@ from typing import Any, Final
 import numpy as np
 
 from ... import __version__, shapes
-from ...compiler.build import ACTIVATIONS, Options, compile_graph, compile_with_uses
-from ...compiler.host import beyond_scripts
+from ...compiler.compile import ACTIVATIONS, Options, compile_graph, compile_with_uses
+from ...compiler.partition import beyond_scripts
 from ...compiler.target import Target, find_target
 from ...errors import InputError, SingeError
+from ...files import write_files
+from ...files.assets import static_folder
 from ...graph import Graph, Node
 from ...model.arguments import listed
 from ...model.model import Model
 from ...model.program import Program
-from ...program.bundled import MANIFEST
+from ...program.bundle_reader import MANIFEST
 from ...program.container import PROGRAM as FORMAT
 from ...program.container import encode_dim
 from ...program.format import header
 from ...program.program import ProgramData
-from ...program.stored import STORED_BYTES, StoredPart, decode
+from ...program.weight_codecs import STORED_BYTES, StoredPart, decode
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as open_device
-from ...runtime.files import write_files
-from ...runtime.files.assets import static_folder
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
@@ -52,7 +52,7 @@ from .narrow import Uses, scales_in, uses_of
 from .scripts import EAGER, joined_scripts, readable_scripts
 from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels
-from .weights import Weights, weight_files
+from .weights import BundleWeights, weight_files
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
@@ -240,7 +240,7 @@ class _Encoding:
         return parts
 
 
-def _weights(name: str, target: Target, graph: Graph, options: Options, encoding: _Encoding) -> Weights:
+def _weights(name: str, target: Target, graph: Graph, options: Options, encoding: _Encoding) -> BundleWeights:
     """A target's Program, compiled with these options, and its weights."""
     _log.info("compiling for %s", name)
     options = replace(options, activations=encoding.activations if target.integers else "float32")
@@ -251,13 +251,13 @@ def _weights(name: str, target: Target, graph: Graph, options: Options, encoding
     if beyond:
         raise InputError(f"target {name}: {beyond}. Export for other targets, or run the model in Python")
     read = uses_of(uses)
-    return Weights(program, encoding.parts(program, read), read)
+    return BundleWeights(program, encoding.parts(program, read), read)
 
 
-def _targets(given: Mapping[str, Weights], files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
+def _targets(weights_of: Mapping[str, BundleWeights], files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
     """The targets' entries in the manifest; their files are added to `files`."""
     pieces: dict[str, bytes] = {}
-    found = weight_files(given, pieces)
+    found = weight_files(weights_of, pieces)
     modules = {name: _modules(name, program, files) for name, (program, _) in found.items()}
     files.update(pieces)
     return {
@@ -336,9 +336,9 @@ def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
     return [[made(x) for x in graph.inputs] for _ in range(SAMPLES)]
 
 
-def _difference(whole: np.ndarray, stored: np.ndarray) -> float:
+def _difference(expected: np.ndarray, stored: np.ndarray) -> float:
     """The largest difference between two outputs, relative to the largest value."""
-    a, b = whole.astype(np.float64), stored.astype(np.float64)
+    a, b = expected.astype(np.float64), stored.astype(np.float64)
     with np.errstate(invalid="ignore"):
         apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
     largest = np.abs(a[np.isfinite(a)]).max(initial=0)

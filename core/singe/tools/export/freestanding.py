@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Final
 
 from ... import __version__
-from ...compiler.build import ACTIVATIONS, compile_graph
+from ...compiler.compile import ACTIVATIONS, compile_graph
 from ...compiler.target import find_target
 from ...dtypes import string
 from ...errors import DeviceError, InputError
+from ...files import write
 from ...model.model import Model
 from ...program.program import Bind, Host, ProgramData, walk
-from ...runtime.files import write
 from ...runtime.registry import BackendFactory, factories
 from ...shapes import bytes_text, known, show, symbols
 from ..report import LEFT, RIGHT, fields, table

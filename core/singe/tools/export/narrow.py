@@ -13,11 +13,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...compiler.blocks import WeightUse
+from ...compiler.schedule.memory import WeightUse
 from ...dtypes import float32, int32
 from ...graph import Graph
 from ...program.program import Buffer
-from ...program.stored import WIDER, Order, StoredPart, places
+from ...program.weight_codecs import WIDER, Order, StoredPart, places
 from ...shapes import known
 
 LEAST: Final = 1 << 12
@@ -154,15 +154,15 @@ def _positions(use: WeightUse) -> np.ndarray | None:
     return found if found[0] == 0 else None
 
 
-def _separate(found: np.ndarray) -> list[np.ndarray] | None:
+def _separate(values: np.ndarray) -> list[np.ndarray] | None:
     """The steps of each axis, of which the sum is every place; None if there are none."""
     steps: list[np.ndarray] = []
-    total = np.zeros((1,) * found.ndim, np.int64)
-    for axis, n in enumerate(found.shape):
-        line = found[tuple(slice(None) if k == axis else 0 for k in range(found.ndim))]
+    total = np.zeros((1,) * values.ndim, np.int64)
+    for axis, n in enumerate(values.shape):
+        line = values[tuple(slice(None) if k == axis else 0 for k in range(values.ndim))]
         steps.append(line)
-        total = total + line.reshape([n if k == axis else 1 for k in range(found.ndim)])
-    return steps if np.array_equal(total, found) else None
+        total = total + line.reshape([n if k == axis else 1 for k in range(values.ndim)])
+    return steps if np.array_equal(total, values) else None
 
 
 def _digits(steps: np.ndarray) -> list[tuple[int, int]]:

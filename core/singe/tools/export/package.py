@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import InputError
-from ...runtime.files.assets import static_folder
+from ...files.assets import static_folder
 from .scripts import bundler_scripts, joined_scripts
 
 DIST: Final = "dist"

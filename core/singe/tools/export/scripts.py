@@ -16,13 +16,13 @@ from graphlib import TopologicalSorter
 from typing import Final
 
 from ...errors import FormatError
-from ...runtime.files.assets import page_scripts
+from ...files.assets import page_scripts
 
 MAIN: Final = "singe.js"
 EAGER: Final = frozenset(
     f"singe{part}.js"
     for part in (
-        "", "-arguments", "-cache", "-files", "-format", "-model", "-remote", "-spawn", "-wasm", "-webgpu", "-worker"
+        "", "-arguments", "-cache", "-files", "-format", "-model", "-spawn", "-wasm", "-webgpu", "-worker", "-worker-model"
     )
 )  # fmt: skip
 """The modules in the main file."""

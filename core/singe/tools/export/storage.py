@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from ...compiler.blocks import WeightUse
+from ...compiler.schedule.memory import WeightUse
 from ...dtypes import LEAST_NORMAL, float32
 from ...errors import InputError
 from ...ir import scalar
@@ -33,7 +33,7 @@ from ...ir.arrays import NUMPY
 from ...ir.kernel import Kernel, Reduce, Routine
 from ...program.elements import stored_type
 from ...program.program import Copy, ProgramData, walk
-from ...program.stored import StoredPart
+from ...program.weight_codecs import StoredPart
 from ...shapes import known
 from .narrow import Uses, narrow
 

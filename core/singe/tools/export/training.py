@@ -10,13 +10,13 @@ import numpy as np
 
 from ... import nn
 from ...errors import InputError
-from ...frontend.tensor import Tensor
 from ...model.files import load_module
 from ...model.model import Model
 from ...nn import Module
 from ...onnx.module import OnnxModule
 from ...optim import AdamW
 from ...shapes import Size
+from ...tensors.tensor import Tensor
 from ...train.steps.step import TrainStep
 from .bundle import Bundle, export
 

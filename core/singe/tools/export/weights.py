@@ -19,7 +19,7 @@ import numpy as np
 from ...program.block import BlockWriter
 from ...program.container import ALIGN
 from ...program.program import Buffer, ProgramData
-from ...program.stored import StoredPart
+from ...program.weight_codecs import StoredPart
 from .narrow import LEAST, Uses, ordered
 
 PIECE: Final = 4_000_000 // ALIGN * ALIGN
@@ -30,7 +30,7 @@ SHARED: Final = "shared"
 
 
 @dataclass(frozen=True)
-class Weights:
+class BundleWeights:
     """A target's Program, all of its weights as stored, in order, and how its kernels read them."""
 
     program: ProgramData
@@ -52,7 +52,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _Column:
+class _WeightColumn:
     """A group's arrays in the block of one target: from where to where, and the parts."""
 
     program: ProgramData
@@ -62,14 +62,14 @@ class _Column:
 
 
 def weight_files(
-    given: Mapping[str, Weights], files: dict[str, bytes]
+    weights_of: Mapping[str, BundleWeights], files: dict[str, bytes]
 ) -> dict[str, tuple[ProgramData, list[dict[str, Any]]]]:
     """Each target's Program, with its weights laid out anew, and the entries of its files, which are added to `files`."""
-    rows, own = _shared(given)
+    rows, own = _shared(weights_of)
     common = _groups(SHARED, rows)
     made: dict[str, tuple[ProgramData, list[dict[str, Any]]]] = {}
-    shared: list[list[_Column]] = [[] for _ in common]
-    for k, (name, w) in enumerate(given.items()):
+    shared: list[list[_WeightColumn]] = [[] for _ in common]
+    for k, (name, w) in enumerate(weights_of.items()):
         alone = _groups(name, [(p,) for p in own[name]])
         lists = [[row[k] for row in g.rows] for g in common] + [[row[0] for row in g.rows] for g in alone]
         program, columns = _laid_out(w.program, lists)
@@ -86,14 +86,14 @@ def weight_files(
 # --- what targets share -----------------------------------------------------------------------------------------------
 
 
-def _shared(given: Mapping[str, Weights]) -> tuple[list[Row], dict[str, list[StoredPart]]]:
+def _shared(weights_of: Mapping[str, BundleWeights]) -> tuple[list[Row], dict[str, list[StoredPart]]]:
     """The rows of arrays that all targets have, and the parts that each has for itself."""
-    own = {name: list(w.parts) for name, w in given.items()}
-    if len(given) < 2:
+    own = {name: list(w.parts) for name, w in weights_of.items()}
+    if len(weights_of) < 2:
         return [], own
-    known = {name: {_key(p): p for p in reversed(w.parts)} for name, w in given.items()}
+    known = {name: {_key(p): p for p in reversed(w.parts)} for name, w in weights_of.items()}
     keys = {name: dict.fromkeys(found) for name, found in known.items()}
-    for name, w in given.items():
+    for name, w in weights_of.items():
         elsewhere = set[bytes]().union(*(found for other, found in keys.items() if other != name))
         for part in w.parts:
             made = _as_given(part, w, elsewhere) if _key(part) not in elsewhere else None
@@ -102,7 +102,7 @@ def _shared(given: Mapping[str, Weights]) -> tuple[list[Row], dict[str, list[Sto
     first, *others = known.values()
     rows = [(p, *(found[key] for found in others)) for key, p in first.items() if all(key in found for found in others)]
     rows = [_alike(row) for row in rows] if sum(row[0].bytes for row in rows) >= WORTH else []
-    for k, name in enumerate(given):
+    for k, name in enumerate(weights_of):
         taken = {row[k].at for row in rows}
         own[name] = [p for p in own[name] if p.at not in taken]
     return rows, own
@@ -129,7 +129,7 @@ def _is_plain(part: StoredPart) -> bool:
     return part.encoding == "words" and part.order is None
 
 
-def _as_given(part: StoredPart, w: Weights, elsewhere: set[bytes]) -> StoredPart | None:
+def _as_given(part: StoredPart, w: BundleWeights, elsewhere: set[bytes]) -> StoredPart | None:
     """A packed array of integers as the model has it, if another target has those bytes."""
     use = w.uses.get(part.at)
     if not _is_plain(part) or use is None or use.packer is None or not use.buffer.dtype.is_int:
@@ -156,7 +156,7 @@ def _groups(name: str, rows: Sequence[Row]) -> list[_Group]:
     return [_Group(name, found, is_plain) for found, is_plain in ((plain, True), (rest, False)) if found]
 
 
-def _laid_out(program: ProgramData, lists: Sequence[Sequence[StoredPart]]) -> tuple[ProgramData, list[_Column]]:
+def _laid_out(program: ProgramData, lists: Sequence[Sequence[StoredPart]]) -> tuple[ProgramData, list[_WeightColumn]]:
     """The Program with its weights in this order, and where the lists are in it."""
     order = [p.at for parts in lists for p in parts]
     to = dict(zip(order, order, strict=True))
@@ -164,7 +164,7 @@ def _laid_out(program: ProgramData, lists: Sequence[Sequence[StoredPart]]) -> tu
         program, to = _moved(program, order)
     moved = [[replace(p, at=to[p.at]) for p in parts] for parts in lists]
     starts = [0, *(parts[0].at for parts in moved[1:]), program.weights.size]
-    return program, [_Column(program, starts[k], starts[k + 1], parts) for k, parts in enumerate(moved)]
+    return program, [_WeightColumn(program, starts[k], starts[k + 1], parts) for k, parts in enumerate(moved)]
 
 
 def _moved(program: ProgramData, order: Sequence[int]) -> tuple[ProgramData, dict[int, int]]:
@@ -187,7 +187,7 @@ def _moved(program: ProgramData, order: Sequence[int]) -> tuple[ProgramData, dic
 
 
 def _entries(
-    groups: Sequence[tuple[Sequence[_Column], _Group]], files: dict[str, bytes]
+    groups: Sequence[tuple[Sequence[_WeightColumn], _Group]], files: dict[str, bytes]
 ) -> Iterator[list[dict[str, Any]]]:
     """For each file, which is added to `files`, its entry for each column."""
     number = 0
@@ -204,13 +204,13 @@ _Files = Iterator[tuple[list[dict[str, Any]], bytes]]
 """For each file what its entries say, one for each column, and its bytes."""
 
 
-def _plain_files(columns: Sequence[_Column]) -> _Files:
+def _plain_files(columns: Sequence[_WeightColumn]) -> _Files:
     first = columns[0]
     for start in range(first.start, first.end, PIECE):
         yield [{} for _ in columns], first.program.weights[start : min(start + PIECE, first.end)].tobytes()
 
 
-def _encoded_files(columns: Sequence[_Column]) -> _Files:
+def _encoded_files(columns: Sequence[_WeightColumn]) -> _Files:
     found = pieces(list(zip(*(c.parts for c in columns), strict=True)), PIECE)
     starts = [c.start for c in columns]
     for k, rows in enumerate(found):

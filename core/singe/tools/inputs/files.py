@@ -12,9 +12,9 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ...errors import InputError
+from ...files.pictures import SUFFIXES
 from ...model.arguments import TensorSpec, bind
 from ...model.model import Model
-from ...runtime.files.pictures import SUFFIXES
 from ...weights.files import read_weights
 from . import images, sounds
 from .texts import read_texts

@@ -16,8 +16,8 @@ import numpy as np
 
 from ...dtypes import uint8
 from ...errors import InputError
+from ...files.pictures import MODES, open_picture, read_pixels
 from ...ops import Opaque, register
-from ...runtime.files.pictures import MODES, open_picture, read_pixels
 from ...shapes import Dim, Shape, show
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
@@ -112,7 +112,7 @@ def _decoded_shapes(data: Any, order: str = "RGB") -> Any:
 
 
 register(
-    Opaque(name="decode_image", method=False, doc="the pixels of a picture, from the bytes of its file",
+    Opaque(name="decode_image", public=False, doc="the pixels of a picture, from the bytes of its file",
         host="pictures are decoded by a library", dtypes=(uint8,),
-           shapes=_decoded_shapes, whole=decoded),
+           results=_decoded_shapes, whole=decoded),
 )  # fmt: skip

@@ -238,10 +238,10 @@ def describe_timing(t: Timing, device: str) -> str:
     ])  # fmt: skip
 
 
-def describe_peaks(found: Mapping[str, Peaks | DeviceError], lines: Mapping[str, str]) -> str:
+def describe_peaks(peaks_of: Mapping[str, Peaks | DeviceError], lines: Mapping[str, str]) -> str:
     """A table with a row per device; `lines` are printed above it."""
     rows = []
-    for name, p in found.items():
+    for name, p in peaks_of.items():
         if isinstance(p, DeviceError):
             rows.append((name, "absent", "", "", "", str(p)))
         else:
@@ -282,7 +282,7 @@ def peaks_data(p: Peaks) -> dict[str, Any]:
     return {"flops": p.flops, "gemm": p.gemm, "bytes": p.bytes, "copied": p.copied}
 
 
-def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[str, Any]:
+def timing_data(t: Timing, profile: Profile | None, limit: Peaks | None) -> dict[str, Any]:
     """The measurements as JSON data; times in seconds."""
     low, high = t.quartiles
     data: dict[str, Any] = {
@@ -303,12 +303,12 @@ def timing_data(t: Timing, found: Profile | None, limit: Peaks | None) -> dict[s
         "memory": dict(t.memory),
         **({} if t.copied is None else {"copied": t.copied}),
     }
-    if found is not None and limit is not None:
-        data |= {"peaks": peaks_data(limit), "profile": profile_data(found, limit)}
+    if profile is not None and limit is not None:
+        data |= {"peaks": peaks_data(limit), "profile": profile_data(profile, limit)}
     return data
 
 
-def describe_bench(t: Timing, device: str, found: Profile | None, limit: Peaks | None, most: int | None) -> str:
+def describe_bench(t: Timing, device: str, profile: Profile | None, limit: Peaks | None, most: int | None) -> str:
     """The timing, followed by the profile if there is one."""
     text = describe_timing(t, device)
-    return text if found is None or limit is None else f"{text}\n\n{describe_profile(found, limit, most)}"
+    return text if profile is None or limit is None else f"{text}\n\n{describe_profile(profile, limit, most)}"

@@ -24,7 +24,7 @@ SHOWN: Final = 10
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerError:
     """A value that was compared: the op that computes it, and the largest error, relative to the largest element."""
 
     name: str
@@ -38,27 +38,27 @@ class Comparison:
     """A device's outputs in the model as it is, and all of its layers, in the order in which they are computed."""
 
     device: str
-    outputs: Sequence[Layer]
-    layers: Sequence[Layer]
+    outputs: Sequence[LayerError]
+    layers: Sequence[LayerError]
     tolerance: float
 
     @property
-    def differing(self) -> list[Layer]:
+    def differing(self) -> list[LayerError]:
         return [x for x in (*self.layers, *self.outputs) if x.error > self.tolerance]
 
 
-def relative_error(found: np.ndarray, wanted: np.ndarray) -> float:
+def relative_error(values: np.ndarray, wanted: np.ndarray) -> float:
     """The largest difference over the largest finite element of `wanted`; infinite if shapes differ, or where only one
     is NaN or both are different infinities. Other values than numbers: the fraction that differs."""
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+    if values.shape != wanted.shape or values.dtype != wanted.dtype:
         return np.inf
-    if not found.size:
+    if not values.size:
         return 0.0
-    found, wanted = plain(found), plain(wanted)
-    if found.dtype.kind not in "fciu":
-        return float(np.mean(found != wanted))
-    kind = np.complex128 if found.dtype.kind == "c" else np.float64
-    a, b = found.astype(kind), wanted.astype(kind)
+    values, wanted = plain(values), plain(wanted)
+    if values.dtype.kind not in "fciu":
+        return float(np.mean(values != wanted))
+    kind = np.complex128 if values.dtype.kind == "c" else np.float64
+    a, b = values.astype(kind), wanted.astype(kind)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     if not np.all(same | (np.isfinite(a) & np.isfinite(b))):
         return np.inf
@@ -99,11 +99,11 @@ def _values(model: Model, arrays: Arrays) -> dict[str, np.ndarray]:
     return dict(zip((p.name for p in program.outputs), found, strict=True))
 
 
-def _compared(found: Arrays, wanted: Arrays, ops: Mapping[str, str]) -> list[Layer]:
-    return [Layer(k, ops.get(k, ""), wanted[k].shape, relative_error(a, wanted[k])) for k, a in found.items()]
+def _compared(values: Arrays, wanted: Arrays, ops: Mapping[str, str]) -> list[LayerError]:
+    return [LayerError(k, ops.get(k, ""), wanted[k].shape, relative_error(a, wanted[k])) for k, a in values.items()]
 
 
-def describe(found: Sequence[Comparison], reference: str) -> str:
+def describe(comparisons: Sequence[Comparison], reference: str) -> str:
     """For each device the largest errors, then the first layers beyond the tolerance."""
     columns = [
         ("device", LEFT),
@@ -114,17 +114,19 @@ def describe(found: Sequence[Comparison], reference: str) -> str:
     ]
     rows = [
         (c.device, len(c.layers), _worst(c.layers), _worst(c.outputs), sum(x.error > c.tolerance for x in c.layers))
-        for c in found
+        for c in comparisons
     ]
-    parts = [fields([("against", reference), ("tolerance", f"{found[0].tolerance:g} of a layer's largest element")])]
+    parts = [
+        fields([("against", reference), ("tolerance", f"{comparisons[0].tolerance:g} of a layer's largest element")])
+    ]
     parts.append(table(columns, rows))
-    for c in found:
+    for c in comparisons:
         if c.differing:
             parts.append(_differing(c))
     return "\n\n".join(parts)
 
 
-def _worst(layers: Sequence[Layer]) -> str:
+def _worst(layers: Sequence[LayerError]) -> str:
     return f"{max((x.error for x in layers), default=0.0):.1e}"
 
 

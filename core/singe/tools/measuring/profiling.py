@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ... import __version__
-from ...compiler.build import flops
+from ...compiler.compile import flops
 from ...compiler.fuse import fuse
 from ...errors import CompileError, DeviceError, ShapeError
 from ...graph import Builder, Graph
@@ -254,40 +254,42 @@ class _Workload:
 # --- as text, JSON, and a trace ---------------------------------------------------------------------------------------
 
 
-def describe_profile(found: Profile, peaks: Peaks, most: int | None = None) -> str:
+def describe_profile(profile: Profile, peaks: Peaks, most: int | None = None) -> str:
     """A table by time that adds up to the run; the `most` slowest kernels have a row each."""
     columns = [
         ("kernel", LEFT), ("kind", LEFT), ("output", LEFT), ("calls", RIGHT), ("ms", RIGHT), ("share", RIGHT), ("GFLOP", RIGHT),
         ("GFLOP/s", RIGHT), ("of peak", RIGHT), ("GB/s", RIGHT), ("of peak", RIGHT),
     ]  # fmt: skip
-    shown = found.kernels[:most]
+    shown = profile.kernels[:most]
     rows: list[tuple[Any, ...]] = []
     for k in shown:
         work = ("", "", "")
         if k.flops:
             work = (f"{k.flops / 1e9:.3f}", *_rate(k.flops, k.seconds, peaks.flops))
         rows.append((
-            k.label, k.kind, k.output, k.calls, _ms(k.seconds), _share(k.seconds, found), *work,
+            k.label, k.kind, k.output, k.calls, _ms(k.seconds), _share(k.seconds, profile), *work,
             *_rate(k.bytes, k.seconds, peaks.bytes),
         ))  # fmt: skip
     blank = ("",) * 5
-    others = found.kernels[len(shown) :]
+    others = profile.kernels[len(shown) :]
     if others:
         taken = sum(k.seconds for k in others)
         calls = sum(k.calls for k in others)
-        rows.append((f"{len(others)} others", "", "", calls, _ms(taken), _share(taken, found), *blank))
-    for name, taken in found.rest.items():
+        rows.append((f"{len(others)} others", "", "", calls, _ms(taken), _share(taken, profile), *blank))
+    for name, taken in profile.rest.items():
         if not taken:
             continue
-        rows.append((name, "", REST[name], "", _ms(taken), _share(taken, found), *blank))
-    rows.append(("together", "", "", "", _ms(found.seconds), "100.0%", *blank))
+        rows.append((name, "", REST[name], "", _ms(taken), _share(taken, profile), *blank))
+    rows.append(("together", "", "", "", _ms(profile.seconds), "100.0%", *blank))
     kinds: dict[str, float] = {}
-    for k in found.kernels:
+    for k in profile.kernels:
         kinds[k.kind] = kinds.get(k.kind, 0.0) + k.seconds
-    by_kind = ", ".join(f"{kind} {_share(taken, found)}" for kind, taken in sorted(kinds.items(), key=lambda i: -i[1]))
+    by_kind = ", ".join(
+        f"{kind} {_share(taken, profile)}" for kind, taken in sorted(kinds.items(), key=lambda i: -i[1])
+    )
     notes = [
         f"kinds: {by_kind}",
-        f"times: {found.clock}; means of the faster half of {found.runs} runs",
+        f"times: {profile.clock}; means of the faster half of {profile.runs} runs",
         f"peaks: {quantity(peaks.flops, 'FLOP/s')} ({peaks.gemm}), {quantity(peaks.bytes, 'B/s')} "
         f"(an elementwise copy of {quantity(peaks.copied, 'B')}; data in a cache may exceed 100%)",
     ]
@@ -303,36 +305,36 @@ def _rate(count: float, taken: float, peak: float) -> tuple[str, str]:
     return (f"{rate / 1e9:.1f}", f"{rate / peak:.0%}") if rate else ("", "")
 
 
-def _share(taken: float, found: Profile) -> str:
-    return f"{taken / found.seconds:.1%}" if found.seconds else ""
+def _share(taken: float, profile: Profile) -> str:
+    return f"{taken / profile.seconds:.1%}" if profile.seconds else ""
 
 
-def profile_data(found: Profile, peaks: Peaks) -> dict[str, Any]:
+def profile_data(profile: Profile, peaks: Peaks) -> dict[str, Any]:
     """The same as JSON data; times in seconds, rates a second."""
     kernels = [
         {
             "label": k.label, "kind": k.kind, "output": k.output, "calls": k.calls, "seconds": k.seconds,
-            "share": k.seconds / found.seconds, "flops": k.flops, "bytes": k.bytes,
+            "share": k.seconds / profile.seconds, "flops": k.flops, "bytes": k.bytes,
             "of_peak_flops": None if not k.flops or not k.seconds else k.flops / k.seconds / peaks.flops,
             "of_peak_bytes": None if not k.seconds else k.bytes / k.seconds / peaks.bytes,
         }
-        for k in found.kernels
+        for k in profile.kernels
     ]  # fmt: skip
     return {
-        "clock": found.clock,
-        "runs": found.runs,
-        "seconds": found.seconds,
+        "clock": profile.clock,
+        "runs": profile.runs,
+        "seconds": profile.seconds,
         "kernels": kernels,
-        "rest": dict(found.rest),
+        "rest": dict(profile.rest),
     }
 
 
-def trace_data(found: Profile) -> dict[str, Any]:
+def trace_data(profile: Profile) -> dict[str, Any]:
     """A trace in Chrome's format, for chrome://tracing and ui.perfetto.dev."""
     return {
-        "traceEvents": list(found.trace),
+        "traceEvents": list(profile.trace),
         "displayTimeUnit": "ms",
-        "otherData": {"singe": __version__, "device": found.device, "clock": found.clock},
+        "otherData": {"singe": __version__, "device": profile.device, "clock": profile.clock},
     }
 
 

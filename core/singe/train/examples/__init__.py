@@ -1,6 +1,6 @@
 """Trainings that `singe train NAME` runs: modules with three things.
 
-Config            a frozen dataclass of settings, each of which is an option of the command; among them epochs and seed
+SETTINGS          a frozen dataclass of settings, each of which is an option of the command; among them epochs and seed
 QUICK             settings with which it takes seconds
 train(config, run)  trains, and returns the Learner and its Summary
 """
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-from ..dashboard import Kind
 from ..learner import Learner
-from ..summary import Summary
+from ..monitor.dashboard import Kind
+from ..monitor.summary import Summary
 
 EXAMPLES: Final[Mapping[str, str]] = {
     "mnist": "Read handwritten digits: a small convolutional network, 99.4% of the test images in minutes",
@@ -27,7 +27,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class Example:
     """Where and how an example is run, whatever it trains."""
 
     folder: Path
@@ -36,14 +36,14 @@ class Run:
     dashboard: Kind | None = "auto"
 
 
-class Example(Protocol):
+class ExampleModule(Protocol):
     """What such a module has."""
 
-    Config: type[Any]
+    SETTINGS: type[Any]
     QUICK: Mapping[str, Any]
 
-    def train(self, config: Any, run: Run) -> tuple[Learner, Summary]: ...
+    def train(self, config: Any, run: Example) -> tuple[Learner, Summary]: ...
 
 
-def example(name: str) -> Example:
-    return cast(Example, importlib.import_module(f"{__name__}.{name}"))
+def example(name: str) -> ExampleModule:
+    return cast(ExampleModule, importlib.import_module(f"{__name__}.{name}"))

@@ -1,7 +1,7 @@
 """Text, one character after another: a small GPT that learns from the documentation which comes with Singe.
 
 The network sees 64 characters and says for each place which character comes next; `is_causal` keeps it from looking ahead. To
-write text, `Writer` makes one step for each new character over a cache of keys and values, so that a character costs the same
+write text, `TextWriter` makes one step for each new character over a cache of keys and values, so that a character costs the same
 wherever it is; the step is one Program whose states are the cache. At the end the text that follows a beginning is printed.
 In two minutes on two busy cores (wasm) the loss falls from 3.2 to 1.7: words, tables and brackets appear, and no sense.
 """
@@ -18,21 +18,21 @@ import numpy as np
 
 from ... import data, nn, optim
 from ...errors import InputError
-from ...frontend.functions.creation import arange
-from ...frontend.tensor import Tensor
 from ...model.files import save
 from ...model.model import Model
 from ...runtime.device import Device
+from ...tensors.functions.creation import arange
+from ...tensors.tensor import Tensor
 from ...texts import escaped
 from ..config import precision_setting, setting
 from ..learner import Learner
+from ..monitor.summary import Summary
 from ..saving.checkpoints import Checkpoints
-from ..summary import Summary
-from . import Run
+from . import Example
 
 
 @dataclass(frozen=True)
-class Config:
+class GptConfig:
     """The settings of a run."""
 
     epochs: int = setting(12, "how often the text is read", 1)
@@ -51,6 +51,7 @@ class Config:
     characters: int = setting(400, "how many characters are written", 0)
 
 
+SETTINGS: Final = GptConfig
 QUICK: Final[Mapping[str, Any]] = {
     "epochs": 1, "items": 64, "batch_size": 16, "length": 24, "width": 16, "layers": 1, "characters": 10,
 }  # fmt: skip
@@ -64,7 +65,7 @@ class GPT(nn.Module):
     layers: nn.TransformerEncoder
     head: nn.Linear
 
-    def __init__(self, characters: int, config: Config) -> None:
+    def __init__(self, characters: int, config: GptConfig) -> None:
         rng = np.random.default_rng(config.seed)
         width = config.width
         self.characters = nn.Embedding(characters, width, rng=rng).map(lambda t: t * 0.05)
@@ -85,7 +86,7 @@ class GPT(nn.Module):
         return self.head(y[:, -1]), after
 
 
-class Writer:
+class TextWriter:
     """Writes text with a GPT, at most as long as the pieces that it learned from."""
 
     def __init__(self, model: GPT, alphabet: str, device: str | Device = "auto") -> None:
@@ -121,7 +122,7 @@ def read_text(path: str | None) -> str:
     return "\n".join(file.read_text("utf-8") for file in files)
 
 
-def train(config: Config, run: Run) -> tuple[Learner, Summary]:
+def train(config: GptConfig, run: Example) -> tuple[Learner, Summary]:
     """Train on a text, and write some."""
     text = read_text(config.data)
     # Characters that are seldom are all the same, a question mark.
@@ -152,6 +153,8 @@ def train(config: Config, run: Run) -> tuple[Learner, Summary]:
     )  # fmt: skip
     summary = learner.fit(batches, unseen, config.epochs, resume=run.resume)
     save(learner.model, run.folder / "gpt.safetensors")
-    written = Writer(cast(GPT, learner.best), alphabet, run.device).write(config.begin, config.characters, config.seed)
+    written = TextWriter(cast(GPT, learner.best), alphabet, run.device).write(
+        config.begin, config.characters, config.seed
+    )
     print(escaped(written, keep="\n\t"))
     return learner, summary

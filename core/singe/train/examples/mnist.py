@@ -14,20 +14,20 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ... import data, metrics, nn, optim
-from ...frontend.tensor import Tensor
 from ...model.files import save
+from ...tensors.tensor import Tensor
 from ..config import precision_setting, setting
 from ..learner import Learner
+from ..monitor.summary import Summary
 from ..saving.checkpoints import Checkpoints
-from ..summary import Summary
-from . import Run
+from . import Example
 
 MEAN, STD = 0.1307, 0.3081
 """Of the pixels of the training images, from 0 to 1."""
 
 
 @dataclass(frozen=True)
-class Config:
+class MnistConfig:
     """The settings of a run."""
 
     epochs: int = setting(10, "how often each image is shown", 1)
@@ -45,10 +45,11 @@ class Config:
     workers: int = setting(1, "threads that prepare images", 0)
 
 
+SETTINGS: Final = MnistConfig
 QUICK: Final[Mapping[str, Any]] = {"epochs": 1, "items": 1000}
 
 
-class Block(nn.Module):
+class ConvBlock(nn.Module):
     """A convolution, normalised and rectified."""
 
     conv: nn.Conv2d
@@ -72,10 +73,10 @@ class Digits(nn.Module):
 
     def __init__(self, rng: np.random.Generator) -> None:
         self.blocks = nn.Sequential(
-            Block(1, 16, 5, 2, 2, rng),
-            Block(16, 32, 3, 1, 1, rng),
-            Block(32, 48, 3, 2, 1, rng),
-            Block(48, 64, 3, 1, 0, rng),
+            ConvBlock(1, 16, 5, 2, 2, rng),
+            ConvBlock(16, 32, 3, 1, 1, rng),
+            ConvBlock(32, 48, 3, 2, 1, rng),
+            ConvBlock(48, 64, 3, 1, 0, rng),
         )
         self.head = nn.Linear(64, 10, rng=rng)
 
@@ -83,7 +84,7 @@ class Digits(nn.Module):
         return self.head(self.blocks((x - MEAN) / STD).mean((2, 3)))
 
 
-def train(config: Config, run: Run) -> tuple[Learner, Summary]:
+def train(config: MnistConfig, run: Example) -> tuple[Learner, Summary]:
     """Train on MNIST."""
     images, unseen = (data.MNIST(config.data, train=part) for part in (True, False))
     if config.items is not None:

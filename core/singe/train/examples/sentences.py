@@ -17,13 +17,13 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ... import data, metrics, nn, optim
-from ...frontend.tensor import Tensor
 from ...model.files import save
+from ...tensors.tensor import Tensor
 from ..config import precision_setting, setting
 from ..learner import Learner
+from ..monitor.summary import Summary
 from ..saving.checkpoints import Checkpoints
-from ..summary import Summary
-from . import Run
+from . import Example
 
 PATTERNS: Final[Mapping[str, tuple[str, ...]]] = {
     "timer": ("set a timer for the {food}", "tell me when the {food} is done", "wake me in {n} minutes for the {food}"),
@@ -44,7 +44,7 @@ LONGEST: Final = 16
 
 
 @dataclass(frozen=True)
-class Config:
+class SentencesConfig:
     """The settings of a run."""
 
     epochs: int = setting(4, "how often each sentence is shown", 1)
@@ -59,6 +59,7 @@ class Config:
     noise: float = setting(0.1, "which part of the words is left out of a sentence for training", 0, 1)
 
 
+SETTINGS: Final = SentencesConfig
 QUICK: Final[Mapping[str, Any]] = {"epochs": 1, "items": 100, "width": 16, "layers": 1}
 
 
@@ -70,7 +71,7 @@ class SentenceNet(nn.Module):
     layers: nn.TransformerEncoder
     head: nn.Linear
 
-    def __init__(self, words: int, config: Config) -> None:
+    def __init__(self, words: int, config: SentencesConfig) -> None:
         rng = np.random.default_rng(config.seed)
         self.words = nn.Embedding(words, config.width, rng=rng)
         self.positions = nn.SinusoidalPositions(config.width)
@@ -98,7 +99,7 @@ def sentences(count: int, seed: int) -> list[tuple[str, int]]:
     return list(found.items())
 
 
-def train(config: Config, run: Run) -> tuple[Learner, Summary]:
+def train(config: SentencesConfig, run: Example) -> tuple[Learner, Summary]:
     """Train on sentences."""
     made = sentences(config.items, config.seed)
     vocabulary = {word: n for n, word in enumerate(sorted({w for text, _ in made for w in text.split()}), 1)}

@@ -16,17 +16,17 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ... import data, nn, optim
-from ...frontend.tensor import Tensor
 from ...model.files import save
+from ...tensors.tensor import Tensor
 from ..config import precision_setting, setting
 from ..learner import Learner
+from ..monitor.summary import Summary
 from ..saving.checkpoints import Checkpoints
-from ..summary import Summary
-from . import Run
+from . import Example
 
 
 @dataclass(frozen=True)
-class Config:
+class SumsConfig:
     """The settings of a run."""
 
     epochs: int = setting(8, "how often each sum is shown", 1)
@@ -41,6 +41,7 @@ class Config:
     layers: int = setting(1, "layers", 1)
 
 
+SETTINGS: Final = SumsConfig
 QUICK: Final[Mapping[str, Any]] = {"epochs": 1, "items": 192, "digits": 5, "longer": 8, "width": 8}
 
 
@@ -50,7 +51,7 @@ class Adder(nn.Module):
     lstm: nn.LSTM
     head: nn.Linear
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: SumsConfig) -> None:
         rng = np.random.default_rng(config.seed)
         self.lstm = nn.LSTM(20, config.width, config.layers, batch_first=True, rng=rng)
         self.head = nn.Linear(config.width, 10, rng=rng)
@@ -78,7 +79,7 @@ def loss(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, dict[str, Tens
     return nn.CrossEntropyLoss()(logits.reshape(-1, 10), y.reshape(-1)), told
 
 
-def train(config: Config, run: Run) -> tuple[Learner, Summary]:
+def train(config: SumsConfig, run: Example) -> tuple[Learner, Summary]:
     """Train on sums."""
     learn = sums(config.items, config.digits, config.seed)
     unseen = sums(500, config.longer, config.seed + 1)

@@ -19,9 +19,9 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...runtime.files import clear_parts, mapped, reason, write
+from ...files import clear_parts, mapped, reason, write
 from ...weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
-from ..watching import Mode, check_watched
+from ..best_value import Mode, check_watched
 
 FORMAT: Final = "singe-checkpoint/1"
 _NAME: Final = re.compile(r"step-(\d+)\.safetensors")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from ...errors import FormatError
-from ..summary import Row
+from ..monitor.summary import EpochLine
 
 
 @dataclass
@@ -33,7 +33,7 @@ class Progress:
     """In all epochs."""
     loader: dict[str, Any] | None = None
     """Where the training data is, if it tells that."""
-    rows: list[Row] = field(default_factory=list)
+    rows: list[EpochLine] = field(default_factory=list)
     """The epochs that are done."""
 
     @property
@@ -41,7 +41,7 @@ class Progress:
         """The last epoch that was begun."""
         return self.done + (self.batch > 0)
 
-    def end_epoch(self, row: Row) -> None:
+    def end_epoch(self, row: EpochLine) -> None:
         self.rows.append(row)
         self.done += 1
         self.skipped_before += self.skipped
@@ -55,6 +55,6 @@ class Progress:
     @classmethod
     def of(cls, facts: Mapping[str, Any]) -> Self:
         try:
-            return cls(**{**facts, "rows": [Row(**row) for row in facts["rows"]]})
+            return cls(**{**facts, "rows": [EpochLine(**row) for row in facts["rows"]]})
         except (KeyError, TypeError) as e:
             raise FormatError(f"a checkpoint of another version of Singe: {e}") from None

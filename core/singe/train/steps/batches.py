@@ -10,9 +10,9 @@ import numpy as np
 
 from ...dtypes import float16, float32
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.tensor import Tensor
 from ...nn import Module
 from ...nn._module import CONTAINERS, everything_in, joined, tensors_in, with_parts
+from ...tensors.tensor import Tensor
 
 
 def fields_of(batch: Any) -> tuple[Any, ...]:

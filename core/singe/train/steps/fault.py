@@ -14,20 +14,20 @@ import numpy as np
 
 from ...dtypes import FLOATS, dtype, float16, float32, uint32
 from ...errors import SingeError
-from ...frontend.functions.creation import stack
-from ...frontend.keys import in_place_of_shared
-from ...frontend.nodes.meet import plain_array
-from ...frontend.tensor import Tensor, value_on
-from ...frontend.tracing import Tracer, tracing
 from ...graph import Graph, Node, gradient
 from ...model.model import Model
 from ...nn import Module
 from ...nn._module import tensors_in, with_parts
 from ...nn._summary import Layer, listening
-from ...runtime import keys
+from ...runtime import random_keys
 from ...runtime.debugging import finite, infinite_or_nan, looking
 from ...runtime.device import Device
 from ...shapes import deferring
+from ...tensors.default_keys import in_place_of_shared
+from ...tensors.functions.creation import stack
+from ...tensors.nodes.promotion import plain_array
+from ...tensors.tensor import Tensor, value_on
+from ...tensors.tracing import Tracer, tracing
 from .batches import arrays_in, filled, halved
 from .objective import Objective
 
@@ -124,18 +124,18 @@ class _Trace:
 
     def run(self, device: Device, left: np.ndarray) -> str:
         """left: of the sequence of keys, after the step."""
-        key = keys.as_array(keys.after((int(left[0]), int(left[1])), -self._taken))
+        key = random_keys.as_array(random_keys.after((int(left[0]), int(left[1])), -self._taken))
         b, calls = self._on.builder, self._calls
         probes = [n for call in calls for n in call.probes]
         with deferring(), tracing(self._on):
             seed = b.expand(b.const(1, float32), shape=self._loss.shape)
-            found = gradient(Graph((), (self._loss,), ("",), b.bound), b, [seed], [*probes, *self._by])
+            found = gradient(Graph((), (self._loss,), ("",), b.size_nodes), b, [seed], [*probes, *self._by])
             tests = [*(n for call in calls for n in call.outputs), self._loss, *found]
             finite = stack([Tensor(self._on, n).isfinite().all().cast(float32) for n in tests])
             sizes = stack([Tensor(self._on, n).cast(float32).abs().amax() for n in found[len(probes) :]])
         nodes = [value_on(self._on, x) for x in (finite, sizes)]
         inputs = (*(n for n, _ in self._given), value_on(self._on, self._key))
-        program = Model(Graph(inputs, tuple(nodes), ("finite", "sizes"), b.bound), device, "observed").program()
+        program = Model(Graph(inputs, tuple(nodes), ("finite", "sizes"), b.size_nodes), device, "observed").program()
         told, largest = program.run([*(array for _, array in self._given), key])
         return self._said(told != 0, largest)
 

@@ -14,12 +14,12 @@ import numpy as np
 
 from ...dtypes import float32
 from ...errors import InputError, NonFinite, OutOfRange
-from ...frontend.branches import branch
-from ...frontend.calls import call_row
-from ...frontend.functions.creation import where, zeros
-from ...frontend.tensor import Tensor
 from ...ops import ROWS
 from ...optim import global_norm
+from ...tensors.branches import branch
+from ...tensors.calls import apply_row
+from ...tensors.functions.creation import where, zeros
+from ...tensors.tensor import Tensor
 
 Nonfinite = Literal["stop", "skip", "ignore"]
 KINDS: Final = ("stop", "skip", "ignore")
@@ -29,29 +29,31 @@ OUT_OF_RANGE: Final = "index out of range"
 """The name under which a step's first part tells that number."""
 
 
-def checked_kind(given: Any) -> Nonfinite:
-    if given not in KINDS:
-        raise InputError(f"nonfinite: got {given!r:.60}, expected one of {', '.join(map(repr, KINDS))}")
-    return given
+def checked_kind(argument: Any) -> Nonfinite:
+    if argument not in KINDS:
+        raise InputError(f"nonfinite: got {argument!r:.60}, expected one of {', '.join(map(repr, KINDS))}")
+    return argument
 
 
-def checked(kind: Nonfinite, told: dict[str, Tensor], norm: Tensor | None) -> tuple[dict[str, Tensor], Tensor | None]:
+def checked(
+    kind: Nonfinite, outputs: dict[str, Tensor], norm: Tensor | None
+) -> tuple[dict[str, Tensor], Tensor | None]:
     """What a step tells, with its checks, and whether they are passed; None: there are none. norm: that of the gradients; None: not
     checked."""
-    code = told.pop(OUT_OF_RANGE, None)
+    code = outputs.pop(OUT_OF_RANGE, None)
     if kind == "ignore" and code is None:
-        return told, None
+        return outputs, None
     zero = zeros((), float32)
-    numbers = told.pop("loss", None), None if kind == "ignore" else norm, code
+    numbers = outputs.pop("loss", None), None if kind == "ignore" else norm, code
     given = [zero if x is None else x.reshape(()).cast(float32) for x in numbers]
-    checks, fine = call_row(ROWS["checks"], given, finite=kind != "ignore")
-    return {CHECKS: checks, **told}, fine
+    checks, fine = apply_row(ROWS["checks"], given, finite=kind != "ignore")
+    return {CHECKS: checks, **outputs}, fine
 
 
 def where_passed(
     passed: Tensor | None,
     update: Callable[[Mapping[str, Tensor]], Mapping[str, Tensor]],
-    given: Mapping[str, Tensor],
+    tensors: Mapping[str, Tensor],
     names: Sequence[str],
     branches: bool,
 ) -> Mapping[str, Tensor]:
@@ -60,37 +62,37 @@ def where_passed(
     branches: the update is a branch, which costs nothing where the host reads a bool at once and each op is a call; elsewhere it
     would be one more round trip, and each state is chosen by the kernel that computes it."""
     if passed is None:
-        return update(given)
+        return update(tensors)
     if not branches:
-        return {name: where(passed, x, given[name]) for name, x in update(given).items()}
+        return {name: where(passed, x, tensors[name]) for name, x in update(tensors).items()}
 
     def updated(*values: Tensor) -> list[Tensor]:
-        after = update(dict(zip(given, values, strict=True)))
+        after = update(dict(zip(tensors, values, strict=True)))
         return [after[name] for name in names]
 
     def kept(*values: Tensor) -> list[Tensor]:
-        before = dict(zip(given, values, strict=True))
+        before = dict(zip(tensors, values, strict=True))
         return [before[name] for name in names]
 
-    return dict(zip(names, branch(passed, updated, kept, [*given.values()]), strict=True))
+    return dict(zip(names, branch(passed, updated, kept, [*tensors.values()]), strict=True))
 
 
-class Checks:
+class NonfiniteChecks:
     """What is made of the checks of a step's runs."""
 
     def __init__(self, kind: Nonfinite) -> None:
         self.kind: Final[Nonfinite] = checked_kind(kind)
         self.texts: Final[list[str]] = []
-        """What the numbers of what is out of range mean; see frontend/flags.py."""
+        """What the numbers of what is out of range mean; see tensors/flags.py."""
         self.skipped = 0
         """How many steps were left out."""
 
-    def passed(self, found: dict[str, np.ndarray], learning: bool = True) -> dict[str, np.ndarray]:
+    def passed(self, outputs: dict[str, np.ndarray], learning: bool = True) -> dict[str, np.ndarray]:
         """The outputs of a step with the loss in its place; an error, if a check failed and was to stop. learning: whether it
         was to change weights; else a loss that is not finite is what it gives."""
-        checks = found.pop(CHECKS, None)
+        checks = outputs.pop(CHECKS, None)
         if checks is None:
-            return found
+            return outputs
         loss, norm, code = (float(x) for x in checks)
         if code:
             raise OutOfRange(self.texts[int(code) - 1])
@@ -98,7 +100,7 @@ class Checks:
         if learning and self.kind == "stop" and not all(fine):
             raise NonFinite(f"the norm of the gradients is {norm}" if fine[0] else f"the loss is {loss}")
         self.skipped += learning and self.kind == "skip" and not all(fine)
-        return {"loss": checks[0], **found}
+        return {"loss": checks[0], **outputs}
 
 
 def norm_of(grads: Mapping[str, Tensor], scale: Tensor | None) -> Tensor:

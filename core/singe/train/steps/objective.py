@@ -8,12 +8,12 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 from ...errors import InputError
-from ...frontend.functions.creation import tensor
-from ...frontend.tensor import Tensor, value_on
 from ...graph import postorder
 from ...nn import Module
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
+from ...tensors.functions.creation import tensor
+from ...tensors.tensor import Tensor, value_on
 from .batches import mapped, parameters_of, part_names
 
 Loss: TypeAlias = "Module | Callable[..., Any]"
@@ -79,10 +79,10 @@ def objective(loss: Loss, predictions: bool) -> Objective:
     return _naming(by_function, function)
 
 
-def _naming(made: Objective, loss: Loss) -> Objective:
+def _naming(objective: Objective, loss: Loss) -> Objective:
     """An objective that remembers the loss it is of, for `called_names`. What is exported takes its names from the objective."""
-    setattr(made, _LOSS, loss)
-    return made
+    setattr(objective, _LOSS, loss)
+    return objective
 
 
 def called_names(loss: Callable[..., Any], model: Module, count: int, taken: Collection[str]) -> list[str]:

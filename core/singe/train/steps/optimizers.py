@@ -28,13 +28,13 @@ class _Clipped:
         return self.optimizer.step(model, clip_norm(grads, self.most), state)
 
 
-def check_optimizer(given: Any, clip: float | None = None, accumulate: int = 1) -> None:
+def check_optimizer(argument: Any, clip: float | None = None, accumulate: int = 1) -> None:
     """Refuse what no step can be made of."""
-    if not (hasattr(given, "init") and hasattr(given, "step")):
+    if not (hasattr(argument, "init") and hasattr(argument, "step")):
         raise InputError(
-            f"TrainStep: got the optimizer {given!r:.80}, expected one as of sg.optim; the order is (model, optimizer, loss)"
+            f"TrainStep: got the optimizer {argument!r:.80}, expected one as of sg.optim; the order is (model, optimizer, loss)"
         )
-    if isinstance(getattr(given, "optimizer", given), LBFGS):
+    if isinstance(getattr(argument, "optimizer", argument), LBFGS):
         raise InputError(
             "TrainStep: got the optimizer LBFGS, which evaluates the loss several times in a step, and so cannot be compiled with "
             "it; expected another one. LBFGS has a loop of its own: evaluate = sg.value_and_grad(lambda model: loss(model(x), y)); "
@@ -50,10 +50,10 @@ def check_optimizer(given: Any, clip: float | None = None, accumulate: int = 1) 
         )
 
 
-def optimizer_of(given: Any, clip: float | None, accumulate: int) -> Any:
+def optimizer_of(argument: Any, clip: float | None, accumulate: int) -> Any:
     """The optimiser, with what a step adds to it."""
-    check_optimizer(given, clip, accumulate)
-    clipped = given if clip is None else _Clipped(given, clip)
+    check_optimizer(argument, clip, accumulate)
+    clipped = argument if clip is None else _Clipped(argument, clip)
     return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
 
 

@@ -16,23 +16,23 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from ...awaitables import IN_PAGE
 from ...errors import DeviceError, InputError, ShapeError
-from ...frontend.keys import taken
-from ...frontend.tensor import Tensor
 from ...nn import Module
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import separate
-from ...runtime.keys import Words, begun, checked_seed, new_seed
-from ...runtime.waiting import IN_PAGE
+from ...runtime.random_keys import Words, begun, checked_seed, new_seed
 from ...shapes import show
+from ...tensors.default_keys import taken
+from ...tensors.tensor import Tensor
 from .batches import mapped, rows_in
 from .nonfinite import Nonfinite
 from .objective import Loss
 from .step import Precision, Share, TrainStep, told
 
 
-class Step(Protocol):
+class AnyStep(Protocol):
     """What trains on a batch: a TrainStep, or several that work together."""
 
     def __call__(self, *batch: Any) -> Any: ...
@@ -52,7 +52,7 @@ class Step(Protocol):
     def resume(self, state: Mapping[str, np.ndarray]) -> None: ...
 
 
-class RemoteStep(Step, Protocol):
+class RemoteStep(AnyStep, Protocol):
     """A Step that runs elsewhere."""
 
     def close(self) -> None:
@@ -172,7 +172,7 @@ class DataParallel:
 
 def step_over(
     devices: Sequence[Device], workers: Workers | None, model: Module, optimizer: Any, loss: Loss, **settings: Any
-) -> tuple[Step, RemoteStep | None]:
+) -> tuple[AnyStep, RemoteStep | None]:
     """The step that a Learner takes on one device, on several, or with workers; and again, if it runs elsewhere."""
     if workers is not None:
         remote = workers.step(model, optimizer, loss, device=devices[0].name, **settings)
@@ -238,8 +238,8 @@ def told_by(shares: Sequence[Share]) -> dict[str, np.ndarray]:
     """What the shares tell, as one batch would tell it: means of numbers, and arrays with a row for each item joined."""
     found: dict[str, np.ndarray] = {}
     by = weights(shares)
-    for name, first in shares[0].told.items():
-        values = [s.told[name] for s in shares]
+    for name, first in shares[0].values.items():
+        values = [s.values[name] for s in shares]
         if any(v.shape[:1] != (s.items,) for v, s in zip(values, shares, strict=True)) and first.ndim:
             raise ShapeError(
                 f"the loss function tells {name!r} of shape {show(first.shape)} for a part of {shares[0].items} items; over several "

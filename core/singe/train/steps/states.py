@@ -7,9 +7,9 @@ import operator
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from ...frontend.functions.creation import stack, where
-from ...frontend.tensor import Tensor
 from ...nn import Module
+from ...tensors.functions.creation import stack, where
+from ...tensors.tensor import Tensor
 
 MODEL: Final = "model."
 OPTIMIZER: Final = "optimizer."

@@ -27,15 +27,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from ...awaitables import MaybeAwaitable, map_result, resolve, resolve_async
 from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
-from ...frontend.flags import Flags, collecting
-from ...frontend.functions.creation import concat
-from ...frontend.keys import apart, in_place_of_shared
-from ...frontend.nodes.meet import plain_array
-from ...frontend.observed import Observed
-from ...frontend.tensor import Tensor
-from ...frontend.tracing import observed_trace, refuse_when_traced
 from ...gradients import differentiable, value_and_grad
 from ...graph import Graph
 from ...model.model import Model, of_traces
@@ -44,16 +38,22 @@ from ...model.session import Session
 from ...nn import Module, observing
 from ...nn._copies import changing
 from ...nn._module import with_parts
-from ...runtime import keys
+from ...runtime import random_keys
 from ...runtime.debugging import looking
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
-from ...runtime.waiting import Later, now, soon, then
 from ...shapes import show
+from ...tensors.default_keys import apart, in_place_of_shared
+from ...tensors.flags import Flags, collecting
+from ...tensors.functions.creation import concat
+from ...tensors.nodes.promotion import plain_array
+from ...tensors.observed import Observed
+from ...tensors.tensor import Tensor
+from ...tensors.tracing import observed_trace, refuse_when_traced
 from .batches import arrays_in, arrays_of, filled, form, formed, halved, items_of, mapped, modules_in, part_names
-from .kept import keeping_nothing
-from .nonfinite import OUT_OF_RANGE, Checks, Nonfinite, checked, norm_of, where_passed
+from .kept_tensors import keeping_nothing
+from .nonfinite import OUT_OF_RANGE, Nonfinite, NonfiniteChecks, checked, norm_of, where_passed
 from .objective import Loss, called_names, check_reached, checked_loss, checked_model, objective
 from .optimizers import optimizer_of
 from .states import FIRST_SCALE, MODEL, OPTIMIZER, SCALE, all_finite, by_name, next_scale, state_names, with_buffers
@@ -76,7 +76,7 @@ class Share:
 
     items: int
     """How long its part of the batch is."""
-    told: dict[str, np.ndarray]
+    values: dict[str, np.ndarray]
     """The loss, and what else the loss function tells."""
     gradients: np.ndarray
     """Of all parameters, one behind the other, in float32."""
@@ -136,7 +136,7 @@ class TrainStep:
         self._measured: Final = objective(loss, predictions=True)
         self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
         self._half: Final = precision == "float16"
-        self._checks: Final = Checks(nonfinite)
+        self._checks: Final = NonfiniteChecks(nonfinite)
         self._replica: Final = replica
         self._names: Final = state_names(model)
         self._trained: Final = tuple(differentiable(model))
@@ -158,20 +158,20 @@ class TrainStep:
 
     def __call__(self, *batch: Any) -> Any:
         """Train on a batch: arrays, Tensors, Modules, or dicts of them, in the order in which the loss function takes them."""
-        return now(self._run(batch), "await step.run_async(…)")
+        return resolve(self._run(batch), "await step.run_async(…)")
 
     async def run_async(self, *batch: Any) -> Any:
         """A step in a page, where results must be awaited."""
-        return await soon(self._run(batch))
+        return await resolve_async(self._run(batch))
 
     def evaluate(self, *batch: Any) -> Any:
         """The loss on a batch in inference mode, in float32: a number, or (number, dict of arrays) of what the loss function tells;
         of a loss Module, the model's "prediction". Nothing is learned, and the weights stay on the device."""
-        return now(self._evaluation(batch), "await step.evaluate_async(…)")
+        return resolve(self._evaluation(batch), "await step.evaluate_async(…)")
 
     async def evaluate_async(self, *batch: Any) -> Any:
         """`evaluate` in a page, where results must be awaited."""
-        return await soon(self._evaluation(batch))
+        return await resolve_async(self._evaluation(batch))
 
     @property
     def skipped(self) -> int:
@@ -201,7 +201,7 @@ class TrainStep:
 
     def seed(self, seed: int) -> None:
         """Draw of a sequence of its own from now on, that of a seed: equal seeds, equal numbers."""
-        self._begin(keys.begun(keys.checked_seed(seed, "TrainStep")))
+        self._begin(random_keys.begun(random_keys.checked_seed(seed, "TrainStep")))
 
     def state(self) -> dict[str, np.ndarray]:
         """Copies of all that the next step depends on, by name: weights, moments, counts, the key of what it draws next."""
@@ -211,7 +211,7 @@ class TrainStep:
     async def state_async(self) -> dict[str, np.ndarray]:
         """`state` in a page, where results must be awaited."""
         self._own_sequence()
-        return {name: await soon(self._fetch(name)) for name in self._first}
+        return {name: await resolve_async(self._fetch(name)) for name in self._first}
 
     def resume(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from a `state`."""
@@ -253,7 +253,7 @@ class TrainStep:
         """The first half of a step: what a part of a batch adds to it. No weight changes."""
         self._own_sequence()
         started = self._started("share", self._functions._first_half, batch)
-        found = self._checks.passed(now(started, _WHOLE), learning=False)
+        found = self._checks.passed(resolve(started, _WHOLE), learning=False)
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
         return Share(items_of(batch), found, gradients, buffers)
@@ -264,7 +264,7 @@ class TrainStep:
         self._own_sequence()
         half = functools.partial(self._functions._second_half, tuple(buffers))
         given = [gradients, np.float32(loss), *buffers.values()]
-        self._checks.passed(now(self._started(("update", *buffers), half, given), _WHOLE))
+        self._checks.passed(resolve(self._started(("update", *buffers), half, given), _WHOLE))
 
     # --- what runs ---
 
@@ -289,10 +289,10 @@ class TrainStep:
             nonlocal taken
             given = iter(tensors)
             filled_in = [filled(part, given) for part in forms.values()]
-            with in_place_of_shared(states[keys.KEY]) as drawn, changing([*forms.values()], filled_in):
+            with in_place_of_shared(states[random_keys.KEY]) as drawn, changing([*forms.values()], filled_in):
                 told, after = function(filled_in, states)
             taken = drawn.count
-            return told, {keys.KEY: _after(states[keys.KEY], taken), **after}
+            return told, {random_keys.KEY: _after(states[random_keys.KEY], taken), **after}
 
         specs = [(name, shape, dtype(kinds[name])) for name, shape in shapes.items()]
         follows, alone = self._follows, self._tracing  # not the step, which keeps what is traced
@@ -301,7 +301,7 @@ class TrainStep:
             with alone:
                 graph, observed = observed_trace(step, specs, states, copied)
             kept = tuple(
-                replace(s, draws=taken, initial=None if follows else s.initial) if s.name == keys.KEY else s
+                replace(s, draws=taken, initial=None if follows else s.initial) if s.name == random_keys.KEY else s
                 for s in graph.states
             )
             return replace(graph, states=kept), observed
@@ -319,15 +319,15 @@ class TrainStep:
         """One of the Programs, which all have the same states."""
         return next(iter(self._models.values())).program()
 
-    def _run(self, batch: Sequence[Any]) -> Later[Any]:
+    def _run(self, batch: Sequence[Any]) -> MaybeAwaitable[Any]:
         started = self._started("step", self._functions._checked, batch)
-        return then(started, lambda found: told(self._checks.passed(found)))
+        return map_result(started, lambda found: told(self._checks.passed(found)))
 
-    def _evaluation(self, batch: Sequence[Any]) -> Later[Any]:
+    def _evaluation(self, batch: Sequence[Any]) -> MaybeAwaitable[Any]:
         started = self._started("evaluate", self._functions._evaluated, batch)
-        return then(started, lambda found: told(self._checks.passed(found, learning=False)))
+        return map_result(started, lambda found: told(self._checks.passed(found, learning=False)))
 
-    def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> Later[dict[str, np.ndarray]]:
+    def _started(self, name: Hashable, function: Half, batch: Sequence[Any]) -> MaybeAwaitable[dict[str, np.ndarray]]:
         """The outputs of a function of a batch and the states. name: the function's, which has a Program for each form of the
         batch."""
         refuse_when_traced("a call of a TrainStep", "call it outside of the function")
@@ -335,11 +335,11 @@ class TrainStep:
         if self._session is None:
             self._session = program.session()
             if not self._follows:  # where the Program was traced before it had a sequence of its own
-                self._session.write(keys.KEY, self._first[keys.KEY])
+                self._session.write(random_keys.KEY, self._first[random_keys.KEY])
         names = [p.name for p in program.outputs]
         # An array's type is that of its Tensor in the trace: float64 is float32 there.
         given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays_of(batch), program.inputs, strict=True)]
-        return then(program.start(given, self._session), lambda found: dict(zip(names, found, strict=True)))
+        return map_result(program.start(given, self._session), lambda found: dict(zip(names, found, strict=True)))
 
     # The functions of which the Programs are traces.
 
@@ -353,12 +353,12 @@ class TrainStep:
         return self._guarded(told, seen, grads, states)
 
     def _guarded(
-        self, told: dict[str, Tensor], seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]
+        self, outputs: dict[str, Tensor], seen: Module, grads: Mapping[str, Tensor], states: Mapping[str, Tensor]
     ) -> Traced:
         kind = self._checks.kind
         norm = None if kind == "ignore" else norm_of(grads, states.get(SCALE))
-        told, passed = checked(kind, told, norm)
-        return told, self._updated(seen, grads, states, passed)
+        outputs, passed = checked(kind, outputs, norm)
+        return outputs, self._updated(seen, grads, states, passed)
 
     def _evaluated(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         model = self._placed(lambda name: states[MODEL + name]).eval()
@@ -367,7 +367,7 @@ class TrainStep:
         return checked("ignore", {"loss": loss, **rest, **_flagged(flags)}, None)[0], _but_key(states)
 
     def _first_half(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
-        key = apart(_after(states[keys.KEY], 1)) + keys.as_array((0, self._replica))
+        key = apart(_after(states[random_keys.KEY], 1)) + random_keys.as_array((0, self._replica))
         with in_place_of_shared(key):
             told, grads, seen = self._differentiated(batch, states)
         after = by_name(seen, self._names)
@@ -386,9 +386,9 @@ class TrainStep:
             x = before[self._names[path]]
             grads[path] = gradients[at : at + x.numel()].reshape(*x.shape).cast(x.dtype)
             at += x.numel()
-        key = _after(states[keys.KEY], 1)
+        key = _after(states[random_keys.KEY], 1)
         told, after = self._guarded({"loss": loss}, self._placed(before.__getitem__), grads, states)
-        return told, {keys.KEY: key, **after}
+        return told, {random_keys.KEY: key, **after}
 
     def _differentiated(
         self, batch: Sequence[Any], states: Mapping[str, Tensor]
@@ -414,19 +414,19 @@ class TrainStep:
             BUFFERS + n: x for n, x in by_name(seen, self._names).items() if x._value is not states[MODEL + n]._value
         }
         given = {**_but_key(states), **new, **{GRADIENTS + path: g for path, g in grads.items()}}
-        kept = [name for name in states if name not in (keys.KEY, SCALE)]
+        kept = [name for name in states if name not in (random_keys.KEY, SCALE)]
         # `debug` sees what is computed outside of branches only.
         branches = self.device.eager.target is None and not looking()
         return {**where_passed(passed, functools.partial(self._update, tuple(grads)), given, kept, branches), **more}
 
-    def _update(self, paths: Sequence[str], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    def _update(self, paths: Sequence[str], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         """The model's states and the optimiser's after an update, of those before, new running statistics, and the gradients of the
         parameters at these paths."""
-        scale = given.get(SCALE)
-        grads = {path: given[GRADIENTS + path] for path in paths}
+        scale = tensors.get(SCALE)
+        grads = {path: tensors[GRADIENTS + path] for path in paths}
         unscaled = grads if scale is None else {path: g / scale[0] for path, g in grads.items()}
-        seen = self._placed(lambda name: given.get(BUFFERS + name, given[MODEL + name]))
-        before = {k.removeprefix(OPTIMIZER): x for k, x in given.items() if k.startswith(OPTIMIZER)}
+        seen = self._placed(lambda name: tensors.get(BUFFERS + name, tensors[MODEL + name]))
+        before = {k.removeprefix(OPTIMIZER): x for k, x in tensors.items() if k.startswith(OPTIMIZER)}
         updated, after = self._optimizer.step(seen, unscaled, before)
         model = {MODEL + name: x for name, x in by_name(updated, self._names).items()}
         return {**model, **{OPTIMIZER + name: x for name, x in after.items()}}
@@ -458,32 +458,32 @@ class TrainStep:
 
     def _read(self, name: str) -> np.ndarray:
         """A copy of a state."""
-        return now(self._fetch(name), "await step.state_async()")
+        return resolve(self._fetch(name), "await step.state_async()")
 
-    def _fetch(self, name: str) -> Later[np.ndarray]:
+    def _fetch(self, name: str) -> MaybeAwaitable[np.ndarray]:
         refuse_when_traced(
             "a state or the model of a TrainStep",
             "take step.model outside of the function, and pass it as an argument or as a part of the batch",
         )
         return self._first[name].copy() if self._session is None else self._session.fetch(name)
 
-    def _begin(self, sequence: keys.Words) -> None:
+    def _begin(self, sequence: random_keys.Words) -> None:
         """Draw of this sequence from now on."""
         self._follows = False
-        self._first[keys.KEY] = keys.as_array(sequence)
+        self._first[random_keys.KEY] = random_keys.as_array(sequence)
         if self._session is not None:
-            self._session.write(keys.KEY, self._first[keys.KEY])
+            self._session.write(random_keys.KEY, self._first[random_keys.KEY])
 
     def _own_sequence(self) -> None:
         """See `seed` in the class's docstring."""
         if self._follows:
-            self._begin(keys.begun(keys.new_seed()))
+            self._begin(random_keys.begun(random_keys.new_seed()))
 
     def _initial(self, model: Module) -> dict[str, np.ndarray]:
         found = {MODEL + name: np.array(t.numpy()) for name, t in by_name(model, self._names).items()}
         for name, t in self._optimizer.init(model.to("numpy")).items():
             found[OPTIMIZER + name] = t.numpy()
-        found[keys.KEY] = keys.as_array((0, 0))  # until it has a sequence of its own
+        found[random_keys.KEY] = random_keys.as_array((0, 0))  # until it has a sequence of its own
         if self._half:
             found[SCALE] = np.array([FIRST_SCALE, 0], np.float32)
         return found
@@ -514,17 +514,17 @@ def _flagged(flags: Flags) -> dict[str, Tensor]:
 
 def _after(key: Tensor, count: int) -> Tensor:
     """What is left of a sequence after so many keys; with 1, also its next key."""
-    return key + keys.as_array(keys.after((0, 0), count)) if count else key
+    return key + random_keys.as_array(random_keys.after((0, 0), count)) if count else key
 
 
 def _but_key(states: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: x for name, x in states.items() if name != keys.KEY}
+    return {name: x for name, x in states.items() if name != random_keys.KEY}
 
 
-def told(found: Mapping[str, np.ndarray]) -> Any:
+def told(outputs: Mapping[str, np.ndarray]) -> Any:
     """What calling a step gives: the loss, or (loss, what else the loss function tells)."""
-    rest = {name: x for name, x in found.items() if name != "loss"}
-    loss = float(found["loss"])
+    rest = {name: x for name, x in outputs.items() if name != "loss"}
+    loss = float(outputs["loss"])
     return (loss, rest) if rest else loss
 
 

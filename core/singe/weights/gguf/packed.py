@@ -11,12 +11,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ...ops.products.blocks import WORD, packed
+from ...ops.products.blocks import BITS_PER_WORD, packed
 from ..stored import PackedMatrix
 from .blocks import AT_ONCE, BlockFormat, fives, float_, nibbles, scales_and_minima
 
 
-class Parts(NamedTuple):
+class BlockParts(NamedTuple):
     """Blocks as q · scale − least, or as (q − zero) · scale: q is (blocks, elements), scale and least (blocks, parts)."""
 
     q: np.ndarray
@@ -25,29 +25,29 @@ class Parts(NamedTuple):
     least: np.ndarray | None = None
 
 
-def _k(b: np.ndarray, q: np.ndarray) -> Parts:
+def _k(b: np.ndarray, q: np.ndarray) -> BlockParts:
     scale, least = scales_and_minima(b)
-    return Parts(q.reshape(len(b), -1), scale[..., 0], least=least[..., 0])
+    return BlockParts(q.reshape(len(b), -1), scale[..., 0], least=least[..., 0])
 
 
-def _q5_k(b: np.ndarray) -> Parts:
+def _q5_k(b: np.ndarray) -> BlockParts:
     high = b["h"][:, None, :] >> np.arange(8, dtype=np.uint8)[:, None] & np.uint8(1)
     return _k(b, nibbles(b["q"].reshape(-1, 4, 32)).reshape(-1, 8, 32) | high << np.uint8(4))
 
 
-def _q6_k(b: np.ndarray) -> Parts:
+def _q6_k(b: np.ndarray) -> BlockParts:
     low = nibbles(b["q"].reshape(-1, 2, 64)).reshape(-1, 8, 32)
     places = np.array((0, 2, 4, 6), np.uint8)[:, None]
     high = (b["h"].reshape(-1, 2, 1, 32) >> places & np.uint8(3)).reshape(-1, 8, 32)
-    return Parts((low | high << np.uint8(4)).reshape(len(b), -1), float_(b["d"]) * b["s"], 32.0)
+    return BlockParts((low | high << np.uint8(4)).reshape(len(b), -1), float_(b["d"]) * b["s"], 32.0)
 
 
-PARTS: Final[Mapping[str, tuple[int, Callable[[np.ndarray], Parts]]]] = {
-    "Q4_0": (4, lambda b: Parts(nibbles(b["q"]), float_(b["d"]), 8.0)),
-    "Q4_1": (4, lambda b: Parts(nibbles(b["q"]), float_(b["d"]), least=-float_(b["m"]))),
-    "Q5_0": (8, lambda b: Parts(fives(b), float_(b["d"]), 16.0)),
-    "Q5_1": (8, lambda b: Parts(fives(b), float_(b["d"]), least=-float_(b["m"]))),
-    "Q8_0": (8, lambda b: Parts(b["q"].view(np.uint8) ^ np.uint8(128), float_(b["d"]), 128.0)),
+PARTS: Final[Mapping[str, tuple[int, Callable[[np.ndarray], BlockParts]]]] = {
+    "Q4_0": (4, lambda b: BlockParts(nibbles(b["q"]), float_(b["d"]), 8.0)),
+    "Q4_1": (4, lambda b: BlockParts(nibbles(b["q"]), float_(b["d"]), least=-float_(b["m"]))),
+    "Q5_0": (8, lambda b: BlockParts(fives(b), float_(b["d"]), 16.0)),
+    "Q5_1": (8, lambda b: BlockParts(fives(b), float_(b["d"]), least=-float_(b["m"]))),
+    "Q8_0": (8, lambda b: BlockParts(b["q"].view(np.uint8) ^ np.uint8(128), float_(b["d"]), 128.0)),
     "Q4_K": (4, lambda b: _k(b, nibbles(b["q"].reshape(-1, 4, 32)))),
     "Q5_K": (8, _q5_k),
     "Q6_K": (8, _q6_k),
@@ -60,7 +60,7 @@ def packed_matrix(form: BlockFormat, raw: memoryview, shape: tuple[int, ...]) ->
     bits, parts_of = PARTS[form.name]
     n, depth = shape
     blocks: np.ndarray[Any, Any] = np.frombuffer(raw, form.layout).reshape(n, -1)
-    words = np.empty((-(-depth * bits // WORD), n), np.int32)
+    words = np.empty((-(-depth * bits // BITS_PER_WORD), n), np.int32)
     made: list[tuple[np.ndarray, np.ndarray | None]] = []
     zero, step = 0.0, max(1, AT_ONCE // max(depth, 1))
     for first in range(0, n, step):

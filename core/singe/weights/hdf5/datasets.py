@@ -221,11 +221,11 @@ def _stored(kind: DType, turned: bool) -> np.dtype[Any]:
     return np.dtype(name).newbyteorder(">" if turned else "<")
 
 
-def _ready(found: np.ndarray, kind: DType) -> np.ndarray:
+def _ready(elements: np.ndarray, kind: DType) -> np.ndarray:
     if kind.kind == "bool":
-        made = found != 0
+        made = elements != 0
     else:
-        made = np.require(found, found.dtype.newbyteorder("="), ["C", "A"])
+        made = np.require(elements, elements.dtype.newbyteorder("="), ["C", "A"])
         made = made.view(kind.numpy) if kind.held else made
     made.flags.writeable = False
     return made

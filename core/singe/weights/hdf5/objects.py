@@ -27,7 +27,7 @@ _DEPTH: Final = 32
 
 
 @dataclass(frozen=True)
-class Part:
+class FileSpan:
     """Some bytes of a file, the first of which is its byte `at`."""
 
     file: File
@@ -45,7 +45,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Message(Part):
+class Message(FileSpan):
     kind: int
 
 
@@ -59,15 +59,15 @@ class File:
     def fault(self, at: int, text: str) -> FormatError:
         return FormatError(f"{self.name}, byte {at}: {text}")
 
-    def take(self, at: int, size: int, what: str) -> Part:
+    def take(self, at: int, size: int, what: str) -> FileSpan:
         if at > len(self.data) or size > len(self.data) - at:
             raise self.fault(at, f"{what} has {size} bytes, the file ends at byte {len(self.data)}")
         self._left -= size
         if self._left < 0:
             raise self.fault(at, f"{what} would be read twice: parts of the file overlap, or lead back to each other")
-        return Part(self, self.data[at : at + size], at)
+        return FileSpan(self, self.data[at : at + size], at)
 
-    def signed(self, at: int, signature: bytes, size: int, what: str) -> Part:
+    def signed(self, at: int, signature: bytes, size: int, what: str) -> FileSpan:
         """A part that begins with a signature of four bytes."""
         found = self.take(at, size, what)
         if found.data[:4] != signature:
@@ -77,7 +77,7 @@ class File:
 
 def root_of(file: File) -> int:
     """The address of the header of the root group."""
-    version = Part(file, file.data, 0).number(8, 1)
+    version = FileSpan(file, file.data, 0).number(8, 1)
     if version > 3:
         raise file.fault(8, f"version {version} of the superblock, those that Singe reads are 0 to 3; {AGAIN}")
     head = file.take(0, 48 if version >= 2 else 96 + 4 * version, "the superblock")
@@ -142,7 +142,7 @@ def _messages_2(file: File, at: int) -> Iterator[Message]:
                 yield found
 
 
-def _message(block: Part, at: int, head: int, kind: int, flags: int, length: int) -> Message:
+def _message(block: FileSpan, at: int, head: int, kind: int, flags: int, length: int) -> Message:
     """The message at byte `at` of a block, behind a head of so many bytes."""
     rest, place = block.data[at + head :], block.at + at
     if length > len(rest):
@@ -216,7 +216,7 @@ def _symbols(file: File, tree: int, heap: int) -> Iterator[tuple[bytes, int]]:
             yield names[start:end], entries.number(at + 8, 8)
 
 
-def leaves(file: File, at: int, kind: int, key: int) -> Iterator[tuple[int, Part]]:
+def leaves(file: File, at: int, kind: int, key: int) -> Iterator[tuple[int, FileSpan]]:
     """What the leaves of a B-tree lead to: addresses, each with the key before it, of so many bytes."""
     pending = [(at, -1)]
     while pending:
@@ -227,7 +227,7 @@ def leaves(file: File, at: int, kind: int, key: int) -> Iterator[tuple[int, Part
             raise head.fault(f"a node of a B-tree of kind {found} and level {level}, expected {kind} and {wanted}")
         body = file.take(at + 24, head.number(6, 2) * (key + 8), "a node of a B-tree")
         entries = range(0, len(body.data), key + 8)
-        places = [(body.number(k + key, 8), Part(file, body.data[k : k + key], body.at + k)) for k in entries]
+        places = [(body.number(k + key, 8), FileSpan(file, body.data[k : k + key], body.at + k)) for k in entries]
         if level == 0:
             yield from places
         else:

@@ -21,17 +21,17 @@ from ...code.values import I32, F32x4, I32x4, minimum
 from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
-from .contraction import Schedule, Template, schedule
+from .contraction import ProductSchedule, Template, schedule
 from .feeds import Feed
 from .product import Product, panels_across
 
-FEW: Final = 12
+MAX_ROWS_UNPACKED_PER_TILE: Final = 12
 """The most rows for which weights are unpacked for each tile."""
 ACROSS: Final = {1: 16, 2: 16}
 """A small number of rows ↦ the columns of their tile."""
-UNPACKED: Final = 1 << 19
+UNPACKED_PANEL_BYTES: Final = 1 << 19
 """Bytes of panels that are unpacked at once."""
-WORD: Final = 32
+BITS_PER_WORD: Final = 32
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class BlockSchedule:
     zero: the port of the zeros, or the one number.
     """
 
-    floats: Schedule
+    floats: ProductSchedule
     weights: int
     scale: int
     zero: int | float
@@ -51,7 +51,7 @@ class BlockSchedule:
     @property
     def each(self) -> int:
         """Weights of a word."""
-        return WORD // self.bits
+        return BITS_PER_WORD // self.bits
 
     @property
     def depth(self) -> int:
@@ -73,7 +73,7 @@ class BlockSchedule:
     def unpacked(self) -> int:
         """The columns whose panels are unpacked at once."""
         width = self.floats.columns
-        return max(UNPACKED // (4 * width * self.depth), 1) * width
+        return max(UNPACKED_PANEL_BYTES // (4 * width * self.depth), 1) * width
 
     def pack(self, contents: np.ndarray) -> np.ndarray:
         """Words, scales or zeros as panels."""
@@ -138,17 +138,17 @@ def _ports(weight: Expr) -> tuple[int, int, int | float] | None:
 def _many(s: BlockSchedule) -> bool:
     """Whether there may be more than a few rows."""
     rows = s.floats.c.rows
-    return not isinstance(rows, int) or rows > FEW
+    return not isinstance(rows, int) or rows > MAX_ROWS_UNPACKED_PER_TILE
 
 
 def print_blocks(s: BlockSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Routine."""
     rows = s.floats.c.rows
     if isinstance(rows, int):
-        return _Blocks(s, sizes, level, rows <= FEW).function()
+        return _Blocks(s, sizes, level, rows <= MAX_ROWS_UNPACKED_PER_TILE).function()
     w = s.floats.begin(sizes)
     few = _Blocks(s, sizes, level, True, w)
-    with w.when(few.low.size(rows) <= FEW):
+    with w.when(few.low.size(rows) <= MAX_ROWS_UNPACKED_PER_TILE):
         few.write()
         w.otherwise()
         _Blocks(s, sizes, level, False, w).write()
@@ -166,7 +166,7 @@ class _Blocks(Template):
         super().__init__(s.floats, sizes, level, w)
 
     def make_product(self) -> Product:
-        return (_FewRows if self.few else _ManyRows)(self)
+        return (_FewRowsProduct if self.few else _ManyRows)(self)
 
 
 class _BlockProduct(Product):
@@ -229,7 +229,7 @@ class _BlockProduct(Product):
         return ((word >> bits * place if place else word) & (1 << bits) - 1).as_floats() - zero
 
 
-class _FewRows(_BlockProduct):
+class _FewRowsProduct(_BlockProduct):
     """Weights are unpacked in registers."""
 
     def __init__(self, job: _Blocks) -> None:

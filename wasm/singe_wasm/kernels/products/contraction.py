@@ -22,17 +22,17 @@ from ...code.writer import Writer
 from ...levels import Level
 from ..lower import Lowering, SizeParameters
 from ..nest import lane_cost
-from ..share import begin, choose_loop, first_alone, loop
-from .feeds import Evaluated, Feed, Gathered, InPlace, Lines, PanelWriter, panels
+from ..thread_shares import begin, choose_loop, first_alone, loop
+from .feeds import Evaluated, Feed, Gathered, InPlace, InputLines, PanelWriter, panels
 from .product import Product, RegisterTile, choose_tile, panels_across
 
-LONG: Final = 64
+MIN_WINDOW_FOR_PRODUCT: Final = 64
 """The fewest elements of a window for which a convolution of one channel to one output is computed as a product: then
 gathering its rows costs little."""
 
 
 @dataclass(frozen=True)
-class Schedule:
+class ProductSchedule:
     """How a Contraction is computed, and its layout of scratch in bytes: a spilled tile, the feed's memory, B's panels."""
 
     c: Contraction
@@ -112,13 +112,13 @@ class Schedule:
         return begin(self.c.kernel, self.scratch != 0, sizes)
 
     @property
-    def sharing(self) -> Schedule | None:
+    def sharing(self) -> ProductSchedule | None:
         """The schedule over weights that are packed as for an open number of rows; None where these are."""
         other = replace(self, as_open=True)
         return other if self.packed and other.columns != self.columns else None
 
 
-def schedule(routine: Routine, constants: Collection[int]) -> Schedule | None:
+def schedule(routine: Routine, constants: Collection[int]) -> ProductSchedule | None:
     """How the template computes the Routine; None if it cannot, or if the loop nest is as fast."""
     first = routine.kernel.stages[0]
     if "windows" in routine.facts or not isinstance(first, Reduce) or first.value.dtype is not float32:
@@ -131,32 +131,32 @@ def schedule(routine: Routine, constants: Collection[int]) -> Schedule | None:
         if not packed and isinstance(c.rows, int) and c.rows < 4:
             return None  # packing B would cost as much as the product
         feed = InPlace(c, {}) if InPlace.takes(c) else Evaluated(c, {})
-        return Schedule(c, feed, packed)
+        return ProductSchedule(c, feed, packed)
     return _conv(routine, c, constants)
 
 
-def _conv(routine: Routine, c: Contraction, constants: Collection[int]) -> Schedule | None:
+def _conv(routine: Routine, c: Contraction, constants: Collection[int]) -> ProductSchedule | None:
     facts = {**routine.facts, "grid": routine.kernel.grid}
     fixed = (facts["x_shape"][-1], *facts["w_shape"], c.columns)
     if not all(isinstance(d, int) and d > 0 for d in fixed) or any(
         routine.ports[facts[p]].dtype is not float32 for p in "xw"
     ):
         return None
-    if c.columns == 1 and (facts["x_shape"][-1] != 1 or np.prod(facts["w_shape"]) < LONG):
+    if c.columns == 1 and (facts["x_shape"][-1] != 1 or np.prod(facts["w_shape"]) < MIN_WINDOW_FOR_PRODUCT):
         return None
     feed: Feed | None = None
-    lines = Lines.takes(facts) and not InPlace.takes(c)
+    lines = InputLines.takes(facts) and not InPlace.takes(c)
     if lines or _split(c):
         by_image = contraction(routine, images=True)
         assert by_image is not None
         if lines:
-            feed = Lines(by_image, facts)
+            feed = InputLines(by_image, facts)
             feed = feed if feed.affordable else None
         if _split(c) and not _split(by_image):
             c = by_image
     if feed is None:
         feed = InPlace(c, facts) if InPlace.takes(c) else Gathered(c, facts)
-    return Schedule(feed.c, feed, _can_pack(feed.c, constants))
+    return ProductSchedule(feed.c, feed, _can_pack(feed.c, constants))
 
 
 def _split(c: Contraction) -> bool:
@@ -178,7 +178,7 @@ def _can_pack(c: Contraction, constants: Collection[int]) -> bool:
     return all(isinstance(d, int) for d in known) and terms.keys() <= {c.k, c.n, *c.batch_vars}
 
 
-def print_contraction(s: Schedule, sizes: SizeParameters, level: Level) -> Function:
+def print_contraction(s: ProductSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Contraction."""
     return Template(s, sizes, level).function()
 
@@ -186,7 +186,7 @@ def print_contraction(s: Schedule, sizes: SizeParameters, level: Level) -> Funct
 class Template:
     """The function of a Contraction under construction."""
 
-    def __init__(self, s: Schedule, sizes: SizeParameters, level: Level, w: Writer | None = None) -> None:
+    def __init__(self, s: ProductSchedule, sizes: SizeParameters, level: Level, w: Writer | None = None) -> None:
         self.s: Final = s
         self.c: Final = s.c
         self.feed_at: Final = s.feed_at

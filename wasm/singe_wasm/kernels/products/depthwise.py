@@ -21,10 +21,10 @@ from ...code.values import I32, Int, maximum, minimum
 from ...code.writer import Tree, Writer
 from ..lower import Lowering, Shift, SizeParameters
 from ..nest import lane_cost
-from ..share import begin, choose_loop, divide, first_alone, loop
-from .product import ACCUMULATOR, REGISTERS
+from ..thread_shares import begin, choose_loop, divide, first_alone, loop
+from .product import ACCUMULATOR, VECTOR_REGISTERS
 
-HELD: Final = 7
+WEIGHTS_IN_REGISTERS: Final = 7
 """Weights of a line that are held in registers at once, besides the sums, an element and a product."""
 
 
@@ -62,7 +62,7 @@ class Stretch:
 
 def _size(width: int, window: int) -> int:
     """Outputs in a block: eight sums hide the latency of an addition, and the tail should be small."""
-    most = REGISTERS - 2 - min(window, HELD)
+    most = VECTOR_REGISTERS - 2 - min(window, WEIGHTS_IN_REGISTERS)
     return min(width, max(range(4, most + 1), key=lambda b: (width / (math.ceil(width / b) * b) * min(b / 8, 1), b)))
 
 
@@ -231,8 +231,8 @@ class _Depthwise:
             return at.f32x4(offset) if vector else at.f32(offset)
 
         nearest, element = self._nearest(s), w.f32x4() if vector else w.f32()
-        for first in range(0, self.window[-1], HELD):
-            taps = [(i, k) for i, k in s.taps if first <= k < first + HELD]
+        for first in range(0, self.window[-1], WEIGHTS_IN_REGISTERS):
+            taps = [(i, k) for i, k in s.taps if first <= k < first + WEIGHTS_IN_REGISTERS]
             with w.scope():
                 held = {
                     k: w.local(load(weights, w_offset + 4 * self.channels * k))

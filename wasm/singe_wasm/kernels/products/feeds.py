@@ -27,7 +27,7 @@ from ...code.values import I32, Int
 from ...code.writer import Tree, Writer
 from ..lower import Lowering
 from ..nest import lane_cost
-from ..share import LARGEST, guess
+from ..thread_shares import MAX_SCRATCH_BYTES, guess
 
 if TYPE_CHECKING:
     from .contraction import Template
@@ -167,7 +167,7 @@ class _WindowFeed(Feed):
         return image, tuple(space)
 
 
-class Lines(_WindowFeed):
+class InputLines(_WindowFeed):
     """See the module's docstring. The rows of its contraction are the positions of one image."""
 
     def __init__(self, c: Contraction, facts: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ class Lines(_WindowFeed):
 
     @property
     def affordable(self) -> bool:
-        return not self.copies or guess(self.lines * self.line * 4) <= LARGEST
+        return not self.copies or guess(self.lines * self.line * 4) <= MAX_SCRATCH_BYTES
 
     def bytes_of(self, rows: int) -> Dim:
         return self.lines * self.line * 4 if self.copies else 0

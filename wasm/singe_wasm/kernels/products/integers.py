@@ -44,9 +44,9 @@ from ...code.values import I32, I32x4
 from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
-from .contraction import Schedule, Template, schedule
+from .contraction import ProductSchedule, Template, schedule
 from .feeds import Feed, Runs
-from .product import ACCUMULATOR, Place, Product, RegisterTile, broadcasts, panels_across
+from .product import ACCUMULATOR, Product, RegisterTile, TilePlace, broadcasts, panels_across
 
 COLUMNS: Final = 8
 ROWS: Final = {True: 6, False: 2}
@@ -70,7 +70,7 @@ class IntegerSchedule:
     """The schedule of floats that the rows come from, the port of the weights, and the accumulator of whole numbers (None:
     rows are quantised)."""
 
-    floats: Schedule
+    floats: ProductSchedule
     weights: int
     whole: Expr | None = None
 
@@ -263,7 +263,7 @@ class _IntegerProduct(Product):
         # other two are here.
         self.others: Final = [] if self.dots else [[job.w.i32x4() for _ in line] for line in self.sums]
 
-    def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
+    def _tile(self, feed: Feed, rows: int, panels: int = 1, full: bool = False) -> None:
         w = self.w
         vectors = panels * self.tile.columns // 4
         for local in (x for line in (*self.sums[:rows], *self.others[:rows]) for x in line[:vectors]):
@@ -277,7 +277,7 @@ class _IntegerProduct(Product):
             self._turns(pointers, rest, vectors)
             (self._to_whole if self.whole else self._to_floats)(pointers, vectors)
         w.add(self.b, 4 * self.tile.columns + (panels - 1) * self.panel)  # past the columns' sums
-        self._epilogue(rows, panels, whole)
+        self._epilogue(rows, panels, full)
 
     def _at(self, vector: int, turn: int = 0) -> int:
         """Bytes from `b` to a vector of the tile's columns, `turn` words on."""
@@ -291,7 +291,7 @@ class _IntegerProduct(Product):
         w = self.w
         with w.scope():
             if self.dots:
-                for turn, words in enumerate(broadcasts(w, [Place(p, 0) for p in pointers], count, self.fours)):
+                for turn, words in enumerate(broadcasts(w, [TilePlace(p, 0) for p in pointers], count, self.fours)):
                     with w.scope():
                         self._four([word.integers() for word in words], turn, vectors)
             else:

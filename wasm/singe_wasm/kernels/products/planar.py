@@ -21,7 +21,7 @@ from ...code.values import I32, F32x4, maximum, minimum
 from .. import memory as elements
 from ..lower import Lowering, Shift, SizeParameters
 from ..nest import lane_cost
-from ..share import LARGEST, begin, choose_loop, divide, first_alone, guess, loop
+from ..thread_shares import MAX_SCRATCH_BYTES, begin, choose_loop, divide, first_alone, guess, loop
 from .product import ACCUMULATOR
 
 VECTORS: Final = {1: 10, 2: 5, 3: 3, 4: 2}
@@ -120,7 +120,7 @@ def schedule(routine: Routine) -> PlanarSchedule | None:
     ):
         return None
     made = PlanarSchedule(routine, facts)
-    return made if guess(made.scratch) <= LARGEST else None
+    return made if guess(made.scratch) <= MAX_SCRATCH_BYTES else None
 
 
 def print_planar(s: PlanarSchedule, sizes: SizeParameters) -> Function:

@@ -20,25 +20,25 @@ from ...code.values import I32, F32x4, I32x4, Int, minimum
 from ...code.writer import Tree, Writer
 from ..lower import Lowering, Shift
 from ..nest import lane_cost
-from ..share import divide
+from ..thread_shares import divide
 from .feeds import Feed, Runs
 
 ACCUMULATOR: Final = scalar.var("a0", float32)
-REGISTERS: Final = 15
+VECTOR_REGISTERS: Final = 15
 """Vector registers that V8 can allocate on x64; further values are spilled to memory at each step."""
-CACHED: Final = 1 << 20
+CACHE_BYTES: Final = 1 << 20
 """Bytes of an operand that stay in a core's cache while the other one is streamed through."""
-ALONE: Final = 4
+STEPS_PER_TURN_OF_ONE_ROW: Final = 4
 """Steps of k in a turn of the innermost loop if the tile has one row."""
-FOUR: Final = 4
+STEPS_PER_TURN_OF_FOUR_LOADS: Final = 4
 """Steps in a turn if the level reads rows four elements at a time.
 
 Where a load fills all lanes with one element, wasmtime's compiler takes the way through an integer register, for which
 Intel's processors have one port: two of its turns for two multiply-adds. Shuffles of a vector spare that. 6 × 8
 accumulators on a Xeon of 3.9 GHz, whose peak is 58 GFLOP/s: 31 in wasmtime, by shuffles 48; in Chromium 61 and 39."""
-APART: Final = 2
+STEPS_PER_TURN_OF_SEVERAL_POINTERS: Final = 2
 """Steps in a turn otherwise, if the rows need several pointers, which are moved in each turn; other tiles make one step."""
-SHARED: Final = 1 << 20
+MAX_BYTES_FROM_ONE_POINTER: Final = 1 << 20
 """Rows whose addresses are fewer bytes apart have one pointer."""
 
 
@@ -88,32 +88,32 @@ def panels_across(c: Contraction, tile: RegisterTile, few: Mapping[int, int] = F
     return {rows: spanned for rows, spanned in across.items() if spanned > 1}
 
 
-class Place(NamedTuple):
+class TilePlace(NamedTuple):
     """An element of A: an address in a local, and constant bytes."""
 
     pointer: I32
     offset: int
 
 
-def _pointers(places: Sequence[Place]) -> Collection[I32]:
+def _pointers(places: Sequence[TilePlace]) -> Collection[I32]:
     return {id(p.pointer): p.pointer for p in places}.values()
 
 
-def unrolled(places: Sequence[Place], fours: bool, step: int = 4) -> int:
+def unrolled(places: Sequence[TilePlace], fours: bool, step: int = 4) -> int:
     """The steps of k in a turn. fours: see Level; step: bytes from one k to the next."""
     if len(places) == 1:
-        return ALONE
+        return STEPS_PER_TURN_OF_ONE_ROW
     if fours and step == 4:
-        return FOUR
-    return APART if len(_pointers(places)) > 1 else 1
+        return STEPS_PER_TURN_OF_FOUR_LOADS
+    return STEPS_PER_TURN_OF_SEVERAL_POINTERS if len(_pointers(places)) > 1 else 1
 
 
-def broadcasts(w: Writer, places: Sequence[Place], count: int, fours: bool, step: int = 4) -> Iterator[list[F32x4]]:
+def broadcasts(w: Writer, places: Sequence[TilePlace], count: int, fours: bool, step: int = 4) -> Iterator[list[F32x4]]:
     """An element of each row in all lanes, for each of `count` steps of k; see `unrolled`. Rows that are read by fours take
     locals."""
-    if fours and step == 4 and count == FOUR and len(places) > 1:
+    if fours and step == 4 and count == STEPS_PER_TURN_OF_FOUR_LOADS and len(places) > 1:
         rows = [w.local(p.pointer.f32x4(p.offset)) for p in places]
-        yield from ([row.broadcast(turn) for row in rows] for turn in range(FOUR))
+        yield from ([row.broadcast(turn) for row in rows] for turn in range(STEPS_PER_TURN_OF_FOUR_LOADS))
     else:
         for turn in range(count):
             yield [p.pointer.f32x4(p.offset + turn * step, "v128.load32_splat") for p in places]
@@ -164,19 +164,19 @@ def rows_outside(c: Contraction, in_place: bool) -> bool:
     m, n, k = c.rows, c.columns, c.depth
     if not in_place or not (isinstance(m, int) and isinstance(n, int)):
         return True
-    return n <= m or not (isinstance(k, int) and 4 * m * k <= CACHED)
+    return n <= m or not (isinstance(k, int) and 4 * m * k <= CACHE_BYTES)
 
 
 def block_columns(c: Contraction, tile: RegisterTile) -> int | None:
     """If rows are the outer loop: the columns whose panels are used for all rows before the next panels; None for all.
 
-    At 2048³, panels of one to eight times CACHED bytes were equally fast; without blocks, the rate was half.
+    At 2048³, panels of one to eight times CACHE_BYTES bytes were equally fast; without blocks, the rate was half.
     """
     n, k = c.columns, c.depth
-    if not isinstance(n, int) or not isinstance(k, int) or 4 * n * k <= CACHED:
+    if not isinstance(n, int) or not isinstance(k, int) or 4 * n * k <= CACHE_BYTES:
         return None
     panels = -(-n // tile.columns)
-    blocks = min(panels, -(-4 * n * k // CACHED))
+    blocks = min(panels, -(-4 * n * k // CACHE_BYTES))
     return -(-panels // blocks) * tile.columns
 
 
@@ -328,23 +328,23 @@ class Product:
 
     # --- one tile
 
-    def _tile(self, feed: Feed, rows: int, panels: int = 1, whole: bool = False) -> None:
+    def _tile(self, feed: Feed, rows: int, panels: int = 1, full: bool = False) -> None:
         self.sum(feed, rows, panels)
-        self._epilogue(rows, panels, whole)
+        self._epilogue(rows, panels, full)
 
     def pointers(self, feed: Feed, rows: int) -> list[I32]:
         """Locals with the address of the first k of each row."""
         return [self.w.i32(self.w.value(tree) + offset) for tree, offset in feed.addresses(rows)]
 
-    def _starts(self, feed: Feed, rows: int) -> list[Place]:
+    def _starts(self, feed: Feed, rows: int) -> list[TilePlace]:
         """The first k of each row; rows at constant distances share a local."""
         first: dict[Tree, tuple[I32, int]] = {}
         places = []
         for tree, offset in feed.addresses(rows):
-            if tree not in first or not 0 <= offset - first[tree][1] < SHARED:
+            if tree not in first or not 0 <= offset - first[tree][1] < MAX_BYTES_FROM_ONE_POINTER:
                 first[tree] = self.w.i32(self.w.value(tree) + offset), offset
             pointer, start = first[tree]
-            places.append(Place(pointer, offset - start))
+            places.append(TilePlace(pointer, offset - start))
         return places
 
     def sum(self, feed: Feed, rows: int, panels: int = 1) -> None:
@@ -370,7 +370,7 @@ class Product:
                     with w.when(self.b.below(end)), self._until(end):
                         self._steps(places, feed.step, count)
 
-    def _run(self, places: Sequence[Place], step: int, length: int, panels: int) -> None:
+    def _run(self, places: Sequence[TilePlace], step: int, length: int, panels: int) -> None:
         """The products of `length` neighbours in k."""
         if not length:
             return
@@ -386,7 +386,7 @@ class Product:
         with self.w.repeat_while(self.b.below(end)):
             yield
 
-    def _steps(self, places: Sequence[Place], step: int, count: int, panels: int = 1) -> None:
+    def _steps(self, places: Sequence[TilePlace], step: int, count: int, panels: int = 1) -> None:
         """`count` steps of k; the pointers are moved on."""
         if not count:
             return
@@ -422,11 +422,11 @@ class Product:
             for j in range(vectors)
         ]
 
-    def _epilogue(self, rows: int, panels: int = 1, whole: bool = False) -> None:
+    def _epilogue(self, rows: int, panels: int = 1, full: bool = False) -> None:
         w, n, width = self.w, self.c.columns, panels * self.tile.columns
         if not self.wide:
             self._element_by_element(rows, width)
-        elif whole or (isinstance(n, int) and n % self.tile.columns == 0):
+        elif full or (isinstance(n, int) and n % self.tile.columns == 0):
             self._whole(rows, width // 4)
         else:
             with w.when(self.column <= self.n - width):

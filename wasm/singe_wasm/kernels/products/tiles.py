@@ -18,9 +18,9 @@ from ...code.encode import Function
 from ...code.values import I32, F32x4, Int, maximum, minimum, select
 from ...code.writer import Tree
 from ...levels import Level
-from ...transforms import SIZE, TAPS, WIDE
+from ...transforms import TILE_INPUTS, TILE_OUTPUTS, WINDOW_WEIGHTS
 from ..lower import Lowering, SizeParameters
-from ..share import begin, choose_loop, divide, first_alone
+from ..thread_shares import begin, choose_loop, divide, first_alone
 from .feeds import Feed
 from .product import RELAXED, SIMD, Product, Section, row_turns, sections
 from .winograd import COLUMNS, POSITIONS, WinogradSchedule
@@ -28,7 +28,7 @@ from .winograd import COLUMNS, POSITIONS, WinogradSchedule
 
 def print_tiles(s: WinogradSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled convolution."""
-    return _Tiles(s, sizes, level).function()
+    return _WinogradTiles(s, sizes, level).function()
 
 
 class _Inputs(Feed):
@@ -43,7 +43,7 @@ class _Inputs(Feed):
         return [(self._tree, 4 * self._channels * i) for i in range(rows)]
 
 
-class _Tiles:
+class _WinogradTiles:
     def __init__(self, s: WinogradSchedule, sizes: SizeParameters, level: Level) -> None:
         kernel = s.routine.kernel
         self.s: Final = s
@@ -74,7 +74,9 @@ class _Tiles:
         whole = turns if isinstance(turns, int) else None
         shared = choose_loop([turns, ceildiv(s.outputs, COLUMNS)])
         # A tile is inside the input if neither its first line and element nor its last ones are outside (unsigned compare).
-        self.clear = [w.simple(maximum(w.simple(length - (SIZE - 1)), 0)) for length in (self.height, self.width)]
+        self.clear = [
+            w.simple(maximum(w.simple(length - (TILE_INPUTS - 1)), 0)) for length in (self.height, self.width)
+        ]
         with ExitStack() as stack:
             stack.enter_context(first_alone(w, low, shared is None))
             first, limit = (I32.of(0), self.tiles)
@@ -105,8 +107,17 @@ class _Tiles:
         Vectors of a line are `apart` bytes apart, lines `step`, results `on`.
         """
         half, name = self._scratch(self.half), f"winograd_{kind}"
-        self.w.call(name, source, apart, step, half, 16, 16 * SIZE, lines)
-        self.w.call(name, half, 16 * SIZE, 16, to, SIZE * on, on, WIDE if kind == "output" else SIZE)
+        self.w.call(name, source, apart, step, half, 16, 16 * TILE_INPUTS, lines)
+        self.w.call(
+            name,
+            half,
+            16 * TILE_INPUTS,
+            16,
+            to,
+            TILE_INPUTS * on,
+            on,
+            TILE_OUTPUTS if kind == "output" else TILE_INPUTS,
+        )
 
     # --- inputs
 
@@ -120,7 +131,7 @@ class _Tiles:
             tile, to = w.i32(), w.i32(self._scratch(self.inputs))
             with w.loop(tile, stop, start=first):
                 top, left = (
-                    w.i32(at * WIDE - self.low.size(pad))
+                    w.i32(at * TILE_OUTPUTS - self.low.size(pad))
                     for at, pad in zip((self._line(tile), tile % self.along), s.facts["pads"], strict=True)
                 )
                 source = w.i32(w.value(image) + offset + (top * self.width + left) * line)
@@ -128,10 +139,10 @@ class _Tiles:
                 with w.when((top.below(self.clear[0]) & left.below(self.clear[1])).zero):
                     self._copy_patch(top, left, source)
                     w.set(source, self._scratch(self.patch))
-                    w.set(apart, SIZE * line)
+                    w.set(apart, TILE_INPUTS * line)
                 put, end = w.i32(to), w.i32(source + line)
                 with w.loop(source, end, 16, sure=True):
-                    self._square("input", source, line, apart, SIZE, put, s.stride)
+                    self._square("input", source, line, apart, TILE_INPUTS, put, s.stride)
                     w.add(put, 16)
                 w.add(to, line)
 
@@ -146,16 +157,16 @@ class _Tiles:
         w, line = self.w, self.line
         before, count = w.i32(0 - left), w.i32(self.width - left)
         w.set(before, maximum(before, 0))
-        w.set(count, minimum(count, SIZE))
+        w.set(count, minimum(count, TILE_INPUTS))
         w.set(count, count - before)
         w.set(count, maximum(count, 0))
         to, row = w.i32(self._scratch(self.patch)), w.i32()
-        with w.loop(row, top + SIZE, start=top, sure=True):
+        with w.loop(row, top + TILE_INPUTS, start=top, sure=True):
             with w.when(row.below(self.height)):
-                w.call("copy_padded", to, before * line, count * line, source + before * line, SIZE * line)
+                w.call("copy_padded", to, before * line, count * line, source + before * line, TILE_INPUTS * line)
                 w.otherwise()
-                w.call("fill_zero", to, SIZE * line)
-            w.add(to, SIZE * line)
+                w.call("fill_zero", to, TILE_INPUTS * line)
+            w.add(to, TILE_INPUTS * line)
             w.add(source, self.width * line)
 
     # --- weights
@@ -171,7 +182,7 @@ class _Tiles:
                 start, put = w.i32(w.value(source) + offset + vector * 4), w.i32(to)
                 with w.loop(w.i32(), s.channels, start=0):
                     with w.when(vector < s.outputs):
-                        self._square("weight", start, tap, TAPS * tap, TAPS, put, s.panel)
+                        self._square("weight", start, tap, WINDOW_WEIGHTS * tap, WINDOW_WEIGHTS, put, s.panel)
                         w.otherwise()
                         at = w.i32(put)
                         with w.loop(w.i32(), POSITIONS, start=0):
@@ -224,7 +235,7 @@ class _Tiles:
         """The outputs of a block's tiles, which end at `stop`, one vector of channels after the other."""
         w, s = self.w, self.s
         position = 4 * COLUMNS * self.tile.rows
-        high, wide = (WIDE // x for x in s.window)
+        high, wide = (TILE_OUTPUTS // x for x in s.window)
         with w.scope():
             number, source = w.i32(), w.i32(self._scratch(self.sums))
             end = w.i32(column + COLUMNS)
@@ -234,7 +245,9 @@ class _Tiles:
                 line = w.i32(self._line(number) * high)
                 with w.loop(self.channel_at, end, 4, start=column, sure=True):
                     at = w.i32(source + (self.channel_at - column) * 4)
-                    self._square("output", at, position, SIZE * position, SIZE, self._scratch(self.half), 16)
+                    self._square(
+                        "output", at, position, TILE_INPUTS * position, TILE_INPUTS, self._scratch(self.half), 16
+                    )
                     half = w.i32(self._scratch(self.half))
                     w.set(self.y_at, line)
                     bottom = w.i32(self.y_at + high)
@@ -247,8 +260,8 @@ class _Tiles:
         """A tile's outputs from the lines at `half` on, those inside the output; lines of a window at once."""
         w, s, store = self.w, self.s, self.store
         lines, across = s.window
-        wide = WIDE // across
-        done = [[w.f32x4() for _ in range(WIDE)] for _ in range(lines)]
+        wide = TILE_OUTPUTS // across
+        done = [[w.f32x4() for _ in range(TILE_OUTPUTS)] for _ in range(lines)]
         shifts = [((self.x, j),) if j else () for j in range(wide)]
         for j, shift in enumerate(shifts):
             window = [local for line in done for local in line[j * across : (j + 1) * across]]
@@ -261,8 +274,8 @@ class _Tiles:
         with w.loop(self.y_at, bottom, sure=True):
             for i, line in enumerate(done):
                 for j, local in enumerate(line):
-                    w.set(local, half.f32x4(16 * (SIZE * i + j)))
-            w.add(half, 16 * SIZE * lines)
+                    w.set(local, half.f32x4(16 * (TILE_INPUTS * i + j)))
+            w.add(half, 16 * TILE_INPUTS * lines)
             for j, tree in enumerate(trees):
                 with w.when(self.x_at < self.across - j) if j >= sure else nullcontext():
                     w.push(tree)

@@ -15,16 +15,16 @@ from typing import Any, Final
 
 from singe.extension import Dim, Routine, affine, ceildiv, float32
 
-from ...transforms import SIZE, TAPS, WIDE
+from ...transforms import TILE_INPUTS, TILE_OUTPUTS, WINDOW_WEIGHTS
 from ..nest import lane_cost
-from ..share import LARGEST, guess
-from .product import CACHED, RELAXED, SIMD
+from ..thread_shares import MAX_SCRATCH_BYTES, guess
+from .product import CACHE_BYTES, RELAXED, SIMD
 
-POSITIONS: Final = SIZE**2
+POSITIONS: Final = TILE_INPUTS**2
 COLUMNS: Final = RELAXED.columns
-BAND: Final = 48
+MIN_TILES_AT_ONCE: Final = 48
 """The fewest tiles that are transformed at once: a multiple of the heights of all register tiles."""
-GAIN: Final = 1.25
+MIN_SAVING: Final = 1.25
 """The estimated saving of work for which the larger code and scratch pay."""
 
 
@@ -62,12 +62,12 @@ class WinogradSchedule:
     @property
     def along(self) -> Dim:
         """The number of tiles in a row."""
-        return ceildiv(self.space[1], WIDE)
+        return ceildiv(self.space[1], TILE_OUTPUTS)
 
     @property
     def lines(self) -> Dim:
         """The number of rows of tiles in an image."""
-        return ceildiv(self.space[0], WIDE)
+        return ceildiv(self.space[0], TILE_OUTPUTS)
 
     @property
     def images(self) -> Dim:
@@ -81,7 +81,9 @@ class WinogradSchedule:
     @property
     def band(self) -> int:
         """The number of tiles whose inputs are transformed at once."""
-        return max(CACHED // (4 * self.channels * POSITIONS) // BAND * BAND, BAND)
+        return max(
+            CACHE_BYTES // (4 * self.channels * POSITIONS) // MIN_TILES_AT_ONCE * MIN_TILES_AT_ONCE, MIN_TILES_AT_ONCE
+        )
 
     @property
     def gain(self) -> float:
@@ -132,7 +134,7 @@ def schedule(routine: Routine) -> WinogradSchedule | None:
     lengths = (*facts["x_shape"][1:-1], *grid[1:-1])
     fixed = (facts["x_shape"][-1], *facts["w_shape"], grid[-1], *(d for d in lengths if isinstance(d, int)))
     if (
-        facts["w_shape"][:-2] != (TAPS, TAPS)
+        facts["w_shape"][:-2] != (WINDOW_WEIGHTS, WINDOW_WEIGHTS)
         or not all(isinstance(d, int) and d > 0 for d in fixed)
         or {*facts["strides"], *facts["dilations"], facts["group"]} != {1}
         or not all(affine.at_least(p, 0) and affine.at_least(2 - p, 0) for p in facts["pads"])
@@ -145,5 +147,9 @@ def schedule(routine: Routine) -> WinogradSchedule | None:
         return None
     made = WinogradSchedule(routine, facts)
     image, *_, channel = facts.get("windows", (1, 1, 1, 1))
-    in_registers = image == channel == 1 and not any(WIDE % w for w in made.window) and math.prod(made.window) <= WIDE
-    return made if in_registers and made.gain >= GAIN and made.scratch <= LARGEST else None
+    in_registers = (
+        image == channel == 1
+        and not any(TILE_OUTPUTS % w for w in made.window)
+        and math.prod(made.window) <= TILE_OUTPUTS
+    )
+    return made if in_registers and made.gain >= MIN_SAVING and made.scratch <= MAX_SCRATCH_BYTES else None

@@ -17,7 +17,7 @@ from ...code.variants import for_all_sizes, variants
 from .choice import Cut, chosen
 from .few import Few, print_few
 from .join import print_join
-from .parts import Parts, ports, scratch
+from .parts import AttentionParts, ports, scratch
 from .tiles import print_tiles
 
 
@@ -44,5 +44,5 @@ def print_cuts(a: Attention, cuts: list[Cut]) -> list[Printed]:
 
 
 def _print(a: Attention, cut: Cut, shader: Shader) -> Text:
-    parts = Parts(a, shader, cut.splits)
+    parts = AttentionParts(a, shader, cut.splits)
     return print_few(parts, cut.way) if isinstance(cut.way, Few) else print_tiles(parts, cut.way)

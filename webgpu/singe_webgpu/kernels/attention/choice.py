@@ -12,14 +12,14 @@ from singe.extension import Attention, Dim, ceildiv, dim_max, dim_min
 
 from .few import Few
 from .parts import power, vectors
-from .tiles import Tile
+from .tiles import AttentionTile
 
-Way: TypeAlias = "Tile | Few"
-MOST_FEW: Final = 4
+Way: TypeAlias = "AttentionTile | Few"
+MAX_FEW_ROWS: Final = 4
 """The most rows of a head of keys that the template for few rows takes."""
-LARGE: Final = 128
+TILES_TO_FILL: Final = 128
 """So many large tiles × blocks of keys keep a device busy; if there are fewer, tiles are small."""
-MOST_SPLITS: Final = 64
+MAX_KEY_PARTS: Final = 64
 """The most parts of the keys: the second kernel reads a result for each."""
 
 
@@ -37,9 +37,9 @@ def chosen(a: Attention) -> list[Cut]:
     """The cuts: one for known sizes, at most three for open ones. Of these, exactly one is chosen at any sizes."""
     # Where the number of queries is open, the template for few rows is printed for one query, as when a text grows.
     few = Few(power(a.rows if isinstance(a.rows, int) else a.group))
-    is_few = 1 - dim_min(a.rows // (few.rows + 1), 1) if few.rows <= MOST_FEW else 0
+    is_few = 1 - dim_min(a.rows // (few.rows + 1), 1) if few.rows <= MAX_FEW_ROWS else 0
     large, small = tiles(a)
-    is_large = (1 - is_few) * dim_min(groups(a, large) * blocks(a, large) // LARGE, 1)
+    is_large = (1 - is_few) * dim_min(groups(a, large) * blocks(a, large) // TILES_TO_FILL, 1)
     found = [
         Cut(few, splits(a, few, 512), is_few),  # small workgroups with few registers: several run at once
         Cut(large, splits(a, large, 264), is_large),
@@ -48,12 +48,12 @@ def chosen(a: Attention) -> list[Cut]:
     return [cut for cut in found if cut.when != 0]
 
 
-def tiles(a: Attention) -> tuple[Tile, Tile]:
+def tiles(a: Attention) -> tuple[AttentionTile, AttentionTile]:
     """The large and the small tile for a width."""
-    wide, small = vectors(a.width), Tile(16, 8, 2, 4)
+    wide, small = vectors(a.width), AttentionTile(16, 8, 2, 4)
     if wide <= 16:
-        return Tile(8, 16, 8, 8), small
-    return Tile(16, 8, 8, 8) if wide <= 32 else Tile(16, 8, 4, 4), small
+        return AttentionTile(8, 16, 8, 8), small
+    return AttentionTile(16, 8, 8, 8) if wide <= 32 else AttentionTile(16, 8, 4, 4), small
 
 
 def groups(a: Attention, way: Way) -> Dim:
@@ -67,6 +67,6 @@ def blocks(a: Attention, way: Way) -> Dim:
 
 def splits(a: Attention, way: Way, busy: int) -> Dim:
     """Into how many parts the keys are split: there are about `busy` workgroups then, and each has as many blocks."""
-    wanted = dim_min(dim_max(busy // dim_max(groups(a, way), 1), 1), MOST_SPLITS)
+    wanted = dim_min(dim_max(busy // dim_max(groups(a, way), 1), 1), MAX_KEY_PARTS)
     count = blocks(a, way)
     return ceildiv(count, ceildiv(count, wanted))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ...code.shader import Shader, Text
 from ...code.wgsl import Statements
-from .parts import LEAST, SIDE, Parts, power, vectors
+from .parts import LEAST, VECTOR_LENGTH, AttentionParts, power, vectors
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Few:
     lanes: int = 8
 
 
-def print_few(parts: Parts, few: Few) -> Text:
+def print_few(parts: AttentionParts, few: Few) -> Text:
     return _FewRows(parts, few).text()
 
 
 class _FewRows:
     """A shader while it is written."""
 
-    def __init__(self, parts: Parts, few: Few) -> None:
+    def __init__(self, parts: AttentionParts, few: Few) -> None:
         self.parts, self.few, self.a = parts, few, parts.a
         self.shader: Shader = parts.shader
         self.rows = range(few.rows)
@@ -43,7 +43,7 @@ class _FewRows:
         self.keys = range(few.block // self.sharing)
         shader = self.shader
         shader.shared("pieces", f"array<f32, {few.lanes + 1}>", few.rows * few.block)
-        shader.shared("scores", f"array<vec4<f32>, {few.block // SIDE}>", few.rows)
+        shader.shared("scores", f"array<vec4<f32>, {few.block // VECTOR_LENGTH}>", few.rows)
         shader.shared("held", "vec4<f32>", few.threads)
         shader.shared("totals", f"array<f32, {few.threads}>", few.rows)
 
@@ -98,13 +98,13 @@ class _FewRows:
             for lane in range(few.lanes):
                 turn.put(f"score += pieces[at][{lane}i];")
             turn.put(f"score = score_of(score, base + key, limit_of(row), {parts.mask('row')});")
-            turn.put(f"scores[own][key / {SIDE}i][key % {SIDE}i] = score;")
+            turn.put(f"scores[own][key / {VECTOR_LENGTH}i][key % {VECTOR_LENGTH}i] = score;")
         out.put("workgroupBarrier();")
 
     def _sums(self, out: Statements) -> None:
         for i in self.rows:
             out.put(f"var most{i} = top{i};")
-        with out.scope(f"for (var at = 0i; at < {self.few.block // SIDE}i; at++)") as turn:
+        with out.scope(f"for (var at = 0i; at < {self.few.block // VECTOR_LENGTH}i; at++)") as turn:
             for i in self.rows:
                 turn.put(f"let four{i} = scores[{i}i][at];")
                 turn.put(f"most{i} = max(most{i}, max(max(four{i}.x, four{i}.y), max(four{i}.z, four{i}.w)));")
@@ -116,7 +116,9 @@ class _FewRows:
         for c in self.keys:
             out.put(f"let key{c} = line + {c * self.sharing}i;")
             for i in self.rows:
-                out.put(f"let weight{i}_{c} = weight_of(scores[{i}i][key{c} / {SIDE}i][key{c} % {SIDE}i] - most{i});")
+                out.put(
+                    f"let weight{i}_{c} = weight_of(scores[{i}i][key{c} / {VECTOR_LENGTH}i][key{c} % {VECTOR_LENGTH}i] - most{i});"
+                )
                 out.put(f"total{i} += weight{i}_{c};")
                 out.put(f"sum{i} += weight{i}_{c} * value{c};")
 

@@ -10,13 +10,13 @@ from singe.extension import Attention, Dim, ceildiv
 
 from ...code.shader import Shader, Text
 from ...code.wgsl import Statements
-from .parts import LEAST, WEIGHT, Parts, power, quotient, vectors
+from .parts import LEAST, WEIGHT, AttentionParts, power, quotient, vectors
 
 
 def print_join(a: Attention, splits: Dim, shared: int, shader: Shader) -> Text:
     """shared: how many invocations share the splits of a vector."""
     out, dim, width = Statements(shader), shader.dim, vectors(a.width)
-    parts = Parts(a, shader, splits)
+    parts = AttentionParts(a, shader, splits)
     shader.functions.append(WEIGHT)
     across = power(width)
     threads = max(64, across * shared)
@@ -53,10 +53,10 @@ def print_join(a: Attention, splits: Dim, shared: int, shader: Shader) -> Text:
     return shader.text(out.lines, threads, groups)
 
 
-def _add(out: Statements, told: str, value: str) -> None:
-    out.put(f"let most = max(top, {told}.x);")
+def _add(out: Statements, totals: str, value: str) -> None:
+    out.put(f"let most = max(top, {totals}.x);")
     out.put("let factor = weight_of(top - most);")
-    out.put(f"let share = weight_of({told}.x - most);")
+    out.put(f"let share = weight_of({totals}.x - most);")
     out.put(f"sum = sum * factor + {value} * share;")
-    out.put(f"total = total * factor + {told}.y * share;")
+    out.put(f"total = total * factor + {totals}.y * share;")
     out.put("top = most;")

@@ -9,7 +9,7 @@ from singe.extension import Attention, Dim, Port, bool_, ceildiv, float32
 
 from ...code.shader import Shader
 from ...code.wgsl import LARGEST, Statements, literal
-from ..quads import PARTS, SIDE
+from ..vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
 LEAST: Final = literal(-LARGEST, float32)
 WEIGHT: Final = """fn weight_of(x: f32) -> f32 {
@@ -26,7 +26,7 @@ def ports(a: Attention, partial: bool = False, joined: bool = False) -> list[Por
 
 def vectors(count: int) -> int:
     """How many vectors hold so many elements."""
-    return -(-count // SIDE)
+    return -(-count // VECTOR_LENGTH)
 
 
 def power(count: int) -> int:
@@ -45,7 +45,7 @@ def scratch(a: Attention, splits: Dim) -> Dim:
 
 
 @dataclass(frozen=True)
-class Parts:
+class AttentionParts:
     """Writes these parts of a shader. splits: into how many parts the keys are split, each for a workgroup."""
 
     a: Attention
@@ -128,13 +128,13 @@ class Parts:
     def _put_load(self, name: str, port: int, width: int) -> None:
         """The function that loads vector `at` of a line of q, k or v."""
         shader, out = self.shader, Statements(self.shader)
-        if width % SIDE == 0 and shader.has_vectors(port):
-            out.put(f"return {shader.load_four(port, f'line * {width // SIDE}i + at')};")
+        if width % VECTOR_LENGTH == 0 and shader.has_vectors(port):
+            out.put(f"return {shader.load_four(port, f'line * {width // VECTOR_LENGTH}i + at')};")
         else:
-            out.put(f"let first = line * {width}i + at * {SIDE}i;")
+            out.put(f"let first = line * {width}i + at * {VECTOR_LENGTH}i;")
             each = [
-                f"select(0.0f, {shader.load(port, f'(first + {i}i)')}, at * {SIDE}i + {i}i < {width}i)"
-                for i in range(SIDE)
+                f"select(0.0f, {shader.load(port, f'(first + {i}i)')}, at * {VECTOR_LENGTH}i + {i}i < {width}i)"
+                for i in range(VECTOR_LENGTH)
             ]
             out.put(f"return vec4<f32>({', '.join(each)});")
         shader.functions.append("\n".join((f"fn load_{name}(line: i32, at: i32) -> vec4<f32> {{", *out.lines, "}")))
@@ -167,32 +167,34 @@ class Parts:
         """The line of a query, also of one beyond the last."""
         return f"lines + min({row}, {self.shader.dim(self.a.rows)} - 1i)"
 
-    def put_row(self, out: Statements, row: str, column: str, sums: str, told: tuple[str, str], leads: str) -> None:
+    def put_row(self, out: Statements, row: str, column: str, sums: str, totals: tuple[str, str], leads: str) -> None:
         """Store a vector of a row's sums, divided by the row's total; if the keys are split, as it is.
 
-        column: the number of the vector, which may be beyond the last one. told: the row's largest score and total.
+        column: the number of the vector, which may be beyond the last one. totals: the row's largest score and total.
         leads: the condition of who stores these too; empty for nobody."""
         if not self.is_split:
-            self.put_result(out, f"lines + {row}", column, quotient(sums, told[1]))
+            self.put_result(out, f"lines + {row}", column, quotient(sums, totals[1]))
             return
         splits = self.shader.dim(self.splits)
         if isinstance(self.splits, int):
-            self._put_partial(out, row, column, sums, told, leads)
+            self._put_partial(out, row, column, sums, totals, leads)
             return
         with out.scope(f"if ({splits} == 1i)") as whole:
-            self.put_result(whole, f"lines + {row}", column, quotient(sums, told[1]))
+            self.put_result(whole, f"lines + {row}", column, quotient(sums, totals[1]))
         with out.scope("else") as split:
-            self._put_partial(split, row, column, sums, told, leads)
+            self._put_partial(split, row, column, sums, totals, leads)
 
     def _put_partial(
-        self, out: Statements, row: str, column: str, sums: str, told: tuple[str, str], leads: str
+        self, out: Statements, row: str, column: str, sums: str, totals: tuple[str, str], leads: str
     ) -> None:
         shader, port, width = self.shader, self.result + 1, vectors(self.a.width)
-        at = f"((lines + {row}) * {shader.dim(self.splits)} + split) * {SIDE * (width + 1)}i"
-        store = shader.store_vector(port, f"({at} + {column} * {SIDE}i)", [f"{sums}.{p}" for p in PARTS])
+        at = f"((lines + {row}) * {shader.dim(self.splits)} + split) * {VECTOR_LENGTH * (width + 1)}i"
+        store = shader.store_vector(
+            port, f"({at} + {column} * {VECTOR_LENGTH}i)", [f"{sums}.{p}" for p in VECTOR_COMPONENTS]
+        )
         out.put(f"if ({column} < {width}i) {{ {store} }}")
         if leads:
-            store = shader.store_vector(port, f"({at} + {SIDE * width}i)", [*told, "0.0f", "0.0f"])
+            store = shader.store_vector(port, f"({at} + {VECTOR_LENGTH * width}i)", [*totals, "0.0f", "0.0f"])
             out.put(f"if ({leads}) {{ {store} }}")
 
     def put_result(self, out: Statements, line: str, column: str, value: str) -> None:
@@ -200,12 +202,14 @@ class Parts:
         width, shader, port = self.a.width, self.shader, self.result
         with out.scope("") as inner:
             inner.put(f"let y = {value};")
-            if width % SIDE == 0 and shader.stores_vectors(port):
+            if width % VECTOR_LENGTH == 0 and shader.stores_vectors(port):
                 text = shader.store_vector(
-                    port, f"(({line}) * {width}i + ({column}) * {SIDE}i)", [f"y.{p}" for p in PARTS]
+                    port,
+                    f"(({line}) * {width}i + ({column}) * {VECTOR_LENGTH}i)",
+                    [f"y.{p}" for p in VECTOR_COMPONENTS],
                 )
-                inner.put(f"if ({column} < {width // SIDE}i) {{ {text} }}")
+                inner.put(f"if ({column} < {width // VECTOR_LENGTH}i) {{ {text} }}")
                 return
-            for c, p in enumerate(PARTS):
-                text = shader.store(port, f"({line}) * {width}i + ({column}) * {SIDE}i + {c}i", f"y.{p}")
-                inner.put(f"if (({column}) * {SIDE}i + {c}i < {width}i) {{ {text} }}")
+            for c, p in enumerate(VECTOR_COMPONENTS):
+                text = shader.store(port, f"({line}) * {width}i + ({column}) * {VECTOR_LENGTH}i + {c}i", f"y.{p}")
+                inner.put(f"if (({column}) * {VECTOR_LENGTH}i + {c}i < {width}i) {{ {text} }}")

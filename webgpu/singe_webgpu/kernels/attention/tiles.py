@@ -22,15 +22,15 @@ from singe.extension import Attention
 
 from ...code.shader import Shader, Text
 from ...code.wgsl import Statements
-from .parts import LEAST, PARTS, SIDE, Parts, vectors
+from .parts import LEAST, VECTOR_COMPONENTS, VECTOR_LENGTH, AttentionParts, vectors
 
-MEMORY: Final = 16384
+WORKGROUP_BYTES: Final = 16384
 """The bytes of workgroup memory that every device has."""
-BANKS: Final = 8
+MEMORY_BANKS: Final = 8
 """The vectors that workgroup memory reads or writes at once."""
 
 
-class Copy(NamedTuple):
+class TileCopy(NamedTuple):
     """A vector that an invocation loads and later writes to a place in workgroup memory; `inside`: the condition of an
     invocation that does, empty for all."""
 
@@ -40,7 +40,7 @@ class Copy(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Tile:
+class AttentionTile:
     """across × down invocations, powers of two, with `height` rows (2, 4 or 8) and `each` keys (4 or 8) each."""
 
     across: int
@@ -66,26 +66,26 @@ class Tile:
 
     def depth(self, width: int) -> int:
         """How many vectors an invocation reads from a line of keys or of values, at most."""
-        return max(self.each, SIDE * self.steps(width))
+        return max(self.each, VECTOR_LENGTH * self.steps(width))
 
     def lines(self, a: Attention) -> int:
         """The lines in workgroup memory: as many as there is room for, but not more than a key has vectors."""
         line = 16 * (self.rows + self.depth(a.width) * self.across)
-        most = (MEMORY - 4 * self.threads * self.height) // line
+        most = (WORKGROUP_BYTES - 4 * self.threads * self.height) // line
         count = self.across
         while count > most or (count > 4 and count // 2 >= vectors(a.size)):
             count //= 2
         return count
 
 
-def print_tiles(parts: Parts, tile: Tile) -> Text:
+def print_tiles(parts: AttentionParts, tile: AttentionTile) -> Text:
     return _Tiles(parts, tile).text()
 
 
 class _Tiles:
     """A shader while it is written."""
 
-    def __init__(self, parts: Parts, tile: Tile) -> None:
+    def __init__(self, parts: AttentionParts, tile: AttentionTile) -> None:
         self.parts, self.tile, self.a = parts, tile, parts.a
         self.shader: Shader = parts.shader
         self.lines = tile.lines(self.a)
@@ -94,7 +94,7 @@ class _Tiles:
         self.steps = range(tile.steps(self.a.width))
         self.depth = tile.depth(self.a.width)
         self.vectors = vectors(self.a.size)
-        self.pack = min(tile.height, SIDE)  # the largest scores and totals of so many rows are one vector
+        self.pack = min(tile.height, VECTOR_LENGTH)  # the largest scores and totals of so many rows are one vector
         self.kind = f"vec{self.pack}<f32>"
         self.groups = range(tile.height // self.pack)
         shader = self.shader
@@ -141,8 +141,8 @@ class _Tiles:
 
     def _spread(self, place: str, line: str, count: int) -> str:
         """The place in a line of `count` places."""
-        most = min(count, BANKS)
-        by = max(1, BANKS // self.lines)
+        most = min(count, MEMORY_BANKS)
+        by = max(1, MEMORY_BANKS // self.lines)
         if most == 1:
             return place
         shift = line if by == 1 else f"({line}) * {by}i"
@@ -152,10 +152,10 @@ class _Tiles:
 
     # --- what goes through workgroup memory ---
 
-    def _operands(self, base: str, start: str) -> list[Copy]:
+    def _operands(self, base: str, start: str) -> list[TileCopy]:
         """What an invocation copies of queries and keys, from vector `start` on."""
         tile = self.tile
-        found: list[Copy] = []
+        found: list[TileCopy] = []
         apart = tile.threads // self.lines
         at = self._inside(f"{start} + copy_at")
         for side, array, length in ((tile.rows, "left", tile.down), (tile.block, "right", tile.across)):
@@ -173,39 +173,39 @@ class _Tiles:
                     outer, inner = f"{t * apart // length}i", f"copy_line + {t * apart % length}i"
                 place = f"{array}[copy_at][{outer}][{self._spread(inner, 'copy_at', length)}]"
                 inside = "" if (t + 1) * apart <= side else f"copy_line < {side - t * apart}i"
-                found.append(Copy(text, place, inside))
+                found.append(TileCopy(text, place, inside))
         return found
 
     def _inside(self, at: str) -> str:
         return at if self.vectors % self.lines == 0 else f"min({at}, {self.vectors - 1}i)"
 
-    def _values(self, j: int, part: str) -> list[Copy]:
+    def _values(self, j: int, part: str) -> list[TileCopy]:
         """The same for values: the lines from `part` on of the j-th vectors of four keys."""
         tile = self.tile
-        found: list[Copy] = []
+        found: list[TileCopy] = []
         across = len(self.steps) * tile.across
         last = vectors(self.a.width) - 1
-        units = across * SIDE * self.lines
+        units = across * VECTOR_LENGTH * self.lines
         for t in range(-(-units // tile.threads)):
             if tile.threads % across == 0:  # the column is the same for all, and the line grows
                 column, line = "copy_column", f"(copy_four + {t * (tile.threads // across)}i)"
             else:
                 unit = f"(i32(lane) + {t * tile.threads}i)"
                 column, line = f"({unit} % {across}i)", f"({unit} / {across}i)"
-            key = f"base + {part} + {line} / {SIDE}i + ({line} % {SIDE}i + {j * SIDE}i) * {tile.across}i"
+            key = f"base + {part} + {line} / {VECTOR_LENGTH}i + ({line} % {VECTOR_LENGTH}i + {j * VECTOR_LENGTH}i) * {tile.across}i"
             at = column if across == last + 1 else f"min({column}, {last}i)"
             text = f"select(vec4<f32>(), load_v({self.parts.key(key)}, {at}), {key} < end)"
-            step = f"{line} % {SIDE}i * {len(self.steps)}i + {column} / {tile.across}i"
-            place = f"right[{line} / {SIDE}i][{step}][{column} % {tile.across}i]"
+            step = f"{line} % {VECTOR_LENGTH}i * {len(self.steps)}i + {column} / {tile.across}i"
+            place = f"right[{line} / {VECTOR_LENGTH}i][{step}][{column} % {tile.across}i]"
             inside = "" if (t + 1) * tile.threads <= units else f"i32(lane) < {units - t * tile.threads}i"
-            found.append(Copy(text, place, inside))
+            found.append(TileCopy(text, place, inside))
         return found
 
-    def _fetch(self, out: Statements, copies: list[Copy]) -> None:
+    def _fetch(self, out: Statements, copies: list[TileCopy]) -> None:
         for t, copy in enumerate(copies):
             out.put(f"next{t} = {copy.load};")
 
-    def _write(self, out: Statements, copies: list[Copy]) -> None:
+    def _write(self, out: Statements, copies: list[TileCopy]) -> None:
         for t, copy in enumerate(copies):
             write = f"{copy.place} = next{t};"
             out.put(f"if ({copy.inside}) {{ {write} }}" if copy.inside else write)
@@ -232,7 +232,7 @@ class _Tiles:
                     step.put(f"let key{c} = right[at][{c}i][across];")
                     for i in self.rows:
                         text = f"s{i}_{c}"
-                        for p in PARTS:
+                        for p in VECTOR_COMPONENTS:
                             text = f"({text} + query{i}.{p} * key{c}.{p})"
                         step.put(f"s{i}_{c} = {text};")
             part.put("workgroupBarrier();")
@@ -269,7 +269,7 @@ class _Tiles:
 
     def _of(self, name: str, i: int) -> str:
         """A row's part of the vectors with this name."""
-        return f"{name}{i // self.pack}.{PARTS[i % self.pack]}"
+        return f"{name}{i // self.pack}.{VECTOR_COMPONENTS[i % self.pack]}"
 
     def _folded(self, g: int, word: str) -> str:
         """The fold of each row over this invocation's keys."""
@@ -283,14 +283,14 @@ class _Tiles:
 
     def _sums(self, out: Statements) -> None:
         """Add a block's values, times the weights: for each invocation's next four keys, `lines` invocations at a time."""
-        tile, count = self.tile, self.tile.each // SIDE
+        tile, count = self.tile, self.tile.each // VECTOR_LENGTH
         for j in range(count):
             after = self._values(j + 1, "0i") if j + 1 < count else self._operands(f"base + {tile.block}i", "0i")
             with out.scope(f"for (var part = 0i; part < {tile.across}i; part += {self.lines}i)") as turn:
                 with turn.scope(f"if (x >= part && x < part + {self.lines}i)") as own:
                     own.put(f"let down = {self._spread('y', '(x - part)', tile.down)};")
                     for i in self.rows:
-                        four = ", ".join(f"s{i}_{j * SIDE + c}" for c in range(SIDE))
+                        four = ", ".join(f"s{i}_{j * VECTOR_LENGTH + c}" for c in range(VECTOR_LENGTH))
                         own.put(f"left[x - part][{i}i][down] = vec4<f32>({four});")
                 self._write(turn, self._values(j, "part"))
                 turn.put("workgroupBarrier();")
@@ -302,7 +302,7 @@ class _Tiles:
                     step.put(f"let down = {self._spread('y', 'at', tile.down)};")
                     for i in self.rows:
                         step.put(f"let weight{i} = left[at][{i}i][down];")
-                    for c, p in enumerate(PARTS):
+                    for c, p in enumerate(VECTOR_COMPONENTS):
                         for s in self.steps:
                             step.put(f"let value{c}_{s} = right[at][{c * len(self.steps) + s}i][x];")
                             for i in self.rows:

@@ -77,8 +77,8 @@ def _either(
 
     pairs: list[tuple[Value, Value]] = []
 
-    def fits(made: Sequence[Value]) -> None:
-        pairs[:] = [_agreed(call.b, k, x, y) for k, (x, y) in enumerate(zip(results, made, strict=False))]
+    def fits(values: Sequence[Value]) -> None:
+        pairs[:] = [_agreed(call.b, k, x, y) for k, (x, y) in enumerate(zip(results, values, strict=False))]
 
     if unfit is None:
         scopes[1 - first].outputs(branches[1 - first], (), fits)
@@ -88,7 +88,7 @@ def _either(
     if unfit is not None:
         outputs[1 - first] = [
             # A length that only the branch itself would find is 0.
-            blank(call.b, x.dtype, tuple(0 if symbols(d) & call.b.bound.keys() else d for d in x.shape))
+            blank(call.b, x.dtype, tuple(0 if symbols(d) & call.b.size_nodes.keys() else d for d in x.shape))
             for x in outputs[first]
         ]
         taken = str(first == 1).lower()
@@ -112,7 +112,7 @@ def _agreed(b: Builder, k: int, x: Value, y: Value) -> tuple[Value, Value]:
         own = [_as_stack(b, value) for value in (x, y)]
         like = own[0] or own[1]
         # What one branch finds in a run is not known in the other.
-        if like is not None and not symbols(like.rows.shape[1:]) & b.bound.keys():
+        if like is not None and not symbols(like.rows.shape[1:]) & b.size_nodes.keys():
             empty = Stack(blank(b, like.rows.dtype, (0, *like.rows.shape[1:])))
             x, y = (made or (empty if value == () else value) for made, value in zip(own, (x, y), strict=True))
     if mapped(bool, x) != mapped(bool, y):

@@ -87,7 +87,7 @@ class Turns:
         """Carry the collected elements of all turns; room: how many to allocate (None: the tensor grows)."""
         b, shape = self.b, element.shape
         inner = {s for x in self.before for s in symbols(x.shape)} - {s for x in self.initial for s in symbols(x.shape)}
-        inner |= b.graph((*self.before, *self.captures.values()), (element,)).found.keys()
+        inner |= b.graph((*self.before, *self.captures.values()), (element,)).own_size_nodes.keys()
         if symbols(shape) & inner:
             raise ImportFailure(f"a loop collects elements of shape {show(shape)}, which changes from turn to turn")
         part = b.reshape(element, shape=(1, *shape))
@@ -138,7 +138,7 @@ def _loop(call: Call) -> list[Value]:
 def _stacked(call: Call, graph: OnnxGraph, initial: Sequence[Value]) -> list[Value] | None:
     """The carried values with sequences as rows of tensors; None if their elements are not equal. What a first turn appends
     to a sequence without elements says what these are like."""
-    b, bound, after = call.b, set(call.b.bound), tuple(initial)
+    b, bound, after = call.b, set(call.b.size_nodes), tuple(initial)
     if () in initial:
         first = [b.input("turn", (1,) if v.shape == (1,) else (), int64) for v in graph.inputs[:1]]
         with suppress(ImportFailure, ShapeError):
@@ -158,7 +158,7 @@ def _as_rows(b: Builder, x: Value, after: Value, outer: frozenset[str]) -> Value
     if not isinstance(x, tuple) or x:
         return stack(b, x) if isinstance(x, tuple) else None
     like = stack(b, after) if isinstance(after, tuple) else after
-    if not isinstance(like, Stack) or symbols(like.rows.shape[1:]) & b.bound.keys() - outer:
+    if not isinstance(like, Stack) or symbols(like.rows.shape[1:]) & b.size_nodes.keys() - outer:
         return None
     return Stack(blank(b, like.rows.dtype, (0, *like.rows.shape[1:])))
 
@@ -182,13 +182,13 @@ def _repeated(call: Call, graph: OnnxGraph, initial: Sequence[Value]) -> list[Va
         parts = iter(values)
         return list(mapped(lambda _: next(parts), tuple(initial)))
 
-    def fits(made: Sequence[Value]) -> None:
+    def fits(values: Sequence[Value]) -> None:
         wanted = [Node, *map(type, initial), *[Node] * collected]
-        for k, (x, kind) in enumerate(zip(made, wanted, strict=True)):
+        for k, (x, kind) in enumerate(zip(values, wanted, strict=True)):
             if not isinstance(x, kind):
                 like = "a tensor" if kind is Node else "a sequence of equal tensors"
                 raise ImportFailure(f"output {k} of the body is {described(x)}; expected {like}")
-        for x, y in zip(flat, leaves(tuple(made[1 : 1 + carried])), strict=True):
+        for x, y in zip(flat, leaves(tuple(values[1 : 1 + carried])), strict=True):
             if x.dtype is not y.dtype or len(x.shape) != len(y.shape):
                 raise ImportFailure(f"a value that is {kind_of(x)} is carried, and {kind_of(y)} after a turn")
 
@@ -273,7 +273,7 @@ def _as_declared(b: Any, x: Value, declared: OnnxValue) -> Value:
     if not isinstance(x, Node) or declared.shape is None or len(declared.shape) != len(x.shape):
         return x
     pairs = zip(x.shape, declared.shape, strict=True)
-    shape = tuple(d if isinstance(d, int) and symbols(own) & b.bound.keys() else own for own, d in pairs)
+    shape = tuple(d if isinstance(d, int) and symbols(own) & b.size_nodes.keys() else own for own, d in pairs)
     return x if shape == x.shape else b.reshape(x, shape=shape)
 
 

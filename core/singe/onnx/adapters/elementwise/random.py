@@ -15,7 +15,7 @@ import numpy as np
 
 from ....dtypes import DType, bool_, float32, int32, int64
 from ....graph import Graph, GraphState, Node
-from ....runtime.keys import after, as_array
+from ....runtime.random_keys import after, as_array
 from ....shapes import Shape, same, show
 from ...model import OnnxGraph, OnnxModel, OnnxNode
 from ...scope import Scope, named, owned

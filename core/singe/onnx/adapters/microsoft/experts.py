@@ -20,7 +20,7 @@ from .quantised import unpacked
 
 
 @dataclass(frozen=True)
-class Layer:
+class ExpertWeights:
     """A linear layer of each expert: weights (experts, outputs, inputs), biases (experts, outputs)."""
 
     weights: Node
@@ -46,7 +46,7 @@ def _gated(call: Call, gate: Node, linear: Node) -> Node:
     return b.mul(swish(b, gate, call.attr("activation_alpha", 1.0)), linear)
 
 
-def _hidden(call: Call, x: Node, layer: Layer, other: Layer | None) -> Node:
+def _hidden(call: Call, x: Node, layer: ExpertWeights, other: ExpertWeights | None) -> Node:
     """What lies between an expert's first and last layer."""
     b, kind, fusion = call.b, call.attr("activation_type", "relu"), call.attr("swiglu_fusion", 0)
     y = layer(b, x)
@@ -68,7 +68,7 @@ def _hidden(call: Call, x: Node, layer: Layer, other: Layer | None) -> Node:
     return y if other is None else b.mul(y, other(b, x))
 
 
-def _mixture(call: Call, layers: Sequence[Layer | None], over_chosen: bool, mixing: Node | None = None) -> Node:
+def _mixture(call: Call, layers: Sequence[ExpertWeights | None], over_chosen: bool, mixing: Node | None = None) -> Node:
     """layers: the first, the last, and the one beside the first. over_chosen: the weights are a softmax over the chosen
     experts alone; otherwise over all. mixing: weights that take the place of the softmax."""
     b, x, router = call.b, call.ranked(0, 2, 3), call.ranked(1, 2)
@@ -114,8 +114,8 @@ def _mixture(call: Call, layers: Sequence[Layer | None], over_chosen: bool, mixi
 def _experts(call: Call) -> Node:
     """The weights are a softmax over all experts."""
     beside = call.maybe(6)
-    layers = [Layer(call.x(i), call.maybe(i + 1)) for i in (2, 4)]
-    return _mixture(call, [*layers, beside and Layer(beside, call.maybe(7))], over_chosen=False)
+    layers = [ExpertWeights(call.x(i), call.maybe(i + 1)) for i in (2, 4)]
+    return _mixture(call, [*layers, beside and ExpertWeights(beside, call.maybe(7))], over_chosen=False)
 
 
 def _weights(call: Call, i: int, zeros: int, bits: int) -> Node:
@@ -146,10 +146,10 @@ def _quantised_experts(call: Call) -> Node:
         raise call.fail(f"{given}; expected weights of integers, not prepacked")
     common = call.attr("expert_weight_bits", 4)
 
-    def layer(number: int, i: int) -> Layer:
+    def layer(number: int, i: int) -> ExpertWeights:
         bits = call.attr(f"fc{number}_expert_weight_bits", common)
         weights, bias = _weights(call, i, 10 + number, bits), call.maybe(i + 2)
-        return Layer(cast(call, weights, call.x().dtype), bias)
+        return ExpertWeights(cast(call, weights, call.x().dtype), bias)
 
     beside = None if call.maybe(8) is None else layer(3, 8)
     return _mixture(call, [layer(1, 2), layer(2, 5), beside], over_chosen=True, mixing=call.maybe(14))

@@ -16,7 +16,7 @@ import numpy as np
 from ....dtypes import float32, int32, uint8
 from ....graph import Node
 from ....ir.arrays import convert
-from ....ops.products.blocks import BITS, WORD
+from ....ops.products.blocks import BITS, BITS_PER_WORD
 from ....shapes import axis_of, ceildiv, show
 from .._call import ADAPTERS, Call, adapter, tensors_of
 from ..elementwise.basic import cast
@@ -208,7 +208,7 @@ def _kept_packed(
     not constant, or not of whole words."""
     columns, blocks = call.attr("N", 0), -(-call.attr("K", 0) // block)
     stored, scales = packed.value, scale.value
-    if bits not in BITS or block * bits % WORD or stored is None or scales is None:
+    if bits not in BITS or block * bits % BITS_PER_WORD or stored is None or scales is None:
         return None
     if zeros is None:
         middle = np.asarray(np.float32(1 << bits - 1))
@@ -221,7 +221,7 @@ def _kept_packed(
     else:
         middle = zeros.value.reshape(columns, blocks).T
     words = np.ascontiguousarray(stored).reshape(columns, -1).view(np.int32)
-    words = words[:, : -(-call.attr("K", 0) * bits // WORD)].T
+    words = words[:, : -(-call.attr("K", 0) * bits // BITS_PER_WORD)].T
     floats = (convert(a, float32.numpy) for a in (scales.reshape(columns, blocks).T, middle))
     # The words stay a view of the file: packing copies them.
     scale, zero = (call.b.const(np.array(a, order="C")) for a in floats)

@@ -33,9 +33,9 @@ def matrix(call: Call, x: Node) -> Node:
     return cast(call, rows(call, x), kind)
 
 
-def table(call: Call, given: Any, kind: DType) -> Node:
+def table(call: Call, argument: Any, kind: DType) -> Node:
     """Numbers of a model as a constant."""
-    return call.b.const(np.asarray(given, kind.numpy), kind)
+    return call.b.const(np.asarray(argument, kind.numpy), kind)
 
 
 # --- transforms of scores --------------------------------------------------------------------------------------------

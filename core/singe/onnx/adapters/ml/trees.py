@@ -24,7 +24,7 @@ MODES: Final = {
     "BRANCH_LEQ": 0, "BRANCH_LT": 1, "BRANCH_GTE": 2, "BRANCH_GT": 3, "BRANCH_EQ": 4, "BRANCH_NEQ": 5, "BRANCH_MEMBER": 6,
 }  # fmt: skip
 LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
-STEPS: Final = 12
+MAX_STEPS_PER_KERNEL: Final = 12
 """The most steps in one kernel; deeper trees take several turns of a loop."""
 MAX_STEPS: Final = 1000
 """The greatest depth of a tree, with the nodes that comparisons add."""
@@ -268,7 +268,7 @@ def _walk(call: Call, f: Forest, x: Node, roots: np.ndarray) -> Node:
     )
     constants = [b.const(row) for row in rows]
     at = b.const(nodes(roots).reshape(1, -1))
-    turns = ceildiv(depth, STEPS)
+    turns = ceildiv(depth, MAX_STEPS_PER_KERNEL)
     if depth == 0:
         at = b.expand(at, shape=(x.shape[0], len(roots)))
     elif turns == 1:

@@ -1,0 +1,247 @@
+"""Compiles a Graph to a Program: it is rewritten, fused, scheduled and printed by a Target.
+
+`compile_graph(graph, target)` runs all stages. The Program for the numpy backend (target None) runs the rewritten graph
+op by op over whole arrays: its steps are Host steps. A Program may also have steps for particular sizes: the graph with
+these numbers is compiled in the same way, and shares kernels and weights with the open graph.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from ..dtypes import string
+from ..errors import DTypeError, HostNeeded, InputError, ShapeError
+from ..graph import Graph, checks_at
+from ..ir import scalar
+from ..ir.kernel import Kernel, Routine, Store
+from ..program.block import BlockWriter, SharedBlocks
+from ..program.program import HOST, Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
+from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
+from .index_ranges import input_ranges
+from .lower.runtime_sizes import late_sizes
+from .partition import hosted_ops, own_kernels
+from .rewrite import rewrite
+from .rewrite.integers import in_integers
+from .schedule.buffers import BufferTable
+from .schedule.memory import RegionWork, StepScheduler, WeightUse
+from .target import Target
+
+ACTIVATIONS: Final = ("float32", "int8")
+UNCOUNTED: Final = ("load", "select")
+"""Words that compute nothing."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """The choices of a caller.
+
+    activations: one of ACTIVATIONS, the type in which products and convolutions with constant weights compute; see
+    rewrite/integers.py.
+    fail_on_host: refuse a graph with ops that the target must leave to the host.
+    specialised: sets of sizes for which the Program gets separate steps, each with the graph at these sizes; a run prefers
+    the set that names more sizes.
+    bounds: the largest values of sizes. Runs beyond them are refused; memory for the bounds is allocated once.
+    shared: the weights of other Programs, which are not written again.
+    donate: names of inputs whose memory a run may overwrite, and use for an output of the same shape and type. Names that
+    are not inputs of the graph are ignored.
+    """
+
+    activations: str = "float32"
+    fail_on_host: bool = False
+    specialised: Sequence[tuple[Mapping[str, int], Graph]] = ()
+    bounds: Mapping[str, int] = field(default_factory=dict)
+    shared: SharedBlocks | None = None
+    donate: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        if self.activations not in ACTIVATIONS:
+            raise InputError(f"activations: got {self.activations!r}, expected one of {', '.join(ACTIVATIONS)}")
+
+
+PLAIN: Final = Options()
+
+
+def compile_graph(graph: Graph, target: Target | None, options: Options = PLAIN) -> ProgramData:
+    """The Program of a graph for a target (None: the numpy backend)."""
+    return compile_with_uses(graph, target, options)[0]
+
+
+def compile_with_uses(
+    graph: Graph, target: Target | None, options: Options = PLAIN
+) -> tuple[ProgramData, Sequence[WeightUse]]:
+    """The Program that `compile_graph` makes, and how its kernels read the constants of the graph."""
+    start = time.perf_counter()
+    _check_symbols(graph)
+    weights = BlockWriter(shared=options.shared)
+    bounds = {name: most for name, most in sorted(options.bounds.items()) if name in graph.symbols}
+    chosen = sorted(options.specialised, key=lambda pair: len(pair[0]), reverse=True)
+    parts: list[_Part] = []
+    for sizes, closed in (({}, graph), *chosen):
+        _check_sizes(graph, sizes, bounds)
+        part = _part(closed, target, options, weights, parts[0] if parts else None)
+        limits = [
+            (most - size(name), f"{name} must be at most {most}, its bound")
+            for name, most in bounds.items()
+            if name not in sizes
+        ]
+        parts.append(replace(part, checks=(*limits, *part.checks)))
+    program = _linked(parts, [sizes for sizes, _ in chosen], target, weights)
+    program = replace(program, bounds=bounds, ranges=input_ranges(graph), shared=weights.others)
+    facts = {**program.facts, "ops": graph.ops()}
+    if options.donate:
+        names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
+        facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
+    steps = Counter(s.op for s in walk(program.steps) if isinstance(s, Host))
+    if target is not None and steps:
+        facts["host"] = hosted_ops(graph, target, steps)
+        if options.fail_on_host:
+            listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
+            raise HostNeeded(
+                f"these ops would run on the host: {listed}; to allow that, leave out fail_on_host",
+                tuple(facts["host"]),
+            )
+    program = replace(program, facts=facts, seconds=time.perf_counter() - start)
+    return program, [use for part in parts for use in part.uses]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The part of a Program that comes from one graph. Its steps number kernels by their index in `work`."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    states: tuple[State, ...]
+    buffers: tuple[Buffer, ...]
+    slots: int
+    steps: tuple[Step, ...]
+    work: Sequence[RegionWork]
+    uses: Sequence[WeightUse]
+    checks: tuple[tuple[Dim, str], ...]
+
+
+def _part(graph: Graph, target: Target | None, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
+    with deferring() as checks:
+        checks.update(checks_at(graph.checks, {}))
+        rewritten = rewrite(graph, target is not None, own_kernels(target))
+        if options.activations == "int8":
+            rewritten = in_integers(rewritten)
+        part = _planned(rewritten, target, weights, checks, options.donate, first)
+    return replace(part, checks=tuple((dim, text) for dim, text in checks.items() if symbols(dim) <= graph.symbols))
+
+
+def _check_sizes(graph: Graph, sizes: Mapping[str, int], bounds: Mapping[str, int]) -> None:
+    for name, n in sizes.items():
+        if name not in graph.symbols:
+            raise InputError(
+                f"specialised for {name} = {n}: the open sizes are {', '.join(sorted(graph.symbols)) or 'none'}"
+            )
+        if not 0 <= n <= bounds.get(name, n):
+            raise InputError(f"specialised for {name} = {n}, expected 0 to {bounds.get(name, 'any number')}")
+
+
+def _check_symbols(graph: Graph) -> None:
+    """Every size must be a dimension of some input by itself: a run could not compute it otherwise."""
+    missing = graph.symbols - {size_name(d) for x in graph.inputs for d in x.shape}
+    if missing:
+        raise ShapeError(
+            f"cannot compute the sizes {', '.join(sorted(missing))}: each must be a dimension of an input by itself"
+        )
+
+
+def _planned(
+    graph: Graph,
+    target: Target | None,
+    weights: BlockWriter,
+    checks: Checks,
+    donate: Sequence[str],
+    first: _Part | None,
+) -> _Part:
+    """The steps of one graph. checks: conditions that its runs must check. first: the part of the open graph, which
+    decides the places of the outputs in all parts."""
+    layout = BufferTable(target, weights)
+    given = {x: layout.add(x.name, x.dtype, x.shape, ("input", i)) for i, x in enumerate(graph.inputs)}
+    inputs = tuple(given.values())
+    outputs = tuple(
+        layout.add(name, x.dtype, x.shape, ("output", i) if first is None else first.buffers[first.outputs[i]].place)
+        for i, (x, name) in enumerate(zip(graph.outputs, graph.output_names, strict=True))
+    )
+    states: list[State] = []
+    for k, s in enumerate(graph.states):
+        if s.leaf.dtype is string:
+            raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}, expected numbers")
+        given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
+        initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
+        states.append(State(s.name, given[s.leaf], initial, s.draws))
+    blocks = StepScheduler(target, layout, late_sizes(graph), first is not None)
+    donated = [x for x in graph.inputs if x.name in donate] if first is None else []
+    ends = [*outputs, *(s.buffer for s in states)]
+    steps = tuple(blocks.steps(graph, given, ends, checks, graph.symbols, donated=donated))
+    return _Part(
+        inputs, outputs, tuple(states), tuple(layout.buffers), blocks.slots.count, steps, blocks.work,
+        blocks.uses, (),
+    )  # fmt: skip
+
+
+def _linked(
+    parts: Sequence[_Part], specialised: Sequence[Mapping[str, int]], target: Target | None, weights: BlockWriter
+) -> ProgramData:
+    """The Program of the parts: the first is the open one, the others are specialised for these sizes."""
+    modules: Mapping[str, str | bytes] = {}
+    kernels: dict[Code, int] = {}
+    facts: dict[str, Any] = {}
+    steps = [part.steps for part in parts]
+    if target is not None:
+        work = [w for part in parts for w in part.work]
+        modules, variants = target.link([w.printed for w in work])
+        numbers = [
+            kernels.setdefault(_code(w, choices), len(kernels)) for w, choices in zip(work, variants, strict=True)
+        ]
+        for k, part in enumerate(parts):
+            own, numbers = numbers[: len(part.work)], numbers[len(part.work) :]
+            steps[k] = _renumbered(part.steps, own)
+        facts["fused"] = list({id(w.group or w): w.group.ops if w.group else [w.label] for w in work}.values())
+    first, *others = parts
+    return ProgramData(
+        target.name if target else HOST, first.inputs, first.outputs, first.buffers, first.slots, tuple(kernels),
+        steps[0], modules, weights.block(), facts, first.states, first.checks,
+        tuple(
+            Specialised(dict(sizes), part.slots, part.buffers, own, part.checks)
+            for sizes, part, own in zip(specialised, others, steps[1:], strict=True)
+        ),
+    )  # fmt: skip
+
+
+def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:
+    """The steps with each kernel's number k replaced by numbers[k]."""
+    return replaced(steps, lambda s: replace(s, kernel=numbers[s.kernel]) if isinstance(s, Dispatch) else s)
+
+
+def _code(w: RegionWork, choices: Sequence[Any]) -> Code:
+    p, group = w.printed, w.group
+    moved: Dim = 0
+    if group is None:
+        # Runners share a step among threads by its work: a function that does not count its operations stays on one.
+        moved = 0 if p.flops == 0 else w.moved * p.when
+        return Code(w.label, "opaque", w.buffers, p.sizes, tuple(choices), p.flops * p.when, moved, p.scratch != 0)
+    kernel = group.kernel.kernel if isinstance(group.kernel, Routine) else group.kernel
+    for n in (*group.inputs, *group.outputs):
+        moved = moved + product(n.shape) * n.dtype.size
+    kind = group.kernel.kind if isinstance(group.kernel, Routine) else "reduce" if kernel.inner else "elementwise"
+    return Code(
+        kernel.name, kind, w.buffers, p.sizes, tuple(choices), flops(kernel) * p.when, moved * p.when, p.scratch != 0
+    )
+
+
+def flops(kernel: Kernel) -> Dim:
+    """Scalar float operations of a kernel, one for each word that computes, whether or not a select takes its result."""
+    total: Dim = 0
+    for s in kernel.stages:
+        computed = [e for e in scalar.postorder([s.value]) if e.dtype.is_float and e.args and e.word not in UNCOUNTED]
+        work = len(computed) + (not isinstance(s, Store))
+        inner = not isinstance(s, Store) or s.inner
+        total = total + product(kernel.grid) * (product(kernel.inner) if inner else 1) * work
+    return total

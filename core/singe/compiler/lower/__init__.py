@@ -1,0 +1,1 @@
+"""Parts of a Graph that targets lack, rewritten in terms of what they have."""

@@ -1,0 +1,145 @@
+"""Files as read-only memory, files that replace others which may be mapped, and files that another file names."""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Final
+
+from ..ending import at_end
+from ..errors import FormatError
+
+_BESIDE: Final = ".singe-"
+"""What the name of a folder begins with while files of the folder around it are being written."""
+_PART: Final = ".part"
+"""What the name of a file ends with while it is being written."""
+
+
+def mapped(path: Path) -> memoryview:
+    """The bytes of a regular file, mapped where the file system can map; it must not change while they are used."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise ValueError("it is not a regular file")
+    with path.open("rb") as file:
+        try:
+            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):  # an empty file, or a file system that cannot map
+            return memoryview(file.read())
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Where the file of this relative name is, or would be, in a folder. The name was read from a file, and is not trusted:
+    a FormatError if it is no relative name of a file on every system, or if it or a link leads out of the folder."""
+    forms = PurePosixPath(name), PureWindowsPath(name)
+    text = "\0" not in name and not any("\ud800" <= c <= "\udfff" for c in name)
+    if not text or any(not p.parts or p.anchor or ".." in p.parts for p in forms):
+        raise FormatError(f"{name!r:.200} is not a path inside the folder of the file that names it")
+    try:
+        try:
+            found = (folder / name).resolve(strict=True)
+        except FileNotFoundError:
+            found = (folder / name).resolve()
+        within = found.is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError) as e:  # RuntimeError: a cycle of links, before Python 3.13
+        raise FormatError(f"{name!r:.200} cannot be read: {reason(e)}") from None
+    if not within:
+        raise FormatError(f"{name!r:.200} leads out of the folder of the file that names it")
+    return found
+
+
+def reason(error: Exception) -> str:
+    """Why a file cannot be read."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
+    """Write a file from consecutive bytes. One that was there stays as it is for those who have mapped it, and if writing fails.
+
+    durable: the bytes are on the disk when this returns; after a loss of power, too, the path has the old file or the new one.
+    """
+    if path.exists() and not path.is_file():  # a pipe or a device, in whose place there shall be no file
+        with path.open("wb") as file:
+            file.writelines(pieces)
+        return
+    part = path.with_name(f"{path.name}.{secrets.token_hex(4)}{_PART}")  # of this writer alone
+    try:
+        with at_end(lambda: part.unlink(missing_ok=True)):
+            with part.open("wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                if durable:
+                    file.flush()
+                    os.fsync(file.fileno())
+            os.replace(part, path)
+    except BaseException as e:
+        with contextlib.suppress(OSError):  # where nothing can be written
+            part.unlink(missing_ok=True)
+        if isinstance(e, OSError) and e.errno and e.filename in (None, str(part), part):
+            raise OSError(e.errno, e.strerror, str(path)) from e  # the name that the caller knows
+        raise
+    if durable and os.name == "posix":  # elsewhere a folder cannot be opened
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def write_files(folder: Path, files: Mapping[str, Any]) -> None:
+    """Write files into a folder, which is made if need be: all of them beside those that are there, which then go, the last
+    first, before the new ones come, the first first. If that fails, or is interrupted, what was there comes back, and nothing
+    else is left. A process that is killed meanwhile leaves no mixture either, if the last file is that without which the
+    others are not read."""
+    own = [p for p in (folder, *folder.parents) if not p.exists()]  # which are removed again, if they stay empty
+    beside = folder / f"{_BESIDE}{secrets.token_hex(4)}"
+    new, old = beside / "new", beside / "old"
+    placed: list[str] = []
+    done = False
+
+    def clear() -> None:
+        if done:
+            shutil.rmtree(beside, ignore_errors=True)
+        else:
+            shutil.rmtree(new, ignore_errors=True)  # first: this may be another thread than the one that places files
+            for name in files:
+                with contextlib.suppress(OSError):
+                    if name in placed:
+                        (folder / name).unlink(missing_ok=True)
+                    if os.path.lexists(old / name):
+                        os.replace(old / name, folder / name)
+            with contextlib.suppress(OSError):
+                old.rmdir()  # it stays if a file in it cannot come back
+                beside.rmdir()
+        with contextlib.suppress(OSError):
+            for path in own:
+                path.rmdir()
+
+    with at_end(clear):
+        try:
+            for path in (new, old):
+                path.mkdir(parents=True)
+            for name, data in files.items():
+                (new / name).write_bytes(data)
+            for name in reversed(list(files)):
+                if (folder / name).is_symlink() or (folder / name).is_file():
+                    os.replace(folder / name, old / name)
+            for name in files:
+                placed.append(name)
+                os.replace(new / name, folder / name)
+            done = True
+        except OSError as e:
+            raise OSError(e.errno, e.strerror, str(folder)) from e
+        finally:
+            clear()
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove what processes that were killed left of files that they wrote in a folder; nobody may be writing there."""
+    with contextlib.suppress(OSError):
+        for left in folder.glob(f"*{_PART}"):
+            left.unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""What every row has, and the open table of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import Parameter, signature
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
+
+import numpy as np
+
+from ...dtypes import ALL, DType, names
+from ...errors import DTypeError
+from ...ir.scalar import Expr
+from ...shapes import Dim, Shape, at_most_one
+
+
+class Shaped(Protocol):
+    """A value of a graph, as rows see it."""
+
+    @property
+    def shape(self) -> Shape: ...
+    @property
+    def dtype(self) -> DType: ...
+
+
+class RowBuilder(Protocol):
+    """Builds nodes. Every row is a method of it: `b.exp(x)`, `b.transpose(x, perm=(1, 0))`."""
+
+    def const(self, value: Any, dtype: DType | None = None) -> Any: ...
+    def __getattr__(self, row: str) -> Callable[..., Any]: ...
+
+
+Read: TypeAlias = Callable[[int, Sequence[Expr]], Expr]
+"""read(k, coordinates): the element of input k at these coordinates."""
+Attrs: TypeAlias = Mapping[str, Any]
+Results: TypeAlias = "Sequence[tuple[Sequence[Dim | None], DType]]"
+Vjp: TypeAlias = Callable[..., "Sequence[Any]"]
+"""vjp(builder, gradient of the output, inputs, output, **attrs): the gradient of each input, None if it has none."""
+
+WHOLE_RESULT: Final = "its result is a whole number or a truth"
+SIZE_RESULTS: Final = "its results are sizes"
+"""Reasons of several rows why they have no gradient."""
+
+
+@dataclass(frozen=True)
+class Wgsl:
+    """A compute shader that a user wrote for an op; it becomes one dispatch.
+
+    code: WGSL with an entry point `main`, without bindings: these are declared before it. Inputs are read-only arrays
+    with the names of the parameters of the function that gives this shader. The result is the array `out`; several are
+    `out0`, `out1`, …. groups: the workgroups in x, y, z. sizes: what the code reads as `sizes.NAME`, an i32 each.
+    """
+
+    code: str
+    groups: Sequence[Dim]
+    sizes: Mapping[str, Dim] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). public: whether
+    it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another method is made, is
+    not. reference: an independent oracle for tests.
+
+    tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
+    always allowed. no_gradient: why there is none, for a row over floats whose results do not change smoothly with them (one
+    that rounds has a gradient, which is zero). declared_by: the field whose function has the row's inputs and attributes as parameters, after
+    `before` others. wgsl: the shader for inputs of these shapes and dtypes, and attributes; None if there is none for them.
+    outside: whether a user's function defines it, which may take values from outside, so that it may give others later.
+    """
+
+    declared_by: ClassVar[str]
+    before: ClassVar[int] = 0
+
+    name: str
+    onnx: str | None = None
+    public: bool = True
+    dtypes: Sequence[DType] = field(default=ALL, hash=False)  # a run may ask for the hash, which would be of 30 dtypes
+    vjp: Vjp | None = None
+    no_gradient: str = ""
+    reference: Callable[..., Any] | None = None
+    tolerance: float = 4.0
+    floor: float = 1e-6
+    doc: str = ""
+    wgsl: Callable[..., Wgsl | None] | None = None
+    outside: bool = False
+
+    @cached_property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """The row's inputs in order, then its attributes."""
+        return tuple(signature(getattr(self, self.declared_by)).parameters.values())[self.before :]
+
+    def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
+        """The shape and dtype of the only result; ShapeError or DTypeError if the inputs do not fit."""
+        raise NotImplementedError
+
+    def infer_results(self, inputs: Sequence[Shaped], attrs: Attrs) -> Results:
+        """The shape and dtype of every result. A dimension is None if only a run can find it."""
+        return (self.infer(inputs, attrs),)
+
+    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
+        """Compute the op on whole arrays: one array, or a tuple of them if the row has several results."""
+        raise NotImplementedError
+
+    def is_index(self, k: int) -> bool:
+        """Whether input k holds indices, counts or flags, and so has a type of its own."""
+        return False
+
+    def check_dtypes(self, inputs: Sequence[Shaped]) -> None:
+        for x in inputs:
+            if x.dtype not in self.dtypes:
+                raise DTypeError(f"{self.name}: got {x.dtype}, expected one of {names(self.dtypes)}; cast it first")
+
+
+ROWS: Final[dict[str, Row]] = {}
+"""Every row by name: the open table."""
+
+
+def register(*rows: Row) -> None:
+    """Add rows to the table; a name that is already taken is an error."""
+    for row in rows:
+        if row.name in ROWS:
+            raise ValueError(f"a row named {row.name!r} is already there")
+        ROWS[row.name] = row
+
+
+def as_dtype(b: Any, x: Any, kind: DType) -> Any:
+    """The value as another element type; the value itself if it has that type already."""
+    return x if x.dtype is kind else b.cast(x, to=kind)
+
+
+def sum_to(b: Any, x: Any, shape: Shape) -> Any:
+    """The gradient of broadcasting: the sum over the axes along which `shape` was repeated."""
+    if x.shape == shape:
+        return x
+    extra = len(x.shape) - len(shape)
+    axes = (*range(extra), *(i + extra for i, d in enumerate(shape) if at_most_one(d) and x.shape[i + extra] != d))
+    return b.reshape(b.reduce_sum(x, axes=axes), shape=shape)

@@ -1,0 +1,81 @@
+"""Programs of a bundle, the folder that `singe export` writes: everything is checked before it is used.
+
+static/README.md documents model.json, field by field.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import FormatError, InputError
+from .container import PROGRAM as FORMAT
+from .container import checking, count, string
+from .format import made
+from .program import ProgramData
+from .weight_codecs import read_piece
+
+MANIFEST: Final = "model.json"
+
+
+def bundle_at(path: str | Path) -> Path | None:
+    """The folder of a bundle, of which the path is the folder or the manifest; None if it is neither."""
+    given = Path(path)
+    folder = given.parent if given.name == MANIFEST else given
+    return folder if (folder / MANIFEST).is_file() else None
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a bundle's manifest says."""
+    path = folder / MANIFEST
+    with checking(str(path)):
+        manifest = json.loads(path.read_bytes())
+        if manifest.get("format") != FORMAT:
+            raise FormatError(f"format {manifest.get('format')!r:.40}, expected {FORMAT!r}; export the model again")
+        if not manifest["targets"] or not isinstance(manifest["targets"], dict):
+            raise FormatError("it has no targets")
+    return manifest
+
+
+def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> ProgramData:
+    """The Program of one of a bundle's targets."""
+    name = str(folder / MANIFEST)
+    with checking(name):
+        entry = manifest["targets"][target]
+        modules = entry["modules"]
+        if "file" in modules:
+            texts = json.loads(_bytes(folder, modules))
+            code: dict[str, str | bytes] = {string(k): string(text) for k, text in texts.items()}
+        else:
+            code = {string(k): _bytes(folder, file) for k, file in modules.items()}
+        return made(entry["program"], code, _weights(folder, entry["weights"]), name)
+
+
+def _weights(folder: Path, files: Any) -> np.ndarray:
+    pieces = []
+    for file in files:
+        data = _bytes(folder, file)
+        pieces.append(read_piece(file, data) if "parts" in file else np.frombuffer(data, np.uint8))
+    return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
+
+
+def _bytes(folder: Path, entry: Mapping[str, Any]) -> bytes:
+    """A file of a bundle, as its entry describes it."""
+    name = string(entry["file"])
+    if not name or Path(name).name != name or "\\" in name:
+        raise FormatError(f"the file {name!r:.80}: expected a name in the bundle's folder")
+    path = folder / name
+    try:
+        if path.stat().st_size != count(entry["bytes"]):
+            raise FormatError(f"{name}: {path.stat().st_size} bytes, expected {entry['bytes']}")
+        data = path.read_bytes()
+    except OSError as e:
+        raise InputError(f"cannot read {path}: {e.strerror}") from e
+    if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+        raise FormatError(f"{name}: its contents do not match their sha256: the file is damaged")
+    return data

@@ -1,0 +1,106 @@
+"""Splits a kernel whose loops are not the same all along into kernels of which each is.
+
+A last loop that selects between sources (concatenation, padding) is cut where conditions that compare its variable with
+constants (and inner loops of a few turns) change. Within a piece the conditions are known, so the remaining loads are
+contiguous and can take four lanes. A loop that transposed.py takes in blocks is cut after the last whole one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Final
+
+from singe.extension import Dim, Expr, Kernel, affine, int32, scalar
+
+from .nest import choose_lane
+from .transposed import BLOCKS, other_loop
+
+MAX_PIECES: Final = 8
+"""The most pieces of a kernel; each one is separate code."""
+_FOLDING: Final[Mapping[str, Callable[..., Expr]]] = {
+    "select": scalar.select, "and": scalar.and_, "or": scalar.or_, "not": scalar.not_,
+}  # fmt: skip
+
+
+def kernel_pieces(kernel: Kernel) -> list[Kernel]:
+    """The kernels that together compute the kernel."""
+    return [part for piece in _by_conditions(kernel) for part in _in_blocks(piece)]
+
+
+def _in_blocks(kernel: Kernel) -> list[Kernel]:
+    """The kernel cut where the whole blocks of its other loop end, if there are any."""
+    variable = other_loop(kernel, choose_lane(kernel)[0])
+    if variable is None:
+        return [kernel]
+    loop = kernel.grid_vars.index(variable)
+    extent = kernel.grid[loop]
+    assert isinstance(extent, int)
+    whole = extent - extent % BLOCKS[-1]
+    return [_piece(kernel, a, b, loop) for a, b in pairwise((0, whole, extent))] if whole < extent else [kernel]
+
+
+def _by_conditions(kernel: Kernel) -> list[Kernel]:
+    """The kernel cut along its last loop, if that makes most of the loop four lanes wide; otherwise the kernel itself."""
+    extent = kernel.grid[-1] if kernel.grid else 1
+    if not isinstance(extent, int) or extent < 8 or choose_lane(kernel)[0] is not None:
+        return [kernel]
+    inside = {c for c in _cuts(kernel) if 0 < c < extent}
+    if not 0 < len(inside) < MAX_PIECES:
+        return [kernel]
+    made = [_piece(kernel, a, b) for a, b in pairwise(sorted({0, *inside, extent}))]
+    wide = [p.grid[-1] for p in made if choose_lane(p) == (p.grid_vars[-1], False)]
+    return made if 2 * sum(d for d in wide if isinstance(d, int)) >= extent else [kernel]
+
+
+def _cuts(kernel: Kernel) -> set[int]:
+    """The values of the last loop's variable at which comparisons become certainly true or certainly false."""
+    lane, inner = kernel.grid_vars[-1], set(kernel.inner_vars)
+    found: set[int] = set()
+    for e in scalar.postorder(kernel.roots):
+        if e.word in ("lt", "le") and e.args[0].dtype is int32:
+            gap, constant = affine.linear(e.args[0] - e.args[1])
+            up = gap.get(lane, 0)
+            terms = {atom: factor for atom, factor in gap.items() if atom is not lane}
+            least, most = affine.bounds(affine.from_linear(terms, constant))
+            if not isinstance(up, int) or up == 0 or not terms.keys() <= inner:
+                continue
+            for other in (least, most):  # up · lane + other < limit
+                if isinstance(other, int):
+                    limit = (e.word == "le") - other
+                    found.add(-(-limit // up) if up > 0 else limit // up + 1)
+    return found
+
+
+def _piece(kernel: Kernel, start: int, stop: int, loop: int = -1) -> Kernel:
+    """The elements from start to stop of a loop."""
+    variable, grid = kernel.grid_vars[loop], list(kernel.grid)
+    grid[loop] = stop - start
+    new = scalar.var(f"g{loop % len(grid)}", int32, stop - start) + start
+    roots = scalar.fold(kernel.roots, lambda e, args: _known(new if e is variable else e, args))
+    return kernel.with_roots(roots, tuple(grid))
+
+
+def _known(e: Expr, args: tuple[Expr, ...]) -> Expr:
+    """The expression over new arguments, with comparisons folded where the arguments' bounds decide them."""
+    if not args:
+        return e
+    if e.word in ("lt", "le", "min", "max") and args[0].dtype is int32:
+        low, high = affine.bounds(args[0] - args[1])
+        if e.word in ("lt", "le"):
+            last = -1 if e.word == "lt" else 0
+            if high is not None and affine.at_least(last - high, 0):
+                return scalar.const(True, e.dtype)
+            if low is not None and affine.at_least(low, last + 1):
+                return scalar.const(False, e.dtype)
+        elif _negative(high) or _positive(low):
+            return args[(e.word == "min") == _positive(low)]
+    return _FOLDING[e.word](*args) if e.word in _FOLDING else scalar.make(e.word, args, e.dtype, e.value)
+
+
+def _negative(high: Dim | None) -> bool:
+    return high is not None and affine.at_least(-high, 0)
+
+
+def _positive(low: Dim | None) -> bool:
+    return low is not None and affine.at_least(low, 0)
