@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from references import REFERENCES
 
 from singe.dtypes import bool_, widened
 from singe.graph import Graph, Node
@@ -79,11 +80,11 @@ class _Run:
         if isinstance(n.row, Region):
             found = tuple(self._if(*given, **attrs) if n.op == "if" else self._loop(*given, **attrs))
             return found if len(n.results) > 1 else found[0]
-        if n.row.reference is not None and n.op not in OWN_MEANING:
+        if n.op in REFERENCES and n.op not in OWN_MEANING:
             wide = [widened(a).astype(np.float64) if x.dtype.is_float else widened(a) if x.dtype.held else a
                     for x, a in zip(n.inputs, given, strict=True)]  # fmt: skip
             with np.errstate(all="ignore"):
-                return convert(np.asarray(n.row.reference(*wide, **attrs)), n.dtype.numpy)
+                return convert(np.asarray(REFERENCES[n.op](*wide, **attrs)), n.dtype.numpy)
         if n.lowered:
             found = tuple(self._value(x) for x in n.lowered)
             return found if len(n.results) > 1 else found[0]

@@ -34,7 +34,6 @@ _ROW: Final = Composite(
     doc="a graph whose gradient computes it again",
     lower=_lower,
     vjp=_vjp,
-    reference=None,
     dtypes=ALL,
 )
 

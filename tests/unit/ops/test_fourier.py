@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import NUMPY
+from references import REFERENCES
 
 from singe.dtypes import float32
 from singe.errors import ShapeError
 from singe.graph import Builder, Graph
 from singe.model.model import Model
-from singe.ops import ROWS
 from singe.ops.products import fourier
 
 LENGTHS = {
@@ -37,7 +37,7 @@ def _run(device: str, x: np.ndarray, **attrs: Any) -> np.ndarray:
 @pytest.mark.parametrize("kind", LENGTHS)
 def test_long_transforms(kind: str, parts: int, inverse: bool, device_name: str) -> None:
     x = np.random.default_rng(0).standard_normal((2, LENGTHS[kind], parts)).astype(np.float32)
-    reference = ROWS["dft"].reference
+    reference = REFERENCES["dft"]
     assert reference is not None
     wanted = reference(x.astype(np.float64), axis=1, inverse=inverse)
     got = _run(device_name, x, axis=1, inverse=inverse)

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from devices import RUNNERS, Run, run_model, runners
 from differences import differences
+from references import REFERENCES
 
 from singe.dtypes import float32
 from singe.errors import ShapeError
 from singe.graph import Builder, Graph, gradient, inline
-from singe.ops import ROWS
 from singe.ops.folds.paths import IMPOSSIBLE
 from singe.shapes import size
 
-REFERENCE: Any = ROWS["path_sums"].reference
+REFERENCE: Any = REFERENCES["path_sums"]
 SHAPES = [((2, 3), 4, 1), ((2, 4), 3, 2), ((3, 5), 6, 3), ((2, 1), 2, 3), ((1, 3), 1, 2)]
 """(batch, states), steps, jumps."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from devices import NUMPY, few, slow
 from recurrent_cases import BATCH, CASES, FEATURES, GATES, HIDDEN, PLAIN, built
+from references import REFERENCES
 
 from singe.dtypes import DTYPES, float32
 from singe.errors import ShapeError
@@ -25,7 +26,7 @@ def test_recurrent(op: str, given: tuple[str, ...], attrs: dict[str, Any], kind:
     graph, arrays = built(op, given, attrs, kind)
     model = Model(graph, device_name)
     got = model(*arrays)
-    reference = ROWS[op].reference
+    reference = REFERENCES[op]
     assert reference is not None
     wide = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in arrays]
     bound = 1e-5 if kind == "float32" else 2e-2

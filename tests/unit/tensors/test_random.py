@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import ALL_BUT_SHADERS, NUMPY, RUNNERS, runners, slow
+from singe.ops._reference import random as reference
 
 import singe as sg
 from singe.errors import ImportFailure, ShapeError
 from singe.graph import Builder, Graph
-from singe.ops._reference import random as reference
 from singe.shapes import size
 
 onnx = pytest.importorskip("onnx")

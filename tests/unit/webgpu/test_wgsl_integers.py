@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import few, slow
+from singe.ops._reference import products as reference
 
 import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.graph import Builder, Graph
-from singe.ops._reference import products as reference
 from singe.program.program import ProgramData
 from singe.shapes import size
 

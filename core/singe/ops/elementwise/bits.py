@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...dtypes import FLOATS, INTS, NUMBERS, float32, float64
 from ...ir import scalar
 from ...ir.scalar import Expr, const, select
-from .._reference import elementwise as reference
 from ..kinds import WHOLE_RESULT, Elementwise, register
 
 
@@ -51,22 +48,22 @@ def _nextafter(x: Expr, to: Expr) -> Expr:
 
 register(
     Elementwise(name="bitwise_and", doc="x & other: the bits that both have",
-        body=scalar.and_, reference=np.bitwise_and, onnx="BitwiseAnd", dtypes=INTS),
+        body=scalar.and_, onnx="BitwiseAnd", dtypes=INTS),
     Elementwise(name="bitwise_or", doc="x | other: the bits that either has",
-        body=scalar.or_, reference=np.bitwise_or, onnx="BitwiseOr", dtypes=INTS),
+        body=scalar.or_, onnx="BitwiseOr", dtypes=INTS),
     Elementwise(name="bitwise_xor", doc="x ^ other: the bits that only one has",
-        body=scalar.xor, reference=np.bitwise_xor, onnx="BitwiseXor", dtypes=INTS),
+        body=scalar.xor, onnx="BitwiseXor", dtypes=INTS),
     Elementwise(name="bitwise_not", doc="~x: every bit turned",
-        body=scalar.not_, reference=np.invert, onnx="BitwiseNot", dtypes=INTS),
+        body=scalar.not_, onnx="BitwiseNot", dtypes=INTS),
     Elementwise(name="bitwise_left_shift", doc="x << other: x times 2 to the power of other",
-        body=_left_shift, reference=reference.left_shift, dtypes=INTS),
+        body=_left_shift, dtypes=INTS),
     Elementwise(name="bitwise_right_shift", doc="x >> other: x divided by 2 to the power of other, rounded down",
-        body=_right_shift, reference=reference.right_shift, dtypes=INTS),
+        body=_right_shift, dtypes=INTS),
     Elementwise(name="signbit", no_gradient=WHOLE_RESULT, doc="whether the sign is negative, as −0.0's is",
-        body=is_negative, reference=np.signbit, result_type="bool", dtypes=NUMBERS),
+        body=is_negative, result_type="bool", dtypes=NUMBERS),
     Elementwise(name="copysign", doc="the absolute value of x with the sign of other",
-        body=_copysign, reference=np.copysign, dtypes=FLOATS),
+        body=_copysign, dtypes=FLOATS),
     Elementwise(name="nextafter", doc="the next number after x in the direction of other",
         no_gradient="its result is a step away from its input, of either sign",
-        body=_nextafter, reference=reference.nextafter, dtypes=(float32, float64)),
+        body=_nextafter, dtypes=(float32, float64)),
 )  # fmt: skip

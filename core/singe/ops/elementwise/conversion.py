@@ -10,7 +10,6 @@ from ...dtypes import ALL, DTYPES, FLOATS, INTS, STORED, DType, bool_, float32, 
 from ...errors import DTypeError
 from ...ir import scalar
 from ...ir.scalar import Expr, clip
-from .._reference import elementwise as reference
 from ..kinds import Attrs, Elementwise, register
 
 WHOLE: Final = (bool_, *INTS, *(d for d in STORED if d.is_int), float32, float64)
@@ -49,8 +48,8 @@ def _bit_cast(x: Expr, *, to: DType) -> Expr:
 
 register(
     Elementwise(name="cast", doc="the same numbers in another dtype",
-        body=_cast, result_type="to", reference=reference.cast, vjp=_cast_vjp, dtypes=ALL),
+        body=_cast, result_type="to", vjp=_cast_vjp, dtypes=ALL),
     _BitCast(name="bit_cast", doc="the same bits read as another dtype of the same size",
         no_gradient="the bits of a number are no function that has a slope",
-        body=_bit_cast, result_type="to", reference=lambda x, to: x.view(to.numpy), dtypes=WHOLE),
+        body=_bit_cast, result_type="to", dtypes=WHOLE),
 )  # fmt: skip

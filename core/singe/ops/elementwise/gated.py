@@ -7,7 +7,6 @@ from typing import Any
 
 from ...dtypes import FLOATS
 from ...ir.scalar import Expr, tanh
-from .._reference import elementwise as reference
 from ..kinds import Composite, Elementwise, register
 
 
@@ -25,8 +24,8 @@ def swish(b: Any, x: Any, alpha: float) -> Any:
 
 
 register(
-    Elementwise(name="gelu_tanh", doc="the approximation of gelu by tanh", body=_gelu_tanh, reference=reference.gelu_tanh,
+    Elementwise(name="gelu_tanh", doc="the approximation of gelu by tanh", body=_gelu_tanh,
                 dtypes=FLOATS, tolerance=32, floor=2e-6),
-    Composite(name="swiglu", doc="x · sigmoid(alpha · x), times a second tensor", onnx="SwiGLU", lower=_swiglu, reference=reference.swiglu,
+    Composite(name="swiglu", doc="x · sigmoid(alpha · x), times a second tensor", onnx="SwiGLU", lower=_swiglu,
               dtypes=FLOATS, tolerance=32),
 )  # fmt: skip

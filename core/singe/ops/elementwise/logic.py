@@ -5,12 +5,9 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import numpy as np
-
 from ...dtypes import ALL, FLOATS, NUMBERS, bool_
 from ...ir import scalar
 from ...ir.scalar import Expr, const, select
-from .._reference import elementwise as reference
 from ..kinds import WHOLE_RESULT, Elementwise, register
 
 LOGIC: Final = (bool_,)
@@ -22,28 +19,28 @@ def _is_inf(x: Expr, *, detect_negative: bool = True, detect_positive: bool = Tr
 
 
 register(
-    Elementwise(name="equal", doc="x == other", body=scalar.eq, reference=np.equal, onnx="Equal", result_type="bool", dtypes=ALL,
+    Elementwise(name="equal", doc="x == other", body=scalar.eq, onnx="Equal", result_type="bool", dtypes=ALL,
         no_gradient=WHOLE_RESULT),
-    Elementwise(name="less", doc="x < other", body=scalar.lt, reference=np.less, onnx="Less", result_type="bool", dtypes=NUMBERS,
+    Elementwise(name="less", doc="x < other", body=scalar.lt, onnx="Less", result_type="bool", dtypes=NUMBERS,
         no_gradient=WHOLE_RESULT),
     Elementwise(name="less_equal", no_gradient=WHOLE_RESULT, doc="x <= other",
-        body=scalar.le, reference=np.less_equal, onnx="LessOrEqual", result_type="bool", dtypes=NUMBERS),
+        body=scalar.le, onnx="LessOrEqual", result_type="bool", dtypes=NUMBERS),
     Elementwise(name="greater", no_gradient=WHOLE_RESULT, doc="x > other",
-        body=lambda a, b: a > b, reference=np.greater, onnx="Greater", result_type="bool", dtypes=NUMBERS),
+        body=lambda a, b: a > b, onnx="Greater", result_type="bool", dtypes=NUMBERS),
     Elementwise(name="greater_equal", no_gradient=WHOLE_RESULT, doc="x >= other",
-        body=lambda a, b: a >= b, reference=np.greater_equal, onnx="GreaterOrEqual", result_type="bool", dtypes=NUMBERS),
+        body=lambda a, b: a >= b, onnx="GreaterOrEqual", result_type="bool", dtypes=NUMBERS),
     Elementwise(name="is_nan", no_gradient=WHOLE_RESULT, doc="whether it is NaN",
-        public=False, body=scalar.isnan, reference=np.isnan, onnx="IsNaN", result_type="bool", dtypes=FLOATS),
+        public=False, body=scalar.isnan, onnx="IsNaN", result_type="bool", dtypes=FLOATS),
     Elementwise(name="is_inf", no_gradient=WHOLE_RESULT, doc="whether it is infinite",
-        public=False, body=_is_inf, reference=reference.is_inf, onnx="IsInf", result_type="bool", dtypes=FLOATS),
+        public=False, body=_is_inf, onnx="IsInf", result_type="bool", dtypes=FLOATS),
     Elementwise(name="logical_and", doc="whether both are true",
-        body=scalar.and_, reference=np.logical_and, onnx="And", dtypes=LOGIC),
+        body=scalar.and_, onnx="And", dtypes=LOGIC),
     Elementwise(name="logical_or", doc="whether either is true",
-        body=scalar.or_, reference=np.logical_or, onnx="Or", dtypes=LOGIC),
+        body=scalar.or_, onnx="Or", dtypes=LOGIC),
     Elementwise(name="logical_xor", doc="whether just one is true",
-        body=scalar.xor, reference=np.logical_xor, onnx="Xor", dtypes=LOGIC),
+        body=scalar.xor, onnx="Xor", dtypes=LOGIC),
     Elementwise(name="logical_not", doc="whether it is false",
-        body=scalar.not_, reference=np.logical_not, onnx="Not", dtypes=LOGIC),
+        body=scalar.not_, onnx="Not", dtypes=LOGIC),
     Elementwise(name="where", doc="of two tensors: the first where the condition is true, the second elsewhere",
-        body=select, argument_types=("bool", "T", "T"), reference=np.where, onnx="Where", dtypes=ALL),
+        body=select, argument_types=("bool", "T", "T"), onnx="Where", dtypes=ALL),
 )  # fmt: skip

@@ -10,8 +10,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from ...dtypes import FLOATS, float32, float64
 from ...ir import scalar
 from ...ir.scalar import Expr, absolute, const, exp, log, maximum, select, sqrt, tanh
@@ -165,31 +163,31 @@ _atanh_vjp: Final = _by_slope(_rest)
 
 register(
     Elementwise(name="sin", doc="the sine of an angle in radians",
-        body=scalar.sin, reference=np.sin, onnx="Sin", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
+        body=scalar.sin, onnx="Sin", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="cos", doc="the cosine of an angle in radians",
-        body=scalar.cos, reference=np.cos, onnx="Cos", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
+        body=scalar.cos, onnx="Cos", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="tan", doc="the tangent of an angle in radians",
-        body=lambda x: scalar.sin(x) / scalar.cos(x), reference=np.tan, onnx="Tan", dtypes=FLOATS, domain=(-1.2, 1.2), tolerance=16),
+        body=lambda x: scalar.sin(x) / scalar.cos(x), onnx="Tan", dtypes=FLOATS, domain=(-1.2, 1.2), tolerance=16),
     Elementwise(name="asin", doc="the inverse sine, in radians",
-        body=_asin, reference=np.arcsin, vjp=_asin_vjp, onnx="Asin", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
+        body=_asin, vjp=_asin_vjp, onnx="Asin", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
     Elementwise(name="acos", doc="the inverse cosine, in radians",
-        body=_acos, reference=np.arccos, vjp=_acos_vjp, onnx="Acos", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
+        body=_acos, vjp=_acos_vjp, onnx="Acos", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
     Elementwise(name="atan", doc="the inverse tangent, in radians",
-        body=_atan, reference=np.arctan, vjp=_atan_vjp, onnx="Atan", dtypes=FLOATS, domain=(-8, 8), floor=0),
+        body=_atan, vjp=_atan_vjp, onnx="Atan", dtypes=FLOATS, domain=(-8, 8), floor=0),
     Elementwise(name="atan2", doc="the angle of the point (other, x) in radians, −π … π",
-        body=_atan2, reference=np.arctan2, vjp=_atan2_vjp, dtypes=FLOATS, floor=0),
+        body=_atan2, vjp=_atan2_vjp, dtypes=FLOATS, floor=0),
     Elementwise(name="sinh", doc="the hyperbolic sine",
-        body=_sinh, reference=np.sinh, vjp=_sinh_vjp, onnx="Sinh", dtypes=FLOATS, tolerance=16, floor=0),
+        body=_sinh, vjp=_sinh_vjp, onnx="Sinh", dtypes=FLOATS, tolerance=16, floor=0),
     Elementwise(name="cosh", doc="the hyperbolic cosine",
-        body=_cosh, reference=np.cosh, vjp=_cosh_vjp, onnx="Cosh", dtypes=FLOATS, tolerance=16, floor=0),
+        body=_cosh, vjp=_cosh_vjp, onnx="Cosh", dtypes=FLOATS, tolerance=16, floor=0),
     Elementwise(name="tanh", doc="the hyperbolic tangent",
-        body=tanh, reference=np.tanh, onnx="Tanh", dtypes=FLOATS, tolerance=16),
+        body=tanh, onnx="Tanh", dtypes=FLOATS, tolerance=16),
     Elementwise(name="asinh", doc="the inverse hyperbolic sine",
-        body=_asinh, reference=np.arcsinh, vjp=_asinh_vjp, onnx="Asinh", dtypes=FLOATS, domain=(-20, 20), tolerance=8, floor=0),
+        body=_asinh, vjp=_asinh_vjp, onnx="Asinh", dtypes=FLOATS, domain=(-20, 20), tolerance=8, floor=0),
     Elementwise(name="acosh", doc="the inverse hyperbolic cosine",
-        body=_acosh, reference=np.arccosh, vjp=_acosh_vjp, onnx="Acosh", dtypes=FLOATS, domain=(1.01, 20), tolerance=8, floor=0),
+        body=_acosh, vjp=_acosh_vjp, onnx="Acosh", dtypes=FLOATS, domain=(1.01, 20), tolerance=8, floor=0),
     Elementwise(name="log1p", doc="log(1 + x), exact for small x",
-        body=log1p, reference=np.log1p, vjp=_log1p_vjp, dtypes=FLOATS, domain=(-0.9, 20), tolerance=8, floor=0),
+        body=log1p, vjp=_log1p_vjp, dtypes=FLOATS, domain=(-0.9, 20), tolerance=8, floor=0),
     Elementwise(name="atanh", doc="the inverse hyperbolic tangent",
-        body=_atanh, reference=np.arctanh, vjp=_atanh_vjp, onnx="Atanh", dtypes=FLOATS, domain=(-0.99, 0.99), tolerance=8, floor=0),
+        body=_atanh, vjp=_atanh_vjp, onnx="Atanh", dtypes=FLOATS, domain=(-0.99, 0.99), tolerance=8, floor=0),
 )  # fmt: skip

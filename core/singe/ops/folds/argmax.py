@@ -13,7 +13,6 @@ from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import Expr, const, select
 from ...shapes import Shape, axis_of, product, show
-from .._reference import folds as reference
 from ..kinds import WHOLE_RESULT, Composite, Folds, Nest, Read, Shaped, register
 from ..movement.indices import check_room
 from ..movement.move import numbered_along
@@ -77,10 +76,10 @@ def _hardmax(b: Any, x: Any, *, axis: int = -1) -> Any:
 register(
     Nest(name="argmax", doc="the index of the largest element along an axis: the first, or the last, if several are equal",
         no_gradient=WHOLE_RESULT,
-         shape=_shape, nest=_nest("max"), whole=_whole(np.argmax), reference=reference.place(np.max), result_type=int64, dtypes=NUMBERS),
+         shape=_shape, nest=_nest("max"), whole=_whole(np.argmax), result_type=int64, dtypes=NUMBERS),
     Nest(name="argmin", doc="the index of the least element along an axis: the first, or the last, if several are equal",
         no_gradient=WHOLE_RESULT,
-         shape=_shape, nest=_nest("min"), whole=_whole(np.argmin), reference=reference.place(np.min), result_type=int64, dtypes=NUMBERS),
+         shape=_shape, nest=_nest("min"), whole=_whole(np.argmin), result_type=int64, dtypes=NUMBERS),
     Composite(name="hardmax", doc="1 at the first largest element along an axis, 0 elsewhere", lower=_hardmax,
-              reference=reference.hardmax, dtypes=NUMBERS),
+              dtypes=NUMBERS),
 )  # fmt: skip

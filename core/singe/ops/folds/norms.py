@@ -14,7 +14,6 @@ import numpy as np
 
 from ...dtypes import FLOATS, float32
 from ...shapes import axis_of
-from .._reference import folds as reference
 from ..kinds import Composite, as_dtype, register
 
 
@@ -81,12 +80,12 @@ def _checks_whole(loss: np.ndarray, norm: np.ndarray, code: np.ndarray, *, finit
 
 register(
     Composite(name="layer_norm", doc="(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on", dtypes=FLOATS,
-              lower=_layer_norm, reference=reference.layer_norm, tolerance=64, floor=1e-5),
+              lower=_layer_norm, tolerance=64, floor=1e-5),
     Composite(name="joint_norm", public=False, doc="the square root of the sum of the squares of all elements of several arrays", dtypes=(float32,),
-              lower=_joint_norm, whole=_joint_norm_whole, reference=reference.joint_norm, tolerance=64),
+              lower=_joint_norm, whole=_joint_norm_whole, tolerance=64),
     Composite(name="checks", public=False, doc="three numbers of a step of training in one vector, the loss, the norm of the gradients and a code; and "
               "whether the code is 0 and, with `finite`, the others are neither NaN nor infinite", dtypes=(float32,),
               lower=_checks, whole=_checks_whole),
     Composite(name="rms_norm", doc="x / √(mean of x² + epsilon) · scale over the axes from `axis` on", dtypes=FLOATS,
-              lower=_rms_norm, reference=reference.rms_norm, tolerance=64, floor=1e-5),
+              lower=_rms_norm, tolerance=64, floor=1e-5),
 )  # fmt: skip

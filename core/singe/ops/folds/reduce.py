@@ -18,7 +18,6 @@ from ...ir.arrays import NUMPY, convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import Expr
 from ...shapes import Shape, axes_of, axis_of, product
-from .._reference import folds as reference
 from ..kinds import Composite, Folds, Nest, Read, Running, Shaped, as_dtype, register
 from ..movement.move import amount, numbered_along
 
@@ -193,31 +192,31 @@ register(
     Nest(name="reduce_sum", public=False,
          doc="the sum over axes", shape=_shape, over_axes=True, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
-         reference=lambda x, axes: x.sum(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64, floor=1e-5),
+         tolerance=64, floor=1e-5),
     Nest(name="reduce_prod", public=False,
          doc="the product over axes", shape=_shape, over_axes=True, nest=_nest("mul"), whole=_whole("mul"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=_prod_vjp,
-         reference=lambda x, axes: x.prod(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype), tolerance=64),
+         tolerance=64),
     Nest(name="reduce_max", public=False,
          doc="the largest element over axes", shape=_shape, nest=_nest("max"), whole=_whole("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
-         over_axes=True, reference=reference.extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min)),
+         over_axes=True),
     Nest(name="reduce_min", public=False,
          doc="the least element over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
-         over_axes=True, reference=reference.extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max)),
+         over_axes=True),
     Composite(name="reduce_mean", public=False, doc="the mean over axes; integers are rounded toward zero", dtypes=(*NUMBERS, *COMPLEX), lower=wide(_mean),
-              reference=reference.mean, tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="softmax", doc="exponentials that sum to 1 along an axis", dtypes=FLOATS, lower=wide(_softmax), vjp=_softmax_vjp,
-              reference=reference.softmax, tolerance=32),
+              tolerance=32),
     Composite(name="log_softmax", doc="the logarithm of softmax", dtypes=FLOATS, lower=wide(_log_softmax), vjp=_log_softmax_vjp,
-              reference=lambda x, axis=-1: np.log(reference.softmax(x, axis)), tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="global_average_pool", doc="the mean over all spatial axes", onnx="GlobalAveragePool", dtypes=FLOATS,
-              lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), reference=lambda x: reference.mean(x, tuple(range(2, x.ndim))), tolerance=64, floor=1e-5),
+              lower=lambda b, x: b.reduce_mean(x, axes=_spaces(x)), tolerance=64, floor=1e-5),
     Composite(name="global_max_pool", doc="the largest element over all spatial axes", onnx="GlobalMaxPool", dtypes=NUMBERS,
-              lower=lambda b, x: b.reduce_max(x, axes=_spaces(x)), reference=lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True)),
+              lower=lambda b, x: b.reduce_max(x, axes=_spaces(x))),
     Running(name="running_sum", public=False, doc="the sum of all elements up to each one along an axis", word="add", whole=_accumulated("add"),
-            dtypes=NUMBERS, vjp=_running_sum_vjp, reference=reference.running(np.cumsum), tolerance=64, floor=1e-5),
+            dtypes=NUMBERS, vjp=_running_sum_vjp, tolerance=64, floor=1e-5),
     Running(name="running_prod", public=False, doc="the product of all elements up to each one along an axis", word="mul", whole=_accumulated("mul"),
-            dtypes=NUMBERS, vjp=_running_prod_vjp, reference=reference.running(np.cumprod), tolerance=64, floor=1e-5),
+            dtypes=NUMBERS, vjp=_running_prod_vjp, tolerance=64, floor=1e-5),
     Running(name="running_max", public=False, doc="the largest element up to each one along an axis", word="max", whole=_accumulated("max"),
-            dtypes=NUMBERS, vjp=_running_max_vjp, reference=reference.running(np.maximum.accumulate)),
+            dtypes=NUMBERS, vjp=_running_max_vjp),
 )  # fmt: skip

@@ -17,7 +17,6 @@ from ...ir import affine, scalar
 from ...ir.arrays import convert
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, show
-from .._reference import folds as reference
 from ..kinds import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
 from .window import inner_of, max_nest, pool_shape, reader, wide_floats, windows_of
 
@@ -197,15 +196,15 @@ register(
     Nest(name="pool_place", public=False, doc="the number of the place in each window of its largest element, the first if several are equal",
          result_type=int32,
         no_gradient=WHOLE_RESULT,
-         dtypes=FLOATS, shape=_place_shape, nest=_place_nest, whole=_place_whole, reference=reference.pool_place),
+         dtypes=FLOATS, shape=_place_shape, nest=_place_nest, whole=_place_whole),
     Nest(name="pool_pick", public=False, doc="the element of each window at the place of that number", dtypes=FLOATS, index_inputs=(1,), shape=_pick_shape,
-         nest=_pick_nest, whole=_pick_whole, vjp=_pick_vjp, reference=reference.pool_pick),
+         nest=_pick_nest, whole=_pick_whole, vjp=_pick_vjp),
     Nest(name="unpool_pick", public=False, doc="for each element the sum over the windows in which it is at the place of that number", dtypes=FLOATS,
          index_inputs=(1,), shape=_picked_shape, whole=lambda g, place, sizes, **facts: _back_whole((g, place), sizes, **facts),
          nest=lambda coords, read, g, place, sizes, **facts: _back_nest(coords, read, (g, place), sizes, **facts),
-         vjp=_unpool_pick_vjp, reference=reference.unpool_pick, tolerance=32, floor=1e-5),
+         vjp=_unpool_pick_vjp, tolerance=32, floor=1e-5),
     Nest(name="unpool_sum", public=False, doc="for each element the sum over the windows that have it", dtypes=FLOATS, shape=_back_shape,
          whole=lambda g, sizes, **facts: _back_whole((g,), sizes, **facts),
          nest=lambda coords, read, g, sizes, **facts: _back_nest(coords, read, (g,), sizes, **facts),
-         vjp=_unpool_sum_vjp, reference=reference.unpool_sum, tolerance=32, floor=1e-5),
+         vjp=_unpool_sum_vjp, tolerance=32, floor=1e-5),
 )  # fmt: skip

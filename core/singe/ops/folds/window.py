@@ -20,7 +20,6 @@ from ...ir.arrays import convert
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
-from .._reference import folds as reference
 from ..kinds import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
 
 
@@ -211,11 +210,10 @@ def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> lis
 
 register(
     Nest(name="max_pool", doc="the largest element of each window", shape=pool_shape, nest=max_nest, whole=_max_whole,
-         reference=reference.max_pool, dtypes=NUMBERS, vjp=_max_vjp, windows=_windows_apart),
+         dtypes=NUMBERS, vjp=_max_vjp, windows=_windows_apart),
     Nest(name="max_pool_index", no_gradient=WHOLE_RESULT, public=False,
          doc="the flat index of the largest element of each window, the first if several are equal", result_type=int64, dtypes=NUMBERS,
-         shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole,
-         reference=reference.max_pool_index),
+         shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole),
     Nest(name="pool_sum", public=False, doc="the sum of each window", shape=pool_shape, nest=_sum_nest, whole=_sum_whole,
-         reference=reference.pool_sum, dtypes=FLOATS, vjp=_sum_vjp, windows=_windows_apart, tolerance=32, floor=1e-5),
+         dtypes=FLOATS, vjp=_sum_vjp, windows=_windows_apart, tolerance=32, floor=1e-5),
 )  # fmt: skip

@@ -62,7 +62,7 @@ class Wgsl:
 class Row:
     """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). public: whether
     it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another method is made, is
-    not. reference: an independent oracle for tests.
+    not. reference: ignored; extensions for earlier versions give one.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
     always allowed. no_gradient: why there is none, for a row over floats whose results do not change smoothly with them (one

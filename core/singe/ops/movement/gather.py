@@ -15,7 +15,6 @@ from ...dtypes import int32, int64
 from ...errors import ShapeError
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, axis_of, product, require, same, show
-from .._reference import movement as reference
 from ..kinds import Read, Shaped, View, as_dtype, register
 from .indices import check_room, index_at, wrapped
 from .move import amount, numbered_along
@@ -183,11 +182,10 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, batch: int) -> list[A
 
 register(
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
-         shape=_gather_shape, value=_gather_value, whole=_gather_whole, reference=reference.gather,
+         shape=_gather_shape, value=_gather_value, whole=_gather_whole,
          vjp=_gather_vjp, index_inputs=(1,), work=lambda *inputs, axis: 4),
     View(name="gather_elements", public=False, doc="for each index the element at it along an axis; its other coordinates are those of the index",
-         shape=_elements_shape, value=_elements_value, whole=_elements_whole, vjp=_elements_vjp, index_inputs=(1,),
-         reference=reference.gather_elements),
+         shape=_elements_shape, value=_elements_value, whole=_elements_whole, vjp=_elements_vjp, index_inputs=(1,)),
     View(name="gather_nd", doc="slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one",
-         shape=_nd_shape, value=_nd_value, whole=_nd_whole, vjp=_nd_vjp, index_inputs=(1,), reference=reference.gather_nd),
+         shape=_nd_shape, value=_nd_value, whole=_nd_whole, vjp=_nd_vjp, index_inputs=(1,)),
 )  # fmt: skip

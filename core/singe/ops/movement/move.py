@@ -18,7 +18,6 @@ from ...ir.affine import flatten, unflatten
 from ...ir.arrays import convert
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, Size, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
-from .._reference import movement as reference
 from ..kinds import Read, Shaped, View, register, sum_to
 
 PAD_MODES: Final = ("constant", "reflect", "edge", "wrap")
@@ -298,27 +297,24 @@ register(
     View(name="reshape", doc="the same elements in row-major order under another shape",
          shape=_reshape_shape, value=lambda c, read, x, shape: read(0, unflatten(flatten(c, shape), x.shape)),
          whole=lambda x, shape: x.reshape(_numbers(shape)), forward=_reshape_forward, shares=True,
-         reference=lambda x, shape: np.array(x.ravel().tolist(), x.dtype).reshape(shape),
          vjp=lambda b, g, inputs, y, shape: [b.reshape(g, shape=inputs[0].shape)]),
     View(name="transpose", doc="axes in another order: axis i of the result is axis perm[i]",
          shape=_transpose_shape, value=lambda c, read, x, perm: read(0, [c[p] for p in inverse(perm)]),
          whole=lambda x, perm: x.transpose(perm), forward=lambda c, x, perm: [c[p] for p in perm],
-         reference=lambda x, perm: np.moveaxis(x, perm, range(x.ndim)),
          vjp=lambda b, g, inputs, y, perm: [b.transpose(g, perm=inverse(perm))]),
     View(name="expand", doc="repeated along axes of length 1, and along new leading axes",
          shape=_expand_shape, value=lambda c, read, x, shape: read(0, project(c, x.shape)),
-         whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)), reference=reference.expand,
+         whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)),
          vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),
     View(name="slice", public=False, doc="elements start, start + step, … along every axis; steps may be negative",
          shape=_slice_shape, value=_slice_value,
-         whole=_slice_whole, reference=reference.slice_, vjp=_slice_vjp),
+         whole=_slice_whole, vjp=_slice_vjp),
     View(name="pad", doc="elements added before and after every axis: a constant, reflected, repeated at the edge, or wrapped round",
-         shape=_pad_shape, value=_pad_value, whole=_pad_whole, reference=reference.pad, vjp=_pad_vjp,
+         shape=_pad_shape, value=_pad_value, whole=_pad_whole, vjp=_pad_vjp,
          work=lambda *inputs, **attrs: 3),
     View(name="concat", public=False, doc="inputs one after another along an axis",
          shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis),
-         reference=reference.concat, vjp=_concat_vjp, work=lambda *xs, axis: 2 * len(xs)),
+         vjp=_concat_vjp, work=lambda *xs, axis: 2 * len(xs)),
     View(name="arange", public=False, doc="count numbers: start, start + step, start + 2 · step, …", dtypes=NUMBERS,
-         shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp,
-         reference=lambda start, step, count: np.array([start + i * step for i in range(count)], start.dtype)),
+         shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp),
 )  # fmt: skip

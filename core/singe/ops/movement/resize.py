@@ -17,7 +17,6 @@ import numpy as np
 from ...dtypes import NUMBERS, bool_, float32, int32, int64
 from ...errors import ShapeError
 from ...shapes import Dim, Shape, dim_max, dim_min, floordiv, known, product, same, show
-from .._reference import movement as reference
 from ..kinds import GIVES_SHAPES, ROWS, SIZE_RESULTS, Composite, Opaque, Results, Shaped, as_dtype, register
 
 Transformation = Callable[[Dim, Dim, Dim, Dim], tuple[Dim, Dim, Dim]]
@@ -419,7 +418,7 @@ def by_tables(b: Any, x: Any, tables: Any, axes: tuple[int, ...], extrapolation:
 
 register(
     Composite(name="resize", doc="resampled along every axis whose size changes; attributes as ONNX's Resize", dtypes=NUMBERS, lower=_resize,
-              reference=reference.resize, tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Opaque(name="resize_tables", no_gradient=SIZE_RESULTS, public=False,
            doc="for each output index along each axis: the input indices that it reads, and their weights", host=GIVES_SHAPES,
            results=_tables_shapes, whole=_tables),

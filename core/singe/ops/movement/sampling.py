@@ -15,7 +15,6 @@ from typing import Any, Final
 from ...dtypes import FLOATS, NUMBERS, bool_, float32, int32
 from ...errors import DTypeError, ShapeError
 from ...shapes import Dim, Shape, product, same, show, strides
-from .._reference import sampling as reference
 from ..kinds import Composite, as_dtype, register
 from .move import amount, numbered
 
@@ -432,13 +431,13 @@ def _max_roi_pool(b: Any, x: Any, rois: Any, batches: Any, *, size: tuple[int, i
 
 register(
     Composite(name="grid_sample", doc="x (batch, channels, …space) at the places (x, y, …) of a grid, from −1 to 1 along each axis",
-              dtypes=(*NUMBERS, bool_), lower=_grid_sample, reference=reference.grid_sample, tolerance=64, floor=1e-4, domain=(-1.3, 1.3)),
+              dtypes=(*NUMBERS, bool_), lower=_grid_sample, tolerance=64, floor=1e-4, domain=(-1.3, 1.3)),
     Composite(name="affine_grid", doc="the grid with which grid_sample computes an affine map; theta (batch, axes, axes + 1)", dtypes=FLOATS,
-              lower=_affine_grid, reference=reference.affine_grid, tolerance=64, floor=1e-5),
+              lower=_affine_grid, tolerance=64, floor=1e-5),
     Composite(name="deform_conv", doc="convolution of which every element read is moved by an offset, and weighted by a mask",
-              dtypes=FLOATS, lower=_deform_conv, reference=reference.deform_conv, tolerance=64, floor=1e-4),
+              dtypes=FLOATS, lower=_deform_conv, tolerance=64, floor=1e-4),
     Composite(name="roi_align", doc="regions of pictures, each resampled to the same size; batches: the picture of each region",
-              dtypes=FLOATS, lower=_roi_align, reference=reference.roi_align, tolerance=64, floor=1e-4),
+              dtypes=FLOATS, lower=_roi_align, tolerance=64, floor=1e-4),
     Composite(name="max_roi_pool", doc="the largest elements of the parts into which regions of pictures are divided", dtypes=FLOATS,
-              lower=_max_roi_pool, reference=reference.max_roi_pool),
+              lower=_max_roi_pool),
 )  # fmt: skip

@@ -15,7 +15,6 @@ from ...ir import affine, scalar
 from ...ir.arrays import convert
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, ceildiv, dim_max, dim_min, floordiv, require, show
-from .._reference import movement as reference
 from ..kinds import Folds, Nest, Read, Shaped, View, register
 from .move import inverse, numbered
 from .triangle import diagonals
@@ -162,11 +161,11 @@ def _overlap_vjp(
 
 register(
     View(name="diagonal", doc="the elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis",
-         shape=_diagonal_shape, value=_diagonal_value, vjp=_diagonal_vjp, reference=reference.diagonal,
+         shape=_diagonal_shape, value=_diagonal_value, vjp=_diagonal_vjp,
          whole=lambda x, *, axis1=0, axis2=1, offset=0: np.diagonal(x, offset, axis1, axis2)),
     View(name="unfold", doc="windows along an axis, which begin every `step` elements; their elements are along a new last axis",
-         shape=_unfold_shape, value=_unfold_value, whole=_unfold_whole, vjp=_unfold_vjp, reference=reference.unfold),
+         shape=_unfold_shape, value=_unfold_value, whole=_unfold_whole, vjp=_unfold_vjp),
     Nest(name="overlap_add", public=False, doc="windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold",
          dtypes=NUMBERS, shape=_overlap_shape, nest=_overlap_nest, whole=_overlap_whole, vjp=_overlap_vjp,
-         reference=reference.overlap_add, tolerance=32, floor=1e-5),
+         tolerance=32, floor=1e-5),
 )  # fmt: skip

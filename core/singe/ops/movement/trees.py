@@ -15,7 +15,6 @@ from ...errors import DTypeError, ShapeError
 from ...ir import affine, scalar
 from ...ir.scalar import Expr, select
 from ...shapes import Shape, show
-from .._reference import movement as reference
 from ..kinds import Read, Shaped, View, register
 
 
@@ -71,6 +70,6 @@ register(
     View(name="tree_steps", public=False, doc="steps downwards in decision trees. Inputs: where each example is in each tree; the "
          "features; the feature of each tree node, its threshold, the next node if the feature is at most that, the next "
          "node otherwise, and (if given) whether NaN goes where smaller features go",
-         dtypes=(int32,), shape=_shape, value=_value, whole=_whole, reference=reference.tree_steps,
+         dtypes=(int32,), shape=_shape, value=_value, whole=_whole,
          index_inputs=(1, 2, 3, 4, 5, 6), work=lambda *inputs, steps: 8 * steps),
 )  # fmt: skip

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from ...dtypes import COMPLEX, NUMBERS, bool_, int32
 from ...errors import ShapeError
 from ...shapes import Dim, show
@@ -43,7 +41,7 @@ def _triu(b: Any, x: Any, *, diagonal: int = 0) -> Any:
 
 register(
     Composite(name="tril", doc="each matrix with zeros above a diagonal (1: the one above the main diagonal)", lower=_tril,
-              reference=lambda x, diagonal=0: np.tril(x, diagonal), dtypes=(bool_, *NUMBERS, *COMPLEX)),
+              dtypes=(bool_, *NUMBERS, *COMPLEX)),
     Composite(name="triu", doc="each matrix with zeros below a diagonal (1: the one above the main diagonal)", lower=_triu,
-              reference=lambda x, diagonal=0: np.triu(x, diagonal), dtypes=(bool_, *NUMBERS, *COMPLEX)),
+              dtypes=(bool_, *NUMBERS, *COMPLEX)),
 )  # fmt: skip

@@ -13,7 +13,6 @@ from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.scalar import Expr, const, size
 from ...shapes import Shape, axis_of, product, require, show
-from .._reference import movement as reference
 from ..kinds import Read, Shaped, Update, register
 from .indices import check_elements, check_nd, grid_of, index_at, wrapped
 from .move import numbered
@@ -116,9 +115,9 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 register(
     Update(name="update_slice", doc="a tensor with a slice replaced; a start is moved so that the slice fits",
-           check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp, reference=reference.update_slice),
+           check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp),
     Update(name="scatter_elements", public=False, doc="a tensor with elements at indices along an axis replaced",
-           check=_elements_check, where=_elements_where, into=_elements_into, vjp=_elements_vjp, reference=reference.scatter_elements),
+           check=_elements_check, where=_elements_where, into=_elements_into, vjp=_elements_vjp),
     Update(name="scatter_nd", public=False, doc="a tensor with slices at indices replaced",
-           check=_nd_check, where=_nd_where, into=_nd_into, vjp=_nd_vjp, reference=reference.scatter_nd),
+           check=_nd_check, where=_nd_where, into=_nd_into, vjp=_nd_vjp),
 )  # fmt: skip

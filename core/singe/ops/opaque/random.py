@@ -19,7 +19,6 @@ from ...ir.affine import flatten
 from ...ir.arrays import NUMPY
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
-from .._reference import random as reference
 from ..kinds import Composite, Read, Shaped, View, register
 
 ROTATIONS: Final = (13, 15, 26, 6, 17, 29, 16, 24)
@@ -75,9 +74,9 @@ def _normal(b: Any, key: Any, *, shape: Shape) -> Any:
 
 register(
     View(name="random_bits", public=False, doc="random uint32 numbers in a given shape, from a key of two", shape=_shape, value=_value, whole=_whole,
-         reference=reference.bits, dtypes=(uint32,)),
+         dtypes=(uint32,)),
     Composite(name="random_unit", public=False, doc="random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers",
-              lower=lambda b, key, *, shape: _unit(b, key, shape, 0), reference=reference.unit, dtypes=(uint32,)),
+              lower=lambda b, key, *, shape: _unit(b, key, shape, 0), dtypes=(uint32,)),
     Composite(name="random_normal", public=False, doc="normally distributed float32 numbers in a given shape, from a key of two uint32 numbers",
-              lower=_normal, reference=reference.normal, dtypes=(uint32,), tolerance=64),
+              lower=_normal, dtypes=(uint32,), tolerance=64),
 )  # fmt: skip

@@ -15,7 +15,6 @@ import numpy as np
 from ...dtypes import FLOATS, DType, bool_, int32
 from ...errors import ShapeError, SizeNeeded
 from ...shapes import Dim, require, show, symbols
-from .._reference import products as reference
 from ..kinds import Composite, as_dtype, register
 from ..movement.move import amount, numbered, numbered_along
 
@@ -167,8 +166,8 @@ register(
     Composite(name="attention", doc="softmax(scale · q · kᵀ + mask) · v for each head (…, heads, length, size); scale 0: 1 / √size. "
               "causal: a query sees no later keys; past: how many keys precede the first query. softcap: scores are kept within ±softcap; "
               "keys: how many of the first keys are in use",
-              lower=_attention, function=True, reference=reference.attention, dtypes=FLOATS, tolerance=64, floor=1e-5),
+              lower=_attention, function=True, dtypes=FLOATS, tolerance=64, floor=1e-5),
     Composite(name="rotary_embedding", doc="pairs of elements of the last axis turned by angles with these cosines and sines: an element of "
               "the first half and one of the second, or interleaved: neighbours", lower=_rotary_embedding,
-              reference=reference.rotary_embedding, dtypes=FLOATS, tolerance=16),
+              dtypes=FLOATS, tolerance=16),
 )  # fmt: skip

@@ -96,18 +96,6 @@ def _whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *,
     return out
 
 
-def _reference(
-    x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, bits: int, block: int
-) -> np.ndarray:
-    out = np.zeros((*x.shape[:-1], w.shape[1]))
-    for k in range(x.shape[-1]):
-        place = k * bits
-        q = w[place // BITS_PER_WORD].astype(np.int64) >> place % BITS_PER_WORD & (1 << bits) - 1
-        middle = zero if zero.ndim == 0 else zero[k // block]
-        out += x[..., k, None] * ((q - middle) * scale[k // block])
-    return out
-
-
 def _vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, *, bits: int, block: int) -> list[Any]:
     """That of a plain product with the unpacked weights."""
     x, w, scale, zero = inputs
@@ -141,5 +129,5 @@ def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
 register(
     Nest(name="dot_blocks", public=False, doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
          dtypes=(float32,), argument_types=(float32, int32, float32, float32), result_type=float32, shape=_shape, nest=_nest, whole=_whole,
-         facts=_facts, vjp=_vjp, reference=_reference, tolerance=64, floor=1e-5),
+         facts=_facts, vjp=_vjp, tolerance=64, floor=1e-5),
 )  # fmt: skip

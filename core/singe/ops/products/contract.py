@@ -21,7 +21,6 @@ from ...ir import affine
 from ...ir.arrays import convert
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Shape, broadcast, dim_max, product, same, show
-from .._reference import products as reference
 from ..folds.window import wide_floats, window_size
 from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..movement.move import project
@@ -394,18 +393,17 @@ def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any
 register(
     Nest(name="dot", doc="matrix product over the last two axes; the axes before them broadcast", routine="matmul", dtypes=(*NUMBERS, *COMPLEX),
          shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
-         reference=lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
          facts=lambda a, b: {} if a.dtype.compute is float32 else None),
     Nest(name="conv_last", public=False, doc="convolution, channels last", routine="conv", dtypes=(*FLOATS, int32), shape=_conv_shape, nest=_conv_nest,
-         whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, reference=reference.conv_last, tolerance=64, floor=1e-5),
+         whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="product of matrices, stacks of them, or vectors, as in NumPy", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
-              reference=np.matmul, tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="gemm", public=False, doc="alpha · a @ b + beta · c, where a and b may be transposed", dtypes=NUMBERS, lower=_gemm,
-              reference=reference.gemm, tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="conv", doc="convolution, channels first, weights (outputs, channels per group, …window)", dtypes=(*FLOATS, int32), lower=_conv,
-              reference=reference.conv, tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="conv_transpose", doc="transposed convolution, weights (channels, outputs per group, …window); sizes: of the output",
-              dtypes=FLOATS, lower=_conv_transpose, reference=reference.conv_transpose, tolerance=64, floor=1e-5),
+              dtypes=FLOATS, lower=_conv_transpose, tolerance=64, floor=1e-5),
     Composite(name="batch_norm", doc="normalisation along axis 1 with given mean and variance", dtypes=FLOATS, lower=_batch_norm,
-              reference=reference.batch_norm, tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
 )  # fmt: skip

@@ -16,7 +16,6 @@ import numpy as np
 from ...dtypes import FLOATS, float32, int32
 from ...errors import ShapeError
 from ...shapes import Dim, Shape, axis_of, dim_min, floordiv, product, require, show
-from .._reference import fourier as reference
 from ..kinds import OPEN_RESULT, Composite, Opaque, Results, Shaped, as_dtype, register
 from ..movement.move import amount, numbered
 from ..movement.move import inverse as undone
@@ -224,9 +223,9 @@ def _mel(bins: np.ndarray, length: np.ndarray, rate: np.ndarray, low: np.ndarray
 
 register(
     Composite(name="dft", doc="discrete Fourier transforms along an axis; the last axis has the real and the imaginary part",
-              dtypes=FLOATS, lower=_dft, reference=reference.dft, tolerance=64, floor=2e-4),
+              dtypes=FLOATS, lower=_dft, tolerance=64, floor=2e-4),
     Composite(name="stft", doc="the transforms of overlapping parts of signals, each part weighted by a window", dtypes=FLOATS,
-              lower=_stft, reference=reference.stft, tolerance=64, floor=2e-4),
+              lower=_stft, tolerance=64, floor=2e-4),
     Opaque(name="mel_weight_matrix", doc="weights that make bins on the mel scale of the frequencies of a transform", host=OPEN_RESULT,
         no_gradient="its inputs are a number of bands, a length and a rate",
            results=_mel_shapes, whole=_mel),

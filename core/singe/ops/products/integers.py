@@ -16,7 +16,6 @@ from ...dtypes import float32, int8, int32
 from ...ir import scalar
 from ...ir.scalar import Expr, const
 from ...shapes import Shape
-from .._reference import products as reference
 from ..kinds import ROWS, WHOLE_RESULT, Folds, Nest, Read, Shaped, register
 from ..movement.move import project
 from . import contract  # noqa: F401 (registers dot and conv_last)
@@ -74,10 +73,9 @@ def _conv_whole(x: np.ndarray, w: np.ndarray, **facts: Any) -> np.ndarray:
 register(
     Nest(name="dot_integers", public=False, doc="product of whole numbers in float32 and 8-bit integers, summed in int32", routine="matmul_integers",
         no_gradient=WHOLE_RESULT,
-         dtypes=(float32,), argument_types=(float32, int8), result_type=int32, shape=_DOT.shape, nest=_dot_nest, whole=_dot_whole,
-         reference=lambda x, w: np.einsum("...mk,...kn->...mn", x, w)),
+         dtypes=(float32,), argument_types=(float32, int8), result_type=int32, shape=_DOT.shape, nest=_dot_nest, whole=_dot_whole),
     Nest(name="conv_integers", public=False, doc="convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32",
         no_gradient=WHOLE_RESULT,
          routine="conv_integers", dtypes=(float32,), argument_types=(float32, int8), result_type=int32, shape=_conv_shape, nest=_conv_nest,
-         whole=_conv_whole, facts=_conv_facts, reference=lambda x, w, **facts: reference.conv_last(x, w, **facts, group=1)),
+         whole=_conv_whole, facts=_conv_facts),
 )  # fmt: skip

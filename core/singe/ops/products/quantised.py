@@ -23,7 +23,6 @@ from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
-from .._reference import products as reference
 from ..kinds import ROWS, Folds, Nest, Read, Shaped, register
 from ..movement.move import project
 from . import contract  # noqa: F401 (registers conv_last)
@@ -173,9 +172,9 @@ register(
     Nest(name="dot_int8", public=False, doc="product of float rows and a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
         no_gradient="it rounds its input to 8 bits",
          dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
-         reference=reference.dot_int8, tolerance=16, floor=1e-5),
+         tolerance=16, floor=1e-5),
     Nest(name="conv_int8", public=False, doc="convolution, channels last, with 8-bit weights, summed in integers", routine="conv_int8",
         no_gradient="it rounds its input to 8 bits",
          dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
-         facts=_conv_facts, reference=reference.conv_int8, tolerance=16, floor=1e-5),
+         facts=_conv_facts, tolerance=16, floor=1e-5),
 )  # fmt: skip

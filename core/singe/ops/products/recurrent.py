@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 from ...dtypes import FLOATS, int64
 from ...errors import ShapeError
 from ...shapes import Dim, same, show
-from .._reference import products as reference
 from ..control import repeated
 from ..kinds import Composite, as_dtype, register
 
@@ -281,9 +280,9 @@ def _rnn(
 
 register(
     Composite(name="lstm", doc="a recurrent layer with a cell: gates input, output, forget, cell", dtypes=FLOATS, lower=_lstm,
-              reference=reference.recurrent("lstm"), tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="gru", doc="a recurrent layer: gates update, reset, new", dtypes=FLOATS, lower=_gru,
-              reference=reference.recurrent("gru"), tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
     Composite(name="rnn", doc="a recurrent layer without gates", dtypes=FLOATS, lower=_rnn,
-              reference=reference.recurrent("rnn"), tolerance=64, floor=1e-5),
+              tolerance=64, floor=1e-5),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ._each import Index, each
+from .each import Index, each
 
 
 def expand(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -233,3 +233,28 @@ def tree_steps(at: np.ndarray, x: np.ndarray, *table: np.ndarray, steps: int) ->
         return int(here)
 
     return each((x.shape[0], at.shape[1]), np.int32, walk)
+
+
+REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
+    "gather": gather,
+    "gather_elements": gather_elements,
+    "gather_nd": gather_nd,
+    "reshape": lambda x, shape: np.array(x.ravel().tolist(), x.dtype).reshape(shape),
+    "transpose": lambda x, perm: np.moveaxis(x, perm, range(x.ndim)),
+    "expand": expand,
+    "slice": slice_,
+    "pad": pad,
+    "concat": concat,
+    "arange": lambda start, step, count: np.array([start + i * step for i in range(count)], start.dtype),
+    "resize": resize,
+    "diagonal": diagonal,
+    "unfold": unfold,
+    "overlap_add": overlap_add,
+    "tree_steps": tree_steps,
+    "tril": lambda x, diagonal=0: np.tril(x, diagonal),
+    "triu": lambda x, diagonal=0: np.triu(x, diagonal),
+    "update_slice": update_slice,
+    "scatter_elements": scatter_elements,
+    "scatter_nd": scatter_nd,
+}
+"""By the names of rows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -23,3 +24,10 @@ def stft(x: np.ndarray, window: Any = None, *, length: int, step: int, onesided:
     weights[: len(given)] = given
     parts = [x[:, at : at + length] * weights[:, None] for at in range(0, x.shape[1] - length + 1, step)]
     return np.stack([dft(part, 1, onesided=onesided) for part in parts], 1)
+
+
+REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
+    "dft": dft,
+    "stft": stft,
+}
+"""By the names of rows."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ._each import Index, each
+from .each import Index, each
 from .folds import places, window
 
 
@@ -208,3 +208,46 @@ def rotary_embedding(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, interleave
         turned = (x[..., left] + 1j * x[..., right]) * (cos[..., i] + 1j * sin[..., i])
         out[..., left], out[..., right] = turned.real, turned.imag
     return out
+
+
+def dot_blocks(
+    x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, bits: int, block: int
+) -> np.ndarray:
+    out = np.zeros((*x.shape[:-1], w.shape[1]))
+    for k in range(x.shape[-1]):
+        place = k * bits
+        q = w[place // 32].astype(np.int64) >> place % 32 & (1 << bits) - 1
+        middle = zero if zero.ndim == 0 else zero[k // block]
+        out += x[..., k, None] * ((q - middle) * scale[k // block])
+    return out
+
+
+def distances(x: np.ndarray, y: np.ndarray, squared: bool = False) -> np.ndarray:
+    total = ((x[..., :, None, :] - y[..., None, :, :]) ** 2).sum(-1)
+    return total if squared else np.sqrt(total)
+
+
+REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
+    "attention": attention,
+    "rotary_embedding": rotary_embedding,
+    "dot_blocks": dot_blocks,
+    "dot": lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
+    "conv_last": conv_last,
+    "matmul": np.matmul,
+    "gemm": gemm,
+    "conv": conv,
+    "conv_transpose": conv_transpose,
+    "batch_norm": batch_norm,
+    "cdist": distances,
+    "einsum": lambda *xs, equation: np.einsum(equation.replace(" ", ""), *xs),
+    "det": np.linalg.det,
+    "inverse": np.linalg.inv,
+    "dot_integers": lambda x, w: np.einsum("...mk,...kn->...mn", x, w),
+    "conv_integers": lambda x, w, **facts: conv_last(x, w, **facts, group=1),
+    "dot_int8": dot_int8,
+    "conv_int8": conv_int8,
+    "lstm": recurrent("lstm"),
+    "gru": recurrent("gru"),
+    "rnn": recurrent("rnn"),
+}
+"""By the names of rows."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
@@ -36,3 +37,11 @@ def unit(key: np.ndarray, shape: Any) -> np.ndarray:
 def normal(key: np.ndarray, shape: Any) -> np.ndarray:
     angle = (bits(key, shape, 1) // 256) / 2**24 * 2 * math.pi
     return np.sqrt(-2 * np.log((bits(key, shape) // 256 + 1) / 2**24)) * np.cos(angle)
+
+
+REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
+    "random_bits": bits,
+    "random_unit": unit,
+    "random_normal": normal,
+}
+"""By the names of rows."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from ._each import Index, each
+from .each import Index, each
 from .elementwise import divide
 
 
@@ -214,3 +214,36 @@ def path_sums(first: np.ndarray, *steps: np.ndarray) -> np.ndarray:
         sums = after
         found.append(sums)
     return np.array(found).reshape(len(steps[0]), *first.shape)
+
+
+REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
+    "argmax": place(np.max),
+    "argmin": place(np.min),
+    "hardmax": hardmax,
+    "nll_loss": nll_loss,
+    "cross_entropy": cross_entropy,
+    "layer_norm": layer_norm,
+    "joint_norm": joint_norm,
+    "rms_norm": rms_norm,
+    "path_sums": path_sums,
+    "reduce_sum": lambda x, axes: x.sum(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype),
+    "reduce_prod": lambda x, axes: x.prod(axes, keepdims=True, dtype=np.float64 if x.dtype.kind == "f" else x.dtype),
+    "reduce_max": extreme(np.maximum, lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min),
+    "reduce_min": extreme(np.minimum, lambda d: np.inf if d.kind == "f" else np.iinfo(d).max),
+    "reduce_mean": mean,
+    "softmax": softmax,
+    "log_softmax": lambda x, axis=-1: np.log(softmax(x, axis)),
+    "global_average_pool": lambda x: mean(x, tuple(range(2, x.ndim))),
+    "global_max_pool": lambda x: x.max(tuple(range(2, x.ndim)), keepdims=True),
+    "running_sum": running(np.cumsum),
+    "running_prod": running(np.cumprod),
+    "running_max": running(np.maximum.accumulate),
+    "pool_place": pool_place,
+    "pool_pick": pool_pick,
+    "unpool_pick": unpool_pick,
+    "unpool_sum": unpool_sum,
+    "max_pool": max_pool,
+    "max_pool_index": max_pool_index,
+    "pool_sum": pool_sum,
+}
+"""By the names of rows."""

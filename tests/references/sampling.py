@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ._each import Index, each
+from .each import Index, each
 
 
 def _reflect(place: float, low: float, high: float) -> float:
@@ -163,3 +163,13 @@ def max_roi_pool(
         return inside.max() if inside.size else 0
 
     return each((rois.shape[0], x.shape[1], *size), x.dtype, element)
+
+
+REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
+    "grid_sample": grid_sample,
+    "affine_grid": affine_grid,
+    "deform_conv": deform_conv,
+    "roi_align": roi_align,
+    "max_roi_pool": max_roi_pool,
+}
+"""By the names of rows."""
