@@ -208,7 +208,7 @@ def test_ctrl_c_does_not_wait_for_a_long_batch_unless_much_would_be_lost(lost: f
 def test_a_dashboard_that_was_asked_to_stop_ends_at_once_if_it_is_asked_again(way: str, tmp_path: Path) -> None:
     """Its terminal is one, though not that of the process."""
     patch = SLOW_STEPS.replace('print("third", flush=True)', 'open("third", "w").close()')
-    patch += "\nimport singe.train.monitor.dashboard\nsinge.train.dashboard.usable = lambda *_: True"
+    patch += "\nimport singe.train.monitor.dashboard\nsinge.train.monitor.dashboard.usable = lambda *_: True"
     process = Process(["train", "sums", "--device", "numpy", "--run", "r"], tmp_path, patch)
     process.until((tmp_path / "third").exists)
     process.press("qy")
