@@ -12,7 +12,7 @@ import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = ROOT / "core" / "singe"
@@ -28,11 +28,21 @@ STYLE: Final = (
 )
 
 
+def contract() -> Mapping[str, Any]:
+    """The contract in pyproject.toml of the imports between rooms."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
+    (found,) = [c for c in contracts if c.get("containers") == ["singe"]]
+    return found
+
+
 def rooms() -> Sequence[str]:
     """The rooms from the top down, as the contract has them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["importlinter"]["contracts"]
-    (layers,) = [c["layers"] for c in contracts if c.get("containers") == ["singe"]]
-    return [name.strip() for layer in layers for name in layer.split("|")]
+    return [name.strip() for layer in contract()["layers"] for name in layer.split("|")]
+
+
+def exceptions() -> frozenset[tuple[str, ...]]:
+    """The imports upwards that the contract allows: the room that imports, the room that is imported."""
+    return frozenset(tuple(m.split(".")[1] for m in line.split(" -> ")) for line in contract()["ignore_imports"])
 
 
 def files(room: str) -> Sequence[Path]:
