@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import few, slow
-from singe.ops._reference import products as reference
+from references import products as reference
 
 import singe as sg
 from singe.compiler.compile import compile_graph
