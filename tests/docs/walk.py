@@ -61,13 +61,24 @@ def _places(text: str) -> list[Place]:
 
 def follow(call: Callable[[], Any]) -> list[Place]:
     """The functions of Singe that a call enters, in the order in which each is entered first."""
-    found: dict[Place, None] = {}
+    return list(dict.fromkeys(place for place in _entered(call) if place is not None))
+
+
+def calls(call: Callable[[], Any]) -> list[str]:
+    """The file of each Python function that a call enters, as often as it enters one: Singe's, NumPy's and Python's own."""
+    return ["" if place is None else place.file for place in _entered(call)]
+
+
+def _entered(call: Callable[[], Any]) -> list[Place | None]:
+    """The functions that a call enters, in order; None for one of another package."""
+    found: list[Place | None] = []
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        code = frame.f_code
-        if event == "call" and code.co_filename.startswith(PACKAGES):
+        if event == "call":
+            code = frame.f_code
+            ours = code.co_filename.startswith(PACKAGES)
             name = code.co_qualname.replace(".<locals>", "")
-            found[Place(Path(code.co_filename).relative_to(ROOT).as_posix(), name)] = None
+            found.append(Place(Path(code.co_filename).relative_to(ROOT).as_posix(), name) if ours else None)
 
     before = sys.getprofile()
     sys.setprofile(note)
@@ -75,7 +86,7 @@ def follow(call: Callable[[], Any]) -> list[Place]:
         call()
     finally:
         sys.setprofile(before)
-    return list(found)
+    return found
 
 
 def when(place: Place, entered: list[Place]) -> int | None:

@@ -18,7 +18,8 @@ from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.ir.scalar import Expr, const, load, select
 from singe.program.program import Buffer, Code, Dispatch, ProgramData
-from singe.runtime.devices import EagerDevice, device
+from singe.runtime.devices import device
+from singe.runtime.eager import EagerDevice
 from singe.shapes import Dim, known, size, symbols
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")

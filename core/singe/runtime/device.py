@@ -1,6 +1,6 @@
 """The protocol of a Device: the methods by which Tensors, Models and decorators store values and run ops.
 
-    EagerDevice(backend)   runs an op when it is called                 devices.py
+    EagerDevice(backend)   runs an op when it is called                 eager.py
     Fusion(device)         runs what a value needs when it is read      decorators/fusion.py
     Autodiff(device)       records ops for gradients                    decorators/autodiff.py
     Tracer()               runs nothing: it records a Graph             ../tensors/tracing.py

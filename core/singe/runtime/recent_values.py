@@ -32,9 +32,10 @@ class Recent(Generic[V]):
 
     def get(self, key: Hashable) -> V | None:
         """The value of that key, or None."""
-        if key in self._kept:
+        value = self._kept.get(key)
+        if value is not None:
             self._kept.move_to_end(key)
-        return self._kept.get(key)
+        return value
 
     def __iter__(self) -> Iterator[V]:
         return iter(self._kept.values())

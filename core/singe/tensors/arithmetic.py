@@ -159,6 +159,16 @@ FUNCTIONS: Final = {
 
 def compute(name: str, *operands: Any) -> Tensor:
     """The function of this name over tensors, arrays and numbers, of which one is a tensor or an array."""
+    kinds: list[Any] = [name]
+    for x in operands:
+        kinds.append(x.dtype.name if isinstance(x, Tensor) else type(x))
+    key = tuple(kinds)
+    known = _rows.get(key)
+    if known is not None:
+        row, kind = known
+        return elementwise(
+            row, [x.cast(kind) if isinstance(x, Tensor) and x.dtype is not kind else x for x in operands]
+        )
     function = FUNCTIONS[name]
     given = placed(*operands)
     kind = common_type(given)
@@ -180,8 +190,14 @@ def compute(name: str, *operands: Any) -> Tensor:
         return made if made.dtype is bool_ else made.cast(kind)
     row = ROWS.get(function.bools if kind is bool_ and function.bools else function.row)
     if isinstance(row, Elementwise) and kind in row.dtypes:
+        if all(isinstance(x, (Tensor, int, float)) for x in operands):
+            _rows[key] = row, kind
         return elementwise(row, [_cast(x, kind) for x in given])
     return numpy_fallback(name, function.numpy, *(_cast(x, kind, always=True) for x in given))
+
+
+_rows: Final[dict[tuple[Any, ...], tuple[Elementwise, DType]]] = {}
+"""A function and the types of its operands ↦ the row that computes it, and the dtype that the operands are converted to."""
 
 
 def placed(*operands: Any) -> list[Any]:

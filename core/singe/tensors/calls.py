@@ -28,7 +28,7 @@ def elementwise(row: Elementwise, operands: Sequence[TensorLike], **attrs: Any) 
         ]
         return b.apply(row, *nodes, *argument_nodes[len(takes) :], **attrs)
 
-    return apply(build, *map(operand, operands))
+    return apply(build, *[x if isinstance(x, Tensor) else operand(x) for x in operands])
 
 
 def operand(x: Any) -> Any:

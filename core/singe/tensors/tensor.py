@@ -289,16 +289,44 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
 
     `build` gets nodes for tensors, arrays and lists; numbers and None are passed unchanged.
     """
-    operands = tuple(plain_array(x) if isinstance(x, (list, tuple)) else x for x in operands)
-    home = home_of(operands)
-    placed = {i: x for i, x in enumerate(operands) if isinstance(x, (Tensor, np.ndarray))}
+    home: Device | None = None
+    placed: list[Any] = []
+    rest: list[Any] = []  # the operands that are passed unchanged, and NODE where a node is passed
+    for x in operands:
+        if isinstance(x, (list, tuple)):
+            x = plain_array(x)
+        if isinstance(x, Tensor):
+            if home is None or x._device.trace_depth > home.trace_depth:
+                home = x._device
+        elif not isinstance(x, np.ndarray):
+            rest.append(x)
+            continue
+        placed.append(x)
+        rest.append(NODE)
+    on = find_device(DEFAULT) if home is None else home
+    if len(placed) < len(operands):
+        build = _passing(build, tuple(rest))
+    values = []
+    for x in placed:
+        values.append(x._value if isinstance(x, Tensor) and x._device is home else value_on(on, x))
+    found = on.apply(build, values)
+    if len(found) == 1:
+        return Tensor(on, found[0])
+    return tuple([Tensor(on, v) for v in found])
+
+
+NODE: Final = Tensor
+"""What stands for a node among operands that are passed unchanged: no operand is a class."""
+
+
+def _passing(build: Callable[..., Any], operands: tuple[Any, ...]) -> Callable[..., Any]:
+    """`build` as a function of the nodes alone. It captures what the others are, by which a device knows calls again."""
 
     def built(b: Any, *nodes: Any) -> Any:
-        given = dict(enumerate(operands)) | dict(zip(placed, nodes, strict=True))
-        return build(b, *given.values())
+        left = iter(nodes)
+        return build(b, *[next(left) if x is NODE else x for x in operands])
 
-    found = tuple(Tensor(home, v) for v in home.apply(built, [value_on(home, x) for x in placed.values()]))
-    return found[0] if len(found) == 1 else found
+    return built
 
 
 def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> tuple[Any, Any]:

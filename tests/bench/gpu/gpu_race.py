@@ -22,8 +22,8 @@ from singe.graph import Builder, Graph
 from singe.model.files import load
 from singe.model.model import Model
 from singe.model.program import Program
-from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
+from singe.runtime.eager import EagerDevice
 from singe.tools.measuring.bench import (
     elementwise_copy,
     gemm,

@@ -25,7 +25,8 @@ from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
 from singe.ops import ROWS
 from singe.program.elements import aligned
-from singe.runtime.devices import EagerDevice, _devices
+from singe.runtime.devices import _devices
+from singe.runtime.eager import EagerDevice
 from singe.runtime.page import SCRIPTS
 from singe.shapes import size
 

@@ -22,7 +22,7 @@ from singe.onnx.model import OnnxGraph, OnnxModel, OnnxNode, OnnxType, OnnxValue
 from singe.onnx.source import OnnxSource
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
-from singe.runtime.devices import EagerDevice
+from singe.runtime.eager import EagerDevice
 from singe.shapes import deferring, size, symbols
 
 

@@ -17,7 +17,7 @@ import singe as sg
 from singe import device as device_function
 from singe.awaitables import finished, map_result, resolve, resolve_async, together
 from singe.files.urls import fetch, is_url, stem_of
-from singe.runtime.devices import EagerDevice
+from singe.runtime.eager import EagerDevice
 from singe.runtime.numpy_backend import NumpyBackend
 
 TWIN = "await something_async()"

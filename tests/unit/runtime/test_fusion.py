@@ -22,7 +22,7 @@ from singe.program.program import ProgramData
 from singe.runtime.backend import Executable
 from singe.runtime.decorators import Decorator, fusion
 from singe.runtime.device import Build, Device
-from singe.runtime.devices import EagerDevice
+from singe.runtime.eager import EagerDevice
 from singe.runtime.numpy_backend import NumpyBackend
 from singe.tensors.tracing import trace_call
 

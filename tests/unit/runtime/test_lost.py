@@ -12,6 +12,7 @@ import singe as sg
 from singe import nn
 from singe.errors import DeviceError, DeviceLost
 from singe.runtime import devices
+from singe.runtime.eager import EagerDevice
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def gpu() -> Iterator[sg.Device]:
 
 def lose(device: sg.Device) -> None:
     """As a driver does that resets the GPU."""
-    assert isinstance(device, devices.EagerDevice)
+    assert isinstance(device, EagerDevice)
     backend: Any = device.backend
     backend.gpu.device.destroy()
 

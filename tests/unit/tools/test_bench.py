@@ -20,8 +20,8 @@ from singe.model.program import Program
 from singe.ops import find_row
 from singe.program.program import Dispatch, If, Loop, ProgramData, walk
 from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
-from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
+from singe.runtime.eager import EagerDevice
 from singe.shapes import known, product, size
 from singe.tools.measuring import bench, profiling
 from singe.tools.measuring.bench import (

@@ -14,8 +14,8 @@ from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64, uint8
 from singe.graph import Builder, Graph, Node
 from singe.model.model import Model
-from singe.runtime.devices import EagerDevice
 from singe.runtime.devices import device as open_device
+from singe.runtime.eager import EagerDevice
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe_webgpu.kernels.nest import POINTS_TO_FILL

@@ -19,7 +19,7 @@ from singe.errors import DeviceError
 from singe.graph import Builder, Graph
 from singe.ir.kernel import Routine
 from singe.model.model import Model
-from singe.runtime.devices import EagerDevice
+from singe.runtime.eager import EagerDevice
 from singe.shapes import size
 from singe.tools.measuring.bench import gemm, random_arrays
 

@@ -27,7 +27,7 @@ def _cast_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, to: DType, saturate
     return [b.cast(g, to=x.dtype) if x.dtype in FLOATS else None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _BitCast(Elementwise):
     """A row that gives the attribute `to`, which must be as wide as the input."""
 

@@ -58,9 +58,9 @@ class Wgsl:
     sizes: Mapping[str, Dim] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
-    """What all rows have. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). public: whether
+    """What all rows have; a row equals itself only. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). public: whether
     it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another method is made, is
     not. reference: ignored; extensions for earlier versions give one.
 
@@ -77,7 +77,7 @@ class Row:
     name: str
     onnx: str | None = None
     public: bool = True
-    dtypes: Sequence[DType] = field(default=ALL, hash=False)  # a run may ask for the hash, which would be of 30 dtypes
+    dtypes: Sequence[DType] = ALL
     vjp: Vjp | None = None
     no_gradient: str = ""
     reference: Callable[..., Any] | None = None

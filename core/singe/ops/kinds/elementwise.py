@@ -22,7 +22,7 @@ from ...shapes import Dim, Shape, Size, at_least, broadcast, differ, dim_max, di
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Elementwise(Row):
     """body: the expression, over compute types; its keyword-only parameters are the op's attributes.
 
@@ -92,15 +92,21 @@ class Elementwise(Row):
         if calls is None:
             return _symbolic(self, arrays, attrs)
         if calls.plain:
-            wide, owned = arrays, [i in spent for i in range(len(arrays))]
+            wide, owned = arrays, [False] * len(arrays)
+            for i in spent:
+                owned[i] = True
         else:
             wide = [widened(a) if a.dtype.names else convert(a, to) for a, to in zip(arrays, calls.takes, strict=True)]
             owned = [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))]
-        result = convert(np.asarray(calls.run(wide, owned, into)), calls.gives)
+        result = np.asarray(calls.run(wide, owned, into))
+        if result.dtype != calls.gives:
+            result = convert(result, calls.gives)
         shape = arrays[0].shape if arrays else ()
-        if any(a.shape != shape for a in arrays):
-            shape = np.broadcast_shapes(*(a.shape for a in arrays))
-        borrowed = any(result is a for i, a in enumerate(arrays) if i not in spent)
+        borrowed = False
+        for i, a in enumerate(arrays):  # a generator would take as long as the arithmetic of a small array
+            if a.shape != shape:
+                shape = np.broadcast_shapes(shape, a.shape)
+            borrowed = borrowed or (result is a and i not in spent)
         return np.broadcast_to(result, shape).copy() if borrowed or result.shape != shape else result
 
     def _calls_for(self, arrays: Sequence[np.ndarray], attrs: Attrs) -> _Calls | None:

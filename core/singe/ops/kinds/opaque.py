@@ -29,7 +29,7 @@ def without_sizes(attrs: Attrs) -> Attrs:
     return {k: v for k, v in attrs.items() if k != SIZES}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Opaque(Row):
     """results: the shape and dtype of each result, from the inputs and attributes; None for a dimension that depends on
     data. whole: the results over whole arrays; a tuple if there are several.
@@ -56,7 +56,7 @@ class Opaque(Row):
         return self.whole(*arrays, **without_sizes(attrs))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Update(Row):
     """Inputs (x, part, …): x with some of its elements replaced by those of `part`.
 
@@ -90,7 +90,7 @@ class Update(Row):
         return out
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Running(Row):
     """A fold with `word` along the attribute `axis` that keeps every step; with `reverse` it begins at the end."""
 
@@ -108,7 +108,7 @@ class Running(Row):
         return self.whole(*arrays, **attrs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Region(Row):
     """An op that has Graphs among its attributes. results: what they are, like Row.infer_results.
 
@@ -123,7 +123,7 @@ class Region(Row):
         return self.results(*inputs, **without_sizes(attrs))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result(Row):
     """Result number `index` of a node that has several."""
 

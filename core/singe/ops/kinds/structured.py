@@ -15,7 +15,7 @@ from ...shapes import Shape
 from .base import Attrs, Row, Shaped
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class View(Row):
     """shape: the output's shape, from the inputs and attributes. value: an output element, by its coordinates. whole:
     the same over whole arrays.
@@ -61,7 +61,7 @@ class Folds:
     result: Callable[[Sequence[Expr]], Expr] = field(default=lambda accumulators: accumulators[0])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Nest(Row):
     """nest: the Folds of an output element, by its coordinates. routine: the kind of Routine, if there is a template;
     facts: its facts, from the inputs and attributes (None: use the plain loop nest). argument_types: the dtype of each input, if
@@ -102,7 +102,7 @@ class Nest(Row):
         return self.whole(*arrays, **attrs)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Composite(Row):
     """lower: the op as other rows, built with the builder it is given. function: targets may have a function for the whole
     op (`Target.print_opaque`). whole: the same over whole arrays, for NumPy, whose calls cost more than the arithmetic of small
