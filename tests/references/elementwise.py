@@ -103,7 +103,7 @@ def shrink(x: np.ndarray, lambd: float = 0.5, bias: float = 0.0) -> np.ndarray:
     return moved if x.dtype.kind == "u" else np.where(x < -lambd, x + np.asarray(bias, x.dtype), moved)
 
 
-def is_inf(x: Any, detect_negative: bool = True, detect_positive: bool = True) -> Any:
+def isinf(x: Any, detect_negative: bool = True, detect_positive: bool = True) -> Any:
     return (np.isposinf(x) & detect_positive) | (np.isneginf(x) & detect_negative)
 
 
@@ -168,7 +168,13 @@ REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
     "sqrt": np.sqrt,
     "exp": np.exp,
     "falling_exp": np.exp,
+    "trunc": np.trunc,
     "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "real": np.real,
+    "imag": np.imag,
+    "conj": np.conj,
     "stop_gradient": lambda x: x,
     "recomputed": lambda x, after: x,
     "bitwise_and": np.bitwise_and,
@@ -189,8 +195,9 @@ REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
     "less_equal": np.less_equal,
     "greater": np.greater,
     "greater_equal": np.greater_equal,
-    "is_nan": np.isnan,
-    "is_inf": is_inf,
+    "isnan": np.isnan,
+    "isinf": isinf,
+    "isfinite": np.isfinite,
     "logical_and": np.logical_and,
     "logical_or": np.logical_or,
     "logical_xor": np.logical_xor,
@@ -212,6 +219,7 @@ REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
     "asinh": np.arcsinh,
     "acosh": np.arccosh,
     "log1p": np.log1p,
+    "expm1": np.expm1,
     "atanh": np.arctanh,
 }
 """By the names of rows."""

@@ -46,7 +46,7 @@ ATTRIBUTES: dict[str, list[dict[str, Any]]] = {
     "celu": [{}, {"alpha": 1.7}],
     "thresholded_relu": [{}, {"alpha": 0.3}],
     "shrink": [{}, {"lambd": 1.5, "bias": 1.2}],
-    "is_inf": [{}, {"detect_negative": False}, {"detect_positive": False}],
+    "isinf": [{}, {"detect_negative": False}, {"detect_positive": False}],
 }
 
 

@@ -100,8 +100,7 @@ uint8, uint16, uint32, uint64 = (DTYPES[f"uint{n}"] for n in (8, 16, 32, 64))
 float32, float64 = DTYPES["float32"], DTYPES["float64"]
 complex64, complex128 = DTYPES["complex64"], DTYPES["complex128"]
 
-for _name in (*_elementwise.UNARY, *_elementwise.BINARY):
-    globals()[_name] = getattr(_elementwise, _name)
+globals().update(_elementwise.ROW_FUNCTIONS)
 
 
 def __getattr__(name: str) -> Any:

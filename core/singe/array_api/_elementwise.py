@@ -1,4 +1,4 @@
-"""Elementwise functions: the table of ../arithmetic.py under the standard's names."""
+"""Elementwise functions: those of rows, by their names in the standard, and others that are written out."""
 
 from __future__ import annotations
 
@@ -8,41 +8,23 @@ from typing import Any, Final
 
 from ..errors import DTypeError, InputError
 from ..ir.scalar import Number
-from ..tensors.argument_errors import check_functions
+from ..ops import ROWS, Elementwise
+from ..tensors.argument_errors import check_functions, checked
 from ..tensors.arithmetic import compute
 from ..tensors.tensor import Tensor, TensorLike
 from ._types import result_type
 
-UNARY: Final = {
-    "abs": "abs", "acos": "acos", "acosh": "acosh", "asin": "asin", "asinh": "asinh", "atan": "atan", "atanh": "atanh", "bitwise_invert": "bitwise_not",
-    "ceil": "ceil", "conj": "conj", "cos": "cos", "cosh": "cosh", "exp": "exp", "expm1": "expm1", "floor": "floor", "imag": "imag",
-    "isfinite": "isfinite", "isinf": "isinf", "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2",
-    "logical_not": "logical_not", "negative": "neg", "real": "real", "reciprocal": "reciprocal", "round": "round", "signbit": "signbit",
-    "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "trunc": "trunc",
-}  # fmt: skip
-"""The standard's functions of one array ↦ their names in the table."""
-BINARY: Final = {
-    "add": "add", "atan2": "atan2", "bitwise_and": "bitwise_and", "bitwise_left_shift": "bitwise_left_shift", "bitwise_or": "bitwise_or",
-    "bitwise_right_shift": "bitwise_right_shift", "bitwise_xor": "bitwise_xor", "copysign": "copysign", "divide": "div", "equal": "equal",
-    "floor_divide": "floor_divide", "greater": "greater", "greater_equal": "greater_equal", "hypot": "hypot", "less": "less", "less_equal": "less_equal",
-    "logaddexp": "logaddexp", "logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor", "maximum": "maximum",
-    "minimum": "minimum", "multiply": "mul", "nextafter": "nextafter", "remainder": "remainder", "subtract": "sub",
-}  # fmt: skip
-"""The standard's functions of two arrays, or of an array and a number."""
 
+def function_of(row: Elementwise, name: str) -> Callable[..., Tensor]:
+    """The function of a row under a name of the standard."""
 
-def _one(name: str, row: str) -> Callable[..., Tensor]:
-    def function(x: Tensor, /) -> Tensor:
-        return compute(row, x)
+    def one(x: Tensor, /) -> Tensor:
+        return compute(row.name, x)
 
-    return named(name, function, _DOC)
+    def two(x1: TensorLike, x2: TensorLike, /) -> Tensor:
+        return compute(row.name, x1, x2)
 
-
-def _two(name: str, row: str) -> Callable[..., Tensor]:
-    def function(x1: TensorLike, x2: TensorLike, /) -> Tensor:
-        return compute(row, x1, x2)
-
-    return named(name, function, _DOC)
+    return named(name, two if row.arity == 2 else one, _DOC)
 
 
 _DOC: Final = "{} of each element, as the standard defines it."
@@ -53,10 +35,6 @@ def named(name: str, function: Callable[..., Tensor], doc: str) -> Callable[...,
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc.format(name.replace("_", " "))
     return function
-
-
-globals().update({name: _one(name, row) for name, row in UNARY.items()})
-globals().update({name: _two(name, row) for name, row in BINARY.items()})
 
 
 def not_equal(x1: TensorLike, x2: TensorLike, /) -> Tensor:
@@ -105,4 +83,12 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     return y
 
 
+ROW_FUNCTIONS: Final = {
+    name: checked(function_of(row, name))
+    for row in ROWS.values()
+    if isinstance(row, Elementwise) and row.promote
+    for name in (row.name if row.standard is None else row.standard,)
+    if name and name not in globals()
+}
+"""Those of rows, unless a function of this name is written out above."""
 check_functions(globals())

@@ -68,17 +68,18 @@ def refuse_gradients(what: str, tensors: Sequence[Tensor]) -> None:
         raise InputError(f"{what}: NumPy computes it, so it has no gradient; detach() the tensor that asks for one")
 
 
-def numpy_fallback(what: str, function: Callable[..., Any], *operands: Any, **options: Any) -> Any:
-    """`function` of NumPy over the elements of tensors of one device; other operands are passed unchanged. Floats that NumPy
-    computes in another type keep the type of the first tensor."""
+def numpy_fallback(what: str, function: Callable[..., Any] | str, *operands: Any, **options: Any) -> Any:
+    """A function of NumPy, or that of this name, over the elements of tensors of one device; other operands are passed unchanged.
+    Floats that NumPy computes in another type keep the type of the first tensor."""
     tensors = [x for x in operands if isinstance(x, Tensor)]
     first, home = tensors[0], home_of(tensors)
     for x in tensors:
         value_on(home, x)  # which refuses that of a device that cannot meet this one
+    computes = getattr(np, function) if isinstance(function, str) else function
     given = [elements(x, what) if isinstance(x, Tensor) else x for x in operands]
     try:
         with np.errstate(all="ignore"):
-            found = function(*given, **options)
+            found = computes(*given, **options)
     except np.linalg.LinAlgError as e:
         advice = next((f"; {text}" for words, text in _ADVICE.items() if words in str(e)), "")
         raise InputError(f"{what} of {' and '.join(show(x.shape) for x in tensors)}: {e}{advice}") from None

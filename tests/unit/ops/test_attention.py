@@ -197,7 +197,7 @@ def spelled(form: str, kind: DType = float32) -> Graph:
         scores = b.add(mask, scores) if form == "divided" else b.add(scores, mask)
     weights = b.softmax(scores, axis=3)
     if form == "zeros for nan":
-        weights = b.where(b.is_nan(weights), b.const(0.0, kind), weights)
+        weights = b.where(b.isnan(weights), b.const(0.0, kind), weights)
     y = b.matmul(weights, v)
     inputs = (q, k, v, mask if mask.row is None else mask.inputs[0])
     outputs = (y, weights) if form == "weights too" else (y, scores) if form == "scores too" else (y,)

@@ -87,7 +87,7 @@ def _before(b: Any, p: Node, q: Node, at: Node, other: Node, descending: bool) -
         """Whether p < q, where NaN is the largest."""
         smaller = b.less(p, q)
         return (
-            b.logical_or(smaller, b.greater(b.cast(b.is_nan(q), to=int32), b.cast(b.is_nan(p), to=int32)))
+            b.logical_or(smaller, b.greater(b.cast(b.isnan(q), to=int32), b.cast(b.isnan(p), to=int32)))
             if p.dtype.is_float
             else smaller
         )

@@ -104,7 +104,7 @@ class _Chain:
         users = 1
         if self._is_inner(weights, "where") and number(weights.inputs[1]) == 0:  # zeros in place of NaN
             wrong, _, kept = weights.inputs
-            if not self._is_inner(wrong, "is_nan") or wrong.inputs[0] is not kept:
+            if not self._is_inner(wrong, "isnan") or wrong.inputs[0] is not kept:
                 return None
             weights, users = kept, 2
         if not self._is_inner(weights, "softmax", users=users):

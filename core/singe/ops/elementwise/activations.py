@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from ...dtypes import FLOATS, NUMBERS, SINGLES
 from ...errors import DTypeError
 from ...ir import scalar
@@ -100,10 +102,12 @@ def _softplus_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 register(
     Elementwise(name="erf", doc="the error function: 2 / √π times the integral of e^(−t²) from 0 to x",
+        promote="float", numpy=np.vectorize(math.erf, otypes=[float]), standard="",
         body=_erf, vjp=_erf_vjp, onnx="Erf", dtypes=SINGLES, tolerance=8),
     Elementwise(name="relu", doc="x where it is positive, 0 elsewhere",
         body=lambda x: maximum(x, const(0, x.dtype)), vjp=_relu_vjp, onnx="Relu", dtypes=NUMBERS),
     Elementwise(name="sigmoid", doc="1 / (1 + e^(−x))",
+        promote="float", numpy=lambda x: 1 / (1 + np.exp(-x)), standard="", also=("expit",),
         body=_sigmoid, vjp=_sigmoid_vjp, onnx="Sigmoid", dtypes=FLOATS, tolerance=16),
     Elementwise(name="silu", doc="x · sigmoid(x), also known as swish",
         body=lambda x: x * _sigmoid(x), vjp=_silu_vjp, dtypes=FLOATS, tolerance=16),

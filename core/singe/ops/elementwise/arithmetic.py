@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import COMPLEX, FLOATS, INTS, NUMBERS
+from ...dtypes import COMPLEX, FLOATS, INTS, NUMBERS, SINGLES
 from ...errors import SizeNeeded
 from ...ir import scalar
 from ...ir.scalar import Expr, clip, const, exp, log, maximum, minimum, select, sqrt
@@ -22,6 +22,11 @@ from ..kinds import ROWS, Elementwise, register, sum_to
 
 def _sign(x: Expr) -> Expr:
     return select(x > 0, const(1, x.dtype), select(x < 0, const(-1, x.dtype), x))
+
+
+def _sign_on_host(x: np.ndarray) -> np.ndarray:
+    """Of complex numbers, x / |x|."""
+    return np.where(x == 0, 0, x / np.abs(x)).astype(x.dtype) if x.dtype.kind == "c" else np.sign(x)
 
 
 def _remainder(a: Expr, b: Expr) -> Expr:
@@ -101,46 +106,90 @@ def _falling_exp(x: Expr) -> Expr:
 
 register(
     Elementwise(name="add", doc="x + other",
+        promote="same", numpy="add", operator="add",
         body=lambda a, b: a + b, onnx="Add", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="sub", doc="x − other",
+        promote="same", numpy="subtract", operator="sub", standard="subtract",
         body=lambda a, b: a - b, onnx="Sub", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="mul", doc="x · other",
+        promote="same", numpy="multiply", operator="mul", standard="multiply", also=("multiply",),
         body=lambda a, b: a * b, onnx="Mul", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="div", doc="x / other",
+        promote="float", numpy="divide", operator="truediv", standard="divide", also=("true_divide",),
         body=lambda a, b: a / b, onnx="Div", dtypes=(*NUMBERS, *COMPLEX)),
     Elementwise(name="fmod", doc="the remainder of x / other, with the sign of x, as in C",
+        promote="same", numpy="fmod", standard="",
         body=scalar.rem, vjp=_remainder_vjp, dtypes=NUMBERS),
     Elementwise(
         name="remainder", doc="the remainder of x / other, with the sign of other, as Python's %",
+        promote="same", numpy="remainder", operator="mod",
         body=_remainder, vjp=_remainder_vjp, dtypes=NUMBERS, dims=_remainder_of_dims,
     ),
     Elementwise(name="floor_divide", doc="x / other rounded down, as Python's //",
+        promote="same", numpy="floor_divide", operator="floordiv",
         body=_floor_divide, vjp=lambda b, g, inputs, y: [None, None], dtypes=NUMBERS),
-    Elementwise(name="gcd", doc="the greatest common divisor", body=_gcd, dtypes=SHORT),
-    Elementwise(name="lcm", doc="the least common multiple", body=_lcm, dtypes=SHORT),
+    Elementwise(name="gcd", doc="the greatest common divisor",
+        promote="same", numpy="gcd", standard="",
+        body=_gcd, dtypes=SHORT),
+    Elementwise(name="lcm", doc="the least common multiple",
+        promote="same", numpy="lcm", standard="",
+        body=_lcm, dtypes=SHORT),
     Elementwise(name="minimum", doc="the lesser of two; NaN where either is",
+        promote="same", numpy="minimum",
         body=minimum, vjp=_extreme_vjp("less"), dtypes=NUMBERS),
     Elementwise(name="maximum", doc="the greater of two; NaN where either is",
+        promote="same", numpy="maximum",
         body=maximum, vjp=_extreme_vjp("greater"), dtypes=NUMBERS),
-    Elementwise(name="neg", doc="−x", body=lambda x: -x, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),
-    Elementwise(name="abs", doc="the absolute value", body=scalar.absolute, onnx="Abs", dtypes=NUMBERS),
+    Elementwise(name="neg", doc="−x",
+        promote="same", numpy="negative", operator="neg", standard="negative", also=("negative",),
+        body=lambda x: -x, onnx="Neg", dtypes=(*NUMBERS, *COMPLEX)),
+    Elementwise(name="abs", doc="the absolute value",
+        promote="same", numpy="abs", complex=True, operator="abs", also=("absolute",),
+        body=scalar.absolute, onnx="Abs", dtypes=NUMBERS),
     Elementwise(name="sign", doc="−1, 0 or 1: the sign of x",
+        promote="same", unchanged=("bool",), numpy=_sign_on_host, complex=True, also=("sgn",),
         body=_sign, vjp=lambda b, g, inputs, y: [None], onnx="Sign", dtypes=NUMBERS),
     Elementwise(name="reciprocal", doc="1 / x",
+        promote="float", numpy="reciprocal", complex=True,
         body=lambda x: 1.0 / x, onnx="Reciprocal", dtypes=FLOATS),
     Elementwise(name="floor", doc="the greatest whole number that is at most x",
+        promote="same", unchanged=("int", "uint"), numpy="floor",
         body=scalar.floor, onnx="Floor", dtypes=FLOATS),
     Elementwise(name="ceil", doc="the least whole number that is at least x",
+        promote="same", unchanged=("int", "uint"), numpy="ceil",
         body=scalar.ceil, onnx="Ceil", dtypes=FLOATS),
     Elementwise(name="round", doc="the nearest whole number; of two that are equally near, the even one",
+        promote="same", unchanged=("int", "uint"), numpy="round", complex=True,
         body=scalar.round_, onnx="Round", dtypes=FLOATS),
+    Elementwise(name="trunc", doc="the whole number without the fraction",
+        promote="same", unchanged=("int", "uint"), numpy="trunc", also=("fix",),
+        body=lambda x: select(x < 0.0, scalar.ceil(x), scalar.floor(x)), dtypes=FLOATS),
     Elementwise(name="clip", doc="x where it is between low and high, else the nearer of the two",
         body=clip, dtypes=NUMBERS),
-    Elementwise(name="sqrt", doc="the square root", body=sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
+    Elementwise(name="sqrt", doc="the square root",
+        promote="float", numpy="sqrt", complex=True,
+        body=sqrt, onnx="Sqrt", dtypes=FLOATS, domain=(0.01, 9)),
     Elementwise(name="exp", doc="e^x, the exponential function",
+        promote="float", numpy="exp", complex=True,
         body=exp, onnx="Exp", dtypes=FLOATS, domain=(-20, 10), tolerance=8),
     Elementwise(name="falling_exp", public=False, doc="e^x of numbers up to 0, but 0 where it would be subnormal",
         body=_falling_exp, vjp=lambda b, g, inputs, y: [b.mul(g, y)], dtypes=FLOATS, domain=(-80, 0), tolerance=8),
     Elementwise(name="log", doc="the natural logarithm",
+        promote="float", numpy="log", complex=True,
         body=log, onnx="Log", dtypes=FLOATS, domain=(0.01, 50), tolerance=8),
+    Elementwise(name="log2", doc="the logarithm to base 2",
+        promote="float", numpy="log2", complex=True,
+        body=lambda x: log(x) / math.log(2), dtypes=SINGLES, domain=(0.01, 50), tolerance=8),
+    Elementwise(name="log10", doc="the logarithm to base 10",
+        promote="float", numpy="log10", complex=True,
+        body=lambda x: log(x) / math.log(10), dtypes=SINGLES, domain=(0.01, 50), tolerance=8),
+    Elementwise(name="real", doc="the real part",
+        promote="same", unchanged=("bool", "int", "uint", "float"), numpy="real", complex=True,
+        body=lambda x: x, dtypes=()),
+    Elementwise(name="imag", doc="the imaginary part",
+        promote="same", numpy="imag", complex=True,
+        body=lambda x: const(0, x.dtype), dtypes=()),
+    Elementwise(name="conj", doc="the complex conjugate",
+        promote="same", unchanged=("bool", "int", "uint", "float"), numpy="conj", complex=True,
+        body=lambda x: x, dtypes=()),
 )  # fmt: skip

@@ -98,9 +98,12 @@ def _logaddexp_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 register(
     Elementwise(name="pow", doc="x to the power of other",
+        promote="same", numpy="power", complex=True,
         body=_pow, vjp=_pow_vjp, dtypes=NUMBERS, domain=(0.1, 4), tolerance=64),
     Elementwise(name="hypot", doc="√(x² + other²), without overflow on the way",
+        promote="float", numpy="hypot",
         body=_hypot, vjp=_hypot_vjp, dtypes=FLOATS, tolerance=4, floor=0),
     Elementwise(name="logaddexp", doc="log(e^x + e^other), without overflow on the way",
+        promote="float", numpy="logaddexp",
         body=_logaddexp, vjp=_logaddexp_vjp, dtypes=FLOATS, tolerance=16),
 )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ...dtypes import FLOATS, float32, float64
 from ...ir import scalar
-from ...ir.scalar import Expr, absolute, const, exp, log, maximum, select, sqrt, tanh
+from ...ir.scalar import Expr, absolute, clip, const, exp, log, maximum, select, sqrt, tanh
 from ..kinds import Elementwise, register, sum_to
 from .activations import polynomial
 from .bits import is_negative
@@ -109,6 +109,16 @@ def log1p(x: Expr) -> Expr:
     return select(absolute(x) < 0.5, 2.0 * _atanh(x / (x + 2.0)), log(x + 1.0))
 
 
+def _expm1(x: Expr) -> Expr:
+    """e^x − 1 without the cancellation near 0: of t = tanh(x / 2), 2 · t / (1 − t)."""
+    t = tanh(clip(x, -1.0, 1.0) * 0.5)
+    return select(absolute(x) < 1.0, 2.0 * t / (1.0 - t), exp(x) - 1.0)
+
+
+def _expm1_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
+    return [b.mul(g, b.exp(inputs[0]))]
+
+
 def _atan2(y: Expr, x: Expr) -> Expr:
     """The angle of the point (x, y): that below the diagonal, reflected into the octant of the point."""
     a, b = absolute(x), absolute(y)
@@ -163,31 +173,48 @@ _atanh_vjp: Final = _by_slope(_rest)
 
 register(
     Elementwise(name="sin", doc="the sine of an angle in radians",
+        promote="float", numpy="sin", complex=True,
         body=scalar.sin, onnx="Sin", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="cos", doc="the cosine of an angle in radians",
+        promote="float", numpy="cos", complex=True,
         body=scalar.cos, onnx="Cos", dtypes=FLOATS, domain=(-20, 20), tolerance=8),
     Elementwise(name="tan", doc="the tangent of an angle in radians",
+        promote="float", numpy="tan", complex=True,
         body=lambda x: scalar.sin(x) / scalar.cos(x), onnx="Tan", dtypes=FLOATS, domain=(-1.2, 1.2), tolerance=16),
     Elementwise(name="asin", doc="the inverse sine, in radians",
+        promote="float", numpy="arcsin", complex=True, also=("arcsin",),
         body=_asin, vjp=_asin_vjp, onnx="Asin", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
     Elementwise(name="acos", doc="the inverse cosine, in radians",
+        promote="float", numpy="arccos", complex=True, also=("arccos",),
         body=_acos, vjp=_acos_vjp, onnx="Acos", dtypes=FLOATS, domain=(-0.99, 0.99), floor=0),
     Elementwise(name="atan", doc="the inverse tangent, in radians",
+        promote="float", numpy="arctan", complex=True, also=("arctan",),
         body=_atan, vjp=_atan_vjp, onnx="Atan", dtypes=FLOATS, domain=(-8, 8), floor=0),
     Elementwise(name="atan2", doc="the angle of the point (other, x) in radians, −π … π",
+        promote="float", numpy="arctan2", also=("arctan2",),
         body=_atan2, vjp=_atan2_vjp, dtypes=FLOATS, floor=0),
     Elementwise(name="sinh", doc="the hyperbolic sine",
+        promote="float", numpy="sinh", complex=True,
         body=_sinh, vjp=_sinh_vjp, onnx="Sinh", dtypes=FLOATS, tolerance=16, floor=0),
     Elementwise(name="cosh", doc="the hyperbolic cosine",
+        promote="float", numpy="cosh", complex=True,
         body=_cosh, vjp=_cosh_vjp, onnx="Cosh", dtypes=FLOATS, tolerance=16, floor=0),
     Elementwise(name="tanh", doc="the hyperbolic tangent",
+        promote="float", numpy="tanh", complex=True,
         body=tanh, onnx="Tanh", dtypes=FLOATS, tolerance=16),
     Elementwise(name="asinh", doc="the inverse hyperbolic sine",
+        promote="float", numpy="arcsinh", complex=True, also=("arcsinh",),
         body=_asinh, vjp=_asinh_vjp, onnx="Asinh", dtypes=FLOATS, domain=(-20, 20), tolerance=8, floor=0),
     Elementwise(name="acosh", doc="the inverse hyperbolic cosine",
+        promote="float", numpy="arccosh", complex=True, also=("arccosh",),
         body=_acosh, vjp=_acosh_vjp, onnx="Acosh", dtypes=FLOATS, domain=(1.01, 20), tolerance=8, floor=0),
     Elementwise(name="log1p", doc="log(1 + x), exact for small x",
+        promote="float", numpy="log1p", complex=True,
         body=log1p, vjp=_log1p_vjp, dtypes=FLOATS, domain=(-0.9, 20), tolerance=8, floor=0),
+    Elementwise(name="expm1", doc="e^x − 1, exact for small x",
+        promote="float", numpy="expm1", complex=True,
+        body=_expm1, vjp=_expm1_vjp, dtypes=FLOATS, domain=(-20, 10), tolerance=8, floor=0),
     Elementwise(name="atanh", doc="the inverse hyperbolic tangent",
+        promote="float", numpy="arctanh", complex=True, also=("arctanh",),
         body=_atanh, vjp=_atanh_vjp, onnx="Atanh", dtypes=FLOATS, domain=(-0.99, 0.99), tolerance=8, floor=0),
 )  # fmt: skip

@@ -60,9 +60,9 @@ class Wgsl:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Row:
-    """What all rows have; a row equals itself only. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own domain). public: whether
-    it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another method is made, is
-    not. reference: ignored; extensions for earlier versions give one.
+    """What all rows have; a row equals itself only. onnx: the ONNX op with exactly this meaning ("domain.Op" outside ONNX's own
+    domain). public: whether it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another
+    method is made, is not. also: other names of the method. reference: ignored; extensions for earlier versions give one.
 
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
     always allowed. no_gradient: why there is none, for a row over floats whose results do not change smoothly with them (one
@@ -77,6 +77,7 @@ class Row:
     name: str
     onnx: str | None = None
     public: bool = True
+    also: Sequence[str] = ()
     dtypes: Sequence[DType] = ALL
     vjp: Vjp | None = None
     no_gradient: str = ""

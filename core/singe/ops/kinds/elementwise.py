@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from ...dtypes import FLOATS, DType, bool_, int64, widened
+from ...dtypes import DTYPES, FLOATS, DType, bool_, int64, widened
 from ...dtypes import dtype as dtype_of
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
@@ -29,6 +29,13 @@ class Elementwise(Row):
     argument_types: for each argument "T" (the common type) or the name of a fixed dtype. result_type: "T", the name of a dtype, or
     "to" if the attribute `to` decides. domain: the range from which tests sample floats. dims: the same of dimensions,
     for a body that compares what only a run knows.
+
+    promote: what the operands of the method become first: their common type ("same"), that or float32 if it has no fractions
+    ("float"), or bools, true unless they are 0 ("bool"). A row without it takes operands of its dtypes only, and has no function in
+    `singe.array_api`. unchanged: kinds of which each element is its own result. bools: the row that computes bools, if it is another one.
+    numpy: NumPy's function, or its name: it computes, on the host, what `dtypes` lacks of their kinds, and with `complex` the
+    complex numbers. operator: Python's operator, as in __add__; a binary one that gives no bools is reflected, too. standard: the name
+    in the array API standard, if it is another one; "": none.
     """
 
     declared_by: ClassVar = "body"
@@ -37,6 +44,22 @@ class Elementwise(Row):
     result_type: str = "T"
     domain: tuple[float, float] = (-4.0, 4.0)
     dims: Callable[..., Dim] | None = None
+    promote: str = ""
+    unchanged: Sequence[str] = ()
+    bools: str = ""
+    numpy: str | Callable[..., Any] = ""
+    complex: bool = False
+    operator: str = ""
+    standard: str | None = None
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of operands that the method takes, in the order of the table of dtypes."""
+        own = {*(d.kind for d in self.dtypes), *self.unchanged}
+        own |= ({"complex"} if self.complex else set()) | ({"bool"} if self.bools else set())
+        own |= {"int", "uint", "float"} if self.promote == "bool" else set()
+        own -= {"int", "uint"} if self.promote == "float" else set()
+        return tuple(kind for kind in dict.fromkeys(d.kind for d in DTYPES.values()) if kind in own)
 
     @cached_property
     def arity(self) -> int:

@@ -1,10 +1,9 @@
-"""Elementwise functions and operators as methods: those of the table in arithmetic.py, under PyTorch's names."""
+"""Elementwise functions and operators that are methods beside those of rows: of several rows, or with parameters of their own."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -12,64 +11,12 @@ from ...dtypes import COMPLEX
 from ...errors import DTypeError, InputError
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ..arithmetic import FUNCTIONS, compute, placed
+from ..arithmetic import compute, placed
 from ..calls import apply_row, operand
 from ..nodes.promotion import is_small_power, matmul_nodes, power
 from ..numpy_fallback import numpy_fallback
 from ..tensor import Tensor, TensorLike, apply
 from .attach import MATRICES, alias, method, takes
-
-ALSO: Final = {
-    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
-    "arctanh": "atanh", "fix": "trunc", "sgn": "sign", "divide": "div", "eq": "equal", "ge": "greater_equal",
-    "gt": "greater", "le": "less_equal", "lt": "less", "multiply": "mul", "negative": "neg", "subtract": "sub", "true_divide": "div", "expit": "sigmoid",
-}  # fmt: skip
-"""Other names of the functions ↦ their names in the table."""
-OPERATORS: Final = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder", "and": "bitwise_and",
-    "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-}  # fmt: skip
-"""Python's operators, which are reflected, too ↦ the functions."""
-COMPARISONS: Final = {"eq": "equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"}
-
-
-def _function(name: str) -> Callable[..., Tensor]:
-    """The method of a function of one or two operands."""
-
-    def one(x: Tensor) -> Tensor:
-        return compute(name, x)
-
-    def two(x: Tensor, other: TensorLike) -> Tensor:
-        return compute(name, x, other)
-
-    function = two if getattr(FUNCTIONS[name].numpy, "nin", 1) == 2 else one
-    row = ROWS.get(FUNCTIONS[name].row)
-    function.__name__, function.__qualname__ = name, f"Tensor.{name}"
-    function.__doc__ = row.doc if row else FUNCTIONS[name].doc
-    return function
-
-
-def _operator(name: str, function: str, reflected: bool = False) -> Callable[..., Any]:
-    """A binary operator, the method of this name, from a function."""
-
-    def method(x: Tensor, other: Any) -> Tensor:
-        if not takes(name, other):
-            return NotImplemented
-        return compute(function, other, x) if reflected else compute(function, x, other)
-
-    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
-    return method
-
-
-for _name in FUNCTIONS:
-    alias(_name, _function(_name))
-for _name, _long in ALSO.items():
-    alias(_name, _function(_long))
-for _name, _long in OPERATORS.items():
-    alias(f"__{_name}__", _operator(f"__{_name}__", _long))
-    alias(f"__r{_name}__", _operator(f"__r{_name}__", _long, reflected=True))
-for _name, _long in COMPARISONS.items():
-    alias(f"__{_name}__", _operator(f"__{_name}__", _long))
 
 
 @method
@@ -282,27 +229,12 @@ def deg2rad(x: Tensor) -> Tensor:
 
 
 @method
-def __neg__(x: Tensor) -> Tensor:
-    return compute("neg", x)
-
-
-@method
 def __pos__(x: Tensor) -> Tensor:
     """The tensor itself."""
     return x
 
 
 alias("positive", __pos__)
-
-
-@method
-def __abs__(x: Tensor) -> Tensor:
-    return compute("abs", x)
-
-
-@method
-def __invert__(x: Tensor) -> Tensor:
-    return compute("bitwise_not", x)
 
 
 @method

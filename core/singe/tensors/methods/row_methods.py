@@ -1,8 +1,8 @@
-"""The rows of `singe.ops` as methods."""
+"""The rows of `singe.ops` as methods and operators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
 from typing import Any
 
@@ -10,9 +10,41 @@ from ...errors import SingeError
 from ...hints import suggest
 from ...ops import ROWS, Elementwise, Row
 from ..argument_errors import checked
+from ..arithmetic import compute
 from ..calls import apply_row, declared
-from ..tensor import Tensor
-from .attach import SPELLINGS, alias, let_name
+from ..tensor import Tensor, TensorLike
+from .attach import SPELLINGS, accept_torch_names, alias, let_name, takes
+
+
+def function_of(row: Elementwise) -> Callable[..., Tensor]:
+    """The method of a row whose operands are promoted."""
+
+    def one(x: Tensor) -> Tensor:
+        return compute(row.name, x)
+
+    def two(x: Tensor, other: TensorLike) -> Tensor:
+        return compute(row.name, x, other)
+
+    function = two if row.arity == 2 else one
+    function.__name__, function.__qualname__ = row.name, f"Tensor.{row.name}"
+    function.__doc__ = row.doc
+    return function
+
+
+def operator_of(row: Elementwise, name: str, reflected: bool = False) -> Callable[..., Any]:
+    """The operator, the method of this name, of a row."""
+
+    def one(x: Tensor) -> Tensor:
+        return compute(row.name, x)
+
+    def two(x: Tensor, other: Any) -> Tensor:
+        if not takes(name, other):
+            return NotImplemented
+        return compute(row.name, other, x) if reflected else compute(row.name, x, other)
+
+    method = two if row.arity == 2 else one
+    method.__name__, method.__qualname__ = name, f"Tensor.{name}"
+    return method
 
 
 def row_method(row: Row) -> Any:
@@ -54,17 +86,29 @@ def _signature(row: Row) -> Signature:
     return Signature(parameters, return_annotation="Tensor" if isinstance(row, Elementwise) else "Any")
 
 
+def names_of(row: Row) -> Sequence[str]:
+    """The names of a row's method."""
+    return (row.name, *row.also) if row.public else row.also
+
+
+def method_of(row: Row) -> Any:
+    """The method of a row, which refuses what is given in place of Tensors."""
+    if isinstance(row, Elementwise) and row.promote:
+        return accept_torch_names(function_of(row))
+    return checked(row_method(row))
+
+
 def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:
     """The method of a row that was registered after this module was imported."""
-    row = ROWS.get(name)
-    if row is None or not row.public:
+    row = next((row for row in ROWS.values() if name in names_of(row)), None)
+    if row is None:
         hint = suggest("Tensor", name) or _unchanged(name)
         raise AttributeError(f"a tensor has no method {name!r}{hint}", name=name, obj=x)
-    return row_method(row).__get__(x)
+    return method_of(row).__get__(x)
 
 
 def _names(x: Tensor) -> list[str]:
-    return sorted({*object.__dir__(x), *(name for name, row in ROWS.items() if row.public)})
+    return sorted({*object.__dir__(x), *(name for row in ROWS.values() for name in names_of(row))})
 
 
 alias("__getattr__", _method_of_row)
@@ -72,10 +116,15 @@ alias("__dir__", _names)
 
 
 def attach_rows() -> None:
-    """Make rows methods of Tensor, unless a method of this name is written out."""
+    """Make rows methods and operators of Tensor, unless a method of this name is written out."""
     for row in ROWS.values():
-        if row.public and not hasattr(Tensor, row.name):
-            setattr(Tensor, row.name, checked(row_method(row)))
+        for name in names_of(row):
+            if name not in vars(Tensor):
+                setattr(Tensor, name, method_of(row))
+        if isinstance(row, Elementwise) and row.operator:
+            alias(f"__{row.operator}__", operator_of(row, f"__{row.operator}__"))
+            if row.arity == 2 and row.result_type != "bool":
+                alias(f"__r{row.operator}__", operator_of(row, f"__r{row.operator}__", reflected=True))
 
 
 def _unchanged(name: str) -> str:

@@ -47,7 +47,7 @@ def places(call: Call, x: Node, keys: np.ndarray) -> Node:
     one = b.reshape(x, shape=(*x.shape, 1))
     same = b.equal(one, known)
     if call.version >= 4 and keys.dtype.kind == "f" and np.isnan(keys).any():
-        same = b.logical_or(same, b.logical_and(b.is_nan(one), b.const(np.isnan(keys))))
+        same = b.logical_or(same, b.logical_and(b.isnan(one), b.const(np.isnan(keys))))
     found = b.where(same, b.const(kept.astype(np.int64)), b.const(count, int64))
     return b.reshape(b.reduce_min(found, axes=(len(x.shape),)), shape=x.shape)
 

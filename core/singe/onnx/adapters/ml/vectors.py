@@ -54,7 +54,7 @@ def _imputer(call: Call) -> Node:
     b, x = call.b, call.x()
     if x.dtype.is_float:
         absent = call.attr("replaced_value_float", 0.0)
-        missing = b.is_nan(x) if math.isnan(absent) else b.equal(x, b.const(absent, x.dtype))
+        missing = b.isnan(x) if math.isnan(absent) else b.equal(x, b.const(absent, x.dtype))
     else:
         missing = b.equal(x, b.const(call.attr("replaced_value_int64", 0), x.dtype))
     name = "imputed_value_floats" if x.dtype.is_float else "imputed_value_int64s"
