@@ -279,7 +279,7 @@ def python_files(made: str, say: Say) -> dict[str, Path]:
 
 def source_stamp() -> str:
     """A hash of all sources of models, wheel and bundles."""
-    folders = (ROOT / "core", ROOT / "webgpu", ROOT / "wasm", STATIC, HERE / "trained")
+    folders = (ROOT / "core", ROOT / "gpu", ROOT / "webgpu", ROOT / "wasm", STATIC, HERE / "trained")
     scripts = (p for place in (HERE, *(HERE / name for name in FOLDERS)) for p in sorted(place.glob("*.py")))
     sources = [*(p for f in folders for p in files_under(f)), *scripts, ROOT / "pyproject.toml"]
     labels = HERE / "classify" / "labels.json"

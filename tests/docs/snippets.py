@@ -33,7 +33,7 @@ NOT_RUN: Final = {
 """How a command starts that is not run ↦ why."""
 ELSEWHERE: Final = {"README.md": ("js",)}
 """A page ↦ languages of which its blocks are not run here: those of README.md are files of demos/embed, and parts of pages."""
-LINKED: Final = ("core", "webgpu", "wasm", "static", "demos", "docs", "tests", "pyproject.toml")
+LINKED: Final = ("core", "gpu", "webgpu", "wasm", "static", "demos", "docs", "tests", "pyproject.toml")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,9 @@ from typing import Any, Final
 from snippets import ROOT
 
 LINK: Final = re.compile(r"\[[^\]]+\]\(([^)#]+)\)((?:(?:,| and)? `[\w.]+`)*)")
-PACKAGES: Final = tuple(str(ROOT / name) for name in ("core/singe", "webgpu/singe_webgpu", "wasm/singe_wasm"))
+PACKAGES: Final = tuple(
+    str(ROOT / name) for name in ("core/singe", "gpu/singe_gpu", "webgpu/singe_webgpu", "wasm/singe_wasm")
+)
 
 
 @dataclass(frozen=True)

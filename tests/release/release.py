@@ -137,7 +137,7 @@ def npm_archive(bench: Bench, out: Path, **env: str) -> None:
 
 
 def docs_archive(bench: Bench, out: Path, **env: str) -> None:
-    paths = os.pathsep.join(str(ROOT / name) for name in ("docs", "core", "webgpu", "wasm"))
+    paths = os.pathsep.join(str(ROOT / name) for name in ("docs", "core", "gpu", "webgpu", "wasm"))
     with tempfile.TemporaryDirectory(dir=bench.work) as folder:
         run([sys.executable, "-m", "docsite", "-o", f"{folder}/docs"], ROOT, PYTHONPATH=paths, **env)
         shutil.copy(ROOT / "LICENSE", f"{folder}/docs")

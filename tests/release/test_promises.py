@@ -16,7 +16,7 @@ PROMISE: Final = re.compile(
     r"""\b(?:pip3? install|npm (?:install|i|add)|pnpm add|yarn add)(?: -\S+)* ['"]?singe(?![\w/-])"""
     r"""|micropip\.install\(\[?['"]singe['"]|["/]npm:singe\b"""
 )
-FOLDERS: Final = ("core", "demos", "docs", "static", "wasm", "webgpu")
+FOLDERS: Final = ("core", "demos", "docs", "gpu", "static", "wasm", "webgpu")
 PAGES: Final = [
     ROOT / "README.md",
     *sorted(

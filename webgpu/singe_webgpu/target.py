@@ -1,78 +1,23 @@
-"""The target "wgsl": Kernels and Routines in, shaders out. It needs no device."""
+"""The target "wgsl": kernels as WGSL, and the shaders that users wrote."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from singe.extension import CompileError, DType, Expr, Kernel, Printed, Routine, Shape, Variant, attention, collapse
+from singe.extension import DType, Printed, Shape
+from singe_gpu.kernels.cuts import Choose
+from singe_gpu.target import GpuTarget
 
-from .code.bounds import drop_unneeded_clamps
-from .code.elements import ELEMENTS
-from .code.shader import Packed, element_size
-from .code.variants import for_all_sizes, variants
-from .kernels import scatter
-from .kernels.attention import print_attention
-from .kernels.cut_choice import has_template, product_of
-from .kernels.cuts import Choose, choose, print_product
-from .kernels.nest import print_kernel, styles
-from .kernels.user_shaders import print_own
+from .code.dialect import WGSL
+from .code.user_shaders import print_own
 
 
-class WgslTarget:
-    """The code generator for WebGPU; see compiler/target.py. The code of a kernel is one text for each variant.
+class WgslTarget(GpuTarget):
+    """The code generator for WebGPU."""
 
-    choose: chooses the cuts of products.
-    """
-
-    name: str = "wgsl"
-    max_ports: int = 8  # WebGPU's default maxStorageBuffersPerShaderStage
-    integers: bool = False
-    counted: int = 4096
-    networks: bool = True
-    repeated: int = 48
-    dtypes: frozenset[DType] = frozenset(ELEMENTS)
-
-    def __init__(self, choose: Choose = choose) -> None:
-        self.choose = choose
-
-    def element_size(self, dtype: DType) -> int:
-        return element_size(dtype)
-
-    def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
-        narrow = [k for k in sorted(constants) if Packed.holds(kernel.ports[k].dtype)]
-        ports = tuple(Packed(p.dtype) if k in narrow else p for k, p in enumerate(kernel.ports))
-        nest = kernel.kernel if isinstance(kernel, Routine) else kernel
-        found: Kernel | Routine = replace(nest.with_roots(drop_unneeded_clamps(nest.roots), nest.grid), ports=ports)
-        if isinstance(kernel, Routine):
-            facts = {
-                name: drop_unneeded_clamps([fact])[0] if isinstance(fact, Expr) else fact
-                for name, fact in kernel.facts.items()
-            }
-            found = replace(kernel, kernel=found, facts=facts)
-        printed = self._print(found)
-        packers = {k: Packed(kernel.ports[k].dtype).words for k in narrow}
-        return None if printed is None else replace(printed, packers=packers)
-
-    def _print(self, kernel: Kernel | Routine) -> Printed | None:
-        if len(kernel.ports) > self.max_ports:
-            raise CompileError(
-                f"kernel {kernel.name}: {len(kernel.ports)} buffers, WebGPU binds {self.max_ports} at most"
-            )
-        if isinstance(kernel, Routine) and not has_template(kernel):
-            return None
-        found = product_of(kernel) if isinstance(kernel, Routine) else None
-        if isinstance(kernel, Routine) and found is not None and 0 not in (found.rows, found.columns, found.depth):
-            return print_product(kernel, found, self.choose)
-        nest = collapse(kernel.kernel if isinstance(kernel, Routine) else kernel)
-        # With one output per invocation and a short window, neighbouring invocations read neighbouring elements.
-        is_conv = isinstance(kernel, Routine) and kernel.kind.startswith("conv")
-        return for_all_sizes(
-            variants(kernel.ports, partial(print_kernel, nest, style=style), when)
-            for style, when in ([("points", 1)] if is_conv else styles(nest))
-        )
+    def __init__(self, choose: Choose | None = None) -> None:
+        super().__init__(WGSL, choose)
 
     def print_opaque(
         self,
@@ -81,20 +26,5 @@ class WgslTarget:
         inputs: Sequence[tuple[Shape, DType]],
         results: Sequence[tuple[Shape, DType]],
     ) -> Printed | None:
-        if op in scatter.OPS:
-            return scatter.print_scatter(op, attrs, inputs)
-        if op == "attention":
-            found = attention(attrs, inputs)
-            return None if found is None else print_attention(found)
-        return print_own(op, attrs, inputs, results, self.max_ports)
-
-    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        names: dict[str, str] = {}
-        variants = [
-            [
-                replace(v, entry=names.setdefault(text, f"w{len(names)}"))
-                for text, v in zip(p.code, p.variants, strict=True)
-            ]
-            for p in printed
-        ]
-        return {name: text for text, name in names.items()}, variants
+        printed = super().print_opaque(op, attrs, inputs, results)
+        return printed or print_own(op, attrs, inputs, results, self.max_ports)

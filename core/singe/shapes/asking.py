@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Final
 
 _ASKING: Final[ContextVar[bool]] = ContextVar("asking", default=False)
-_OURS: Final = frozenset({"singe", "singe_webgpu", "singe_wasm"})
+_OURS: Final = frozenset({"singe", "singe_gpu", "singe_webgpu", "singe_wasm"})
 INSTEAD: Final = (
     ", so that Python cannot choose by it: let sg.where(sg.tensor(size) > 3, x, y) choose between tensors, or give the dimension "
     "a number"

@@ -6,9 +6,10 @@ import singe as sg
 from singe.compiler.target import find_target
 from singe.extension import contraction
 from singe.ir.kernel import Routine
+from singe_gpu.kernels.cuts import choose
+from singe_gpu.kernels.gemm import Tile
 from singe_wasm.kernels.products.contraction import schedule
-from singe_webgpu.kernels.cuts import choose
-from singe_webgpu.kernels.gemm import Tile
+from singe_webgpu.code.dialect import WGSL
 
 from .networks import digits_model, groups_of
 from .svg import Sheet
@@ -68,7 +69,7 @@ def workgroups() -> str:
     routine = groups_of(model.graph(), find_target("wgsl"))[0].kernel
     assert isinstance(routine, Routine)
     found = contraction(routine)
-    ((_, cut),) = choose(routine, found)
+    ((_, cut),) = choose(WGSL, routine, found)
     assert isinstance(cut, Tile)
     sheet = Sheet()
     wide, tall = 240 / (SIDE / cut.columns), 240 / (SIDE / cut.rows)

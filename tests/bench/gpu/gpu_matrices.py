@@ -1,6 +1,6 @@
 """gpu.py matrices: times float16 products in a browser, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of webgpu/singe_webgpu/kernels/cut_choice.py; gpu_tune.py does the same for RATES, natively. To try a
+It prints MATRIX_RATES of gpu/singe_gpu/kernels/cut_choice.py; gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
 
@@ -20,9 +20,11 @@ from singe.compiler.compile import compile_graph
 from singe.dtypes import float16
 from singe.graph import Builder, Graph
 from singe.ir.contraction import contraction
-from singe_webgpu.code.shader import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Shader
-from singe_webgpu.kernels.cut_choice import MATRIX_RATES
-from singe_webgpu.kernels.matrix import fits, print_matrix
+from singe_gpu.code.shader import Shader
+from singe_gpu.dialect import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS
+from singe_gpu.kernels.cut_choice import MATRIX_RATES
+from singe_gpu.kernels.matrix import fits, print_matrix
+from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
     (4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256), (8192, 1024, 1024),
@@ -114,7 +116,7 @@ def texts() -> list[dict[str, Any]]:
         for cut in MATRIX_RATES:
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
             if fits(c, cut) and held <= WASTE * m * n:
-                shader = Shader(routine.kernel.ports, frozenset({SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX}))
+                shader = Shader(WGSL, routine.kernel.ports, frozenset({SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX}))
                 code, groups = print_matrix(c, cut, shader)
                 found.append({"cut": str(cut), "shape": (m, k, n), "code": code, "groups": groups})
     return found

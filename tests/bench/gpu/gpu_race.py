@@ -34,7 +34,7 @@ from singe.tools.measuring.bench import (
     timed_seconds,
 )
 from singe.tools.measuring.profiling import describe_profile, profile, profile_data
-from singe_webgpu.device.memory import Pool
+from singe_gpu.device.memory import Pool
 from singe_webgpu.device.native import WebGpuBackend
 
 SIZES: Final = (

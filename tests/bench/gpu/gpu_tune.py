@@ -1,6 +1,6 @@
 """gpu.py tune: times many products in all cuts on this device, and fits the RATES.
 
-It prints the table of webgpu/singe_webgpu/kernels/cut_choice.py, and how far the choices by the current and by the fitted
+It prints the table of gpu/singe_gpu/kernels/cut_choice.py, and how far the choices by the current and by the fitted
 table are from the fastest cut. To try a new cut, add it to the table with any rate.
 """
 
@@ -27,14 +27,15 @@ from singe.ir.kernel import Kernel, Routine
 from singe.model.files import load
 from singe.shapes import known, product
 from singe.tools.measuring.bench import gemm, machine
-from singe_webgpu.code.shader import Shader
-from singe_webgpu.code.variants import variants
+from singe_gpu.code.shader import Shader
+from singe_gpu.code.variants import variants
+from singe_gpu.device.timing import text_seconds
+from singe_gpu.kernels.cut_choice import RATES, Rate, print_cut, ranked, work
+from singe_gpu.kernels.gemm import Cut, Thin, Tile
+from singe_gpu.kernels.matrix import MatrixCut
+from singe_gpu.kernels.operands import quads_of
+from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend
-from singe_webgpu.device.timing import text_seconds
-from singe_webgpu.kernels.cut_choice import RATES, Rate, print_cut, ranked, work
-from singe_webgpu.kernels.gemm import Cut, Thin, Tile
-from singe_webgpu.kernels.matrix import MatrixCut
-from singe_webgpu.kernels.operands import quads_of
 from singe_webgpu.target import WgslTarget
 
 SIZES: Final = (
@@ -104,7 +105,7 @@ def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
             if c is None or c.columns == 1:
                 continue
             batch, rows, columns, depth = (known(d, {}) for d in (product(c.batch), c.rows, c.columns, c.depth))
-            quads = "".join(sorted(quads_of(Shader(c.kernel.ports), c)))
+            quads = "".join(sorted(quads_of(Shader(WGSL, c.kernel.ports), c)))
             row = {
                 "kind": r.kind, "batch": batch, "rows": rows, "columns": columns, "depth": depth, "a_deep": c.a_deep,
                 "b_deep": c.b_deep, "quads": quads, "window": c.window, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),
@@ -151,9 +152,9 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
             print(f"{limit:.0f} seconds are over: {number} of {len(todo)} products")
             break
         cuts = plausible(row)
-        printed = [variants(r.kernel.ports, partial(print_cut, r, c, cut)) for cut in cuts]
+        printed = [variants(WGSL, r.kernel.ports, partial(print_cut, r, c, cut)) for cut in cuts]
         try:
-            times = text_seconds(backend.gpu, r.kernel, printed, {})
+            times = text_seconds(backend.gpu, WGSL, r.kernel, printed, {})
         except DeviceError as e:
             print(f"{row['where']}: {e}")
             continue
@@ -161,7 +162,7 @@ def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
             row
             | {
                 "times": {str(cut): t for cut, t in zip(cuts, times, strict=True)},
-                "chosen": str(ranked(r, c, {})[0]),
+                "chosen": str(ranked(WGSL, r, c, {})[0]),
             }
         )
     return found

@@ -18,8 +18,8 @@ from singe.ir.attention import attention
 from singe.ops.products.attention import seen_keys
 from singe.program.program import Copy, walk
 from singe.shapes import Dim, deferring, evaluate, known, size
+from singe_gpu.kernels.attention.choice import Cut, chosen
 from singe_wasm.levels import LEVELS
-from singe_webgpu.kernels.attention.choice import Cut, chosen
 
 L, S, N = (size(name) for name in "LSN")
 

@@ -45,9 +45,9 @@ def test_public_names_are_no_submodules() -> None:
 
 @pytest.mark.slow
 def test_extensions_have_one_door() -> None:
-    """singe_webgpu and singe_wasm use of Singe what singe.extension lists, and nothing else; it lists nothing unused."""
+    """The packages for devices use of Singe what singe.extension lists, and nothing else; it lists nothing unused."""
     used: set[str] = set()
-    for package in ("webgpu/singe_webgpu", "wasm/singe_wasm"):
+    for package in ("gpu/singe_gpu", "webgpu/singe_webgpu", "wasm/singe_wasm"):
         for path in (ROOT / package).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Import):

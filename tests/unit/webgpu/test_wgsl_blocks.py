@@ -14,8 +14,8 @@ pytest.importorskip("wgpu")
 from blocks_cases import CASES, N, made
 from wgsl_checks import this_gpu
 
+from singe_gpu.kernels.gemm import Cut, Thin, Tile
 from singe_webgpu.device.native import WebGpuBackend
-from singe_webgpu.kernels.gemm import Cut, Thin, Tile
 from singe_webgpu.target import WgslTarget
 
 CUTS = (None, Tile(16, 32, 16, slices=4), Tile(64, 64, 16, 8, unroll=16), Thin(1, 16, 64), Thin(4, 16, 32))

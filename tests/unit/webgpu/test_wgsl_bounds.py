@@ -15,7 +15,7 @@ from singe.runtime.devices import device as open_device
 from singe.shapes import Dim, size
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.code.bounds import drop_unneeded_clamps
+from singe_gpu.code.bounds import drop_unneeded_clamps
 from singe_webgpu.target import WgslTarget
 
 V, W = scalar.var("v", int32), scalar.var("w", int32)

@@ -20,9 +20,10 @@ from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
 from singe.program.program import Dispatch
 from singe.shapes import Shape, known, size
-from singe_webgpu.device.tune import _parsed, _text
-from singe_webgpu.kernels.cut_choice import RATES, costs, possible
-from singe_webgpu.kernels.cuts import MAX_CUTS, Cuts, choose, divided, outputs
+from singe_gpu.device.tune import _parsed, _text
+from singe_gpu.kernels.cut_choice import RATES, costs, possible
+from singe_gpu.kernels.cuts import MAX_CUTS, Cuts, choose, divided, outputs
+from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.target import WgslTarget
 
 N, L = size("N"), size("L")
@@ -99,13 +100,13 @@ def test_the_cut_that_runs_is_near_the_best_at_small_and_at_large_sizes() -> Non
     assert isinstance(routine, Routine)
     c = contraction(routine)
     assert c is not None
-    cuts = choose(routine, c)
+    cuts = choose(WGSL, routine, c)
     assert 1 < len(cuts) <= MAX_CUTS
     for sizes in SIZES:
         count = outputs(c, sizes)
         cut = next(cut for first, cut in reversed(cuts) if first <= count)
         times = costs(c, RATES, sizes)
-        assert times[cut] <= 1.6 * min(times[other] for other in possible(routine, c)), (sizes, cut)
+        assert times[cut] <= 1.6 * min(times[other] for other in possible(WGSL, routine, c)), (sizes, cut)
 
 
 @few(1, ("width", "heads"), [(64, 2), (64, 4), (384, 12)])
@@ -113,7 +114,7 @@ def test_cuts_are_near_the_best_for_one_text_of_any_length(width: int, heads: in
     found: list[tuple[Routine, Contraction, Cuts]] = []
 
     def noted(routine: Routine, c: Contraction) -> Cuts:
-        found.append((routine, c, choose(routine, c)))
+        found.append((routine, c, choose(WGSL, routine, c)))
         return found[-1][2]
 
     compile_graph(encoder(1, width, heads), WgslTarget(noted))
@@ -123,7 +124,7 @@ def test_cuts_are_near_the_best_for_one_text_of_any_length(width: int, heads: in
         for routine, c, cuts in found:
             times = costs(c, RATES, sizes)
             taken += times[next(cut for first, cut in reversed(cuts) if first <= outputs(c, sizes))]
-            least += min(times[cut] for cut in possible(routine, c))
+            least += min(times[cut] for cut in possible(WGSL, routine, c))
         assert taken <= 1.15 * least, length
 
 

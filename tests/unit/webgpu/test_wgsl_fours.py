@@ -18,7 +18,7 @@ from singe.runtime.devices import device as open_device
 from singe.runtime.eager import EagerDevice
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.kernels.nest import POINTS_TO_FILL
+from singe_gpu.kernels.nest import POINTS_TO_FILL
 from singe_webgpu.target import WgslTarget
 
 Chain: TypeAlias = Callable[[Builder, Node, Node], Node]

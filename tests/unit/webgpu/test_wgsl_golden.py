@@ -18,6 +18,7 @@ from singe.ir.affine import flatten
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.ir.scalar import Expr, load, select
 from singe.shapes import Dim, size
+from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.target import WgslTarget
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -85,7 +86,7 @@ def _conv(channels: int, outputs: int, group: int) -> Routine:
 
 def _conv_pooled() -> Routine:
     """The maximum over 2×2 windows of relu(conv 3×3), in the form that fusion makes."""
-    _, (group,) = fuse(pooled_conv((1, 14, 14, 24), 48), WgslTarget.max_ports, lambda group: True)
+    _, (group,) = fuse(pooled_conv((1, 14, 14, 24), 48), WGSL.max_ports, lambda group: True)
     assert isinstance(group.kernel, Routine)
     return group.kernel
 
@@ -93,7 +94,7 @@ def _conv_pooled() -> Routine:
 def _of(y: Node) -> Routine:
     """The Routine that fusion makes of one node."""
     inputs = tuple(x for x in y.inputs if not x.is_const)
-    _, (group,) = fuse(Graph(inputs, (y,), ("y",)), WgslTarget.max_ports, lambda group: True)
+    _, (group,) = fuse(Graph(inputs, (y,), ("y",)), WGSL.max_ports, lambda group: True)
     assert isinstance(group.kernel, Routine)
     return group.kernel
 

@@ -19,9 +19,9 @@ from singe.shapes import size
 pytest.importorskip("wgpu")
 from wgsl_checks import this_gpu
 
-from singe_webgpu.code.shader import PACKED_DOTS
+from singe_gpu.dialect import PACKED_DOTS
+from singe_gpu.kernels.gemm import Cut, Thin, Tile
 from singe_webgpu.device.native import WebGpuBackend
-from singe_webgpu.kernels.gemm import Cut, Thin, Tile
 from singe_webgpu.target import WgslTarget
 
 M = size("M")

@@ -21,11 +21,11 @@ from singe.graph import Builder, Graph
 from singe.program.program import ProgramData
 from singe.shapes import size
 from singe.tools.measuring.bench import gemm
-from singe_webgpu.code.shader import SHADER_F16, SUBGROUP_MATRIX
-from singe_webgpu.kernels import cut_choice
-from singe_webgpu.kernels.cut_choice import Rate
-from singe_webgpu.kernels.gemm import Tile
-from singe_webgpu.kernels.matrix import WORKGROUP_BYTES_OF_MATRICES, MatrixCut
+from singe_gpu.dialect import SHADER_F16, SUBGROUP_MATRIX
+from singe_gpu.kernels import cut_choice
+from singe_gpu.kernels.cut_choice import Rate
+from singe_gpu.kernels.gemm import Tile
+from singe_gpu.kernels.matrix import WORKGROUP_BYTES_OF_MATRICES, MatrixCut
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")

@@ -20,10 +20,11 @@ from singe.ir.scalar import Expr
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import contraction
-from singe_webgpu.code.variants import variants
+from singe_gpu.code.variants import variants
+from singe_gpu.kernels.cut_choice import RATES
+from singe_gpu.kernels.gemm import Tile, print_contraction
+from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend
-from singe_webgpu.kernels.cut_choice import RATES
-from singe_webgpu.kernels.gemm import Tile, print_contraction
 
 
 @pytest.fixture
@@ -121,7 +122,7 @@ def _check_cuts(gpu: WebGpuBackend, routine: Routine, given: list[np.ndarray], w
     assert found is not None
     every = (*filter(None, RATES), Tile(64, 64, 8, 8, 8), Tile(32, 64, 16, 4, 8))
     for cut in (cut for cut in every if cut.rows % found.window == 0):
-        printed = variants(routine.kernel.ports, partial(print_contraction, found, cut))
+        printed = variants(WGSL, routine.kernel.ports, partial(print_contraction, found, cut))
         _, ((variant,),) = gpu.target.link([printed])
         program = program_of(gpu, [routine], [[*given, wanted]])
         code = replace(program.kernels[0], variants=(variant,))

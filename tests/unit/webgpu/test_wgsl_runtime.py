@@ -20,10 +20,10 @@ from singe.shapes import size
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from wgsl_checks import own_gpu
 
-from singe_webgpu.device.memory import Binding, Launch, Pool, SlotBuffers, size_class
+from singe_gpu.device.memory import Binding, Launch, Pool, SlotBuffers, size_class
+from singe_gpu.device.recording import spread
+from singe_gpu.device.runtime import MAX_RECORDINGS
 from singe_webgpu.device.native import _MAX_UNUSED_PIPELINES, NativeGpu, WebGpuBackend
-from singe_webgpu.device.recording import spread
-from singe_webgpu.device.runtime import MAX_RECORDINGS
 
 ADD = """
 @group(0) @binding(0) var<storage, read> b0: array<f32>;

@@ -14,7 +14,7 @@ from singe.dtypes import DType, float32, int32, int64
 from singe.program.program import Code, choose_variant
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
-from singe_webgpu.code.shader import SUBGROUPS
+from singe_gpu.dialect import SUBGROUPS
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 

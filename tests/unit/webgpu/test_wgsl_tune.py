@@ -27,12 +27,13 @@ pytest.importorskip("wgpu", reason="wgpu is not installed")
 from wgsl_checks import own_gpu
 
 from singe.ir.contraction import Contraction, contraction
-from singe_webgpu.code.variants import variants
-from singe_webgpu.device import tune
+from singe_gpu.code.variants import variants
+from singe_gpu.device import tune
+from singe_gpu.device.timing import text_seconds
+from singe_gpu.device.tune import Cache, Tuner, cache_path, wanted
+from singe_gpu.kernels.cut_choice import print_cut, ranked
+from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend
-from singe_webgpu.device.timing import text_seconds
-from singe_webgpu.device.tune import Cache, Tuner, cache_path, wanted
-from singe_webgpu.kernels.cut_choice import print_cut, ranked
 from singe_webgpu.target import WgslTarget
 
 
@@ -80,12 +81,12 @@ def test_a_product_is_searched_once(gpu: WebGpuBackend, tmp_path: Path) -> None:
     graph = gemm(24, 20, 28)
     first = answer(gpu, graph)
     assert gpu.tuner is not None
-    assert gpu.tuner.path == cache_path() == tmp_path / "singe" / "webgpu-cuts.json"
+    assert gpu.tuner.path == cache_path() == tmp_path / "singe" / "gpu-cuts.json"
     assert gpu.tuner.searched == 1
     ((key, cut),) = kept(gpu).items()
     routine, c = product(graph)
     assert "24 × 20 · 28" in key
-    assert cut in map(str, ranked(routine, c, {}))
+    assert cut in map(str, ranked(WGSL, routine, c, {}))
     second = answer(gpu, graph)
     again = WebGpuBackend()
     third = answer(again, graph)
@@ -101,7 +102,7 @@ def test_a_product_is_searched_once(gpu: WebGpuBackend, tmp_path: Path) -> None:
 def test_what_the_cache_names_is_taken(gpu: WebGpuBackend) -> None:
     """The choice follows the file, where the file names a cut that may be had."""
     routine, c = product(gemm(24, 20, 28))
-    order = ranked(routine, c, {})
+    order = ranked(WGSL, routine, c, {})
     assert gpu.tuner is not None
     key = tune.cache_key(routine, c, gpu.gpu.features)
     for cut in order:
@@ -134,9 +135,9 @@ def test_a_product_within_a_loop_of_open_length(gpu: WebGpuBackend, monkeypatch:
 @pytest.mark.slow
 def test_all_candidates_are_timed_and_answer_alike(gpu: WebGpuBackend) -> None:
     routine, c = product(gemm(40, 36, 52))
-    order = ranked(routine, c, {})
-    printed = [variants(routine.kernel.ports, partial(print_cut, routine, c, cut)) for cut in order]
-    seconds = text_seconds(gpu.gpu, routine.kernel, printed, {})
+    order = ranked(WGSL, routine, c, {})
+    printed = [variants(WGSL, routine.kernel.ports, partial(print_cut, routine, c, cut)) for cut in order]
+    seconds = text_seconds(gpu.gpu, WGSL, routine.kernel, printed, {})
     assert len(seconds) == len(order)
     assert all(0 < s < 60 for s in seconds)
     answers = []
@@ -162,7 +163,7 @@ def test_a_device_that_fails_leaves_the_estimate(gpu: WebGpuBackend, monkeypatch
     monkeypatch.setattr(tune, "text_seconds", fails)
     routine, c = product(gemm(24, 20, 28))
     assert gpu.tuner is not None
-    assert gpu.tuner.choose(routine, c) == [(0, ranked(routine, c, {})[0])]
+    assert gpu.tuner.choose(routine, c) == [(0, ranked(WGSL, routine, c, {})[0])]
 
 
 @pytest.mark.parametrize(("value", "on", "on_a_cpu"), [("0", False, False), ("1", True, True), ("", True, False)])
@@ -251,7 +252,7 @@ def test_exports_do_not_depend_on_the_cache(gpu: WebGpuBackend) -> None:
     routine, c = product(gemm(24, 20, 28))
     plain = WgslTarget().print(routine, ()).code
     assert gpu.tuner is not None
-    gpu.tuner._cache.put(tune.cache_key(routine, c, gpu.gpu.features), str(ranked(routine, c, {})[-1]))
+    gpu.tuner._cache.put(tune.cache_key(routine, c, gpu.gpu.features), str(ranked(WGSL, routine, c, {})[-1]))
     assert gpu.target.print(routine, ()).code != plain
     assert WgslTarget().print(routine, ()).code == plain
 
@@ -261,6 +262,6 @@ def test_the_tuner_takes_any_gpu(gpu: WebGpuBackend, tmp_path: Path) -> None:
     """Without timestamps launches are timed by the wall clock, in batches."""
     gpu.gpu.has_timestamps = False
     routine, c = product(gemm(8, 8, 8))
-    tuner = Tuner(gpu.gpu, "d", tmp_path / "cuts.json")
-    assert tuner.choose(routine, c)[0][1] in ranked(routine, c, {})
+    tuner = Tuner(gpu.gpu, WGSL, "d", tmp_path / "cuts.json")
+    assert tuner.choose(routine, c)[0][1] in ranked(WGSL, routine, c, {})
     assert tuner.searched == 1

@@ -1,1 +1,1 @@
-"""WGSL: the scalar vocabulary, how elements are stored, and the text of a shader."""
+"""WGSL: the scalar vocabulary, how elements are stored, and how a text is put together."""

@@ -8,7 +8,7 @@ CONVERSIONS are the functions between these bits and f32, for the library. float
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from singe.extension import (
     STORED,
@@ -27,15 +27,12 @@ from singe.extension import (
     uint32,
     uint64,
 )
+from singe_gpu.dialect import Element
 
 
-class Element(NamedTuple):
-    """The WGSL type of an element in memory, its value from that and back; vectors: four may be read as a vec4."""
-
-    type: str
-    load: str = "{0}"
-    store: str = "{0}"
-    vectors: bool = False
+def element_size(dtype: DType) -> int:
+    """Bytes of one element in device memory: WGSL has no bytes, so elements of fewer than four bytes take four."""
+    return dtype.wide.itemsize
 
 
 def _narrow(d: DType) -> Element:

@@ -1,37 +1,27 @@
-"""The scalar vocabulary in WGSL, and the writer that puts expressions into statements.
+"""The scalar vocabulary in WGSL.
 
 Values: bool → bool, int32 → i32, uint32 → u32, float32 → f32, int64 and uint64 → vec2<u32> (low, high). Every word has a spelling for each type
 that it takes; SPELLINGS is complete or this module does not import. Literals carry their type, constants that WGSL
 forbids (NaN, infinity) come from bits, and nothing relies on implicit conversion: naga and Tint read the text alike.
-
-Statements writes statements of one scope. Expressions are interned, so a part used twice is found by identity and bound by
-`let`; `hoist` binds, before a loop opens, the expressions that do not depend on it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 import numpy as np
 
-from singe.extension import CompileError, DType, Expr, affine, bool_, float32, int32, int64, scalar, uint32, uint64
+from singe.extension import DType, Expr, affine, bool_, float32, int32, int64, scalar, uint32, uint64
+from singe_gpu.dialect import Spelling, Words
 
 from .elements import ROUNDINGS
-
-if TYPE_CHECKING:
-    from .shader import Shader
 
 TYPES: Final[Mapping[DType, str]] = {
     bool_: "bool", int32: "i32", uint32: "u32", int64: "vec2<u32>", uint64: "vec2<u32>", float32: "f32",
 }  # fmt: skip
 """Compute type → WGSL type."""
-
-MAX_INLINE_CHARACTERS: Final = 120
-"""A longer text is bound to a name even if it is used once: compilers limit the depth of expressions."""
-
 
 LARGEST: Final = float(np.finfo(np.float32).max)
 
@@ -58,15 +48,11 @@ def literal(value: bool | int | float, dtype: DType) -> str:
     return f"{text}f"
 
 
-Spelling: TypeAlias = "str | Callable[[Expr, Sequence[str]], str]"
-"""A template over the arguments' texts, or a function of the expression and those texts."""
-
-
 def _number(e: Expr) -> bool:
     return e.word == "const" and not math.isnan(e.value)
 
 
-def extreme(word: str, plural: str = "") -> Callable[[Expr, Sequence[str]], str]:
+def _extreme(word: str, plural: str = "") -> Callable[[Expr, Sequence[str]], str]:
     """min or max of floats, or of vectors, by the library's functions with this ending; a constant number is not tested for
     NaN."""
 
@@ -165,14 +151,14 @@ def _float(text: str) -> Mapping[DType, Spelling]:
     return {float32: text}
 
 
-SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl", {
+SPELLINGS: Final[Words] = scalar.complete("wgsl", {
     "add": _words("({0} + {1})", "add_i64({0}, {1})", "({0} + {1})"),
     "sub": _words("({0} - {1})", "sub_i64({0}, {1})", "({0} - {1})"),
     "mul": _words("({0} * {1})", "mul_i64({0}, {1})", "({0} * {1})"),
     "div": {int32: _divide, uint32: _divide, int64: "div_i64({0}, {1})", uint64: "divide_u64({0}, {1}).xy", float32: _quotient},
     "rem": {int32: _remainder, uint32: _modulo, int64: "rem_i64({0}, {1})", uint64: "divide_u64({0}, {1}).zw", float32: "rem_f32({0}, {1})"},
-    "min": _words("min({0}, {1})", "min_i64({0}, {1})", extreme("min"), "min_u64({0}, {1})"),
-    "max": _words("max({0}, {1})", "max_i64({0}, {1})", extreme("max"), "max_u64({0}, {1})"),
+    "min": _words("min({0}, {1})", "min_i64({0}, {1})", _extreme("min"), "min_u64({0}, {1})"),
+    "max": _words("max({0}, {1})", "max_i64({0}, {1})", _extreme("max"), "max_u64({0}, {1})"),
     "neg": _words("(-{0})", "neg_i64({0})", "(-{0})") | {uint32: "(~{0} + 1u)"},
     "abs": _words("abs({0})", "abs_i64({0})", "abs({0})", "{0}"),
     "sqrt": _float("sqrt_f32({0})"),
@@ -201,96 +187,16 @@ SPELLINGS: Final[Mapping[str, Mapping[DType, Spelling]]] = scalar.complete("wgsl
     "rounded": {float32: lambda e, args: ROUNDINGS[e.value].format(*args)},
 })  # fmt: skip
 """word → type of its (last) argument → spelling."""
-
-
-def spell(e: Expr, args: Sequence[str]) -> str:
-    """The text of a word applied to the texts of its arguments."""
-    found = SPELLINGS[e.word][e.args[-1].dtype]
-    return found.format(*args) if isinstance(found, str) else found(e, args)
-
-
-def fold_text(word: str, dtype: DType, total: str, value: str) -> str:
-    """The text of one step of a reduction: a word applied to an accumulator and a value."""
-    return spell(scalar.make(word, (scalar.var("total", dtype), scalar.var("value", dtype)), dtype), (total, value))
-
-
-class Statements:
-    """A scope of a function under construction: its lines, and the names of the values bound so far."""
-
-    def __init__(self, shader: Shader, names: Mapping[Expr, str] | None = None, depth: int = 1) -> None:
-        self.shader = shader
-        self.names = dict(names or {})
-        self.depth = depth
-        self.lines: list[str] = []
-
-    def put(self, line: str) -> None:
-        self.lines.append("  " * self.depth + line)
-
-    def let(self, name: str, text: str, *means: Expr) -> str:
-        """Bind a name, which stands for the given expressions from here on."""
-        self.put(f"let {name} = {text};")
-        self.names.update(dict.fromkeys(means, name))
-        return name
-
-    @contextmanager
-    def scope(self, header: str) -> Iterator[Statements]:
-        """`header { … }`: names bound inside end with it."""
-        inner = Statements(self.shader, self.names, self.depth + 1)
-        self.put(f"{header} {{")
-        yield inner
-        self.lines += inner.lines
-        self.put("}")
-
-    def value(self, e: Expr) -> str:
-        return self.values([e])[0]
-
-    def values(self, roots: Sequence[Expr]) -> list[str]:
-        """The texts of expressions; parts that are used more than once are bound first."""
-        order = self._pending(roots)
-        uses: dict[Expr, int] = {}
-        for e in (*roots, *(a for x in order for a in x.args)):
-            uses[e] = uses.get(e, 0) + 1
-        texts: dict[Expr, str] = {}
-        for e in order:
-            text = self._text(e, [self.names.get(a) or texts[a] for a in e.args])
-            if e.args and (uses[e] > 1 or len(text) > MAX_INLINE_CHARACTERS):
-                text = self.let(self.shader.fresh(), text, e)
-            texts[e] = text
-        return [self.names.get(r) or texts[r] for r in roots]
-
-    def hoist(self, roots: Iterable[Expr]) -> None:
-        """Bind the largest parts of the roots whose variables all have values here."""
-        order = self._pending(roots)
-        free: dict[Expr, bool] = {}
-        for e in order:
-            free[e] = e.word == "var" or any(free.get(a, False) for a in e.args)
-        wanted = [a for e in order if free[e] for a in e.args if a.args and a in free and not free[a]]
-        wanted += [r for r in roots if r.args and r in free and not free[r]]
-        wanted = list(dict.fromkeys(wanted))
-        for e, text in zip(wanted, self.values(wanted), strict=True):
-            if e not in self.names:
-                self.let(self.shader.fresh(), text, e)
-
-    def _pending(self, roots: Iterable[Expr]) -> list[Expr]:
-        """The expressions below the roots that have no name yet, arguments first."""
-        order: dict[Expr, None] = {}
-        stack = [(r, False) for r in reversed(list(roots))]
-        while stack:
-            e, ready = stack.pop()
-            if ready:
-                order[e] = None
-            elif e not in order and e not in self.names:
-                stack.append((e, True))
-                stack.extend((a, False) for a in reversed(e.args))
-        return list(order)
-
-    def _text(self, e: Expr, args: Sequence[str]) -> str:
-        if e.word == "const":
-            return literal(e.value, e.dtype)
-        if e.word == "size":
-            return self.shader.dim(e.value)
-        if e.word == "load":
-            return self.shader.load(e.value, args[0])
-        if e.word == "var":
-            raise CompileError(f"the variable {e.value[0]} has no value where it is used")
-        return spell(e, args)
+VECTOR_WORDS: Final[Words] = {
+    **{word: {d: SPELLINGS[word][d] for d in (int32, float32)} for word in ("add", "sub", "mul", "neg", "abs")},
+    **{word: {float32: SPELLINGS[word][float32]} for word in ("floor", "ceil", "round")},
+    "min": {int32: "min({0}, {1})", float32: _extreme("min", "s")},
+    "max": {int32: "max({0}, {1})", float32: _extreme("max", "s")},
+    "and": {int32: "({0} & {1})"},
+    "shr": {int32: "({0} >> (bitcast<vec4<u32>>({1}) & vec4<u32>(31u)))"},
+}
+"""The words that compute vectors, besides choices and casts."""
+VECTOR_CASTS: Final[Mapping[tuple[DType, DType], str]] = {
+    (int32, float32): "vec4<f32>({0})",
+    (float32, int32): "i32s_of_f32s({0})",
+}

@@ -1,1 +1,1 @@
-"""WebGPU devices, and what runs a Program on them."""
+"""WebGPU devices: over wgpu-py, and in a page."""

@@ -34,9 +34,9 @@ from singe.extension import (
     string,
     symbols,
 )
+from singe_gpu.device.memory import from_device, to_device
 
 from ..target import WgslTarget
-from .memory import from_device, to_device
 
 MAX_SHAPE_SETS: Final = 64
 """How many sets of input shapes an executable remembers."""

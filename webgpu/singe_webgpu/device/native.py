@@ -21,13 +21,24 @@ from wgpu.backends.wgpu_native import ffi, lib
 from wgpu.backends.wgpu_native._api import error_handler, from_c_string_view
 
 from singe.extension import DeviceError, DeviceLost
+from singe_gpu.device.memory import (
+    MIN_BUFFER_BYTES,
+    Binding,
+    Command,
+    Handle,
+    Launch,
+    Limits,
+    Timed,
+    Transfer,
+    size_class,
+)
+from singe_gpu.device.runtime import GpuRuntime
+from singe_gpu.device.tune import Tuner, wanted
+from singe_gpu.dialect import ENTRY, PACKED_DOTS, SUBGROUPS
 
-from ..code.shader import ENTRY, PACKED_DOTS, SUBGROUPS, bindings
-from ..code.variants import FEATURES
+from ..code.dialect import WGSL
+from ..code.text import bindings
 from ..target import WgslTarget
-from .memory import MIN_BUFFER_BYTES, Binding, Command, Handle, Launch, Limits, Timed, Transfer, size_class
-from .runtime import WebGpuRuntime
-from .tune import Tuner, wanted
 
 logging.getLogger("wgpu").setLevel(logging.CRITICAL)  # failures are raised as DeviceError
 
@@ -63,18 +74,15 @@ LOST: Final = (
 _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-storage", "uniform": "uniform"}
 
 
-class WebGpuBackend(WebGpuRuntime):
+class WebGpuBackend(GpuRuntime):
     """The backend over the first high-performance adapter; `software=True` asks for one that runs on the CPU."""
 
     survives_fork = False
 
     def __init__(self, software: bool = False) -> None:
         gpu = NativeGpu(_adapter(software))
-        super().__init__(gpu)
-        self.tuner: Tuner | None = None
-        if wanted(gpu.describe()["software"]):
-            self.tuner = Tuner(gpu, gpu.label)
-            self.target = WgslTarget(self.tuner.choose)
+        self.tuner = Tuner(gpu, WGSL, gpu.label) if wanted(gpu.describe()["software"]) else None
+        super().__init__("webgpu", gpu, WgslTarget(self.tuner.choose if self.tuner else None))
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}
@@ -151,7 +159,7 @@ class NativeGpu:
         self.lost = False
         names = {_NAMES.get(name, name) for name in adapter.features}
         # wgpu lists no features of the language, but has this one.
-        self.features: frozenset[str] = frozenset(FEATURES).intersection(names) | {PACKED_DOTS}
+        self.features: frozenset[str] = frozenset(WGSL.features).intersection(names) | {PACKED_DOTS}
         with _translated("opening the device"):
             self.device = adapter.request_device_sync(
                 label="singe",

@@ -33,7 +33,7 @@ HOLDER: Final = ("__class__", "__dict__")
 """What an object has beside its attributes, which may be replaced as a whole."""
 BLOCK: Final = 1 << 15
 """So many elements of arrays are compared at a time, for which the cache has room."""
-OURS: Final = frozenset({"singe", "singe_wasm", "singe_webgpu", "numpy", "wasmtime", "wgpu", "cffi"})
+OURS: Final = frozenset({"singe", "singe_gpu", "singe_wasm", "singe_webgpu", "numpy", "wasmtime", "wgpu", "cffi"})
 """Singe and what it stands on."""
 LIBRARIES: Final = OURS | sys.stdlib_module_names
 """Packages whose functions are not looked into: what they read is their own."""

@@ -1,0 +1,1 @@
+"""Kernel text, written from Python: statements, shaders and their variants."""

@@ -1,0 +1,1 @@
+"""Running Programs on any GPU: memory, recordings, tuning."""

@@ -1,0 +1,94 @@
+"""What a language of GPUs is to the templates: a table of its types, words and features, and what joins a text.
+
+Templates emit *kernel text*, which gpu/README.md defines. A Dialect says how it stores elements, how it spells the scalar
+vocabulary, and which features its texts may require; `join` makes a whole text of the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+from singe.extension import DType, Expr, scalar
+
+SHADER_F16: Final = "shader-f16"
+"""A feature of devices: elements and values of float16."""
+SUBGROUPS: Final = "subgroups"
+"""A feature of devices: operations over the invocations of a subgroup, which the entry point numbers."""
+SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
+"""A kind of subgroup matrix, listed among the features; static/README.md says what it guarantees."""
+PACKED_DOTS: Final = "packed_4x8_integer_dot_product"
+"""A feature of the language, not of the device: instructions on four bytes in a word."""
+ENTRY: Final = "main"
+"""The name of the entry point."""
+
+Spelling: TypeAlias = "str | Callable[[Expr, Sequence[str]], str]"
+"""A template over the arguments' texts, or a function of the expression and those texts."""
+Words: TypeAlias = Mapping[str, Mapping[DType, Spelling]]
+"""word ↦ type of its (last) argument ↦ spelling."""
+
+
+class Element(NamedTuple):
+    """The type of an element in memory, its value from that and back; vectors: four may be read as a vec4."""
+
+    type: str
+    load: str = "{0}"
+    store: str = "{0}"
+    vectors: bool = False
+
+
+class ShaderParts(NamedTuple):
+    """The parts of a text. Types, functions and body are kernel text.
+
+    ports: for each port the type of its elements as they are bound, and whether they are written. size_vectors: how many
+    vectors of four sizes the text reads. shared: arrays in workgroup memory, name ↦ type. threads: the invocations of a
+    workgroup.
+    """
+
+    features: frozenset[str]
+    ports: Sequence[tuple[str, bool]]
+    size_vectors: int
+    shared: Mapping[str, str]
+    functions: Sequence[str]
+    body: Sequence[str]
+    threads: int
+
+
+@dataclass(frozen=True, eq=False)
+class Dialect:
+    """A language; gpu/README.md says what each field must hold."""
+
+    name: str
+    types: Mapping[DType, str]
+    """Compute type ↦ its name."""
+    elements: Mapping[DType, Element]
+    """How elements are stored: one row for each dtype that kernels compute."""
+    element_size: Callable[[DType], int]
+    """Bytes of an element in device memory."""
+    words: Words
+    """The scalar vocabulary; `scalar.complete` refuses a table that lacks a word."""
+    vector_words: Words
+    """The words that compute vectors of four, besides choices and casts: word ↦ type ↦ spelling."""
+    vector_casts: Mapping[tuple[DType, DType], str]
+    """The casts that compute vectors of four."""
+    literal: Callable[[bool | int | float, DType], str]
+    """A constant of a compute type."""
+    features: Sequence[str]
+    """The features that a text may require, the more useful one first."""
+    max_ports: int
+    """How many buffers a kernel may bind."""
+    join: Callable[[ShaderParts], str]
+    """The whole text: what it declares, the library functions that it calls, its functions, and the entry point ENTRY."""
+    bindings: Callable[[str], Sequence[str]]
+    """How a whole text declares its buffers, in order: "storage, read", "storage, read_write" or, for sizes, "uniform"."""
+
+    def spell(self, e: Expr, args: Sequence[str]) -> str:
+        """The text of a word applied to the texts of its arguments."""
+        found = self.words[e.word][e.args[-1].dtype]
+        return found.format(*args) if isinstance(found, str) else found(e, args)
+
+    def fold(self, word: str, dtype: DType, total: str, value: str) -> str:
+        """The text of one step of a reduction: a word applied to an accumulator and a value."""
+        step = scalar.make(word, (scalar.var("total", dtype), scalar.var("value", dtype)), dtype)
+        return self.spell(step, (total, value))

@@ -1,0 +1,162 @@
+"""Chooses the cut of a matrix product: the one with the shortest estimated time, from measured rates.
+
+A workgroup sums over the depth in turns, each of `depth` · `slices` of the cut. The estimated time is
+
+    (turns + ends) · (alone + workgroups · full)
+
+where `alone` is the time of a turn on an idle device, `full` the time that each workgroup adds when there are many, and
+`ends` the work before the first turn and after the last, counted in turns. `tests/bench/gpu.py tune` times products on
+a device and fits RATES; only ratios matter. If the device is available, tune.py measures instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Final, TypeAlias, TypeVar
+
+from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, known, product
+
+from ..code.shader import Shader, Text
+from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, Dialect
+from .gemm import Cut, Thin, Tile, print_contraction
+from .integers import print_integers
+from .matrix import MatrixCut, fits, print_matrix, suits
+from .nest import print_kernel
+from .operands import quads_of
+
+AnyCut = TypeVar("AnyCut", bound="Cut | MatrixCut")
+Sizes: TypeAlias = Mapping[str, int]
+"""Numbers for the open sizes of a product."""
+
+
+@dataclass(frozen=True)
+class Rate:
+    """The fitted times of a cut, in microseconds; see the module's docstring."""
+
+    alone: float
+    full: float
+    ends: float
+
+    def cost(self, turns: int, workgroups: int) -> float:
+        return (turns + self.ends) * (self.alone + workgroups * self.full)
+
+
+RATES: Final[Mapping[Cut, Rate]] = {
+    Tile(128, 128, 16, 16, 8, unroll=16): Rate(3.73, 0.00962, 12.6),
+    Tile(128, 64, 16, 8, 8, unroll=16): Rate(2.69, 0.00548, 10.9),
+    Tile(64, 64, 16, 8, unroll=16): Rate(2.37, 0.00385, 7.88),
+    Tile(128, 32, 16, 8, unroll=16): Rate(2.06, 0.00395, 10.5),
+    Tile(64, 32, 16, 8, unroll=16): Rate(2.01, 0.00205, 10.8),
+    Tile(256, 16, 8, 8, unroll=8): Rate(1.54, 0.00278, 15.8),
+    Tile(64, 16, 16): Rate(2.24, 0.00177, 8.05),
+    Tile(16, 64, 16): Rate(2.69, 0.00178, 5.17),
+    Tile(16, 32, 16, slices=4): Rate(5.34, 0.00516, 2.23),
+    Thin(1, 8, 128): Rate(15.2, 0.0072, 0.201),
+    Thin(1, 16, 64): Rate(8.44, 0.00324, 1.05),
+    Thin(1, 32, 32): Rate(5.38, 0.00216, 1.85),
+    Thin(4, 16, 64): Rate(5.68, 0.00929, 2.29),
+    Thin(4, 16, 32): Rate(4.22, 0.00269, 3.14),
+    Thin(4, 64, 16): Rate(2.48, 0.00456, 5.39),
+    Thin(8, 32, 8): Rate(2.04, 0.00176, 7.81),
+    None: Rate(0.0898, 3.1e-05, 174),
+}  # fmt: skip
+"""Fitted to 286 products on an NVIDIA H200."""
+MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
+    MatrixCut(64, 256, 16, 64, 64, 4): Rate(1.38, 0.00595, 3.11),
+    MatrixCut(128, 128, 16, 64, 64): Rate(1.37, 0.00671, 2.52),
+    MatrixCut(64, 128, 16, 32, 64, 4): Rate(0.892, 0.00481, 2.24),
+    MatrixCut(64, 64, 32, 32, 32): Rate(0.878, 0.00652, 3.76),
+    MatrixCut(32, 64, 64, 16, 32): Rate(0.786, 0.01, 2.58),
+    MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
+}
+"""For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
+WINDOWS: Final = (2, 4)
+"""The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
+
+
+def has_template(routine: Routine) -> bool:
+    """Whether a template can pool windows of the output, if the Routine does. Subgroup matrices cannot, but save more time
+    than a separate pooling costs."""
+    windows = routine.facts.get("windows")
+    if windows is None:
+        return True
+    found = product_of(routine)
+    in_step = windows[-1] == 1 and prod(windows) in WINDOWS
+    return found is not None and in_step and not suits(replace(found, window=1))
+
+
+def product_of(routine: Routine) -> Contraction | None:
+    """The Routine as a product, except a convolution with one output per group, where the plain nest reads as little."""
+    found = contraction(routine)
+    return None if found is not None and routine.kind.startswith("conv") and found.columns == 1 else found
+
+
+def ranked(dialect: Dialect, routine: Routine, c: Contraction, sizes: Sizes) -> list[Cut]:
+    """The possible cuts at these sizes, the best estimate first."""
+    costs_of = costs(c, RATES, sizes)
+    return sorted(possible(dialect, routine, c), key=costs_of.__getitem__)
+
+
+def possible(dialect: Dialect, routine: Routine, c: Contraction) -> list[Cut]:
+    """The cuts that suit a Routine."""
+    quads = {"a", "b"} <= quads_of(Shader(dialect, c.kernel.ports), c)
+    return [cut for cut in RATES if _suits(routine, c, cut, quads)]
+
+
+def _on_matrices(c: Contraction, sizes: Sizes) -> MatrixCut:
+    """The cut for subgroup matrices with the lowest estimated cost."""
+    costs_of = costs(c, MATRIX_RATES, sizes)
+    return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=costs_of.__getitem__)
+
+
+def costs(c: Contraction, rates: Mapping[AnyCut, Rate], sizes: Sizes) -> dict[AnyCut, float]:
+    """The estimated time of each cut."""
+    there = extents(c, sizes)
+    return {cut: rate.cost(*work(cut, *there)) for cut, rate in rates.items()}
+
+
+def extents(c: Contraction, sizes: Mapping[str, int]) -> tuple[int, int, int, int]:
+    """How many products there are at these sizes, and the rows, columns and depth of each; zeros at sizes too short for a
+    run."""
+    with suppress(ShapeError):  # nothing is left that a dimension could be divided by
+        return known(product(c.batch), sizes), known(c.rows, sizes), known(c.columns, sizes), known(c.depth, sizes)
+    return 0, 0, 0, 0
+
+
+def work(cut: Cut | MatrixCut, batch: int, rows: int, columns: int, depth: int) -> tuple[int, int]:
+    """A workgroup's turns, and how many workgroups there are."""
+    if cut is None:
+        return depth, -(-batch * rows * columns // 64)
+    reach = cut.depth if isinstance(cut, MatrixCut) else cut.reach
+    return -(-depth // reach), batch * -(-rows // cut.rows) * -(-columns // cut.columns)
+
+
+def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
+    # Tiles do not suit a single column. There are no rates for sums that one invocation computes alone.
+    if c.columns == 1 or cut is None:
+        return cut is None and (c.columns == 1 or routine.kind.startswith("matmul"))
+    if cut.rows % c.window:
+        return False
+    # Many loads of single elements in an invocation would make the text slow to compile.
+    return isinstance(cut, Tile) or cut.rows == 1 or quads
+
+
+def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: Shader) -> Text:
+    """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
+    if SUBGROUP_MATRIX in shader.features:
+        return print_matrix(c, _on_matrices(c, sizes), shader)
+    if routine.kind.endswith("_integers") and isinstance(cut, Tile):
+        if PACKED_DOTS in shader.features:
+            return print_integers(c, shader)
+        shader.wanted_features.add(PACKED_DOTS)
+    if cut is not None and suits(c):
+        shader.wanted_features.add(SUBGROUP_MATRIX)
+    return print_cut(routine, c, cut, shader)
+
+
+def print_cut(routine: Routine, c: Contraction, cut: Cut, shader: Shader) -> Text:
+    """A product in a given cut, without subgroup matrices."""
+    return print_kernel(collapse(routine.kernel), shader) if cut is None else print_contraction(c, cut, shader)

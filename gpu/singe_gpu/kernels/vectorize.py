@@ -1,0 +1,226 @@
+"""Vectors of four: which expressions are computed as vectors, which stores are one vector store, and their texts.
+
+Over an aligned four of a variable (4·q, 4·q + 1, …) an index may stay the same, or step by one from a multiple of four.
+A vector is loaded where the index steps. What the dialect's `vector_words` compute from vectors and from values that stay the
+same is computed as a vector, too: a weight that is unpacked, a bias that is added. An operand is a quad if all of it is
+a vector. An octet is the same for eight, aligned to eight, but only a load, or a choice between one and a constant. A
+store can write a vector if its index steps; what none of these words computes is computed for each of the four.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from singe.extension import Expr, Store, affine, divides, int32, scalar
+
+from ..code.shader import Shader
+from ..code.statements import MAX_INLINE_CHARACTERS, Statements
+from ..dialect import Dialect
+
+VECTOR_LENGTH: Final = 4
+VECTOR_COMPONENTS: Final = "xyzw"
+
+
+def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], side: int = VECTOR_LENGTH) -> bool:
+    """Whether an operand is a quad along a variable. others: the shader's other expressions, which load single elements."""
+    if along.word != "var" or not divides(along.value[1], side):
+        return False
+    courses = index_strides([e], along, side)
+    if not (_is_octet(e, courses) if side != VECTOR_LENGTH else e in _vectors(shader.dialect, courses)):
+        return False
+    found = loads([e])
+    stepping = {x.value for x in found if courses[x.args[0]] == "step"}
+    single = {x.value for x in (*loads(others), *(x for x in found if courses[x.args[0]] != "step"))}
+    return bool(stepping) and not stepping & single and all(map(shader.has_vectors, stepping))
+
+
+def _is_octet(e: Expr, courses: Mapping[Expr, str | None]) -> bool:
+    if e.word == "select":
+        return courses[e.args[0]] == "same" and all(_is_octet(x, courses) for x in e.args[1:])
+    return e.word == "const" or (e.word == "load" and courses[e.args[0]] == "step")
+
+
+def index_strides(
+    roots: Iterable[Expr], along: Expr, side: int = VECTOR_LENGTH, known: Collection[Expr] = ()
+) -> dict[Expr, str | None]:
+    """How all parts of expressions, arguments first, change over an aligned four: "same", "step" by one from a multiple of
+    four, or None.
+
+    known: expressions whose four values differ though they do not depend on the variable.
+    """
+    found: dict[Expr, str | None] = {}
+    for e in scalar.postorder(roots):
+        if e is along:
+            found[e] = "step"
+        elif e in known:
+            found[e] = None
+        elif all(found[a] == "same" for a in e.args):
+            found[e] = "same"
+        else:
+            found[e] = _index_course(e, along, side, known, found) if e.dtype is int32 else None
+    return found
+
+
+def _index_course(
+    e: Expr, along: Expr, side: int, known: Collection[Expr], courses: Mapping[Expr, str | None]
+) -> str | None:
+    if e.word in ("div", "rem"):
+        by = e.args[1]
+        if courses[e.args[0]] == "step" and by.word == "const" and by.value > 0 and by.value % side == 0:
+            return "same" if e.word == "div" else "step"
+        return None
+    if e.word in ("add", "sub", "mul"):
+        terms, constant = affine.linear(e)
+        if e in terms:
+            return None
+        more = index_strides([atom for atom in terms if atom not in courses], along, side, known)
+        parts = [(courses[atom] if atom in courses else more[atom], factor) for atom, factor in terms.items()]
+        steps = [factor for course, factor in parts if course == "step"]
+        rest = [factor for course, factor in parts if course == "same"]
+        if len(steps) + len(rest) == len(parts) and steps == [1] and all(divides(f, side) for f in (*rest, constant)):
+            return "step"
+    return None
+
+
+def _vectors(
+    dialect: Dialect, courses: Mapping[Expr, str | None], known: Collection[Expr] = (), singly: Collection[int] = ()
+) -> list[Expr]:
+    """The parts of expressions that are vectors, arguments first. courses: all parts and their courses. known: the vectors
+    that are there already. singly: the ports that are read element by element."""
+    found = dict.fromkeys(known)
+    for e, course in courses.items():
+        if e.word == "load":
+            vector = courses[e.args[0]] == "step" and e.value not in singly
+        elif course == "same":
+            continue
+        else:
+            vector = _computes(dialect, e) and all(a in found or courses[a] == "same" for a in _values(e))
+            vector = vector and (e.word != "select" or courses[e.args[0]] == "same")
+        if vector:
+            found[e] = None
+    return list(found)
+
+
+def _computes(dialect: Dialect, e: Expr) -> bool:
+    """Whether a word computes vectors from vectors."""
+    if e.word == "cast":
+        return (e.args[0].dtype, e.dtype) in dialect.vector_casts
+    return e.word == "select" or e.dtype in dialect.vector_words.get(e.word, ())
+
+
+def _values(e: Expr) -> Sequence[Expr]:
+    """The arguments that are vectors if the expression is."""
+    return e.args[1:] if e.word == "select" else e.args
+
+
+def _put_vectors(
+    out: Statements, roots: Sequence[Expr], along: Expr, known: Mapping[Expr, str], singly: Collection[int] = ()
+) -> dict[Expr, str]:
+    """Write what computes the parts of expressions that are vectors, and return their texts. Parts that are used more than
+    once, or by an expression that is not a vector, are bound to names; so are long texts, and loads of ports that are
+    written."""
+    courses = index_strides(roots, along, known=known)
+    dialect = out.shader.dialect
+    vectors = _vectors(dialect, courses, known, singly)
+    uses = dict.fromkeys(vectors, 0)
+    for e in (*roots, *(a for x in courses for a in x.args)):
+        if e in uses:
+            uses[e] += 1
+    apart = {a for x in courses if x not in uses for a in x.args if a in uses}
+    computed = [e for e in vectors if e not in known]
+    # What vectors need besides vectors: the indices of loads, the conditions of choices, values that stay the same.
+    singles = list(dict.fromkeys(a for e in computed for a in e.args if a not in uses))
+    single = dict(zip(singles, out.values(singles), strict=True))
+    texts = dict(known)
+    for e in computed:
+        if e.word == "load":
+            text = out.shader.load_vector(e.value, single[e.args[0]])
+        else:
+            args = [texts.get(a) or f"vec4<{dialect.types[a.dtype]}>({single[a]})" for a in _values(e)]
+            text = _spell(dialect, e, args, single)
+        written = e.word == "load" and out.shader.ports[e.value].written
+        if uses[e] > 1 or e in apart or written or (len(text) > MAX_INLINE_CHARACTERS and e not in roots):
+            text = out.let(out.shader.fresh(), text)
+        texts[e] = text
+    return texts
+
+
+def _spell(dialect: Dialect, e: Expr, args: Sequence[str], single: Mapping[Expr, str]) -> str:
+    if e.word == "select":
+        return f"select({args[1]}, {args[0]}, {single[e.args[0]]})"
+    if e.word == "cast":
+        return dialect.vector_casts[e.args[0].dtype, e.dtype].format(*args)
+    spelling = dialect.vector_words[e.word][e.dtype]
+    return spelling.format(*args) if isinstance(spelling, str) else spelling(e, args)
+
+
+def quad_texts(out: Statements, quads: Sequence[Expr], along: Expr) -> list[str]:
+    """The vectors of quads, or of neighbours of a quad, which may be the same for all four; what several of them compute or
+    load is computed and loaded once."""
+    texts, types = _put_vectors(out, quads, along, {}), out.shader.dialect.types
+    return [texts.get(e) or f"vec4<{types[e.dtype]}>({out.value(e)})" for e in quads]
+
+
+def octet_text(out: Statements, e: Expr, along: Expr) -> str:
+    """The vec4<u32> of an octet of float16."""
+    if e.word == "load":
+        return out.shader.load_octet(e.value, out.value(e.args[0]))
+    if e.word == "select":
+        no, yes = (octet_text(out, x, along) for x in (e.args[2], e.args[1]))
+        return f"select({no}, {yes}, {out.value(e.args[0])})"
+    return f"vec4<u32>({int(np.float16(e.value).view(np.uint16)) * 0x10001}u)"
+
+
+def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr] = ()) -> bool:
+    """Whether stores can write four neighbours of a variable at once. others: the shader's other expressions."""
+    if along.word != "var" or not divides(along.value[1], VECTOR_LENGTH):
+        return False
+    # A port that is updated in place is read before it is written, at the same four elements.
+    singly = _singly(stores, along, shader, others)
+    courses = index_strides([s.index for s in stores], along)
+    return all(courses[s.index] == "step" and shader.stores_vectors(s.port) and s.port not in singly for s in stores)
+
+
+def put_four(
+    out: Statements, stores: Sequence[Store], along: Expr, vectors: Mapping[Expr, str], others: Iterable[Expr] = ()
+) -> None:
+    """Write stores for four neighbours; `along` is bound to the first of them, a multiple of four.
+
+    vectors: expressions whose four values are in a vector already ↦ the vector's name.
+    """
+    singly = _singly(stores, along, out.shader, others)
+    texts = _put_vectors(out, [s.value for s in stores], along, vectors, singly)
+    apart = [s.value for s in stores if s.value not in texts]
+    found = {a: texts[a] for x in scalar.postorder(apart) if x not in texts for a in x.args if a in texts}
+    swaps: list[dict[Expr, Expr]] = []
+    for number, part in enumerate(VECTOR_COMPONENTS):
+        place = {e: scalar.var(f"{name}.{part}", e.dtype) for e, name in found.items()}
+        out.names.update((v, v.value[0]) for v in place.values())
+        swaps.append({**place, along: along + scalar.const(number, int32)})
+    indices = out.values([s.index for s in stores])
+    single = iter(out.values([scalar.substitute(e, swap) for e in apart for swap in swaps]))
+    for s, index in zip(stores, indices, strict=True):
+        if s.value not in texts:
+            values = [next(single) for _ in VECTOR_COMPONENTS]
+        elif out.shader.takes_vectors(s.port):
+            values = texts[s.value]
+        else:
+            name = out.let(out.shader.fresh(), texts[s.value])
+            values = [f"{name}.{part}" for part in VECTOR_COMPONENTS]
+        out.put(out.shader.store_vector(s.port, index, values))
+
+
+def loads(roots: Iterable[Expr]) -> list[Expr]:
+    """All loads below the expressions."""
+    return [x for x in scalar.postorder(list(roots)) if x.word == "load"]
+
+
+def _singly(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr]) -> set[int]:
+    """The ports that are read element by element: by other expressions, or not contiguously, or without vectors."""
+    mine = loads(s.value for s in stores)
+    courses = index_strides([s.value for s in stores], along)
+    strays = [x for x in mine if courses[x.args[0]] != "step" or not shader.stored_vectors(x.value)]
+    return {x.value for x in (*loads(others), *strays)}
