@@ -1,0 +1,125 @@
+"""Kernel text is what gpu/README.md says: respelled, a C++ compiler accepts it, with its types and without conversions."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pytest
+from respelling import respelled
+
+from singe.compiler.compile import compile_graph
+from singe.dtypes import DType, bfloat16, bool_, float16, float32, int8, int32, int64, uint8, uint32, uint64
+from singe.graph import Builder, Graph, Node
+from singe.shapes import Dim, size
+from singe_gpu.target import GpuTarget
+from singe_webgpu.code.dialect import WGSL
+
+GOLDEN: Final = Path(__file__).parents[2] / "golden"
+PRELUDE: Final = Path(__file__).with_name("prelude.hpp")
+FLAGS: Final = (
+    "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Werror",
+    "-Wno-unused",  # texts bind values that they may not need
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def compiler() -> str:
+    found = shutil.which("g++")
+    if found is None:
+        pytest.skip("no g++ here, to compile kernel text as C++")
+    return found
+
+
+def errors(compiler: str, texts: Sequence[str]) -> str:
+    """What the compiler says of C++ texts, which it reads as one file."""
+    source = "\n".join((f'#include "{PRELUDE}"', *texts))
+    command = [compiler, *FLAGS, "-x", "c++", "-"]
+    return subprocess.run(command, input=source, capture_output=True, text=True, check=False).stderr
+
+
+@pytest.mark.slow
+def test_every_golden_text_is_respelled_to_cpp(compiler: str) -> None:
+    paths = sorted(GOLDEN.glob("*.wgsl"))
+    assert len(paths) > 15
+    texts = [f'#line 1 "{p.name}"\n{respelled(p.read_text("utf-8"), p.stem)}' for p in paths]
+    assert errors(compiler, texts) == ""
+
+
+DAMAGED: Final = {
+    "a name that nothing declares": ("b0[((", "b9[(("),
+    "values of two types": ("(a0 + ", "(m + "),
+    "an implicit conversion": ("i32(lane) %", "lane %"),
+    "a port that is only read": ("b3[", "b2["),
+    "an argument too few": ("load_a(m: i32, k: i32)", "load_a(m: i32)"),
+    "a statement without an end": ("c0);", "c0)"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_what_is_no_kernel_text_is_refused(compiler: str, damage: str) -> None:
+    before, after = DAMAGED[damage]
+    text = (GOLDEN / "matmul_bias_relu.wgsl").read_text("utf-8")
+    assert before in text
+    assert errors(compiler, [respelled(text.replace(before, after, 1))]) != ""
+
+
+# --- a dialect of which texts are C++ --------------------------------------------------------------------------------
+
+CPP: Final = replace(
+    WGSL, name="cpp", features=(), join=lambda parts: respelled(WGSL.join(parts)), bindings=lambda text: ()
+)
+"""C++ with WGSL's words and library, for devices without features."""
+TYPES: Final = (bool_, int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32)
+
+
+def casts() -> list[Graph]:
+    """All types to all others: what of the library they need."""
+    found = []
+    for kind in TYPES:
+        b = Builder()
+        x = b.input("x", (size("N"), 4), kind)
+        ys = [b.cast(x, to=other) for other in TYPES if other is not kind]
+        found += [Graph((x,), (y,), ("y",)) for y in ys]
+    return found
+
+
+def graph_of(op: str, *inputs: tuple[tuple[Dim, ...], DType], **attrs: object) -> Graph:
+    b = Builder()
+    given = [b.input(f"x{k}", *what) for k, what in enumerate(inputs)]
+    y: Node = getattr(b, op)(*given, **attrs)
+    return Graph(tuple(given), (y,), ("y",))
+
+
+def templates() -> list[Graph]:
+    """A graph for each template."""
+    n = size("N")
+    return [
+        graph_of("matmul", ((n, 30), float16), ((30, 44), float16)),
+        graph_of("matmul", ((5, n), int64), ((n, 8), int64)),
+        graph_of("softmax", ((n, 1000), bfloat16), axis=-1),
+        graph_of("attention", *[((1, 2, n, 20), float16)] * 3, causal=True),
+        graph_of("attention", *[((1, 2, 1, 33), float32)] * 3),
+        graph_of("scatter_elements_reduce", ((n, 7), float32), ((3, 7), float32), ((3, 7), int64), axis=0, reduction="add"),
+        graph_of("scatter_nd_reduce", ((4, n), int32), ((3, n), int32), ((3, 1), uint32), reduction="max"),
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("graphs", [casts, templates])
+def test_a_dialect_prints_every_template_in_its_language(compiler: str, graphs: Callable[[], list[Graph]]) -> None:
+    texts = {str(text) for graph in graphs() for text in compile_graph(graph, GpuTarget(CPP)).modules.values()}
+    assert all(text.startswith("struct Shader") for text in texts)
+    spaces = [f"namespace text{k} {{ {text} }}" for k, text in enumerate(sorted(texts))]
+    assert errors(compiler, spaces) == ""
+
+
+def test_a_dialect_without_features_has_one_text_of_a_kernel() -> None:
+    graph = graph_of("matmul", ((64, 64), float16), ((64, 64), float16))
+    counts = {d.name: len(compile_graph(graph, GpuTarget(d)).kernels[0].variants) for d in (WGSL, CPP)}
+    assert counts["wgsl"] > 1 == counts["cpp"]
