@@ -7,6 +7,7 @@ import ast
 import importlib
 import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from itertools import groupby
@@ -106,9 +107,15 @@ def _doc(value: Any) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Outside of code, `<`, `*`, `_` and `[` are characters as others."""
+    """Outside of code, which is in backticks or indented, `<`, `*`, `_` and `[` are characters as others."""
+    text = re.sub(r"(?:(?<=\n\n)|\A)(?: {4}.*(?:\n|\Z)(?:\n(?= {4}))*)+", _fenced, text)
     pieces = re.split(r"(```.*?```|``.*?``|`[^`\n]*`)", text, flags=re.S)
     return "".join(p if i % 2 else re.sub(r"([<*_\[\]#])", r"\\\1", p) for i, p in enumerate(pieces))
+
+
+def _fenced(block: re.Match[str]) -> str:
+    """An indented block of a docstring, which is an example in Python, between fences."""
+    return f"```python\n{textwrap.dedent(block.group()).rstrip()}\n```\n"
 
 
 def _tensor() -> str:

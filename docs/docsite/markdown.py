@@ -55,6 +55,7 @@ def render(text: str, link: Callable[[str], str], drawings: Mapping[str, Callabl
     parser = MarkdownIt("commonmark", {"highlight": None}).enable(["table", "strikethrough"])
     cells = CELLS in text
     parser.add_render_rule("fence", lambda self, tokens, at, *_: _fence(tokens[at], cells))
+    parser.add_render_rule("code_block", lambda self, tokens, at, *_: code(tokens[at].content, ""))
     parser.add_render_rule("table_open", lambda *_: '<div class="scroll" tabindex="0"><table>\n')
     parser.add_render_rule("table_close", lambda *_: "</table></div>\n")
     parser.add_render_rule("html_block", lambda self, tokens, at, *_: _drawing(tokens[at].content, drawings))

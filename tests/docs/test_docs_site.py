@@ -121,6 +121,14 @@ def test_help_lists_every_method_of_tensor() -> None:
     assert names - set(re.findall(r"^ \|  (?:async )?(\w+)", text, re.M)) == set()
 
 
+def test_code_is_shown_as_it_is_written(site: Path) -> None:
+    pages = {page.name: page.read_text("utf-8") for page in site.rglob("*.html")}
+    blocks = {name: re.findall(r"<pre.*?</pre>", text, re.S) for name, text in pages.items()}
+    assert [name for name, found in blocks.items() if any("\\_" in block for block in found)] == []
+    assert [name for name, found in blocks.items() if any("tabindex" not in block[:80] for block in found)] == []
+    assert "value_and_grad" in re.sub("<[^>]*>", "", "".join(blocks["singe.optim.html"]))
+
+
 def test_every_page_of_the_documentation_is_in_the_site() -> None:
     found = {p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md") if p.name != "README.md"}
     assert found - {page.source for page in pages()} == set()
