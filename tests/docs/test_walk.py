@@ -26,7 +26,7 @@ def eager_call() -> list[Place]:
     return follow(x.exp)
 
 
-def compiled(target: Target | None) -> list[Place]:
+def compiled(target: Target) -> list[Place]:
     b = Builder()
     graph = Graph((b.input("x", (64,), float32),), (), ())
     graph = Graph(graph.inputs, (b.exp(graph.inputs[0]),), ("y",))

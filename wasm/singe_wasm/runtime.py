@@ -104,7 +104,7 @@ class WasmRuntime:
     """A backend over any Engine; see runtime/backend.Backend."""
 
     name = "wasm"
-    reads_at_once = True
+    reads_now = True
 
     def __init__(self, engine: Engine) -> None:
         self.engine: Final = engine

@@ -1,7 +1,7 @@
 """Compiles a Graph to a Program: it is rewritten, fused, scheduled and printed by a Target.
 
-`compile_graph(graph, target)` runs all stages. The Program for the numpy backend (target None) runs the rewritten graph
-op by op over whole arrays: its steps are Host steps. A Program may also have steps for particular sizes: the graph with
+`compile_graph(graph, target)` runs all stages. The Program for an ArrayTarget runs the rewritten graph op by op over whole
+arrays: its steps are Host steps. A Program may also have steps for particular sizes: the graph with
 these numbers is compiled in the same way, and shares kernels and weights with the open graph.
 """
 
@@ -19,7 +19,7 @@ from ..graph import Graph, checks_at
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
-from ..program.program import HOST, Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
+from ..program.program import Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
 from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
@@ -28,7 +28,7 @@ from .rewrite import rewrite
 from .rewrite.integers import in_integers
 from .schedule.buffers import BufferTable
 from .schedule.memory import RegionWork, StepScheduler, WeightUse
-from .target import Target
+from .target import Target, execution_of
 
 ACTIVATIONS: Final = ("float32", "int8")
 UNCOUNTED: Final = ("load", "select")
@@ -65,13 +65,13 @@ class Options:
 PLAIN: Final = Options()
 
 
-def compile_graph(graph: Graph, target: Target | None, options: Options = PLAIN) -> ProgramData:
-    """The Program of a graph for a target (None: the numpy backend)."""
+def compile_graph(graph: Graph, target: Target, options: Options = PLAIN) -> ProgramData:
+    """The Program of a graph for a target."""
     return compile_with_uses(graph, target, options)[0]
 
 
 def compile_with_uses(
-    graph: Graph, target: Target | None, options: Options = PLAIN
+    graph: Graph, target: Target, options: Options = PLAIN
 ) -> tuple[ProgramData, Sequence[WeightUse]]:
     """The Program that `compile_graph` makes, and how its kernels read the constants of the graph."""
     start = time.perf_counter()
@@ -96,7 +96,7 @@ def compile_with_uses(
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
         facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
     steps = Counter(s.op for s in walk(program.steps) if isinstance(s, Host))
-    if target is not None and steps:
+    if execution_of(target).fuses and steps:
         facts["host"] = hosted_ops(graph, target, steps)
         if options.fail_on_host:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
@@ -123,10 +123,10 @@ class _Part:
     checks: tuple[tuple[Dim, str], ...]
 
 
-def _part(graph: Graph, target: Target | None, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
+def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
     with deferring() as checks:
         checks.update(checks_at(graph.checks, {}))
-        rewritten = rewrite(graph, target is not None, own_kernels(target))
+        rewritten = rewrite(graph, execution_of(target).narrow, own_kernels(target))
         if options.activations == "int8":
             rewritten = in_integers(rewritten)
         part = _planned(rewritten, target, weights, checks, options.donate, first)
@@ -154,7 +154,7 @@ def _check_symbols(graph: Graph) -> None:
 
 def _planned(
     graph: Graph,
-    target: Target | None,
+    target: Target,
     weights: BlockWriter,
     checks: Checks,
     donate: Sequence[str],
@@ -187,14 +187,14 @@ def _planned(
 
 
 def _linked(
-    parts: Sequence[_Part], specialised: Sequence[Mapping[str, int]], target: Target | None, weights: BlockWriter
+    parts: Sequence[_Part], specialised: Sequence[Mapping[str, int]], target: Target, weights: BlockWriter
 ) -> ProgramData:
     """The Program of the parts: the first is the open one, the others are specialised for these sizes."""
     modules: Mapping[str, str | bytes] = {}
     kernels: dict[Code, int] = {}
     facts: dict[str, Any] = {}
     steps = [part.steps for part in parts]
-    if target is not None:
+    if execution_of(target).fuses:
         work = [w for part in parts for w in part.work]
         modules, variants = target.link([w.printed for w in work])
         numbers = [
@@ -206,7 +206,7 @@ def _linked(
         facts["fused"] = list({id(w.group or w): w.group.ops if w.group else [w.label] for w in work}.values())
     first, *others = parts
     return ProgramData(
-        target.name if target else HOST, first.inputs, first.outputs, first.buffers, first.slots, tuple(kernels),
+        target.name, first.inputs, first.outputs, first.buffers, first.slots, tuple(kernels),
         steps[0], modules, weights.block(), facts, first.states, first.checks,
         tuple(
             Specialised(dict(sizes), part.slots, part.buffers, own, part.checks)

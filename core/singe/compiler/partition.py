@@ -24,7 +24,7 @@ from ..graph import Builder, Graph, Node, all_nodes, evaluate_node, postorder, r
 from ..ops import Composite, Opaque, Region, Result, Row
 from ..program.program import Host, ProgramData, walk
 from .lower.sorting_networks import is_ordered
-from .target import Target
+from .target import Target, execution_of
 
 JS_HOST_OPS: Final = frozenset((
     "axes_sizes", "compress", "dimensions", "expanded_sizes", "moved_last", "non_max_suppression", "nonzero",
@@ -125,14 +125,16 @@ def _opaque(row: Row) -> Opaque:
 # --- composites that stay whole ---------------------------------------------------------------------------------------
 
 
-def own_kernels(target: Target | None) -> Callable[[Node], Row | None]:
+def own_kernels(target: Target) -> Callable[[Node], Row | None]:
     """The function that gives the row with which a composite stays whole, if the target has a function for it."""
+
+    fuses = execution_of(target).fuses
 
     def whole(n: Node) -> Row | None:
         row = n.row
         if not isinstance(row, Composite):
             return None
-        if target is None:
+        if not fuses:
             return None if row.whole is None else _whole(row)
         if unsupported_dtypes(n, target):
             return None

@@ -1,7 +1,7 @@
-"""The protocol of a Target, a code generator: Kernels and Routines in, text or bytes out.
+"""The protocol of a Target, for which Programs are compiled: a code generator, or arrays, on which ops are called one by one.
 
-A Target needs no device. It is found through the entry-point group `singe.targets`, so that this package imports no code
-generator.
+A Target needs no device. A code generator is found through the entry-point group `singe.targets`, so that this package
+imports none. `ARRAYS` is the target of NumPy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import DTYPES, DType
 from ..ir.kernel import Kernel, Routine
 from ..plugins import check_plugin, load_plugin
 from ..program.program import HOST, Variant
@@ -48,8 +48,25 @@ class Printed:
     sharing: Callable[[], Printed] | None = field(default=None, compare=False)
 
 
+@dataclass(frozen=True)
+class Execution:
+    """How Programs of a target run. The defaults are those of a code generator, whose kernels use memory as the Program plans it.
+
+    fuses: a step is a kernel, which computes a group of ops. Otherwise each op is a step on the host, called with arrays, and
+    a composite stays whole where its row has a function of arrays.
+    views: a reshape shares the memory of its input, and is no step.
+    allocates: a step makes an array for its result. Only an update overwrites its input, and an elementwise op a donated one.
+    narrow: products take numbers of a few bits as they are; otherwise these become floats, which are faster.
+    """
+
+    fuses: bool = True
+    views: bool = True
+    allocates: bool = False
+    narrow: bool = True
+
+
 class Target(Protocol):
-    """A code generator: Kernels and Routines in, text or bytes out."""
+    """A code generator: Kernels and Routines in, text or bytes out. The attribute `execution`, an Execution, may be left out."""
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
@@ -86,13 +103,51 @@ class Target(Protocol):
         ...
 
 
+class ArrayTarget:
+    """The Target of a backend that calls ops with arrays: it prints nothing, and all steps of its Programs are on the host."""
+
+    name: str = HOST
+    max_ports: int = 0
+    integers: bool = True
+    counted: int = 0
+    networks: bool = False
+    repeated: int = 0
+    dtypes: frozenset[DType] = frozenset(DTYPES.values())
+    execution: Execution = Execution(fuses=False, views=False, allocates=True, narrow=False)
+
+    def element_size(self, dtype: DType) -> int:
+        return dtype.size
+
+    def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
+        return None
+
+    def print_opaque(
+        self,
+        op: str,
+        attrs: Mapping[str, Any],
+        inputs: Sequence[tuple[Shape, DType]],
+        results: Sequence[tuple[Shape, DType]],
+    ) -> Printed | None:
+        return None
+
+    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
+        return {}, ()
+
+
+ARRAYS: Final = ArrayTarget()
+
+
 def find_target(name: str) -> Target:
-    """The code generator with this name."""
+    """The target with this name."""
+    if name == HOST:
+        return ARRAYS
     made = load_plugin(GROUP, name, "target")()
     check_plugin(made, Target, GROUP, name, "target")
     return made
 
 
-def name_of(target: Target | None) -> str:
-    """The name of the target in its Programs; HOST without a target."""
-    return HOST if target is None else target.name
+def execution_of(target: Target) -> Execution:
+    return getattr(target, "execution", _COMPILED)
+
+
+_COMPILED: Final = Execution()

@@ -5,7 +5,7 @@ These names change only with the version of Singe and a line in CHANGELOG.md; ev
 
   a Target   (entry-point group `singe.targets`): Kernels and Routines in, text or bytes out. It needs no device.
   a Backend  (entry-point group `singe.backends`): holds arrays and runs Programs; its attribute `target` is the Target
-             whose Programs it runs, or None if it runs ops on whole arrays. The entry point names a BackendFactory, which
+             whose Programs it runs, an ArrayTarget if it calls ops with arrays. The entry point names a BackendFactory, which
              has the facts that need no open device, or a class with a BackendFactory's attributes.
   a Device   that wraps another, as Fusion does: a Decorator. It needs no entry point.
 
@@ -17,6 +17,8 @@ from ..awaitables import MaybeAwaitable as MaybeAwaitable
 from ..awaitables import map_result as map_result
 from ..awaitables import resolve_async as resolve_async
 from ..compiler.partition import beyond_scripts as beyond_scripts
+from ..compiler.target import ArrayTarget as ArrayTarget
+from ..compiler.target import Execution as Execution
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
 from ..compiler.target import Target as Target

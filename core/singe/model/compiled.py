@@ -8,7 +8,6 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from ..compiler.target import name_of
 from ..errors import DeviceError, InputError
 from ..graph import Kind, Node
 from ..program.bundle_reader import read_bundled, read_manifest
@@ -75,9 +74,9 @@ class CompiledModel(Model):
 def of_program(data: ProgramData, device: str | Device, name: str) -> CompiledModel:
     """The Model of a Program, on a device that runs its target ("auto": the most preferred one)."""
     on = device_for(data.target) if device == "auto" else open_device(device)
-    if name_of(on.target) != data.target:
+    if on.target.name != data.target:
         raise DeviceError(
-            f"{name} was compiled for {data.target!r}, and {on!r} runs {name_of(on.target)!r}; compile it again for this device"
+            f"{name} was compiled for {data.target!r}, and {on!r} runs {on.target.name!r}; compile it again for this device"
         )
     return CompiledModel(data, on, name)
 
@@ -94,7 +93,7 @@ def of_bundle(folder: Path, device: str | Device, name: str) -> CompiledModel:
         except DeviceError as e:
             refused.append(str(e))
             continue
-        if name_of(chosen.target) == target:
+        if chosen.target.name == target:
             return CompiledModel(read_bundled(folder, manifest, key), chosen, str(manifest.get("name") or name))
     raise DeviceError(
         f"{folder}: the bundle is for {', '.join(targets)}, "

@@ -12,7 +12,6 @@ import numpy as np
 
 from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async, together
 from ..compiler.compile import compile_graph
-from ..compiler.target import name_of
 from ..dtypes import own
 from ..errors import DeviceError, InputError
 from ..files import write
@@ -265,7 +264,7 @@ def write_program(program: ProgramData, path: str | Path) -> None:
 
 def _on_device(data: ProgramData, device_argument: str | Device | None) -> Program:
     on = device_for(data.target) if device_argument is None else open_device(device_argument)
-    target = name_of(on.target)
+    target = on.target.name
     if target != data.target:
         raise DeviceError(
             f"the program was compiled for {data.target!r}, and {on!r} runs {target!r}; compile it again for this device"

@@ -101,12 +101,13 @@ class TimedExecutable(Executable, Protocol):
 class Backend(Protocol):
     """A device that holds arrays and runs Programs. In a page, its results may have to be awaited.
 
-    A backend with the attribute `survives_fork = False` is refused in a forked process. One whose attribute `lost` is true is
-    opened anew when its device is asked for again. `reads_at_once = True`: `download` waits for nothing.
+    Attributes that may be left out: `survives_fork = False`: it is refused in a forked process. `renews = True`: a forked
+    process may use it even if a thread did, since it keeps nothing between runs. `reads_now = True`: `download` waits for
+    nothing. `lost`: whether the device went away; it is opened anew when it is asked for again.
     """
 
     name: str
-    target: Any  # a Target; None for the backend that runs each op on whole arrays
+    target: Any  # a Target; of arrays (ArrayTarget) if it calls each op with arrays, for which None may stand too
 
     def upload(self, array: np.ndarray) -> Any:
         """A NumPy array as an array of the device."""

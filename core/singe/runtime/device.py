@@ -55,6 +55,8 @@ class Device(ABC):
     """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `import_value`."""
     lock: DeviceLock
     """Held while the device, or a device that it wraps, does something."""
+    reads_now = False
+    """Whether `fetch` waits for nothing, so that a step may depend on a value."""
 
     @property
     @abstractmethod
@@ -141,8 +143,8 @@ class Device(ABC):
 
     @property
     @abstractmethod
-    def target(self) -> Target | None:
-        """The Target whose Programs the device runs; None for Programs of host steps."""
+    def target(self) -> Target:
+        """The Target whose Programs the device runs."""
 
     @abstractmethod
     def prepare(self, program: ProgramData) -> Executable:

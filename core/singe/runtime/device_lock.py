@@ -1,8 +1,8 @@
 """The lock of a device: threads take turns, and a forked process does not wait for threads that it lacks.
 
 In a forked process only the thread that forked lives on. A lock that another thread held would stay held for ever, and its
-device may be in the middle of a run. A backend of whole arrays keeps nothing between runs, so its lock is made anew; on
-others, who takes the lock gets an error.
+device may be in the middle of a run. Where a backend keeps nothing between runs (`Backend.renews`), the lock is made anew; on
+others, who takes it gets an error.
 """
 
 from __future__ import annotations

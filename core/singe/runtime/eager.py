@@ -29,6 +29,7 @@ from .debugging import check_run, looking, note_origins
 from .device import Build, Device, nodes_of
 from .device_lock import DeviceLock
 from .recent_values import Recent
+from .registry import target_of
 
 MAX_CACHED_PROGRAMS: Final = 1024
 """How many calls and Graphs a device keeps the Programs of; the least recently used is dropped first."""
@@ -75,9 +76,9 @@ class EagerDevice(Device):
 
     def __init__(self, backend: Backend) -> None:
         self.backend: Final = backend
-        self.lock = DeviceLock(backend.name, backend.target is None, getattr(backend, "survives_fork", True))
+        self.lock = DeviceLock(backend.name, getattr(backend, "renews", False), getattr(backend, "survives_fork", True))
         self._programs: Recent[Executable] = Recent(MAX_CACHED_PROGRAMS)
-        self._reads: Final = getattr(backend, "reads_at_once", False)
+        self.reads_now = getattr(backend, "reads_now", False)
         self._integers: Final[WeakKeyDictionary[Any, np.ndarray]] = WeakKeyDictionary()
 
     @property
@@ -85,8 +86,8 @@ class EagerDevice(Device):
         return self.backend.name
 
     @property
-    def target(self) -> Target | None:
-        return self.backend.target
+    def target(self) -> Target:
+        return target_of(self.backend)
 
     @property
     def lost(self) -> bool:
@@ -103,7 +104,7 @@ class EagerDevice(Device):
             array = strings(array) if array.dtype.kind in TEXT else own(array)
             value = self.backend.upload(np.ascontiguousarray(array).reshape(array.shape))
             if (
-                not self._reads
+                not self.reads_now
                 and array.dtype.kind in "iu"
                 and array.itemsize >= 4
                 and array.nbytes <= MAX_HOST_COPY_BYTES
@@ -186,7 +187,7 @@ class EagerDevice(Device):
     def integers(self, value: Any) -> np.ndarray | None:
         if isinstance(value, HostArray):
             return value.data
-        if self._reads:
+        if self.reads_now:
             return self._read(value)
         return self._integers.get(value)
 

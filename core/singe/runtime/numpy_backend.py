@@ -16,6 +16,7 @@ from weakref import WeakSet
 import numpy as np
 
 from .. import shapes
+from ..compiler.target import ARRAYS, Target
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError, SingeError
 from ..ops import Elementwise, Opaque, Row, Update, View
@@ -47,7 +48,9 @@ class NumpyBackend:
     name = "numpy"
     target_name = HOST
     preference = 10
-    target = None
+    target: Target = ARRAYS
+    renews = True
+    reads_now = True
 
     def upload(self, array: np.ndarray) -> HostArray:
         return HostArray(array, dtype(array.dtype))

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from .. import plugins
 from ..awaitables import MaybeAwaitable, map_result
-from ..compiler.target import Target, name_of
+from ..compiler.target import ARRAYS, Target
 from ..errors import DeviceError, SingeError
 from ..program.program import ProgramData
 from .backend import Backend
@@ -93,9 +93,9 @@ def open_backend(name: str, **options: Any) -> MaybeAwaitable[Backend]:
 
     def checked(backend: Backend) -> Backend:
         plugins.check_plugin(backend, Backend, GROUP, name, "backend")
-        if backend.target is not None:
-            plugins.check_plugin(backend.target, Target, GROUP, name, "target of the backend")
-        runs = name_of(backend.target)
+        target = target_of(backend)
+        plugins.check_plugin(target, Target, GROUP, name, "target of the backend")
+        runs = target.name
         if runs != factory.target_name:
             raise DeviceError(
                 f"the backend {name!r} of {_package(name)} runs programs for {runs!r}, and its factory says {factory.target_name!r}"
@@ -103,6 +103,10 @@ def open_backend(name: str, **options: Any) -> MaybeAwaitable[Backend]:
         return backend
 
     return map_result(made, checked)
+
+
+def target_of(backend: Backend) -> Target:
+    return backend.target or ARRAYS
 
 
 def _package(name: str) -> str:

@@ -145,7 +145,7 @@ class Tracer(Device):
         return {}
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> Target:
         raise DeviceError(
             "nothing can be compiled while a function is traced: compile and run before, and pass the results"
         )

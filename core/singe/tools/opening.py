@@ -15,7 +15,7 @@ from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program
 from ..program.container import PROGRAM, format_of
-from ..program.program import HOST, ProgramData
+from ..program.program import ProgramData
 from ..runtime.devices import DEFAULT
 from ..runtime.registry import backend_factory
 from .inputs.files import once
@@ -58,10 +58,9 @@ def is_program(path: str) -> bool:
 def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
     """The model's Program for a device; changes: options that replace the model's own."""
     found = backend_factory(name).target_name
-    target = None if found == HOST else find_target(found)
     with doing(f"compiling for {name}"):
         options = replace(model.options, specialised=model.specialised, **changes)
-        return compile_graph(model.graph(), target, options)
+        return compile_graph(model.graph(), find_target(found), options)
 
 
 def _with_hint(error: SingeError, name: str = "NAME") -> InputError:

@@ -38,8 +38,8 @@ def digits_model() -> sg.Model:
 
 
 @cache
-def digits_program(target: str | None) -> ProgramData:
-    return compile_graph(digits_model().graph(), target if target is None else find_target(target))
+def digits_program(target: str) -> ProgramData:
+    return compile_graph(digits_model().graph(), find_target(target))
 
 
 @cache

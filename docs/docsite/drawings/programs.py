@@ -55,7 +55,7 @@ def plan() -> str:
 
 def arrays() -> str:
     """The steps of the numpy backend, and the arrays that each leaves alive."""
-    program = digits_program(None)
+    program = digits_program("host")
     ops = NumpyExecutable(program)._ops
     steps = [s for s in walk(program.steps) if isinstance(s, Host)]
     sheet = Sheet()

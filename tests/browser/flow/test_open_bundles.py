@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from open_networks import convolutional, encoder
 
 from singe.compiler.compile import compile_graph
+from singe.compiler.target import ARRAYS
 from singe.graph import specialise
 from singe.model.model import Model
 from singe.model.program import Program
@@ -95,7 +96,7 @@ def expected() -> dict[str, list[dict[str, np.ndarray]]]:
                 for x, a in zip(graph.inputs, given, strict=True)
                 for d, n in zip(x.shape, a.shape, strict=True)
             }
-            alone = compile_graph(specialise(graph, {k: n for k, n in sizes.items() if k in graph.symbols}), None)
+            alone = compile_graph(specialise(graph, {k: n for k, n in sizes.items() if k in graph.symbols}), ARRAYS)
             found.setdefault(name, []).append({"y": Program(alone, open_device("numpy")).run(given)[0]})
     return found
 

@@ -14,7 +14,7 @@ from bundles import packed, unpacked
 from pages import CORES, Page, node, open_page
 
 from singe.compiler.compile import Options, compile_graph, compile_with_uses
-from singe.compiler.target import find_target
+from singe.compiler.target import ARRAYS, find_target
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.model.program import Program
@@ -80,7 +80,7 @@ def case(count: int) -> dict[str, np.ndarray]:
 def wanted(count: int) -> np.ndarray:
     """NumPy's result, with the weights as they are stored."""
     channels = output_channels(*compile_with_uses(graph(), find_target("wasm"), Options("int8")))
-    whole = compile_graph(graph(), None, Options("int8"))
+    whole = compile_graph(graph(), ARRAYS, Options("int8"))
     weights = decode(encode(whole, "int8", channels)[0], whole.weights.size)
     (y,) = Program(replace(whole, weights=weights), open_device("numpy")).run(list(case(count).values()))
     return y

@@ -19,7 +19,7 @@ from sites import served
 
 from singe import load
 from singe.compiler.compile import compile_graph, compile_with_uses
-from singe.compiler.target import find_target
+from singe.compiler.target import ARRAYS, find_target
 from singe.model.model import Model
 from singe.model.program import Program
 from singe.program.weight_codecs import decode, read_piece
@@ -52,7 +52,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def answer(dtype: str, x: np.ndarray) -> np.ndarray:
     """The graph's output in NumPy, with the weights as they are stored."""
     channels = output_channels(*compile_with_uses(weighty_graph(), find_target("wasm")))
-    whole = compile_graph(weighty_graph(), None)
+    whole = compile_graph(weighty_graph(), ARRAYS)
     weights = decode(encode(whole, dtype, channels)[0], whole.weights.size)
     return Program(replace(whole, weights=weights), open_device("numpy")).run([x])[0]
 

@@ -9,6 +9,7 @@ from random_graphs.drawn import compare
 
 from singe.compiler.compile import compile_graph
 from singe.compiler.rewrite import rewrite
+from singe.compiler.target import ARRAYS
 from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
 from singe.errors import OutOfRange
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes
@@ -200,4 +201,4 @@ def test_a_constant_index_beyond_a_known_length_is_refused() -> None:
     b = Builder()
     given = b.input("x", (3, 4), float32)
     with pytest.raises(OutOfRange, match=r"index: axis 0 of \(3, 4\): got 5, expected from -3 to 2"):
-        compile_graph(Graph((given,), (b.gather(given, b.const(5), axis=0),), ("y",)), None)
+        compile_graph(Graph((given,), (b.gather(given, b.const(5), axis=0),), ("y",)), ARRAYS)

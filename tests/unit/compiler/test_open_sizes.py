@@ -17,6 +17,7 @@ from open_networks import convolutional, encoder
 
 import singe as sg
 from singe.compiler.compile import Options, compile_graph
+from singe.compiler.target import ARRAYS
 from singe.dtypes import bool_, float32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise
@@ -70,7 +71,7 @@ EACH = pytest.mark.parametrize("name", NETWORKS)
 
 def alone(graph: Graph, sizes: Mapping[str, int], given: Sequence[np.ndarray]) -> np.ndarray:
     """The outputs of a Program for these sizes alone, on NumPy."""
-    return Program(compile_graph(specialise(graph, sizes), None), open_device("numpy")).run(given)[0]
+    return Program(compile_graph(specialise(graph, sizes), ARRAYS), open_device("numpy")).run(given)[0]
 
 
 def close(found: np.ndarray, wanted: np.ndarray) -> None:
@@ -129,7 +130,7 @@ def test_specialised_sizes_share_the_weights_and_the_program(name: str, device_n
 def test_sizes_that_are_not_open_cannot_be_specialised() -> None:
     graph = encoder(1)
     with pytest.raises(InputError, match="specialised for K = 3: the open sizes are L, N"):
-        compile_graph(graph, None, Options(specialised=[({"K": 3}, graph)]))
+        compile_graph(graph, ARRAYS, Options(specialised=[({"K": 3}, graph)]))
 
 
 @pytest.mark.slow
@@ -299,7 +300,7 @@ def test_a_model_is_specialised_for_numbers_only() -> None:
 def test_what_is_beyond_a_bound_cannot_be_specialised() -> None:
     graph = encoder(1)
     with pytest.raises(InputError, match="specialised for L = 513, expected 0 to 512"):
-        compile_graph(graph, None, Options(specialised=[({"L": 513}, graph)], bounds={"L": 512}))
+        compile_graph(graph, ARRAYS, Options(specialised=[({"L": 513}, graph)], bounds={"L": 512}))
 
 
 def test_sizes_that_a_branch_takes_otherwise_get_steps_of_their_own() -> None:

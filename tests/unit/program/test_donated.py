@@ -15,6 +15,7 @@ from devices import COMPILED, RUNNERS, few
 
 import singe as sg
 from singe.compiler.compile import Options, compile_graph
+from singe.compiler.target import ARRAYS
 from singe.dtypes import float32, int64, string
 from singe.errors import FormatError, InputError
 from singe.graph import Builder, Graph, specialise
@@ -338,7 +339,7 @@ def test_strings_are_computed_in_memory_of_their_own(device_name: str) -> None:
 
 
 def test_files_whose_outputs_do_not_fit_their_inputs_are_refused() -> None:
-    data = compile_graph(graph_of(each_itself), None, Options(donate=["x", "y"]))
+    data = compile_graph(graph_of(each_itself), ARRAYS, Options(donate=["x", "y"]))
     first, second = (replace(data.buffers[i], place=("input", 0)) for i in data.outputs)
     buffers = list(data.buffers)
     buffers[data.outputs[0]], buffers[data.outputs[1]] = first, second

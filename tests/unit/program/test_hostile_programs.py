@@ -17,6 +17,7 @@ from containers import joined, split
 from random_graphs import hostile_programs
 
 from singe.compiler.compile import compile_graph
+from singe.compiler.target import ARRAYS
 from singe.dtypes import float32
 from singe.errors import DeviceError, FormatError
 from singe.graph import Builder, Graph
@@ -43,7 +44,7 @@ def program() -> tuple[dict[str, Any], bytes]:
     b = Builder()
     x = b.input("x", (size("N"), 3), float32)
     y = b.relu(b.add(b.transpose(x, perm=(1, 0)), b.const(1, float32)))
-    return split(to_bytes(compile_graph(Graph((x,), (y,), ("y",)), None)))
+    return split(to_bytes(compile_graph(Graph((x,), (y,), ("y",)), ARRAYS)))
 
 
 REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {

@@ -9,7 +9,7 @@ import pytest
 from devices import RUNNERS, slow
 
 from singe.compiler.compile import Options, compile_graph
-from singe.compiler.target import find_target
+from singe.compiler.target import ARRAYS, find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, Node, specialise
 from singe.model.model import Model
@@ -85,7 +85,7 @@ def test_all_steps_give_the_same(device_name: str, activations: str) -> None:
     for n, (sizes, closed) in zip(SIZES, own, strict=True):
         alone = Program(compile_graph(closed, device.target, Options(activations)), device)
         x = np.random.default_rng(n).standard_normal((n, 48)).astype(np.float32)
-        wanted = Program(compile_graph(closed, None, Options(activations)), open_device("numpy")).run([x])[0]
+        wanted = Program(compile_graph(closed, ARRAYS, Options(activations)), open_device("numpy")).run([x])[0]
         found = [program.run([x])[0] for program in (opened, shared, alone)]
         assert len(list(walk(shared.data.at(sizes).steps))) == len(list(walk(alone.data.steps)))
         for y in found:

@@ -16,6 +16,7 @@ from devices import RUNNERS
 
 import singe as sg
 from singe.awaitables import MaybeAwaitable
+from singe.compiler.target import ARRAYS
 from singe.graph import Builder, Graph, gradient
 from singe.graph.structure import structure
 from singe.program.program import ProgramData
@@ -65,7 +66,7 @@ class Remote(Device):
         self.table: dict[int, Any] = {}
 
     name = "remote"  # pyright: ignore[reportAssignmentType]
-    target = None  # pyright: ignore[reportAssignmentType]
+    target = ARRAYS  # pyright: ignore[reportAssignmentType]
 
     def _held(self, array: Any) -> Remote.Ticket:
         self.table[len(self.table)] = array

@@ -12,6 +12,7 @@ import pytest
 from devices import few
 
 from singe.compiler.compile import Options, compile_graph
+from singe.compiler.target import ARRAYS
 from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, specialise
@@ -284,7 +285,7 @@ def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.
 
 
 def ops_of(graph: Graph) -> set[str]:
-    program = compile_graph(graph, None, Options("int8"))
+    program = compile_graph(graph, ARRAYS, Options("int8"))
     return {s.op for s in program.steps if hasattr(s, "op")}  # pyright: ignore[reportAttributeAccessIssue]
 
 

@@ -27,7 +27,7 @@ MAX_SLOT_RATIO: Final = 2
 class BufferTable:
     """See the module's docstring."""
 
-    def __init__(self, target: Target | None, weights: BlockWriter) -> None:
+    def __init__(self, target: Target, weights: BlockWriter) -> None:
         self._target = target
         self.buffers: list[Buffer] = []
         self.weights = weights
@@ -35,7 +35,7 @@ class BufferTable:
         self._views: dict[Any, int] = {}
 
     def size(self, kind: DType) -> int:
-        return self._target.element_size(kind) if self._target and kind.size else kind.size
+        return self._target.element_size(kind) if kind.size else 0
 
     def add(self, name: str, kind: DType, shape: Shape, place: Place, size: int | None = None) -> int:
         self.buffers.append(Buffer(name, kind, shape, size or self.size(kind), place))

@@ -26,7 +26,7 @@ from ...shapes import Checks, Dim, Shape, Size, deferring, repeating, require, s
 from ..fuse import Group
 from ..lower.runtime_sizes import named
 from ..partition import unsupported_dtypes
-from ..target import Packer, Printed, Target
+from ..target import Packer, Printed, Target, execution_of
 from .buffers import BufferTable, Slots, bytes_of
 from .work import BindSize, Item, Items, found_by
 
@@ -72,10 +72,9 @@ class StepScheduler:
     """Assembles steps; see the module's docstring. The kernel number of a Dispatch is an index into `work`; `uses`
     lists the constants that kernels read. specialised: the steps are for particular sizes, beside those for open ones."""
 
-    def __init__(
-        self, target: Target | None, layout: BufferTable, late: Iterable[str], specialised: bool = False
-    ) -> None:
+    def __init__(self, target: Target, layout: BufferTable, late: Iterable[str], specialised: bool = False) -> None:
         self.target = target
+        self._allocates: Final = execution_of(target).allocates
         self._items: Final = Items(target)
         self._specialised = specialised
         self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
@@ -200,7 +199,7 @@ class StepScheduler:
         if item.op == "loop":
             first = inputs[item.attrs["conditional"] :][self._values(b, item).index(n)]
             return (first,) if inputs.count(first) == 1 else ()
-        return inputs if self.target is None and not isinstance(item.row, Opaque) else ()
+        return () if isinstance(item.row, Opaque) else inputs
 
     def _grows(self, b: _Block, item: Item, n: Node) -> bool:
         """Whether the shape of a loop's result may change from turn to turn: a slot can hold it, an output cannot."""
@@ -236,8 +235,8 @@ class StepScheduler:
         alike = self._alike(b)
         for x in donated:
             for k in alike.get((x.shape, x.dtype), ()):
-                if self.target is None and not isinstance(b.roots[k].row, Elementwise):
-                    continue  # NumPy makes a new array for it
+                if self._allocates and not isinstance(b.roots[k].row, Elementwise):
+                    continue
                 if (
                     x not in found
                     and k not in found.values()
@@ -260,7 +259,7 @@ class StepScheduler:
     def _overwritten_inputs(self, b: _Block, item: Item, n: Node) -> Sequence[Node]:
         """The inputs of an item that a runner overwrites with its result n if they have the same place."""
         row = item.row if isinstance(item, Node) else None
-        if self.target is not None or isinstance(row, Region):
+        if row is None or isinstance(row, Region):
             return self._reusable_inputs(b, item, n)
         assert isinstance(item, Node)
         return item.inputs[:1] if isinstance(row, Update) else item.inputs if isinstance(row, Elementwise) else ()
@@ -299,9 +298,9 @@ class StepScheduler:
                 continue
             need = bytes_of(n.shape, n.dtype)
             heirs = (
-                self._reusable_inputs(b, item, n)
-                if self.target is not None or isinstance(getattr(item, "row", None), Update)
-                else ()
+                ()
+                if self._allocates and not isinstance(getattr(item, "row", None), Update)
+                else self._reusable_inputs(b, item, n)
             )
             heir = next((x for x in heirs if x in dying and x in b.held and bytes_of(x.shape, x.dtype) == need), None)
             slot = self.slots.acquire(need, b.last.get(n, i) - i) if heir is None else b.held.pop(heir)
@@ -333,7 +332,6 @@ class StepScheduler:
             self._opaque(b, item)
 
     def _dispatch(self, b: _Block, group: Group) -> None:
-        assert self.target is not None
         for n in group.outputs:
             for heir in group.replaceable(n):
                 if not heir.is_const and self._at(b.of[heir]) == self._at(b.of[n]):
@@ -359,7 +357,6 @@ class StepScheduler:
 
     def _print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
         """The target's code for a kernel; equal kernels are printed once."""
-        assert self.target is not None
         key = kernel, frozenset(constants)
         if key not in self._printed:
             self._printed[key] = self.target.print(kernel, constants)
@@ -401,7 +398,7 @@ class StepScheduler:
         outputs, free = self._results(b, n)
         attrs = without_sizes(n.attrs)
         printed = None
-        if self.target is not None and not unsupported_dtypes(n, self.target):
+        if not unsupported_dtypes(n, self.target):
             given = tuple((x.shape, x.dtype) for x in n.inputs)
             printed = self.target.print_opaque(n.op, attrs, given, n.results)
         if printed is not None:

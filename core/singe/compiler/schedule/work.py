@@ -14,7 +14,7 @@ from ..lower.bfloat16_scatter import rounded_once
 from ..lower.runtime_sizes import computed
 from ..lower.sorting_networks import on_device
 from ..partition import on_host
-from ..target import Target
+from ..target import Target, execution_of
 from .buffers import bytes_of, weight
 from .reorder import release_memory_early
 
@@ -31,25 +31,27 @@ Item: TypeAlias = "Group | Node | BindSize"
 
 
 class Items:
-    """Makes the items of graphs for a target; without one, for NumPy."""
+    """Makes the items of graphs for a target."""
 
-    def __init__(self, target: Target | None) -> None:
+    def __init__(self, target: Target) -> None:
         self.target: Final = target
+        self.execution: Final = execution_of(target)
 
     def of(self, graph: Graph, has_code: Callable[[Group], bool]) -> tuple[Graph, list[Item]]:
         """The final form of a graph, and its items in order. has_code: whether the target has code for a group's kernel."""
-        if self.target is not None:
+        fuses = self.execution.fuses
+        if fuses:
             graph = on_host(rounded_once(on_device(graph, self.target)), self.target)
-        graph = computed(graph, self.target is None)
+        graph = computed(graph, not fuses)
         groups: dict[Node, Group] = {}
-        if self.target is not None:
+        if fuses:
             graph, found = fuse(graph, self.target.max_ports, has_code, self.target.repeated)
             groups = {g.outputs[-1]: g for g in found}
         told: dict[Node, list[str]] = {}
         for s, n in graph.own_size_nodes.items():
             if s not in n.attrs.get(SIZES, ()):
                 told.setdefault(n, []).append(s)
-        stepped = (Opaque, Region) if self.target is not None else Row
+        stepped = (Opaque, Region) if fuses else Row
         items: list[Item] = []
         for n in graph.nodes:
             if n in groups:
@@ -107,7 +109,7 @@ class Items:
 
     def memory(self, n: Node) -> Node:
         """The node whose memory this node shares, or the node itself."""
-        return storage_of(n) if self.target is not None else n
+        return storage_of(n) if self.execution.views else n
 
     def reads(self, item: Item) -> list[Node]:
         if isinstance(item, Group):

@@ -73,7 +73,7 @@ class Decorator(Device):
         return self if below is self.inner else below
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> Target:
         return self.inner.target
 
     def prepare(self, program: ProgramData) -> Executable:

@@ -302,8 +302,7 @@ def measure(
         _log.info("measuring on %s what %s changes: compiling", on.name, encoding.dtype)
         target = on.eager.target
         whole = compile_graph(graph, target)
-        integers = target is None or target.integers
-        smaller = compile_graph(graph, target, Options(encoding.activations if integers else "float32"))
+        smaller = compile_graph(graph, target, Options(encoding.activations if target.integers else "float32"))
         stored = replace(smaller, weights=decode(encoding.parts(smaller), smaller.weights.size))
         runs = [Program(p, on) for p in (whole, stored)]
         pairs = []

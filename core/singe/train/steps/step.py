@@ -28,6 +28,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from ...awaitables import MaybeAwaitable, map_result, resolve, resolve_async
+from ...compiler.target import execution_of
 from ...dtypes import dtype, float16, float32
 from ...errors import DTypeError, InputError, ShapeError
 from ...gradients import differentiable, value_and_grad
@@ -416,7 +417,8 @@ class TrainStep:
         given = {**_but_key(states), **new, **{GRADIENTS + path: g for path, g in grads.items()}}
         kept = [name for name in states if name not in (random_keys.KEY, SCALE)]
         # `debug` sees what is computed outside of branches only.
-        branches = self.device.eager.target is None and not looking()
+        on = self.device.eager
+        branches = on.reads_now and not execution_of(on.target).fuses and not looking()
         return {**where_passed(passed, functools.partial(self._update, tuple(grads)), given, kept, branches), **more}
 
     def _update(self, paths: Sequence[str], tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
