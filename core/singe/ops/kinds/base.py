@@ -64,6 +64,12 @@ class Row:
     domain). public: whether it is a method of Tensor; a row that serves the compiler, gradients or an importer, or of which another
     method is made, is not. also: other names of the method. reference: ignored; extensions for earlier versions give one.
 
+    along: the method folds the attribute "axes" (axis=, or dim=: one, several, or all; keepdims=, dtype=), or goes along the attribute
+    "axis" (axis=, or dim=, dtype=); both take a tensor without axes as a vector of one element. promote: what the elements become
+    first: for an elementwise row the operands' common type ("same"), that or float32 if it has no fractions ("float"), or bools, true unless
+    they are 0 ("bool"); for one with `along` float32 ("float") or int64 ("sum") in place of integers. numpy: NumPy's function, or its
+    name, which computes on the host what `dtypes` lacks: complex numbers with `complex`, and other types of the same kinds.
+
     tolerance: the error that tests allow, in units in the last place of the result. floor: an absolute error that is
     always allowed. no_gradient: why there is none, for a row over floats whose results do not change smoothly with them (one
     that rounds has a gradient, which is zero). declared_by: the field whose function has the row's inputs and attributes as parameters, after
@@ -78,6 +84,10 @@ class Row:
     onnx: str | None = None
     public: bool = True
     also: Sequence[str] = ()
+    along: str = ""
+    promote: str = ""
+    numpy: str | Callable[..., Any] = ""
+    complex: bool = False
     dtypes: Sequence[DType] = ALL
     vjp: Vjp | None = None
     no_gradient: str = ""

@@ -30,12 +30,9 @@ class Elementwise(Row):
     "to" if the attribute `to` decides. domain: the range from which tests sample floats. dims: the same of dimensions,
     for a body that compares what only a run knows.
 
-    promote: what the operands of the method become first: their common type ("same"), that or float32 if it has no fractions
-    ("float"), or bools, true unless they are 0 ("bool"). A row without it takes operands of its dtypes only, and has no function in
-    `singe.array_api`. unchanged: kinds of which each element is its own result. bools: the row that computes bools, if it is another one.
-    numpy: NumPy's function, or its name: it computes, on the host, what `dtypes` lacks of their kinds, and with `complex` the
-    complex numbers. operator: Python's operator, as in __add__; a binary one that gives no bools is reflected, too. standard: the name
-    in the array API standard, if it is another one; "": none.
+    A row that says `promote` has a function in `singe.array_api`; another one takes operands of its dtypes only. unchanged: kinds of which each
+    element is its own result. bools: the row that computes bools, if it is another one. operator: Python's operator, as in __add__; a
+    binary one that gives no bools is reflected, too. standard: the name in the array API standard, if it is another one; "": none.
     """
 
     declared_by: ClassVar = "body"
@@ -44,11 +41,8 @@ class Elementwise(Row):
     result_type: str = "T"
     domain: tuple[float, float] = (-4.0, 4.0)
     dims: Callable[..., Dim] | None = None
-    promote: str = ""
     unchanged: Sequence[str] = ()
     bools: str = ""
-    numpy: str | Callable[..., Any] = ""
-    complex: bool = False
     operator: str = ""
     standard: str | None = None
 

@@ -47,11 +47,11 @@ PARTS: Final = frozenset((
 ))  # fmt: skip
 """Functions beside the rows of which others are made, and which errors may name in their place."""
 ALONG_AXIS: Final = frozenset((
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin", "cumprod", "cumsum",
-    "flip", "kthvalue", "log_softmax", "logcumsumexp", "logsumexp", "max", "mean", "median", "min", "mode", "msort", "nanmean",
-    "nanmedian", "nanquantile", "nansum", "norm", "prod", "quantile", "softmax", "sort", "std", "sum", "topk", "var",
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "argsort", "count_nonzero", "cummax", "cummin",
+    "flip", "kthvalue", "logcumsumexp", "logsumexp", "max", "median", "min", "mode", "msort", "nanmean",
+    "nanmedian", "nanquantile", "nansum", "norm", "quantile", "sort", "std", "topk", "var",
 ))  # fmt: skip
-"""Methods that take a tensor without axes as a vector of one element."""
+"""Methods that take a tensor without axes as a vector of one element, beside those of rows that say `along`."""
 AS_WRITTEN: Final = {
     "__abs__": "abs(a)", "__add__": "a + b", "__and__": "a & b", "__eq__": "a == b", "__floordiv__": "a // b", "__ge__": "a >= b",
     "__getitem__": "x[…]", "__gt__": "a > b", "__invert__": "~a", "__le__": "a <= b", "__lshift__": "a << b", "__lt__": "a < b",
@@ -73,12 +73,12 @@ def alias(name: str, function: Any) -> None:
     """Make a function, or property, the member of Tensor of this name, too."""
     if not isinstance(function, property):
         function = accept_torch_names(function)
-        function = _of_numbers(function) if name in ALONG_AXIS else function
+        function = of_numbers(function) if name in ALONG_AXIS else function
     setattr(Tensor, name, function)
 
 
-def _of_numbers(function: C) -> C:
-    """The method of ALONG_AXIS that takes a tensor without axes, too."""
+def of_numbers(function: C) -> C:
+    """The method along an axis, which takes a tensor without axes, too."""
 
     @wraps(function)
     def along(*args: Any, **named: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...dtypes import COMPLEX, INTS, bool_, float32, int64, uint8
+from ...dtypes import COMPLEX, bool_, float32, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...shapes import Size, axis_of, product, show
@@ -20,32 +20,6 @@ from ..numpy_fallback import numpy_fallback
 from ..tensor import Tensor, TensorLike, apply
 from .attach import method
 from .sorting import Ordered
-
-SUM_TYPES: Final = {bool_: int64, **{d: int64 for d in INTS if d.bits < 64}}
-"""The dtype in which `sum` and `prod` fold integers, as in NumPy and PyTorch."""
-
-
-@method
-def sum(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
-    return _reduced(_wide(x, dtype), "reduce_sum", axis, keepdims)
-
-
-@method
-def prod(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The product over axes, as `sum`."""
-    return _reduced(_wide(x, dtype), "reduce_prod", axis, keepdims)
-
-
-def _wide(x: Tensor, argument: Any) -> Tensor:
-    return x.cast(SUM_TYPES.get(x.dtype, x.dtype) if argument is None else argument)
-
-
-@method
-def mean(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-    """The mean over axes; integers become float32 first."""
-    y = x if dtype is None else x.cast(dtype)
-    return _reduced(y if y.dtype.is_float else y.cast(float32), "reduce_mean", axis, keepdims)
 
 
 @method
@@ -120,7 +94,7 @@ def _some(x: Tensor, axis: Axis, what: str) -> Tensor:
 
 def _reduced(x: Tensor, row: str, axis: Axis, keepdims: bool) -> Tensor:
     axes = shaping.chosen_axes(axis, x.ndim, row.removeprefix("reduce_"))
-    return _folded(x, row, axes, keepdims, {"axes": axes}) if axes else x
+    return folded(x, row, axes, keepdims, {"axes": axes}) if axes else x
 
 
 def _extreme(x: Tensor, row: str, axis: Axis, keepdims: bool) -> Tensor:
@@ -135,10 +109,10 @@ def _place_of(x: Tensor, row: str, axis: int | None, keepdims: bool) -> Tensor:
         return place.reshape((1,) * x.ndim) if keepdims else place
     at = axis_of(axis, x.ndim, row)
     x = x.cast(uint8) if x.dtype is bool_ else x
-    return _folded(x, row, (at,), keepdims, {"axis": at})
+    return folded(x, row, (at,), keepdims, {"axis": at})
 
 
-def _folded(x: Tensor, row: str, axes: Sequence[int], keepdims: bool, attrs: Mapping[str, Any]) -> Tensor:
+def folded(x: Tensor, row: str, axes: Sequence[int], keepdims: bool, attrs: Mapping[str, Any]) -> Tensor:
     """A row over these axes, with or without them."""
 
     def build(b: Any, n: Any) -> Any:
@@ -146,18 +120,6 @@ def _folded(x: Tensor, row: str, axes: Sequence[int], keepdims: bool, attrs: Map
         return y if keepdims else b.reshape(y, shape=tuple(d for i, d in enumerate(n.shape) if i not in axes))
 
     return apply(build, x)
-
-
-@method
-def softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
-    """exp(x), divided by its sum along an axis. dtype: of the elements before."""
-    return apply_row(ROWS["softmax"], (x if dtype is None else x.cast(dtype),), axis=axis)
-
-
-@method
-def log_softmax(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
-    """The logarithm of `softmax`."""
-    return apply_row(ROWS["log_softmax"], (x if dtype is None else x.cast(dtype),), axis=axis)
 
 
 @method
@@ -252,23 +214,6 @@ def logsumexp(x: Tensor, axis: Axis = None, keepdims: bool = False) -> Tensor:
     sums = (x - top).exp().sum(axis, keepdims=True).log() + top
     axes = shaping.chosen_axes(axis, x.ndim, "logsumexp")
     return sums if keepdims else sums.reshape([d for i, d in enumerate(x.shape) if i not in axes])
-
-
-@method
-def cumsum(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
-    """The sum of all elements up to each one along an axis; integers are summed as int64."""
-    return _running(_wide(x, dtype), axis, "running_sum", np.cumsum)
-
-
-@method
-def cumprod(x: Tensor, axis: int, dtype: Any = None) -> Tensor:
-    """The product of all elements up to each one along an axis; integers are multiplied as int64."""
-    return _running(_wide(x, dtype), axis, "running_prod", np.cumprod)
-
-
-def _running(x: Tensor, axis: int, row: str, function: Callable[..., Any]) -> Tensor:
-    at = axis_of(axis, x.ndim, row)
-    return numpy_fallback(row, function, x, axis=at) if x.dtype in COMPLEX else apply_row(ROWS[row], (x,), axis=at)
 
 
 # products

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Any, Final
 
+from ...dtypes import COMPLEX, INTS, bool_, float32, int64
 from ...errors import SingeError
 from ...hints import suggest
 from ...ops import ROWS, Elementwise, Row
+from ...shapes import axis_of
 from ..argument_errors import checked
 from ..arithmetic import compute
 from ..calls import apply_row, declared
+from ..nodes.shaping import Axis, chosen_axes
+from ..numpy_fallback import numpy_fallback
 from ..tensor import Tensor, TensorLike
-from .attach import SPELLINGS, accept_torch_names, alias, let_name, takes
+from .attach import SPELLINGS, accept_torch_names, alias, let_name, of_numbers, takes
+from .folds import folded
+
+SUM_TYPES: Final = {bool_: int64, **{d: int64 for d in INTS if d.bits < 64}}
+"""The dtype in which integers are summed and multiplied, as in NumPy and PyTorch."""
 
 
 def function_of(row: Elementwise) -> Callable[..., Tensor]:
@@ -45,6 +53,42 @@ def operator_of(row: Elementwise, name: str, reflected: bool = False) -> Callabl
     method = two if row.arity == 2 else one
     method.__name__, method.__qualname__ = name, f"Tensor.{name}"
     return method
+
+
+def axes_function_of(row: Row) -> Callable[..., Tensor]:
+    """The method of a row that folds axes."""
+    name = names_of(row)[0]
+
+    def over(x: Tensor, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+        elements, axes = _promoted(x, row, dtype), chosen_axes(axis, x.ndim, name)
+        return folded(elements, row.name, axes, keepdims, {"axes": axes})
+
+    return over
+
+
+def axis_function_of(row: Row) -> Callable[..., Tensor]:
+    """The method of a row that goes along an axis."""
+    name = names_of(row)[0]
+    default = next(p.default for p in row.parameters if p.name == "axis")
+    required = default is Parameter.empty
+
+    def along(x: Tensor, axis: int = -1, dtype: Any = None) -> Tensor:
+        elements = _promoted(x, row, dtype)
+        at = axis_of(axis, x.ndim, name) if required else axis  # None is the default, where there is one
+        if row.complex and elements.dtype in COMPLEX:
+            return numpy_fallback(name, row.numpy, elements, axis=at)
+        return apply_row(row, (elements,), axis=at)
+
+    along.__defaults__ = (None,) if required else (default, None)
+    return along
+
+
+def _promoted(x: Tensor, row: Row, dtype: Any) -> Tensor:
+    """The elements that a row folds."""
+    y = x if dtype is None else x.cast(dtype)
+    if row.promote == "float":
+        return y if y.dtype.is_float else y.cast(float32)
+    return y.cast(SUM_TYPES.get(y.dtype, y.dtype)) if row.promote == "sum" and dtype is None else y
 
 
 def row_method(row: Row) -> Any:
@@ -93,6 +137,11 @@ def names_of(row: Row) -> Sequence[str]:
 
 def method_of(row: Row) -> Any:
     """The method of a row, which refuses what is given in place of Tensors."""
+    if row.along:
+        function = axes_function_of(row) if row.along == "axes" else axis_function_of(row)
+        function.__name__, function.__doc__ = names_of(row)[0], row.doc
+        function.__qualname__ = f"Tensor.{function.__name__}"
+        return of_numbers(accept_torch_names(function))
     if isinstance(row, Elementwise) and row.promote:
         return accept_torch_names(function_of(row))
     return checked(row_method(row))
