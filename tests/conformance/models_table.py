@@ -9,15 +9,15 @@ import sys
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
-from families import DOMAINS, Family
+from networks.families import DOMAINS, Family
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "models.md"
 HEAD: Final = """# Models
 
 The families of models that are tested, from ONNX files as PyTorch's two exporters, Optimum, tf2onnx, paddle2onnx and others
-write them. `tests/conformance/models_table.py` writes this page from tests/families.
+write them. `tests/conformance/models_table.py` writes this page from tests/support/networks/families.
 
 Each family is a small network with random weights and the family's nodes. It runs on `numpy`, `wasm` and `webgpu`, and as a
 bundle in a page of Chromium, at several sizes from one compilation, and agrees with onnxruntime. BERT, ModernBERT, T5, ViT,

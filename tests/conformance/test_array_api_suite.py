@@ -81,7 +81,7 @@ def test_the_suite_passes(device: str, suite: tuple[Path, Path]) -> None:
     folder, packages = suite
     if isinstance(singe.devices()[device], singe.DeviceError):
         pytest.skip(f"no device {device}")
-    paths = [str(Path(__file__).parents[1]), str(packages), *sys.path]
+    paths = [str(Path(__file__).parents[1] / "support"), str(packages), *sys.path]
     environment = os.environ | {
         "ARRAY_API_TESTS_MODULE": "array_api_device",
         "ARRAY_API_TESTS_VERSION": "2024.12",

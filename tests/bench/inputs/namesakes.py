@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 import onnx
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 
-from families.net import FLOAT, INT64, Net
+from networks.families.net import FLOAT, INT64, Net
 
 
 def _layers(net: Net, x: str, count: int, width: int, heads: int, mask: str = "", first: bool = False) -> str:

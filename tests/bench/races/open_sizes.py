@@ -19,9 +19,9 @@ from singe.graph import specialise
 from singe.model.model import Model
 from singe.model.program import Program
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
+sys.path.insert(0, str(Path(__file__).parents[2] / "support"))
 
-from open_networks import convolutional, encoder
+from networks.open_networks import convolutional, encoder
 
 NETWORKS = {"encoder": encoder, "convolutional": convolutional}
 SIZES = {

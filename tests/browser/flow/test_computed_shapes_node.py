@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bundles import assert_close, packed
-from computed_shapes import ASKED, IMPOSSIBLE, MODELS, asking
+from networks.computed_shapes import ASKED, IMPOSSIBLE, MODELS, asking
 from pages import node
 from peer import answers, session
 

@@ -1,6 +1,6 @@
 """Random graphs with control flow, states and sizes found in mid-run, as bundles through singe.js in node.
 
-The graphs are those of tests/random_graphs/draw_flow.py, each as one bundle at many sizes; results are compared with direct.py.
+The graphs are those of tests/support/networks/random_graphs/draw_flow.py, each as one bundle at many sizes; results are compared with direct.py.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from bundles import packed, unpacked
 from direct import evaluate
+from networks.random_graphs.draw_flow import Drawn, draw, first_states
+from networks.random_graphs.drawn import RUNS, assert_close, kinds_on, tolerance_of
 from pages import node
-from random_graphs.draw_flow import Drawn, draw, first_states
-from random_graphs.drawn import RUNS, assert_close, kinds_on, tolerance_of
 
 from singe.dtypes import DType, float32
 from singe.graph import Builder, Graph

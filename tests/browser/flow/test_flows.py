@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from bundles import STATIC, assert_close, packed, unpacked
 from flows import FLOWS, collatz_turns, found_case, nested_case
+from networks.remembering import REMEMBERING
 from pages import Page, Runs, node, open_page
-from remembering import REMEMBERING
 
 from singe.program.format import header
 from singe.program.planner import Plan

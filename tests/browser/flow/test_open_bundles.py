@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,11 +9,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import assert_close, packed
+from networks.open_networks import convolutional, encoder
 from pages import Page, node, open_page
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from open_networks import convolutional, encoder
 
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import ARRAYS

@@ -3,7 +3,6 @@ sizes; a few on WebGPU too."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,11 +11,9 @@ import pytest
 from bundles import RUN, packed, unpacked
 from pages import Page, open_page
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 pytest.importorskip("onnxruntime")
 
-from families import FAMILIES, check_family, expected, file_of
+from networks.families import FAMILIES, check_family, expected, file_of
 
 import singe as sg
 from singe.errors import InputError

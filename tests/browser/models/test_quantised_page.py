@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from bundles import RUN, packed, unpacked
+from networks.quantised_nets import WAYS, picture, quantised
 from pages import node, open_page
-from quantised_nets import WAYS, picture, quantised
 
 from singe.model.files import load
 from singe.program.weight_codecs import read_piece

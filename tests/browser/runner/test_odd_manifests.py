@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pytest
 from flows import FLOWS
+from networks.quantised_nets import quantised
 from pages import open_page
-from quantised_nets import quantised
 
 from singe.model.files import load
 from singe.tools.export.bundle import export

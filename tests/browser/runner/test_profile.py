@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from bundles import MODELS, assert_close, model_case, packed, small_case, write_bundle
 from changed import edited
-from graphs import two_layers
+from networks.graphs import two_layers
 from pages import Page, node, open_page
 
 from singe.dtypes import float32

@@ -27,7 +27,7 @@ from types import FrameType
 from typing import Any, Final
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(folder) for folder in Path(__file__).parents[1:3]]
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "support")]
 sys.path.append(str(Path(__file__).parents[1] / "nodes"))  # their cases are changed here, too
 
 import numpy as np

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 if __name__ == "__main__":
-    sys.path[:0] = [str(folder) for folder in Path(__file__).parents[1:3]]
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "support")]
 
 import numpy as np
 import pytest

@@ -1,15 +1,15 @@
 """Random Graphs agree on every device with an evaluator that neither rewrites nor fuses: one Program at many sizes.
 
 Control flow, ops of several results, states, open sizes, sizes found in mid-run, and all dtypes that a device computes:
-see tests/random_graphs. `pytest tests/conformance/drawn/test_random_graphs.py --graphs 5000` draws more, and
-`python tests/random_graphs/drawn.py wasm 0 5000` does so without pytest.
+see tests/support/networks/random_graphs. `pytest tests/conformance/drawn/test_random_graphs.py --graphs 5000` draws more, and
+`python tests/support/networks/random_graphs/drawn.py wasm 0 5000` does so without pytest.
 """
 
 from __future__ import annotations
 
 import pytest
-from random_graphs.draw_flow import draw
-from random_graphs.drawn import check, kinds_on
+from networks.random_graphs.draw_flow import draw
+from networks.random_graphs.drawn import check, kinds_on
 
 CHUNK = 25
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from computed_shapes import ASKED, IMPOSSIBLE, MODELS, F, asking, best_of, model, node, onnx
+from networks.computed_shapes import ASKED, IMPOSSIBLE, MODELS, F, asking, best_of, model, node, onnx
 from onnx_devices import DEVICES, need
 from peer import session
 

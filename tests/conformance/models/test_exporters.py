@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import onnx
 import pytest
-from computed_shapes import F, model, node
+from networks.computed_shapes import F, model, node
 from onnx_devices import DEVICES, need
 from peer import session
 

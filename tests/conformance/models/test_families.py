@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from families import FAMILIES, Feeds, check_family, expected, file_of
 from models_table import PAGE, page
+from networks.families import FAMILIES, Feeds, check_family, expected, file_of
 from onnx_devices import DEVICES, need
 
 import singe as sg

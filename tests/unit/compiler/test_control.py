@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from control_graphs import IF, LOOP, counted, nested
+from networks.control_graphs import IF, LOOP, counted, nested
 
 from singe.compiler.compile import Options, compile_graph
 from singe.compiler.target import ARRAYS

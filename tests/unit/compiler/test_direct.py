@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from devices import RUNNERS, few
 from direct import evaluate
-from random_graphs.draw_flow import FLOW_STEPS, draw
-from random_graphs.drawn import check, kinds_on
-from random_graphs.draws import STEPS
+from networks.random_graphs.draw_flow import FLOW_STEPS, draw
+from networks.random_graphs.drawn import check, kinds_on
+from networks.random_graphs.draws import STEPS
 
 from singe.dtypes import bool_, float16, float32, int64
 from singe.graph import Builder, Graph, GraphState, all_nodes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import COMPILED, RUNNERS, slow
-from random_graphs.drawn import compare
+from networks.random_graphs.drawn import compare
 
 from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64

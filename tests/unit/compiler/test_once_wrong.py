@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from devices import RUNNERS
-from random_graphs.drawn import compare
+from networks.random_graphs.drawn import compare
 
 from singe.compiler.compile import compile_graph
 from singe.compiler.rewrite import rewrite

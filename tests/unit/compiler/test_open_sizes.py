@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from devices import RUNNERS
-from open_networks import convolutional, encoder
+from networks.open_networks import convolutional, encoder
 
 import singe as sg
 from singe.compiler.compile import Options, compile_graph

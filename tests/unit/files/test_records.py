@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from containers import split
-from control_graphs import sound_flow
 from devices import RUNNERS
-from remembering import REMEMBERING
-from row_samples import KINDS, SAMPLED, graph_of, sampled, samples_of
+from networks.control_graphs import sound_flow
+from networks.remembering import REMEMBERING
+from rows.row_samples import KINDS, SAMPLED, graph_of, sampled, samples_of
 
 import singe as sg
 from singe import nn

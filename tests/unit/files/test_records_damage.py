@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from containers import flipped, joined, split, with_hostile_values
-from control_graphs import sound_flow
+from networks.control_graphs import sound_flow
 
 import singe as sg
 from singe.dtypes import float32, int64

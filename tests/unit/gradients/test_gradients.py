@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import runners, slow
-from differences import away_from_kinks, differences
-from references import REFERENCES
-from row_samples import DEAR, SAMPLED, arrays_of, numbers, samples_of, shape_of
-from samples import BATCH, Sample, index, positive
-from samples import S as sample_of
-from samples.folds import pool
+from rows.differences import away_from_kinks, differences
+from rows.references import REFERENCES
+from rows.row_samples import DEAR, SAMPLED, arrays_of, numbers, samples_of, shape_of
+from rows.samples import BATCH, Sample, index, positive
+from rows.samples import S as sample_of
+from rows.samples.folds import pool
 
 from singe.dtypes import dtype, float16, float32
 from singe.errors import CompileError, DTypeError

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import few, runners, slow
-from differences import differences
-from recurrent_cases import CASES, built
+from networks.recurrent_cases import CASES, built
+from rows.differences import differences
 
 from singe.dtypes import FLOATS, DType, float32, float64, int64
 from singe.errors import CompileError

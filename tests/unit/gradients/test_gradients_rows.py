@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import run_array, runners
-from differences import away_from_kinks, differences
-from row_samples import DEAR, SAMPLED, arrays_of, numbers, samples_of, shape_of
+from rows.differences import away_from_kinks, differences
+from rows.row_samples import DEAR, SAMPLED, arrays_of, numbers, samples_of, shape_of
 
 from singe.dtypes import FLOATS, dtype, float32, float64
 from singe.errors import CompileError

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import nn_references as ref
 import numpy as np
 import pytest
 from devices import NUMPY
+from rows import nn_references as ref
 
 import singe as sg
 from singe import nn

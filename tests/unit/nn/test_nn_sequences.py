@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import nn_references as ref
 import numpy as np
 import pytest
 from devices import RUNNERS, runners, slow
+from rows import nn_references as ref
 
 import singe as sg
 from singe import nn

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from references import REFERENCES
+from rows.references import REFERENCES
 
 from singe.dtypes import FLOATS, dtype, float32
 from singe.graph import Builder, Graph, gradient

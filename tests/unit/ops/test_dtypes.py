@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from devices import NUMPY, RUNNERS, runners, slow
-from references import REFERENCES
-from row_samples import random_values
+from rows.references import REFERENCES
+from rows.row_samples import random_values
 
 import singe as sg
 from singe.compiler.compile import Options, compile_graph

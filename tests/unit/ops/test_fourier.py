@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import NUMPY
-from references import REFERENCES
+from rows.references import REFERENCES
 
 from singe.dtypes import float32
 from singe.errors import ShapeError

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import RUNNERS, Run, run_model, runners
-from differences import differences
-from references import REFERENCES
+from rows.differences import differences
+from rows.references import REFERENCES
 
 from singe.dtypes import float32
 from singe.errors import ShapeError

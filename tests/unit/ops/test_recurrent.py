@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import NUMPY, few, slow
-from recurrent_cases import BATCH, CASES, FEATURES, GATES, HIDDEN, PLAIN, built
-from references import REFERENCES
+from networks.recurrent_cases import BATCH, CASES, FEATURES, GATES, HIDDEN, PLAIN, built
+from rows.references import REFERENCES
 
 from singe.dtypes import DTYPES, float32
 from singe.errors import ShapeError

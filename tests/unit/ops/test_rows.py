@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import ALL_BUT_SHADERS, DEVICES, runners, slow
-from references import REFERENCES
-from row_samples import DEAR, KINDS, SAMPLED, SAMPLES, arrays_of, graph_of, numbers, sampled, samples_of
-from samples import Sample
+from rows.references import REFERENCES
+from rows.row_samples import DEAR, KINDS, SAMPLED, SAMPLES, arrays_of, graph_of, numbers, sampled, samples_of
+from rows.samples import Sample
 
 import singe as sg
 from singe.dtypes import DTYPES, DType, float16, float32, uint8
@@ -195,7 +195,7 @@ def test_the_place_of_an_extreme_is_that_of_nan_if_there_is_one(run_graph: Any) 
 def test_row_is_complete() -> None:
     """Every row has an oracle, samples, and either a meaning as a loop nest or a lowering."""
     for row in SAMPLED:
-        assert row.name in REFERENCES, f"{row.name}: give its definition in tests/references"
+        assert row.name in REFERENCES, f"{row.name}: give its definition in tests/support/rows/references"
         assert samples_of(row), row.name
         assert row.tolerance > 0, row.name
         assert isinstance(row, Elementwise) or row.doc, row.name

@@ -1,6 +1,6 @@
 """Programs that were changed after they were compiled: refused when they are read, or stopped with an error of Singe's.
 
-`python tests/random_graphs/hostile_programs.py numpy 0 3000` tries more.
+`python tests/support/networks/random_graphs/hostile_programs.py numpy 0 3000` tries more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from containers import joined, split
-from random_graphs import hostile_programs
+from networks.random_graphs import hostile_programs
 
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import ARRAYS

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import RUNNERS
+from networks.remembering import COUNTED, COUNTER, DESCENT, REMEMBERING
 from onnx import TensorProto, helper
-from remembering import COUNTED, COUNTER, DESCENT, REMEMBERING
 
 import singe as sg
 from singe.compiler.compile import compile_graph

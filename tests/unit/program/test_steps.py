@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import slow
-from steps import Assembler
+from networks.steps import Assembler
 
 from singe.dtypes import bool_, float32, int32
 from singe.errors import DeviceError, InputError, ShapeError

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from random_graphs.outside_values import disagreement
+from networks.random_graphs.outside_values import disagreement
 
 import singe as sg
 from singe.model.model import Model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import ALL_BUT_SHADERS, NUMPY, RUNNERS, runners, slow
-from references import random_numbers as reference
+from rows.references import random_numbers as reference
 
 import singe as sg
 from singe.errors import ImportFailure, ShapeError

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from graphs import two_layers
+from networks.graphs import two_layers
 from traces import check_trace
 
 import singe as sg

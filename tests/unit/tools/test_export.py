@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quantised_nets import quantised
+from networks.quantised_nets import quantised
 
 from singe import __version__
 from singe.compiler.compile import compile_graph

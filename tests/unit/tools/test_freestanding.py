@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 import pytest
 import wasmtime
-from control_graphs import IF, counted, nested
 from devices import slow
-from remembering import REMEMBERING
+from networks.control_graphs import IF, counted, nested
+from networks.remembering import REMEMBERING
 
 import singe as sg
 from singe.compiler.compile import Options, compile_graph

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from quantised_nets import WAYS, plain, quantised
+from networks.quantised_nets import WAYS, plain, quantised
 
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target

@@ -15,7 +15,7 @@ from singe.ops.products.blocks import packed, unpacked
 from singe.program.program import ProgramData
 
 pytest.importorskip("wasmtime")
-from blocks_cases import CASES, N, made
+from networks.blocks_cases import CASES, N, made
 
 from singe_wasm.kernels.products.blocks import MAX_ROWS_UNPACKED_PER_TILE
 from singe_wasm.levels import LEVELS

@@ -11,7 +11,7 @@ from devices import few, slow
 from singe.compiler.compile import compile_graph
 
 pytest.importorskip("wgpu")
-from blocks_cases import CASES, N, made
+from networks.blocks_cases import CASES, N, made
 from wgsl_checks import this_gpu
 
 from singe_gpu.kernels.gemm import Cut, Thin, Tile

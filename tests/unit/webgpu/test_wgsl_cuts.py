@@ -10,7 +10,7 @@ from itertools import product as cartesian
 import numpy as np
 import pytest
 from devices import few, slow
-from open_networks import convolutional, encoder
+from networks.open_networks import convolutional, encoder
 
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import Printed

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from graphs import pooled_conv
+from networks.graphs import pooled_conv
 
 from singe.compiler.fuse import fuse
 from singe.dtypes import DType, float16, float32, int8, int32

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from devices import few, slow
-from references import products as reference
+from rows.references import products as reference
 
 import singe as sg
 from singe.compiler.compile import compile_graph

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from graphs import pooled_conv
+from networks.graphs import pooled_conv
 from wgsl_checks import Case, check, conv, matmul, program_of, this_gpu
 
 from singe.compiler.fuse import fuse

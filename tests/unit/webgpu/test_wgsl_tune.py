@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from recurrent_cases import CASES, built
+from networks.recurrent_cases import CASES, built
 
 from singe.compiler.compile import compile_graph
 from singe.dtypes import float32

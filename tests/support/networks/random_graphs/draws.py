@@ -7,7 +7,18 @@ from typing import Final
 
 import numpy as np
 
-from random_graphs.sketch import WHOLE, Sketch, Step, axis_in, by_name, filled, is_float, is_number, numbers, open_sizes
+from networks.random_graphs.sketch import (
+    WHOLE,
+    Sketch,
+    Step,
+    axis_in,
+    by_name,
+    filled,
+    is_float,
+    is_number,
+    numbers,
+    open_sizes,
+)
 from singe.dtypes import FLOATS, INTS, SINGLES, STORED, bool_, float8_e8m0fnu, float16, float32, float64, int64
 from singe.shapes import Size, at_least, symbols
 

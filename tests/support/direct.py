@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from references import REFERENCES
+from rows.references import REFERENCES
 
 from singe.dtypes import bool_, widened
 from singe.graph import Graph, Node

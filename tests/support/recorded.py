@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-FOLDER = Path(__file__).parent / "training" / "recorded"
+FOLDER = Path(__file__).parents[1] / "training" / "recorded"
 
 
 @cache

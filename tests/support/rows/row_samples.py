@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from samples import BATCH, Filled, N, Sample, folds, movement, moving, products, whole
 
+from rows.samples import BATCH, Filled, N, Sample, folds, movement, moving, products, whole
 from singe.dtypes import DTYPES, DType, dtype
 from singe.graph import Builder, Graph
 from singe.ops import ROWS, Elementwise, Opaque, Region, Result, Row

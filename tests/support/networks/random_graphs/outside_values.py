@@ -1,6 +1,6 @@
 """Random functions that take values from outside, as source text: run eagerly and compiled, with changes between the calls.
 
-`python tests/random_graphs/outside_values.py numpy 0 5000` compares 5,000 of them. Each takes its values from variables,
+`python tests/support/networks/random_graphs/outside_values.py numpy 0 5000` compares 5,000 of them. Each takes its values from variables,
 attributes, items, closures, arrays and modules of all kinds below, some draw random numbers, and some have a network in training
 or inference mode; between the calls some values become others, and some become what they were. Some write to what outlives
 the call: those that compute with it must be refused, and those that do not must not.

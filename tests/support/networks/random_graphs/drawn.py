@@ -1,6 +1,6 @@
 """Random Graphs on a device, compared with the results of direct.py: `check`, and a script that runs many.
 
-python tests/random_graphs/drawn.py wasm 0 1000      # the seeds from 0 to 999; --keep-going prints every failure
+python tests/support/networks/random_graphs/drawn.py wasm 0 1000      # the seeds from 0 to 999; --keep-going prints every failure
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[:0] = [str(Path(__file__).parents[2])]
 
 import numpy as np
 from direct import evaluate
 
-from random_graphs.draw_flow import Drawn, draw, first_states
+from networks.random_graphs.draw_flow import Drawn, draw, first_states
 from singe.compiler.compile import Options, compile_graph
 from singe.dtypes import COMPLEX, DTYPES, DType, dtype, float8_e8m0fnu, string, widened
 from singe.graph import Graph, all_nodes

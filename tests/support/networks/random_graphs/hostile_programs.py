@@ -1,7 +1,7 @@
 """Programs of random graphs with one to three changes of their headers: each is refused, or runs, but never ends in an
 error of another kind than Singe's, nor takes much memory.
 
-python tests/random_graphs/hostile_programs.py numpy 0 3000      # these seeds; prints each failure and how many there are
+python tests/support/networks/random_graphs/hostile_programs.py numpy 0 3000      # these seeds; prints each failure and how many there are
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import Any, Final
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[:0] = [str(Path(__file__).parents[2])]
 
 import numpy as np
 from containers import HOSTILE, joined, places, split
 from forked import forked
 
-from random_graphs.draw_flow import Drawn, draw
-from random_graphs.drawn import kinds_on
+from networks.random_graphs.draw_flow import Drawn, draw
+from networks.random_graphs.drawn import kinds_on
 from singe.compiler.compile import compile_graph
 from singe.errors import SingeError
 from singe.program.format import from_bytes, to_bytes

@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from random_graphs.draws import STEPS
-from random_graphs.sketch import Sketch, Step, drawn_input, elements, filled, is_number, open_sizes, values_for
+from networks.random_graphs.draws import STEPS
+from networks.random_graphs.sketch import Sketch, Step, drawn_input, elements, filled, is_number, open_sizes, values_for
 from singe.dtypes import NUMBERS, DType, bool_, float32, int32, int64
 from singe.graph import Graph, GraphState, Node, postorder
 from singe.ops import ROWS

@@ -1,0 +1,1 @@
+"""Models and graphs, which several tests share."""

@@ -1,0 +1,1 @@
+"""What every row is tested by."""
