@@ -149,7 +149,8 @@ def method_of(row: Row) -> Any:
 
 def _method_of_row(x: Tensor, name: str) -> Callable[..., Any]:
     """The method of a row that was registered after this module was imported."""
-    row = next((row for row in ROWS.values() if name in names_of(row)), None)
+    rows = () if name.startswith("_") else ROWS.values()  # NumPy asks for such names in each of its calls
+    row = next((row for row in rows if name in names_of(row)), None)
     if row is None:
         hint = suggest("Tensor", name) or _unchanged(name)
         raise AttributeError(f"a tensor has no method {name!r}{hint}", name=name, obj=x)
