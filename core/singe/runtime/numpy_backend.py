@@ -36,7 +36,7 @@ from ..program.program import (
     sized_by,
     walk,
 )
-from ..shapes import Size, symbols
+from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated_inputs import check_donated, writable
 from .host_steps import UNFIT, check, found_sizes, row_of, unfit
@@ -150,8 +150,8 @@ class NumpyExecutable:
     def _fixed_shapes(self) -> list[tuple[int, ...]] | None:
         """The shapes of the inputs, if no run of these has anything to find or to check about sizes."""
         p = self.program
-        open_ones = symbols([b.shape for b in p.buffers])
-        if open_ones or p.specialised or any(isinstance(s, Check) for s in p.steps):
+        known = all(type(d) is int for b in p.buffers for d in b.shape)
+        if not known or p.specialised or any(isinstance(s, Check) for s in p.steps) or p.unmet({}) is not None:
             return None
         return [_numbers(p.buffers[i].shape, {}) for i in p.inputs]
 

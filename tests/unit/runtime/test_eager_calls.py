@@ -11,7 +11,7 @@ import pytest
 from devices import slow
 
 import singe as sg
-from singe.errors import NonFinite, OutOfRange
+from singe.errors import InputError, NonFinite, OutOfRange, ShapeError
 from singe.graph import Builder
 from singe.runtime import eager
 from singe.runtime.devices import device
@@ -113,6 +113,21 @@ def test_an_index_out_of_range_is_refused_by_the_layer_that_got_it() -> None:
         words(sg.tensor([0, 1]))
     with pytest.raises(OutOfRange, match="Places: its argument 'places': index: axis 0"):
         places(sg.tensor([0, 2]))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: sg.array_api.tile(x, (-2, 1)), r"the dimension -[24] must be at least 0"),
+        (lambda x: x[0].diag(0.5), r"diag_embed: got 0.5, a float, as offset, expected an integer"),
+    ],
+    ids=["negative repeats", "half a place"],
+)
+def test_a_shape_that_cannot_be_is_refused(call: Callable[[sg.Tensor], Any], error: str) -> None:
+    x = sg.tensor(X)
+    for _ in range(2):
+        with pytest.raises((ShapeError, InputError), match=error):
+            call(x)
 
 
 def test_debug_looks_at_a_call_that_ran_before() -> None:

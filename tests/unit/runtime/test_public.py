@@ -56,7 +56,15 @@ def test_extensions_have_one_door() -> None:
                     assert node.module == "singe.extension", f"{path} imports {node.module}"
                     used |= {a.name for a in node.names}
     listed = {name for name in vars(extension) if not name.startswith("_")}
-    protocols = {"Backend", "Decorator", "Device", "Executable", "Target"}  # for type annotations of packages to come
+    protocols = {
+        "ArrayTarget",
+        "Backend",
+        "Decorator",
+        "Device",
+        "Executable",
+        "Execution",
+        "Target",
+    }  # for type annotations of packages to come
     assert used | protocols == listed
 
 
