@@ -24,7 +24,7 @@ from .hints import answering
 from .nn._copies import changing
 from .nn._module import Module, tensors_in, with_parts
 from .runtime.device import Device
-from .shapes import deferring, show
+from .shapes import deferring, plain, show
 from .tensors.functions.creation import tensor
 from .tensors.gradients import Gradients
 from .tensors.tensor import Tensor, home_of, value_on
@@ -96,7 +96,7 @@ def _number(x: Any, function: Callable[..., Any]) -> Tensor:
     if not isinstance(x, Tensor):
         hint = "; a pair needs has_aux=True" if isinstance(x, tuple) else ""
         raise InputError(f"{_name(function)} returned {repr(x)[:80]}, expected a Tensor of one number{hint}")
-    if x.shape not in ((), (1,)) or x.dtype not in FLOATS:
+    if plain(x.shape) not in ((), (1,)) or x.dtype not in FLOATS:
         raise ShapeError(
             f"{_name(function)} returned {x.dtype} of shape {show(x.shape)}, expected one number of a float type: use mean() or sum()"
         )

@@ -12,7 +12,7 @@ from .array_api import linalg as _standard
 from .array_api.linalg import cholesky, det, eigh, eigvalsh, inv, matmul, matrix_rank, pinv, qr, slogdet, svd, svdvals
 from .errors import InputError, ShapeError
 from .hints import no_attribute as _no_attribute
-from .shapes import show
+from .shapes import same_form, show
 from .tensors.argument_errors import check_functions as _check_functions
 from .tensors.functions.combining import chain_matmul
 from .tensors.tensor import Tensor
@@ -59,7 +59,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     of A without its last axis."""
     if not left:
         return _standard.solve(A.mT, B.mT).mT
-    if B.ndim == 1 or B.shape == A.shape[:-1]:
+    if B.ndim == 1 or same_form(B.shape, A.shape[:-1]):
         return _standard.solve(A, B.unsqueeze(-1)).squeeze(-1)
     return _standard.solve(A, B)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import InputError, ShapeError
-from ..shapes import axis_of, broadcast, show
+from ..shapes import axis_of, broadcast, same_form, show
 from ..tensors.argument_errors import check_functions
 from ..tensors.functions import creation
 from ..tensors.functions.combining import broadcast_tensors
@@ -22,7 +22,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 def broadcast_to(x: Tensor, /, shape: Sequence[int]) -> Tensor:
     """The array repeated to a shape."""
-    if broadcast([x.shape, tuple(shape)]) != tuple(shape):
+    if not same_form(broadcast([x.shape, tuple(shape)]), tuple(shape)):
         raise ShapeError(
             f"broadcast_to: {show(x.shape)} does not broadcast to {show(tuple(shape))}; expected axes of length 1, or of the new length"
         )

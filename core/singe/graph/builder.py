@@ -32,7 +32,7 @@ from ..ops import (
     narrow,
     without_sizes,
 )
-from ..shapes import Dim, Size, product, repetitions, size, symbols
+from ..shapes import Dim, Size, plain, product, repetitions, size, symbols
 from .graph import Graph
 from .node import Node, attribute_symbols, contents, evaluate_node, leaf, postorder
 
@@ -54,13 +54,13 @@ class Builder:
 
     def input(self, name: str, shape: Sequence[Any], kind: DType) -> Node:
         self._taken |= symbols(shape)
-        return leaf(shape, kind, name)
+        return leaf(plain(tuple(shape)), kind, name)
 
     def const(self, value: Any, kind: DType | None = None) -> Node:
         """A constant from a number, a Size, or an array; numbers default to float32, int64, bool or complex64."""
         if isinstance(value, Size):
             array = np.empty((), object)
-            array[()] = value
+            array[()] = value.plain
         elif isinstance(value, np.ndarray):
             array = value
         else:
@@ -265,6 +265,10 @@ def _key(row: Row, inputs: tuple[Node | None, ...], attrs: Mapping[str, Any]) ->
 
 
 def _frozen(value: Any) -> Any:
+    if value.__class__ is int:
+        return value
     if isinstance(value, (list, tuple)):
         return tuple(map(_frozen, value))
+    if isinstance(value, Size):
+        return value.plain
     return value.item() if isinstance(value, (np.integer, np.floating, np.bool_)) else value

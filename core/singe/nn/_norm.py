@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 
 from ..errors import InputError, ShapeError
-from ..shapes import Dim, Size, show, whole
+from ..shapes import Dim, Size, same_form, show, whole
 from ..tensors.functions.creation import full, ones, tensor, zeros
 from ..tensors.methods.neural import normalised
 from ..tensors.tensor import Tensor
@@ -249,7 +249,7 @@ class GroupNorm(Module):
         self.bias = zeros(num_channels) if affine else None
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.ndim < 2 or x.shape[1] != self.num_channels:
+        if x.ndim < 2 or not same_form(x.shape[1], self.num_channels):
             raise ShapeError(f"GroupNorm: got {show(x.shape)}, expected {self.num_channels} channels on axis 1")
         return x.group_norm(self.num_groups, self.weight, self.bias, self.eps)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from ..dtypes import DType, dtype, float32
 from ..errors import InputError
-from ..shapes import Dim, show, size
+from ..shapes import Dim, plain, show, size
 from ..tensors.nodes.promotion import plain_array
 from ..tensors.tensor import Tensor
 from ..tensors.tracing import trace
@@ -100,7 +100,7 @@ def row(
     learned = sum(t.size for t, is_buffer, _ in held if not is_buffer)
     frozen = sum(t.size for t, _, is_frozen in held if is_frozen)
     memory = sum(-(-t.size * t.dtype.bits // 8) for t, _, _ in held)
-    outputs = tuple(t.shape for t in _tensors(results[0])) if results else ()
+    outputs = tuple(plain(t.shape) for t in _tensors(results[0])) if results else ()
     return SummaryLine(path, depth, name, kind, outputs, learned + frozen, frozen, memory)
 
 

@@ -12,7 +12,7 @@ from ..errors import DTypeError, InputError, ShapeError
 from ..graph import Graph, Node, specialise
 from ..nn import Module
 from ..runtime.debugging import looking
-from ..shapes import Dim, Size, show
+from ..shapes import Dim, Size, plain, show
 from ..tensors.functions.creation import tensor
 from ..tensors.tensor import Tensor, home_of, value_on
 from ..texts import escaped
@@ -108,7 +108,7 @@ class _Graphs:
         for x, own in zip(inputs, self.inputs, strict=True):
             if len(x.shape) != len(own.shape) or any(
                 (sizes.setdefault(str(d), n) if isinstance(d, Size) else d) != n
-                for d, n in zip(own.shape, x.shape, strict=True)
+                for d, n in zip(own.shape, plain(x.shape), strict=True)
             ):
                 raise ShapeError(f"{own.name}: got the shape {show(x.shape)}, expected {show(own.shape)}")
             if x.dtype is not own.dtype:

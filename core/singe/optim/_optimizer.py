@@ -23,7 +23,7 @@ from ..errors import InputError, ShapeError
 from ..hints import check_arguments, suggest
 from ..nn import Module
 from ..nn._module import matches
-from ..shapes import show
+from ..shapes import same_form, show
 from ..tensors.functions.creation import full, zeros
 from ..tensors.tensor import Tensor
 from ._gradients import gradient_of
@@ -137,7 +137,7 @@ class Optimizer(ABC):
             g = gradient_of(grads, path, parameter)
             if g is None:
                 continue
-            if g.shape != parameter.shape:
+            if not same_form(g.shape, parameter.shape):
                 raise ShapeError(
                     f"the gradient of {path!r} has the shape {show(g.shape)}, expected {show(parameter.shape)}"
                 )

@@ -3,7 +3,6 @@
 Whether two dimensions are `same` may depend on the sizes: then a run checks it, or SizeNeeded says which sizes must be numbers.
 """
 
-from .asking import asking as asking
 from .checks import Checks as Checks
 from .checks import deferring as deferring
 from .checks import differ as differ
@@ -33,9 +32,13 @@ from .sizes import dim_min as dim_min
 from .sizes import divides as divides
 from .sizes import equal as equal
 from .sizes import floordiv as floordiv
+from .sizes import plain as plain
 from .sizes import remainder as remainder
 from .sizes import size as size
 from .sizes import symbols as symbols
+from .traced import TracedSize as TracedSize
+from .traced import same_form as same_form
+from .traced import traced as traced
 from .values import COMBINED as COMBINED
 from .values import evaluate as evaluate
 from .values import guessed as guessed

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from ..errors import ShapeError
-from .sizes import Dim, Size, at_least, equal
+from .sizes import Dim, Size, at_least, equal, plain
 
 Checks: TypeAlias = "dict[Dim, str]"
 """Dimensions that must be at least 0 when a run's sizes are known ↦ the error's text if one is not."""
@@ -21,7 +21,7 @@ _TURNS: Final[ContextVar[tuple[Dim, ...]]] = ContextVar("turns", default=())
 def repeating(count: Dim | None) -> Iterator[None]:
     """A context in which the body of a loop of so many turns (None: not known) is built: its conditions must hold only if
     it makes a turn."""
-    more = () if count is None or at_least(count, 1) else (count,)
+    more = () if count is None or at_least(count, 1) else (plain(count),)
     token = _TURNS.set((*_TURNS.get(), *more))
     try:
         yield
@@ -82,4 +82,4 @@ def require(dim: Dim, text: str) -> None:
         raise ShapeError(text)
     checks = _CHECKS.get()
     if checks is not None:
-        checks.setdefault(dim, text)
+        checks.setdefault(plain(dim), text)

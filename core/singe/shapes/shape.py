@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from ..errors import InputError, ShapeError, SizeNeeded
 from .checks import deferred, require, same
-from .sizes import Dim, Size, at_least, dim_min, symbols
+from .sizes import Dim, Size, at_least, dim_min, plain, symbols
 
 Shape: TypeAlias = tuple[Dim, ...]
 MAX_ELEMENTS: Final = 2**31 - 1
@@ -48,7 +48,7 @@ def broadcast(shapes: Sequence[Shape], what: str = "broadcast") -> Shape:
 def at_most_one(dim: Dim) -> bool:
     """Whether a dimension is 1, or open and never more than 1, as the length of x[:1]: an axis of which a broadcast reads
     element 0 only."""
-    return dim == 1 or (isinstance(dim, Size) and at_least(1 - dim, 0))
+    return plain(dim) == 1 or (isinstance(dim, Size) and at_least(1 - dim, 0))
 
 
 def _serves(short: Dim, long: Dim, text: str) -> bool:
@@ -103,7 +103,7 @@ def strides(shape: Shape) -> Shape:
     """Row-major strides in elements."""
     out: list[Dim] = []
     step: Dim = 1
-    for d in reversed(shape):
+    for d in reversed(plain(shape)):
         out.append(step)
         step = step * d
     return tuple(reversed(out))

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
 from numbers import Integral, Number
-from typing import Any, Final, NamedTuple, TypeAlias, Union
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, Union
 
 from ..errors import ShapeError, SizeNeeded
-from .asking import INSTEAD, asked
 
 Dim: TypeAlias = Union[int, "Size"]
+T = TypeVar("T")
 Atom: TypeAlias = "str | tuple[str, Dim, Dim]"
 """A named size, or (word, a, b) with one of OPAQUE's words over two dimensions."""
 MAX_ATOMS: Final = 4000
@@ -24,6 +24,11 @@ MAX_ATOMS: Final = 4000
 MAX_PRODUCTS: Final = 1 << 14
 """The most products of two terms that one product of Sizes is multiplied out to."""
 
+INSTEAD: Final = (
+    ", so that Python cannot choose by it: let sg.where(sg.tensor(size) > 3, x, y) choose between tensors, or give the dimension "
+    "a number"
+)
+"""The end of the error of a comparison that depends on the run."""
 OPAQUE: Final = {
     "div": lambda a, b: a // b,
     "mod": lambda a, b: a % b,
@@ -70,21 +75,18 @@ class Size:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        """Whether the canonical forms are equal; see `asking` for who asks something else by `==`."""
-        if isinstance(other, Size) and self.terms == other.terms:
-            return True
-        if not isinstance(other, (int, Size)) or not asked():
-            return False
-        return equal(self, other, "comparison of sizes", INSTEAD)
+        """Whether the canonical forms are equal; `==` of a TracedSize asks something else."""
+        return isinstance(other, Size) and self.terms == other.terms
 
     def __repr__(self) -> str:
         if self._text is None:  # cached because terms are sorted by their text
             self._text = _text(self)
         return self._text
 
-    def __bool__(self) -> bool:
-        """True; in code that is traced, whether the dimension is not 0."""
-        return not asked() or not equal(self, 0, "truth of a size", INSTEAD)
+    @property
+    def plain(self) -> Size:
+        """The Size itself, which `==` compares by its form."""
+        return self
 
     @_with_whole
     def __add__(self, other: Any) -> Dim:
@@ -196,6 +198,16 @@ def _compared(gap: Dim, a: Size, sign: str, b: Dim) -> bool:
     raise SizeNeeded(f"whether {a} {sign} {b} depends on the run{INSTEAD}", symbols(gap))
 
 
+def plain(value: T) -> T:
+    """A dimension, or those in a tuple, without what TracedSizes add; anything else as it is."""
+    if isinstance(value, tuple):
+        for d in value:
+            if d.__class__ is not int:
+                return tuple(map(plain, value))  # pyright: ignore[reportReturnType]
+        return value
+    return value.plain if isinstance(value, Size) else value  # pyright: ignore[reportReturnType]
+
+
 def size(name: str) -> Size:
     """The named symbolic dimension."""
     return Size({(name,): 1})
@@ -267,7 +279,7 @@ def _canonical(terms: Mapping[tuple[Atom, ...], int]) -> Dim:
 def _opaque(word: str, a: Dim, b: Dim) -> Dim:
     if isinstance(a, int) and isinstance(b, int):
         return OPAQUE[word](a, b)
-    return Size({((word, a, b),): 1})
+    return Size({((word, plain(a), plain(b)),): 1})
 
 
 @lru_cache(maxsize=1 << 14)
@@ -315,6 +327,7 @@ def _order(term: tuple[tuple[Atom, ...], int]) -> tuple[int, list[str]]:
 
 def divides(a: Dim, b: Dim) -> bool:
     """Whether a is known to be a multiple of b."""
+    a, b = plain(a), plain(b)
     if isinstance(a, int) and isinstance(b, int):
         return b != 0 and a % b == 0
     return b != 0 and _divide_terms(a, b)[1] == 0
@@ -322,6 +335,7 @@ def divides(a: Dim, b: Dim) -> bool:
 
 def floordiv(a: Dim, b: Dim) -> Dim:
     """a // b, as a polynomial if the division is known to be exact; otherwise with an opaque atom."""
+    a, b = plain(a), plain(b)
     if b == 0:
         raise ShapeError(f"division of the dimension {a} by zero")
     return a // b if isinstance(a, int) and isinstance(b, int) else _quotient(a, b)
@@ -361,6 +375,7 @@ def _merged(a: Dim, b: int) -> tuple[Dim, int]:
 
 def remainder(a: Dim, b: Dim) -> Dim:
     """a % b, with the sign of b."""
+    a, b = plain(a), plain(b)
     if b == 0:
         raise ShapeError(f"division of the dimension {a} by zero")
     return a % b

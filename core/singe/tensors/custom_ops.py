@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from ..dtypes import DType, dtype
 from ..errors import InputError, ShapeError
 from ..ops import ROWS, Composite, Opaque, Row, Wgsl, register
-from ..shapes import Shape, show
+from ..shapes import Shape, plain, show, traced
 from .calls import apply_row
 from .tensor import Tensor
 from .tracing import within
@@ -61,7 +61,7 @@ def op(
 
 def _lowered(name: str, define: Callable[..., Any]) -> Callable[..., Any]:
     def lower(b: Any, *inputs: Any, **attributes: Any) -> Any:
-        found = within(b, lambda *given: define(*given, **attributes), inputs)
+        found = within(b, lambda *given: define(*given, **_traced(attributes)), inputs)
         if None in found:
             raise InputError(f"op {name}: its function returned None, expected a Tensor or several in a tuple")
         first, *others = found
@@ -71,6 +71,10 @@ def _lowered(name: str, define: Callable[..., Any]) -> Callable[..., Any]:
     builder = inspect.Parameter("b", inspect.Parameter.POSITIONAL_ONLY)
     lower.__signature__ = own.replace(parameters=[builder, *own.parameters.values()])  # pyright: ignore[reportFunctionMemberAccess]
     return lower
+
+
+def _traced(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: traced(value) for name, value in attributes.items()}
 
 
 def _vjp(name: str, gradient: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -83,7 +87,7 @@ def _vjp(name: str, gradient: Callable[..., Any] | None) -> Callable[..., Any] |
 
         def apply(*tensors: Any) -> Any:
             both = (tensors[:count], tensors[count : 2 * count]) if count > 1 else tensors[:2]
-            return gradient(*both, *tensors[2 * count :], **attributes)
+            return gradient(*both, *tensors[2 * count :], **_traced(attributes))
 
         found = within(b, apply, given)
         if len(found) != len(inputs):
@@ -97,9 +101,9 @@ def _vjp(name: str, gradient: Callable[..., Any] | None) -> Callable[..., Any] |
 
 def _shapes(name: str, shapes: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*inputs: Any, **attributes: Any) -> Any:
-        found = shapes(*inputs, **attributes)
+        found = shapes(*(_ShapeAndDType(traced(x.shape), x.dtype) for x in inputs), **_traced(attributes))
         try:
-            return [(tuple(shape), dtype(kind)) for shape, kind in found]
+            return [(plain(tuple(shape)), dtype(kind)) for shape, kind in found]
         except (TypeError, ValueError):
             raise InputError(
                 f"op {name}: shapes returned {found!r:.80}, expected a list of a shape and a dtype for each result"
@@ -109,14 +113,14 @@ def _shapes(name: str, shapes: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-class _ArrayOp(NamedTuple):
+class _ShapeAndDType(NamedTuple):
     shape: Shape
     dtype: DType
 
 
 def _whole(name: str, numpy: Callable[..., Any], shapes: Callable[..., Any]) -> Callable[..., Any]:
     def whole(*arrays: np.ndarray, **attributes: Any) -> Any:
-        expected = _shapes(name, shapes)(*(_ArrayOp(x.shape, dtype(x.dtype)) for x in arrays), **attributes)
+        expected = _shapes(name, shapes)(*(_ShapeAndDType(x.shape, dtype(x.dtype)) for x in arrays), **attributes)
         made = numpy(*arrays, **attributes)
         several = made if isinstance(made, (tuple, list)) else (made,)
         found = [np.asarray(x) for x in several]

@@ -24,6 +24,7 @@ from ..runtime import random_keys
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
+from ..shapes import same_form
 from .calls import apply_row
 from .tensor import Tensor, home_of, value_on
 from .tracing import Lifting, Tracer, present_tracer, running_again
@@ -84,7 +85,7 @@ def _within(block: KeyBlock | None) -> Iterator[Any]:
 
 def _key(argument: Any) -> Tensor:
     if isinstance(argument, Tensor):
-        if argument.shape != (2,) or argument.dtype is not uint32:
+        if not same_form(argument.shape, (2,)) or argument.dtype is not uint32:
             raise InputError(f"drawing: got a key of {argument.dtype} {argument.shape}, expected two uint32 numbers")
         return argument
     if isinstance(argument, bool) or not isinstance(argument, SupportsIndex):

@@ -25,7 +25,7 @@ from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as find_device
-from ..shapes import Size, show, symbols
+from ..shapes import Size, same_form, show, symbols, traced
 from . import printing
 from .nodes.promotion import plain_array
 from .nodes.shaping import Count, count_of
@@ -66,7 +66,8 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """The lengths of the axes. While a function is traced, an open one is a Size, which counts as an int in types."""
-        return self._value.shape
+        shape = self._value.shape
+        return traced(shape) if self._device.trace_depth else shape
 
     @property
     def dtype(self) -> DType:
@@ -185,7 +186,7 @@ class Tensor:
 
     def _only(self, what: str) -> Number:
         """`item`, for what a caller wrote."""
-        if self.size != 1:
+        if not same_form(self.size, 1):
             raise ShapeError(f"{what}: got a tensor of {self.size} elements, expected one; use numpy() or tolist()")
         return self._widened(what).item()
 
@@ -194,7 +195,7 @@ class Tensor:
         return self._widened("tolist()").tolist()
 
     def __bool__(self) -> bool:
-        if self.size != 1:
+        if not same_form(self.size, 1):
             raise ShapeError(
                 f"the truth of a tensor with {self.size} elements is ambiguous; reduce it first, as in (x > 0).min()"
             )
@@ -272,7 +273,7 @@ class Tensor:
         """What `backward` begins with, as a value of this tensor's device and dtype."""
         if not isinstance(gradient, Tensor):
             gradient = Tensor(self._device, self._device.upload(plain_array(gradient, self.dtype)))
-        if gradient.shape != self.shape:
+        if not same_form(gradient.shape, self.shape):
             raise ShapeError(
                 f"backward: got a gradient of the shape {show(gradient.shape)}, expected {show(self.shape)}, that of the tensor"
             )

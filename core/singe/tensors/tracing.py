@@ -33,7 +33,7 @@ from ..runtime.backend import Executable
 from ..runtime.debugging import note_origins
 from ..runtime.device import Build, Device, nodes_of
 from ..runtime.device_lock import DeviceLock
-from ..shapes import Dim, asking, deferring, show
+from ..shapes import Dim, deferring, same_form, show
 from ..texts import with_article
 from .nodes.promotion import plain_array
 from .observed import Observed, watched
@@ -210,8 +210,7 @@ def tracing(on: Tracer) -> Iterator[None]:
     """A context for a call of the function that is traced."""
     token = _TRACER.set(on)
     try:
-        with asking():
-            yield
+        yield
     finally:
         _TRACER.reset(token)
 
@@ -349,7 +348,7 @@ def _and_states(result: Any, before: Mapping[str, Tensor]) -> tuple[Any, Mapping
             raise InputError(f"state {name!r} becomes {with_article(type(y).__name__)}, expected a Tensor")
         if y.dtype is not x.dtype:
             raise DTypeError(f"state {name!r} is {x.dtype} and becomes {y.dtype}: a state keeps its dtype; cast it")
-        if tuple(y.shape) != tuple(x.shape):
+        if not same_form(tuple(y.shape), tuple(x.shape)):
             raise ShapeError(
                 f"state {name!r} has the shape {show(x.shape)} and becomes {show(y.shape)}: a state keeps its shape; reshape or cut what becomes it"
             )

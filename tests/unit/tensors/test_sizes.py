@@ -12,7 +12,9 @@ from devices import NUMPY
 
 import singe as sg
 from singe.errors import SizeNeeded
+from singe.shapes import Size, TracedSize
 
+chosen = sg.op("chosen_by_a_size", lambda x, *, n: x if n == 3 else x + 1)
 TABLE = sg.tensor([[1.0], [2.0], [3.0], [4.0], [5.0], [6.0]])
 WORKS: dict[str, Callable[[Any, Any], Any]] = {
     "T**2": lambda x, T: x + T**2,
@@ -22,6 +24,10 @@ WORKS: dict[str, Callable[[Any, Any], Any]] = {
     "NumPy's integers": lambda x, T: x + T * np.int64(2) + np.int64(3) * T,
     "text": lambda x, T: (f"{T}", x)[1],
     "known comparisons": lambda x, T: x if T >= 0 and T > -1 and not T < 0 else x + 1,
+    "one form": lambda x, T: x if (T * 2 + 2) // 2 - 1 == T and x.shape == x.exp().shape and T - T == 0 else x + 1,
+    "never equal": lambda x, T: x if T != -1 and T + 1 != 0 and T not in (T + 1, -2) and T != "T" else x + 1,
+    "the truth of more than none": lambda x, T: x if T + 1 else x + 1,
+    "in a dict": lambda x, T: x + {T: 1, T + 1: 2}[x.shape[0]],
     "tensor": lambda x, T: sg.tensor(T),
     "tensor of floats": lambda x, T: sg.tensor(T, sg.float32).sqrt(),
     "tensor of several": lambda x, T: sg.tensor([T, 2, T // 2]),
@@ -80,6 +86,23 @@ REFUSED: dict[str, tuple[Callable[[Any, Any], Any], str]] = {
     "digits": (lambda x, T: f"{T:3d}", "has no number until a run"),
     "T > 3": (lambda x, T: x if T > 3 else x + 1, r"whether T > 3 depends on the run.*sg\.where"),
     "T == 3": (lambda x, T: x if T == 3 else x + 1, r"whether T is 3 depends on the run.*sg\.where"),
+    "T // 2 == 1": (lambda x, T: x if T // 2 == 1 else x + 1, r"whether \(T // 2\) is 1 depends on the run"),
+    "1 + T == 3": (lambda x, T: x if 1 + T == 3 else x + 1, r"whether T \+ 1 is 3 depends on the run"),
+    "divmod(T, 2)[1] == 0": (lambda x, T: x if divmod(T, 2)[1] == 0 else x + 1, "depends on the run"),
+    "abs(T - 4) == 1": (lambda x, T: x if abs(T - 4) == 1 else x + 1, "depends on the run"),
+    "a shape": (lambda x, T: x if x.shape == (3, 4) else x + 1, r"whether T is 3 depends on the run"),
+    "in a shape": (lambda x, T: x if 3 in x.shape else x + 1, r"whether T is 3 depends on the run"),
+    "of another tensor": (lambda x, T: x if x[1:].shape[0] == 3 else x + 1, "depends on the run"),
+    "a count": (
+        lambda x, T: x if x.numel() == 12 and x.size == 12 else x + 1,
+        r"whether 4\*T is 12 depends on the run",
+    ),
+    "size(0)": (lambda x, T: x if x.size(0) == 3 else x + 1, r"whether T is 3 depends on the run"),
+    "broadcast_shapes": (
+        lambda x, T: x if sg.broadcast_shapes(x.shape, (1, 4)) == (3, 4) else x + 1,
+        r"whether T is 3 depends on the run",
+    ),
+    "an attribute of an op": (lambda x, T: chosen(x, n=T), r"whether T is 3 depends on the run"),
     "truth": (lambda x, T: x if T else x + 1, r"whether T is 0 depends on the run.*sg\.where"),
     "min": (lambda x, T: x[: min(T, 3)], "depends on the run"),
     "chunk": (lambda x, T: x.chunk(2)[0], r"use tensor_split\(2, 0\)"),
@@ -112,6 +135,26 @@ def test_what_needs_a_number_says_what_to_write(name: str) -> None:
     function, said = REFUSED[name]
     with pytest.raises((SizeNeeded, sg.InputError), match=said):
         of_length(function)(np.ones((3, 4), np.float32))
+
+
+def test_graphs_have_plain_sizes() -> None:
+    """What a function did with sizes leaves nothing in the Graph that would ask by `==`."""
+
+    def function(x: Any, T: Any) -> Any:
+        y = x.reshape(T * 2, -1).pad((1, T))[: T // 2, 1:]
+        return y.sum(0) + sg.full((2 + T,), T) + sg.arange(T + 2).cast(sg.float32)
+
+    graph = of_length(function).graph()
+    attributes = [parts_of(list(n.attrs.values())) for n in graph.nodes]
+    constants = [v for n in graph.nodes if n.value is not None and n.value.dtype == object for v in n.value.ravel()]
+    shapes = [d for n in graph.nodes for shape, _ in n.results for d in shape]
+    parts = [*(p for each in attributes for p in each), *constants, *shapes, *graph.checks]
+    assert any(isinstance(p, Size) for p in parts)
+    assert not [p for p in parts if isinstance(p, TracedSize)]
+
+
+def parts_of(value: Any) -> list[Any]:
+    return [p for v in value for p in parts_of(v)] if isinstance(value, (list, tuple)) else [value]
 
 
 def test_a_slice_whose_end_turns_out_negative_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
-from ...shapes import show
+from ...shapes import plain, same_form, show
 from ...tensors.calls import apply_row
 from ...tensors.functions.creation import where
 from ...tensors.tensor import Tensor
@@ -126,9 +126,9 @@ class GaussianNLLLoss(Loss):
     def forward(self, input: Tensor, target: Any, var: Any) -> Tensor:
         target, var = self._paired(input, target), given(input, var)
         self._floats(var=var)
-        if var.shape != input.shape:
-            rows = input.shape[:-1]
-            if var.shape not in (rows, (*rows, 1)):
+        if not same_form(var.shape, input.shape):
+            rows = plain(input.shape[:-1])
+            if plain(var.shape) not in (rows, (*rows, 1)):
                 raise ShapeError(
                     f"GaussianNLLLoss: var is {show(var.shape)}, expected {show(input.shape)}, {show((*rows, 1))} or {show(rows)}"
                 )

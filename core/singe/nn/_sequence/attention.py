@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...runtime.random_keys import Rng, one_generator
-from ...shapes import show, whole
+from ...shapes import same_form, show, whole
 from ...tensors.calls import apply_row
 from ...tensors.functions.creation import arange, concat, where, zeros, zeros_like
 from ...tensors.tensor import Tensor
@@ -96,7 +96,7 @@ class MultiheadAttention(Module):
             q, k, v = (t.unsqueeze(axis) for t in (query, key, value))
             y, weights = self.forward(q, k, v, padding, need_weights, attn_mask, average_attn_weights, is_causal)
             return y.squeeze(axis), None if weights is None else weights.squeeze(0)
-        if query.ndim != 3 or query.shape[-1] != self.embed_dim:
+        if query.ndim != 3 or not same_form(query.shape[-1], self.embed_dim):
             raise ShapeError(
                 f"MultiheadAttention: queries {show(query.shape)}, expected 3 axes, the last {self.embed_dim}"
             )
@@ -165,7 +165,7 @@ class MultiheadAttention(Module):
         whole, bias = self.in_proj_weight, self.in_proj_bias
         weight = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)[part] if whole is None else whole[rows]
         assert weight is not None
-        if x.shape[-1] != weight.shape[1]:
+        if not same_form(x.shape[-1], weight.shape[1]):
             raise ShapeError(f"MultiheadAttention: got {show(x.shape)}, expected {weight.shape[1]} on the last axis")
         y = x.linear(weight, None if bias is None else bias[rows])
         return self._split(y)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...errors import InputError, ShapeError
 from ...runtime.random_keys import Rng
-from ...shapes import show
+from ...shapes import same_form, show
 from ...tensors.functions.creation import arange, tensor, where, zeros
 from ...tensors.tensor import Tensor
 from .._module import Module
@@ -91,7 +91,7 @@ class EmbeddingBag(Module):
             raise InputError(f"EmbeddingBag: per_sample_weights with the mode {self.mode!r}, expected 'sum'")
         if (x.ndim, offsets is None) not in ((2, True), (1, False)):
             raise ShapeError(f"EmbeddingBag: got {show(x.shape)}, expected (bags, indices), or a vector and offsets")
-        if x.shape[-1] == 0:
+        if same_form(x.shape[-1], 0):
             bags = x.shape[0] if offsets is None else offsets.shape[0] - self.include_last_offset
             return zeros((bags, self.weight.shape[1]), self.weight.dtype, x.device)
         padding = self.padding_idx

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...runtime.random_keys import Rng, one_generator
-from ...shapes import show
+from ...shapes import same_form, show
 from ...tensors.calls import apply_row
 from ...tensors.functions.creation import concat, stack, zeros
 from ...tensors.tensor import Tensor
@@ -77,7 +77,7 @@ class _Recurrent(Module):
         lengths: of the sequences of the batch, int64; outputs beyond them are zero."""
         alone = x.ndim == 2
         given = () if state is None else (state,) if self._states == 1 else tuple(state)
-        if x.ndim not in (2, 3) or x.shape[-1] != self.input_size or len(given) not in (0, self._states):
+        if x.ndim not in (2, 3) or not same_form(x.shape[-1], self.input_size) or len(given) not in (0, self._states):
             raise ShapeError(
                 f"{type(self).__name__}: got {show(x.shape)} and {len(given)} states, expected (…, {self.input_size}) "
                 f"with 2 or 3 axes, and {self._states} states or none"

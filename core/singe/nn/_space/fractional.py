@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ...dtypes import float32
 from ...errors import InputError, ShapeError
 from ...runtime.random_keys import Rng
-from ...shapes import Shape, show
+from ...shapes import Shape, same_form, show
 from ...tensors.functions.creation import arange, as_tensor, where
 from ...tensors.nodes.spatial import Ints, per_axis
 from ...tensors.tensor import Tensor
@@ -98,7 +98,7 @@ class _FractionalMaxPool(Random, buffers=("_random_samples",)):
         given = self._random_samples
         if given is None:
             return self._drawn(x, shape)
-        if given.shape != shape:
+        if not same_form(given.shape, shape):
             raise ShapeError(f"{type(self).__name__}: _random_samples is {show(given.shape)}, expected {show(shape)}")
         return given
 

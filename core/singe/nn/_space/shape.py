@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError, ShapeError
-from ...shapes import Dim, axis_of, show
+from ...shapes import Dim, axis_of, divides, same_form, show
 from ...tensors.nodes.spatial import Ints, per_axis
 from ...tensors.tensor import Tensor
 from .._module import Module
@@ -125,7 +125,7 @@ class Fold(Module):
         size = per_axis(self.output_size, 2, "output_size")
         counts = _counts(size, window, strides, dilations, pads, "Fold")
         parts = window[0] * window[1]
-        if x.ndim != 3 or x.shape[1] % parts or x.shape[2] != counts[0] * counts[1]:
+        if x.ndim != 3 or not divides(x.shape[1], parts) or not same_form(x.shape[2], counts[0] * counts[1]):
             raise ShapeError(
                 f"Fold: got {show(x.shape)}, expected (batch, channels · {parts}, {counts[0] * counts[1]}) for {size}"
             )

@@ -13,7 +13,7 @@ import numpy as np
 from ...dtypes import DType, dtype, int64, promote
 from ...errors import InputError, ShapeError
 from ...runtime.device import Device
-from ...shapes import Dim, axis_of, broadcast, product, show, whole
+from ...shapes import Dim, axis_of, broadcast, product, same_form, show, whole
 from ..argument_errors import check_functions
 from ..methods.attach import accept_torch_names
 from ..methods.special import areas
@@ -123,7 +123,7 @@ def tensordot(x: Tensor, y: Tensor, dims: int | tuple[Axis, Axis] = 2) -> Tensor
         dims = list(range(x.ndim - dims, x.ndim)), list(range(dims))
     named: Any = ([axes] if isinstance(axes, SupportsIndex) else axes for axes in dims)
     own, others = ([axis_of(a, z.ndim, "tensordot") for a in axes] for axes, z in zip(named, (x, y), strict=True))
-    if [x.shape[a] for a in own] != [y.shape[a] for a in others]:
+    if not same_form(tuple(x.shape[a] for a in own), tuple(y.shape[a] for a in others)):
         raise ShapeError(
             f"tensordot: the axes {own} of {show(x.shape)} and {others} of {show(y.shape)}, expected as many, of the same lengths"
         )

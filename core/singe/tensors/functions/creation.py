@@ -16,7 +16,7 @@ from ...ops import ROWS
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as find_device
-from ...shapes import MAX_ELEMENTS, Dim, Size, ceildiv, dim_max, number, show
+from ...shapes import MAX_ELEMENTS, Dim, Size, ceildiv, dim_max, number, plain, show
 from ..argument_errors import check_functions, in_words
 from ..calls import apply_row, traced
 from ..methods.attach import accept_torch_names
@@ -59,7 +59,7 @@ def full(
     """A tensor filled with one value; the default dtype is that of the value."""
     dims = made_shape(shape, "full")
     if any(isinstance(d, Size) for d in (*dims, fill_value)):
-        kind = _kind(dtype) or NATURAL[type(fill_value)]
+        kind = _kind(dtype) or NATURAL[type(plain(fill_value))]
         return _traced(lambda b: b.expand(as_type(b, fill_value, kind), shape=dims))
     return tensor(np.broadcast_to(whole_array(fill_value), dims), dtype, device)
 

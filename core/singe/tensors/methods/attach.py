@@ -17,6 +17,7 @@ import numpy as np
 from ...errors import DTypeError, InputError, SingeError
 from ...hints import check_arguments
 from ...ops import ROWS
+from ...shapes import same_form
 from ...texts import with_article
 from ..argument_errors import checked, refuse
 from ..nodes.promotion import PLAIN
@@ -96,7 +97,7 @@ def of_numbers(function: C) -> C:
 
 def _without_axis(x: Tensor) -> Tensor:
     """What the added axis gave; several results, as of several quantiles, stay."""
-    return x.reshape(()) if x.size == 1 else x
+    return x.reshape(()) if same_form(x.size, 1) else x
 
 
 def accept_torch_names(function: C) -> C:

@@ -11,6 +11,7 @@ from ...dtypes import COMPLEX
 from ...errors import DTypeError, InputError
 from ...ir.scalar import Number
 from ...ops import ROWS
+from ...shapes import same_form
 from ..arithmetic import compute, placed
 from ..calls import apply_row, operand
 from ..nodes.promotion import is_small_power, matmul_nodes, power
@@ -108,7 +109,7 @@ alias("not_equal", ne)
 @method
 def equal(x: Tensor, other: TensorLike) -> bool:
     """Whether two tensors have the same shape and elements; `eq` compares element by element."""
-    return x.shape == np.shape(other) and bool(compute("equal", x, other).all())
+    return same_form(x.shape, np.shape(other)) and bool(compute("equal", x, other).all())
 
 
 @method

@@ -11,7 +11,7 @@ import numpy as np
 from ...dtypes import COMPLEX, float64
 from ...errors import DTypeError, InputError, ShapeError
 from ...ir.scalar import Number
-from ...shapes import show, whole
+from ...shapes import same_form, show, whole
 from ..nodes.shaping import known_length
 from ..numpy_fallback import numpy_fallback
 from ..tensor import Tensor, TensorLike
@@ -35,7 +35,7 @@ def addr(x: Tensor, vec1: TensorLike, vec2: Tensor, beta: Number = 1, alpha: Num
 @method
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """Every matrix of a stack times itself, n factors; of the inverse, if n is negative."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+    if x.ndim < 2 or not same_form(x.shape[-1], x.shape[-2]):
         raise ShapeError(f"matrix_power: got {show(x.shape)}, expected square matrices")
     square = x if n >= 0 else x.inverse()
     found: Tensor | None = None
@@ -152,7 +152,7 @@ def pinverse(x: Tensor, rcond: float = 1e-15) -> Tensor:
 @method
 def matrix_exp(x: Tensor) -> Tensor:
     """The exponential of every square matrix."""
-    if x.shape[-1:] != x.shape[-2:-1]:
+    if not same_form(x.shape[-1:], x.shape[-2:-1]):
         raise ShapeError(f"matrix_exp: got {show(x.shape)}, expected square matrices")
     return _decomposed("matrix_exp", _exponential, x)
 

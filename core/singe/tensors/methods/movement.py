@@ -13,7 +13,7 @@ from ...dtypes import DType, bool_
 from ...errors import InputError, OutOfRange, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import Size, axis_of, show, whole
+from ...shapes import Size, axis_of, plain, same_form, show, whole
 from ..arithmetic import placed
 from ..calls import apply_row
 from ..nodes import indexing, shaping
@@ -44,7 +44,7 @@ def squeeze(x: Tensor, axis: Axis = None) -> Tensor:
     """The tensor without axes of length 1: without those given, or without all of them. Longer ones stay."""
     if axis is not None:
         axis = [
-            a for a in shaping.chosen_axes(axis, x.ndim, "squeeze") if x.shape[a] == 1 or isinstance(x.shape[a], Size)
+            a for a in shaping.chosen_axes(axis, x.ndim, "squeeze") if isinstance(x.shape[a], Size) or x.shape[a] == 1
         ]
     return x.reshape(*shaping.squeezed(x.shape, axis))
 
@@ -240,7 +240,7 @@ def roll(x: Tensor, shifts: int | Sequence[int], axis: Axis = None) -> Tensor:
         raise InputError(f"roll: {len(by)} shifts for {len(axes)} axes; give one for each")
     for a, s in zip(axes, by, strict=True):
         at = axis_of(a, x.ndim, "roll")
-        d = x.shape[at]
+        s, d = plain(s), plain(x.shape[at])
         s = s % d if isinstance(d, int) and isinstance(s, int) and d else s
         if isinstance(s, Size) or (isinstance(d, Size) and abs(s) > 1):
             x = apply(lambda b, n: indexing.rolled(b, n, s, at), x)  # noqa: B023
@@ -382,7 +382,7 @@ def cross(x: Tensor, other: TensorLike, axis: int | None = None) -> Tensor:
     """The cross products of vectors of three elements along an axis: by default the first of this length."""
     given = placed(x, other)
     axis = _first_of_three(*given) if axis is None else axis
-    if any(y.shape[axis_of(axis, y.ndim, "cross")] != 3 for y in given):
+    if not all(same_form(y.shape[axis_of(axis, y.ndim, "cross")], 3) for y in given):
         raise ShapeError(f"cross: axis {axis} of {' and '.join(show(y.shape) for y in given)}, expected three elements")
     a, b = (y.movedim(axis, -1) for y in given)
     return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, axis)
@@ -392,7 +392,7 @@ def _first_of_three(x: Tensor, y: Tensor) -> int:
     """The first axis of three elements that both tensors have, counted from the last one."""
     shapes = f"{show(x.shape)} and {show(y.shape)}"
     for axis in range(-min(x.ndim, y.ndim), 0):
-        lengths = {x.shape[axis], y.shape[axis]}
+        lengths = {plain(x.shape[axis]), plain(y.shape[axis])}
         if lengths == {3}:
             return axis
         if not all(isinstance(d, int) for d in lengths):

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
-from ...shapes import Dim, axis_of, product, show
+from ...shapes import Dim, axis_of, product, same_form, show
 from ..arithmetic import compute
 from ..calls import apply_row
 from ..tensor import Tensor, TensorLike
@@ -207,7 +207,7 @@ def scaled_dot_product_attention(
         raise InputError(
             "scaled_dot_product_attention: dropout_p is not 0; nn.MultiheadAttention(dropout=…) drops weights"
         )
-    if not enable_gqa and x.ndim > 3 and x.shape[-3] != key.shape[-3]:
+    if not enable_gqa and x.ndim > 3 and not same_form(x.shape[-3], key.shape[-3]):
         raise ShapeError(
             f"scaled_dot_product_attention: {show(x.shape)} with keys {show(key.shape)}: expected as many heads of both; for fewer of keys give enable_gqa=True"
         )
@@ -279,7 +279,7 @@ def _first_normalized(what: str, x: Tensor, argument: int | Sequence[Dim]) -> in
     """The first of the last axes, which have a shape."""
     shape = (argument,) if isinstance(argument, int) else tuple(argument)
     first = x.ndim - len(shape)
-    if first < 0 or x.shape[first:] != shape:
+    if first < 0 or not same_form(x.shape[first:], shape):
         raise ShapeError(f"{what}: got {show(x.shape)}, expected the last axes to be {shape}")
     return first
 
@@ -348,7 +348,7 @@ def grid_sample(
 def affine_grid(x: Tensor, size: Sequence[Dim], align_corners: bool | None = None) -> Tensor:
     """The grid for grid_sample that affine maps, (batch, axes, axes + 1), give for pictures of a size (batch, channels,
     …space)."""
-    if len(size) != x.ndim + x.shape[-2] - 1 or x.shape[0] != size[0]:
+    if len(size) != x.ndim + x.shape[-2] - 1 or not same_form(x.shape[0], size[0]):
         raise ShapeError(
             f"affine_grid: got maps {show(x.shape)} for {show(tuple(size))}, expected (batch, channels, …space)"
         )

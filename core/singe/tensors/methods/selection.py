@@ -12,7 +12,7 @@ from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ...runtime.debugging import origin_of_indices
-from ...shapes import Dim, Shape, axis_of, show
+from ...shapes import Dim, Shape, axis_of, plain, same_form, show
 from ..calls import apply_row, has_sizes, traced
 from ..flags import flag_range, flagging
 from ..nodes import indexing, shaping
@@ -153,7 +153,10 @@ def take_along_dim(x: Tensor, index: TensorLike, axis: int | None = None) -> Ten
         raise ShapeError(f"take_along_dim: indices {show(places.shape)} into {show(x.shape)}: expected as many axes")
 
     def wide(shape: Any, other: Any) -> list[Any]:
-        return [d if i == at else o if d == 1 else d for i, (d, o) in enumerate(zip(shape, other, strict=True))]
+        return [
+            d if i == at else o if d == 1 else d
+            for i, (d, o) in enumerate(zip(plain(shape), plain(other), strict=True))
+        ]
 
     known = places.device.integers(places._value)  # what is broadcast is the device's
     indexing.check_range(known, x.shape[at], f"take_along_dim: axis {at} of {show(x.shape)}")
@@ -299,7 +302,7 @@ class At:
             combined is None
             and isinstance(key, Tensor)
             and key.dtype is bool_
-            and key.shape == x.shape
+            and same_form(key.shape, x.shape)
             and np.ndim(value) == 0
         ):
             return x.masked_fill(key, value)

@@ -12,7 +12,7 @@ from ...dtypes import COMPLEX, bool_, float32, float64, int32, int64, uint8
 from ...errors import InputError, ShapeError
 from ...ops import ROWS
 from ...ops.movement.move import numbered
-from ...shapes import MAX_ELEMENTS, Dim, axis_of, show, whole
+from ...shapes import MAX_ELEMENTS, Dim, axis_of, same_form, show, whole
 from ..arithmetic import placed
 from ..calls import apply_row
 from ..nodes.promotion import plain_array
@@ -153,7 +153,11 @@ def counted(x: Tensor, axis: int, what: str) -> int:
 def median(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
     if axis is None:
-        return x.flatten().median(0).values if x.size or not x.dtype.is_float else x.new_full((), math.nan)
+        return (
+            x.flatten().median(0).values
+            if not (x.dtype.is_float and same_form(x.size, 0))
+            else x.new_full((), math.nan)
+        )
     at = axis_of(axis, x.ndim, "median")
     length = counted(x, at, "median")
     found = x.kthvalue((length + 1) // 2, at, keepdims)
@@ -181,7 +185,7 @@ def bincount(x: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
         return numpy_fallback("bincount", _counted, x, minlength=minlength)
     beside = weights if isinstance(weights, (Tensor, np.ndarray)) else np.asarray(weights, np.float32)
     beside = placed(x, beside)[1]
-    if beside.shape != x.shape:
+    if not same_form(beside.shape, x.shape):
         raise ShapeError(
             f"bincount: got weights of {show(beside.shape)}, expected {show(x.shape)}, one for each element"
         )
@@ -204,7 +208,7 @@ def searchsorted(
 
 def _inserted(x: Tensor, values: Tensor, right: bool) -> Tensor:
     if x.ndim > 1:
-        if x.shape[:-1] != values.shape[:-1]:
+        if not same_form(x.shape[:-1], values.shape[:-1]):
             raise ShapeError(
                 f"searchsorted: values {show(values.shape)} in {show(x.shape)}: expected the same leading axes"
             )

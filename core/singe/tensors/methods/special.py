@@ -11,7 +11,7 @@ import numpy as np
 from ...dtypes import int64
 from ...errors import InputError, ShapeError
 from ...ir.scalar import Number
-from ...shapes import axis_of, number, product, show
+from ...shapes import axis_of, number, plain, product, same_form, show
 from ..nodes.shaping import given_sizes, known_length
 from ..numpy_fallback import elements
 from ..tensor import Tensor, TensorLike, apply
@@ -55,7 +55,7 @@ def mode(x: Tensor, axis: int = -1, keepdims: bool = False) -> Ordered:
 def nanmedian(x: Tensor, axis: int | None = None, keepdims: bool = False) -> Any:
     """`median` of the elements that are not NaN; NaN where all are."""
     if axis is None:
-        empty = x.dtype.is_float and 0 in x.shape
+        empty = x.dtype.is_float and 0 in plain(x.shape)
         return x.new_full((), math.nan) if empty else x.flatten().nanmedian(0).values
     at = axis_of(axis, x.ndim, "nanmedian")
     _some(x, at, "nanmedian")
@@ -88,7 +88,7 @@ def nanquantile(x: Tensor, q: float | Sequence[float], axis: int | None = None, 
 
 
 def _some(x: Tensor, axis: int, what: str) -> None:
-    if x.shape[axis] == 0:
+    if same_form(x.shape[axis], 0):
         raise ShapeError(f"{what}: axis {axis} of {show(x.shape)} has no elements, expected some")
 
 
@@ -106,7 +106,9 @@ def unique_consecutive(
     y = x.flatten() if axis is None else x.movedim(axis, 0)
     rows = y.reshape(y.shape[0], product(y.shape[1:]))
     new = (rows[1:] != rows[:-1]).any(1)
-    first = _joined([new[:0].logical_not(), new], 0) if not y.shape[0] else _joined([new.new_ones((1,)), new], 0)
+    first = (
+        _joined([new[:0].logical_not(), new], 0) if same_form(y.shape[0], 0) else _joined([new.new_ones((1,)), new], 0)
+    )
     places = first.cast(int64).cumsum(0) - 1
     starts = first.nonzero().flatten()
     kept = y.take(starts, 0)
@@ -184,7 +186,7 @@ def index_put(x: Tensor, indices: Sequence[Any], values: TensorLike, accumulate:
 @method
 def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The tensor with elements where a mask holds replaced by those of another, in order."""
-    if 0 in source.shape:
+    if 0 in plain(source.shape):
         if elements(mask, "masked_scatter with an empty source").any():
             raise ShapeError(
                 f"masked_scatter: the source of {show(source.shape)} has no elements, expected one for each place where the "
@@ -207,10 +209,10 @@ def renorm(x: Tensor, p: float, axis: int, maxnorm: float) -> Tensor:
 @method
 def sum_to_size(x: Tensor, *size: Any) -> Tensor:
     """The sums over axes that leave a shape which broadcasts to x's."""
-    wanted = given_sizes(size, "sum_to_size")
+    wanted, old = plain(given_sizes(size, "sum_to_size")), plain(x.shape)
     lead = x.ndim - len(wanted)
-    short = [a for a, d in enumerate(wanted, lead) if d == 1 and x.shape[a] != 1]
-    if lead < 0 or any(d not in (1, x.shape[a]) for a, d in enumerate(wanted, lead)):
+    short = [a for a, d in enumerate(wanted, lead) if d == 1 and old[a] != 1]
+    if lead < 0 or any(d not in (1, old[a]) for a, d in enumerate(wanted, lead)):
         raise ShapeError(
             f"sum_to_size: {show(wanted)} does not broadcast to {show(x.shape)}; expected axes of length 1, or of the same length"
         )

@@ -20,7 +20,7 @@ from ...dtypes import DType, bool_, dtype, int64
 from ...errors import InputError, OutOfRange, ShapeError
 from ...ops import as_dtype
 from ...ops.movement.move import amount, numbered
-from ...shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_max, dim_min, product, same, show
+from ...shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_max, dim_min, product, same, same_form, show
 from ...texts import with_article
 from .promotion import PLAIN, as_type
 
@@ -143,9 +143,9 @@ def _sliced(b: Any, x: Any, items: Sequence[Any]) -> tuple[Any, list[tuple[int, 
             starts.append(start)
             steps.append(step)
             sizes.append(count)
-    whole = all(step == 1 for step in steps) and tuple(sizes) == shape
+    whole = all(step == 1 for step in steps) and same_form(tuple(sizes), shape)
     y = x if whole else b.slice(x, starts=tuple(starts), steps=tuple(steps), sizes=tuple(sizes))
-    return y if tuple(kept) == y.shape else b.reshape(y, shape=tuple(kept)), at
+    return y if same_form(tuple(kept), y.shape) else b.reshape(y, shape=tuple(kept)), at
 
 
 def array_axes(shape: Shape, items: Sequence[Any]) -> list[tuple[int, ArrayIndex]]:

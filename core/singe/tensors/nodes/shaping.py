@@ -8,7 +8,22 @@ from itertools import accumulate, pairwise
 from typing import Any, TypeAlias
 
 from ...errors import InputError, ShapeError, SizeNeeded
-from ...shapes import Dim, Shape, Size, axes_of, axis_of, divides, floordiv, product, same, show, symbols, whole
+from ...shapes import (
+    Dim,
+    Shape,
+    Size,
+    TracedSize,
+    axes_of,
+    axis_of,
+    divides,
+    floordiv,
+    plain,
+    product,
+    same,
+    show,
+    symbols,
+    whole,
+)
 
 Axis: TypeAlias = int | Sequence[int] | None
 
@@ -30,7 +45,7 @@ class Count(_Called, int):
     shape: Shape
 
 
-class OpenCount(_Called, Size):
+class OpenCount(_Called, TracedSize):
     """How many elements a tensor with an open axis has."""
 
     __slots__ = ("shape",)
@@ -38,8 +53,8 @@ class OpenCount(_Called, Size):
 
 def count_of(shape: Shape) -> Count:
     """How many elements a tensor of this shape has; while tracing, an OpenCount, which counts as a Count in types."""
-    count = product(shape)
-    found: Any = OpenCount(dict(count.terms)) if isinstance(count, Size) else Count(count)
+    count = plain(product(shape))
+    found: Any = OpenCount(count) if isinstance(count, Size) else Count(count)
     found.shape = shape
     return found
 
@@ -78,10 +93,11 @@ def chosen_axes(axis: Axis, rank: int, what: str) -> tuple[int, ...]:
 
 def inferred_shape(old: Shape, wanted: Sequence[Dim]) -> Shape:
     """The requested shape, with -1 replaced by a number or a Size."""
+    old, wanted = plain(old), plain(tuple(wanted))
     if sum(d == -1 for d in wanted) > 1:
         raise ShapeError(f"reshape: {show(wanted)} has more than one -1; give at most one")
     if -1 not in wanted:
-        return tuple(wanted)
+        return wanted
     rest, total = product(d for d in wanted if d != -1), product(old)
     if rest == 0 or not divides(total, rest):
         raise ShapeError(f"reshape: the {total} elements of {show(old)} cannot be divided into {show(wanted)}")
@@ -102,7 +118,7 @@ def flattened(shape: Shape, start: int, end: int) -> Shape:
 
 def squeezed(shape: Shape, axis: Axis) -> Shape:
     """The shape without these axes, which have length 1; if None, without all of length 1."""
-    ones = [i for i, d in enumerate(shape) if d == 1]
+    ones = [i for i, d in enumerate(plain(shape)) if d == 1]
     axes = ones if axis is None else chosen_axes(axis, len(shape), "squeeze")
     long = [i for i in axes if i not in ones]
     if long:
@@ -112,7 +128,7 @@ def squeezed(shape: Shape, axis: Axis) -> Shape:
 
 def expanded(shape: Shape, wanted: Shape) -> Shape:
     """The requested shape, with -1 replaced by the dimension that is there."""
-    old = (1,) * (len(wanted) - len(shape)) + shape
+    old, wanted = (1,) * (len(wanted) - len(shape)) + shape, plain(tuple(wanted))
     return tuple(o if d == -1 else d for o, d in zip(old, wanted, strict=True)) if len(old) == len(wanted) else wanted
 
 
