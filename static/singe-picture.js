@@ -201,9 +201,7 @@ function squeeze(pixels, across, left, channels, row) {
 const grey = (pixels, at) => (19595 * pixels[at] + 38470 * pixels[at + 1] + 7471 * pixels[at + 2] + 0x8000) >> 16;
 
 function canvas(width, height) {
-  const made = globalThis.OffscreenCanvas
-    ? new OffscreenCanvas(width, height)
-    : Object.assign(document.createElement("canvas"), { width, height });
+  const made = globalThis.OffscreenCanvas ? new OffscreenCanvas(width, height) : Object.assign(document.createElement("canvas"), { width, height });
   const context = made.getContext("2d", { willReadFrequently: true });
   if (!context) throw new SingeError("device", "picture: this browser provides no canvas to read it with");
   context.imageSmoothingEnabled = false;

@@ -13,7 +13,11 @@ const refuse = (what) => new SingeError("input", what);
 const NUMBERS = /^(bool|u?int(8|16|32|64)|float(16|32|64))$/;
 
 const shown = (value) => {
-  if (Array.isArray(value)) return `[${value.map((part) => part?.constructor?.name ?? String(part)).slice(0, 4).join(", ")}]`;
+  if (Array.isArray(value))
+    return `[${value
+      .map((part) => part?.constructor?.name ?? String(part))
+      .slice(0, 4)
+      .join(", ")}]`;
   return typeof value === "object" ? (value?.constructor?.name ?? String(value)) : (JSON.stringify(value) ?? typeof value);
 };
 
@@ -24,12 +28,10 @@ const fitting = (value, fits, what, expected) => {
 };
 
 const isNumber = (x) => typeof x === "number";
-const areNumbers = (value) =>
-  Array.isArray(value) ? value.every(isNumber) : ArrayBuffer.isView(value) && (value.length === 0 || isNumber(value[0]));
+const areNumbers = (value) => (Array.isArray(value) ? value.every(isNumber) : ArrayBuffer.isView(value) && (value.length === 0 || isNumber(value[0])));
 const arePair = (value) => areNumbers(value) && value.length === 2 && value.every((x) => x > 0);
 const areBoxes = (value) => Array.isArray(value) && value.every((one) => areNumbers(one?.box) && one.box.length === 4);
-const boxesOf = (found, what) =>
-  fitting(found, areBoxes, what, "a list of boxes, as boxes() gives: { box: [left, top, right, bottom], index, label, probability }");
+const boxesOf = (found, what) => fitting(found, areBoxes, what, "a list of boxes, as boxes() gives: { box: [left, top, right, bottom], index, label, probability }");
 const vectorOf = (value, what) => fitting(value, areNumbers, what, "a vector, as vector() gives");
 
 const numbersOf = (output, what) => {

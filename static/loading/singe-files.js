@@ -281,8 +281,7 @@ function room({ file, bytes }) {
   }
 }
 
-const wrongLength = ({ file, bytes }, found) =>
-  new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
+const wrongLength = ({ file, bytes }, found) => new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
 
 async function hashOf(bytes) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));

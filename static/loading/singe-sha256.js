@@ -56,8 +56,14 @@ export class Sha256 {
         const s1 = ((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10);
         w[i] = (w[i - 16] + s0 + w[i - 7] + s1) | 0;
       }
-      let a = state[0], b = state[1], c = state[2], d = state[3];
-      let e = state[4], f = state[5], g = state[6], h = state[7];
+      let a = state[0],
+        b = state[1],
+        c = state[2],
+        d = state[3];
+      let e = state[4],
+        f = state[5],
+        g = state[6],
+        h = state[7];
       for (let i = 0; i < 64; i++) {
         const s1 = ((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7));
         const t1 = (h + s1 + ((e & f) ^ (~e & g)) + ROUNDS[i] + w[i]) | 0;

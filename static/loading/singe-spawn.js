@@ -41,8 +41,7 @@ function argumentsOf(start) {
   return found;
 }
 
-const importing = ({ href }) =>
-  URL.createObjectURL(new Blob([`import ${JSON.stringify(href)};`], { type: "text/javascript" }));
+const importing = ({ href }) => URL.createObjectURL(new Blob([`import ${JSON.stringify(href)};`], { type: "text/javascript" }));
 
 /** The address, as a TrustedScriptURL if the page allows the policy. */
 function trusted(url) {

@@ -13,7 +13,10 @@ const MOST_AXES = 64;
 
 export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
   const taken = numbers.map((i) => buffers[i]);
-  checkNamed(inputs, taken.map(({ name }) => name));
+  checkNamed(
+    inputs,
+    taken.map(({ name }) => name),
+  );
   const found = byName(inputs);
   for (const { name, dtype } of taken) {
     const value = found[name];
@@ -62,8 +65,7 @@ function fromList(list, shape, dtype, refuse) {
   const nesting = [];
   for (let part = list; Array.isArray(part) && nesting.length <= MOST_AXES; part = part[0]) nesting.push(part.length);
   if (nesting.length > MOST_AXES) throw refuse("got a list that holds itself");
-  const even = (part, [length, ...rest]) =>
-    length === undefined ? !Array.isArray(part) : part.length === length && part.every((inner) => even(inner, rest));
+  const even = (part, [length, ...rest]) => (length === undefined ? !Array.isArray(part) : part.length === length && part.every((inner) => even(inner, rest)));
   if (!even(list, nesting)) throw refuse("got lists of several lengths");
   const data = arrayOf(list.flat(Infinity), dtype, refuse);
   return nesting.length > 1 ? { data, shape: shape ?? nesting } : { data, shape };

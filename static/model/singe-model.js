@@ -215,8 +215,7 @@ class Model {
   }
 }
 
-const isLoose = (value) =>
-  Array.isArray(value?.data ?? value) || /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);
+const isLoose = (value) => Array.isArray(value?.data ?? value) || /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);
 
 const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 

@@ -10,8 +10,7 @@
 import { checkNames, keyless } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, copyOf, shownShape } from "../program/singe-format.js";
 
-const describeStates = ({ states, buffers }) =>
-  states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
+const describeStates = ({ states, buffers }) => states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
 
 /** SplitMix64's hash of a seed: the sequence of keys that it begins, as runtime/random_keys.py has it. */
 function sequenceOf(seed) {

@@ -28,6 +28,8 @@ export function runWith(options, start) {
     const stop = () => fail(new SingeError("aborted", "the run was aborted", signal.reason));
     if (signal.aborted) return stop();
     signal.addEventListener("abort", stop);
-    start().then(done, fail).finally(() => signal.removeEventListener("abort", stop));
+    start()
+      .then(done, fail)
+      .finally(() => signal.removeEventListener("abort", stop));
   });
 }

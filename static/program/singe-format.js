@@ -83,10 +83,7 @@ export function evaluate(dim, sizes) {
 }
 
 /** The name of the size that a dimension is, if it is one by itself. */
-export const sizeName = (dim) =>
-  Array.isArray(dim) && dim.length === 1 && dim[0].length === 2 && dim[0][0] === 1 && typeof dim[0][1] === "string"
-    ? dim[0][1]
-    : undefined;
+export const sizeName = (dim) => (Array.isArray(dim) && dim.length === 1 && dim[0].length === 2 && dim[0][0] === 1 && typeof dim[0][1] === "string" ? dim[0][1] : undefined);
 
 /** Values by names of a bundle: none is looked up in a prototype, and none means anything, as `__proto__` does elsewhere. */
 export const byName = (...parts) => Object.assign(Object.create(null), ...parts);
@@ -267,7 +264,11 @@ export const isPlain = ({ states, steps, bounds, specialised }) =>
 function checkProgram(program, kind, plan, weightBytes) {
   const { format, target, inputs, outputs, slots, buffers, kernels, steps, states } = program;
   need(format === FORMAT && target === kind, `the program is ${format} for ${target}, expected ${FORMAT} for ${kind}`);
-  const checkIndices = (indices, what) => need(indices.every((i) => buffers[i]), `${what} ${indices} are not all buffers`);
+  const checkIndices = (indices, what) =>
+    need(
+      indices.every((i) => buffers[i]),
+      `${what} ${indices} are not all buffers`,
+    );
   checkIndices(inputs, "inputs");
   checkIndices(outputs, "outputs");
   need(slots <= buffers.length, `${slots} slots for ${buffers.length} buffers`);

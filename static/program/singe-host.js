@@ -132,7 +132,10 @@ function ordered(x, axis, k, descending) {
     }
   }
   const shape = resized(k);
-  return [{ data, shape }, { data: places, shape }];
+  return [
+    { data, shape },
+    { data: places, shape },
+  ];
 }
 
 // --- selection by data -----------------------------------------------------------------------------------------------
@@ -170,12 +173,7 @@ function unique(x, axis, isOrdered) {
   groups.forEach((group, k) => group.forEach((n) => (back[n] = BigInt(k))));
   const first = groups.map(([n]) => n);
   const counts = groups.map((group) => group.length);
-  return [
-    taken(flat, along, first),
-    { data: longs(first), shape: [groups.length] },
-    { data: back, shape: [length] },
-    { data: longs(counts), shape: [groups.length] },
-  ];
+  return [taken(flat, along, first), { data: longs(first), shape: [groups.length] }, { data: back, shape: [length] }, { data: longs(counts), shape: [groups.length] }];
 }
 
 /** The places of the scores above the floor: the best one first, equal ones in their order. Numbers sort faster than by a function. */
@@ -396,7 +394,11 @@ function rangeSize([start, limit, step], { what }) {
 /** The axes that an input names, among `rank`. */
 function named(x, rank, what) {
   const found = numbers(x).map((axis) => (axis < 0 ? axis + rank : axis));
-  must(found.every((axis) => axis >= 0 && axis < rank), what, `the axes ${shown(numbers(x))} of rank ${rank}`);
+  must(
+    found.every((axis) => axis >= 0 && axis < rank),
+    what,
+    `the axes ${shown(numbers(x))} of rank ${rank}`,
+  );
   must(new Set(found).size === found.length, what, `the axes ${shown(found)} name one axis twice`);
   return found;
 }
@@ -428,7 +430,10 @@ function movedLast([axes], { what, shape }) {
     there[n] = BigInt(at);
     back[at] = BigInt(n);
   }
-  return [{ data: there, shape: moved }, { data: back, shape }];
+  return [
+    { data: there, shape: moved },
+    { data: back, shape },
+  ];
 }
 
 const FAR = 1e9;

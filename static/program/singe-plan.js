@@ -72,7 +72,10 @@ export function sizesFound({ steps, states, buffers, for: fixed }) {
       }
       const { row, names, inner } = STEPS[step.do];
       check(step, row, at);
-      need(names(step).every((i) => buffers[i]), `${at} names buffers ${names(step)}, not all of which are there`);
+      need(
+        names(step).every((i) => buffers[i]),
+        `${at} names buffers ${names(step)}, not all of which are there`,
+      );
       if (step.do === "bind") {
         need((step.buffer === null) !== (step.dim === null), `${at} binds ${step.size} to a buffer and a dimension, or to neither`);
         found.add(step.size);
@@ -101,7 +104,12 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
   const value = (i, kinds, what) => {
     need(kinds.includes(buffers[i].dtype) && takenBy(buffers[i]) !== 0, `${what}: buffer ${i} is no ${kinds[0]}, or empty`);
   };
-  const buffer = (i, sizes, what) => known(needs(buffers[i], () => buffers[i].shape), sizes, what);
+  const buffer = (i, sizes, what) =>
+    known(
+      needs(buffers[i], () => buffers[i].shape),
+      sizes,
+      what,
+    );
   /** The sizes that are known after these steps. */
   const follow = (list, sizes, what) =>
     list.reduce((before, step, k) => {
@@ -128,7 +136,11 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
       if (kind === "dispatch") {
         const kernel = kernels[step.kernel];
         need(kernel?.ports === step.buffers.length, `${at} gives ${step.buffers.length} buffers to kernel ${step.kernel}, which takes ${kernel?.ports}`);
-        known(needs(kernel, () => [...kernel.sizes, ...kernel.variants.flatMap((v) => v.groups)]), after, at);
+        known(
+          needs(kernel, () => [...kernel.sizes, ...kernel.variants.flatMap((v) => v.groups)]),
+          after,
+          at,
+        );
       }
       need(kind !== "loop" || step.count !== null || condition !== null, `${at} never ends: it has no count and no condition`);
       if (kind === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
@@ -150,8 +162,14 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
     const what = `state ${JSON.stringify(name)}`;
     need(buffers[own]?.place.join() === `state,${k}`, `${what} is buffer ${own}, which does not lie in state ${k}`);
     const inside = buffers.filter(({ place }) => place.join() === `state,${k}`);
-    need(inside.every(({ shape }) => shape.every(IS.count)), `${what} is of open size`);
-    need(inside.every((one) => bytesOf(one, {}) <= bytesOf(buffers[own], {})), `${what} is smaller than a buffer in it`);
+    need(
+      inside.every(({ shape }) => shape.every(IS.count)),
+      `${what} is of open size`,
+    );
+    need(
+      inside.every((one) => bytesOf(one, {}) <= bytesOf(buffers[own], {})),
+      `${what} is smaller than a buffer in it`,
+    );
     const isKey = buffers[own].dtype === "uint32" && buffers[own].shape.join() === "2";
     need(draws === undefined || isKey, `${what} is a sequence of keys, but not two uint32 numbers`);
     if (initial === null) return;
@@ -171,8 +189,7 @@ export const partsOf = (program) =>
   });
 
 /** The program for these sizes. */
-export const partAt = (program, sizes) =>
-  partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]));
+export const partAt = (program, sizes) => partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]));
 
 /** The bytes of a buffer; none if a dimension is negative, as in branches that a check refuses at these sizes. */
 const roomOf = ({ shape, size }, sizes) => shape.reduce((product, dim) => product * Math.max(0, evaluate(dim, sizes)), size);

@@ -61,10 +61,14 @@ export class Barrier {
     this.#wake(OPEN);
     meanwhile?.();
     this.#work(base, end, act);
-    this.#until(DONE, (done) => !before(done, end), (waited) => {
-      if (waited > CROWD.WAIT_MS) Atomics.store(this.words, CROWDED, CROWD.RUNS);
-      return late();
-    });
+    this.#until(
+      DONE,
+      (done) => !before(done, end),
+      (waited) => {
+        if (waited > CROWD.WAIT_MS) Atomics.store(this.words, CROWDED, CROWD.RUNS);
+        return late();
+      },
+    );
     if (this.failed) throw new Error("a worker failed");
   }
 

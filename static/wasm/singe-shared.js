@@ -61,7 +61,7 @@ function sectionOf(bytes, number) {
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at++];
     let [size, shift] = [0, 0];
-    do size += (bytes[at] & 127) * 2 ** shift, (shift += 7);
+    do (size += (bytes[at] & 127) * 2 ** shift), (shift += 7);
     while (bytes[at++] & 128 && shift < 35);
     if (id === number) return [at, size];
     at += size;

@@ -25,89 +25,90 @@ export async function openFlow(base, parts) {
   return new (flowDevice(base.Device))(parts);
 }
 
-const flowDevice = (Device) => class FlowDevice extends Device {
-  /** The offset of each state from a session's address, and their total bytes. */
-  #offsets;
-  /** Addresses of sessions that ended. */
-  #free = [];
+const flowDevice = (Device) =>
+  class FlowDevice extends Device {
+    /** The offset of each state from a session's address, and their total bytes. */
+    #offsets;
+    /** Addresses of sessions that ended. */
+    #free = [];
 
-  constructor(parts) {
-    super(parts);
-    const { states, buffers } = parts.program;
-    this.#offsets = [0];
-    for (const { buffer } of states) this.#offsets.push(this.#offsets.at(-1) + align(bytesOf(buffers[buffer], {})));
-  }
+    constructor(parts) {
+      super(parts);
+      const { states, buffers } = parts.program;
+      this.#offsets = [0];
+      for (const { buffer } of states) this.#offsets.push(this.#offsets.at(-1) + align(bytesOf(buffers[buffer], {})));
+    }
 
-  async run(inputs, sizes, wanted, states, by) {
-    const plan = this.plans.at(sizes, states);
-    plan.begin();
-    if (wanted === "data" || !plan.late.size) return super.run(inputs, sizes, wanted, states, by);
-    const answers = await super.run(inputs, sizes, "data", states, by);
-    const { arraysFor } = await import("../program/singe-outputs.js");
-    arraysFor(plan.outputs, wanted).forEach((array, k) => {
-      array?.set(answers[k].data);
-      answers[k].data = array ?? answers[k].data;
-    });
-    return answers;
-  }
+    async run(inputs, sizes, wanted, states, by) {
+      const plan = this.plans.at(sizes, states);
+      plan.begin();
+      if (wanted === "data" || !plan.late.size) return super.run(inputs, sizes, wanted, states, by);
+      const answers = await super.run(inputs, sizes, "data", states, by);
+      const { arraysFor } = await import("../program/singe-outputs.js");
+      arraysFor(plan.outputs, wanted).forEach((array, k) => {
+        array?.set(answers[k].data);
+        answers[k].data = array ?? answers[k].data;
+      });
+      return answers;
+    }
 
-  plan(sizes, states) {
-    return new WasmPlan(this.parts, this.#offsets, sizes, states);
-  }
+    plan(sizes, states) {
+      return new WasmPlan(this.parts, this.#offsets, sizes, states);
+    }
 
-  // --- states
+    // --- states
 
-  newStates() {
-    const address = this.#free.pop() ?? this.#extend();
-    this.resetStates(address);
-    return address;
-  }
+    newStates() {
+      const address = this.#free.pop() ?? this.#extend();
+      this.resetStates(address);
+      return address;
+    }
 
-  /** Allocate memory for one more session. It comes before that of runs, so their plans are made again. */
-  #extend() {
-    const address = this.parts.base;
-    grow(this.parts, address + this.#offsets.at(-1), "");
-    this.parts.base += this.#offsets.at(-1);
-    this.plans = new Recent(this.plans.most, this.plans.make);
-    return address;
-  }
+    /** Allocate memory for one more session. It comes before that of runs, so their plans are made again. */
+    #extend() {
+      const address = this.parts.base;
+      grow(this.parts, address + this.#offsets.at(-1), "");
+      this.parts.base += this.#offsets.at(-1);
+      this.plans = new Recent(this.plans.most, this.plans.make);
+      return address;
+    }
 
-  resetStates(address) {
-    const { program, memory } = this.parts;
-    const bytes = new Uint8Array(memory.buffer);
-    program.states.forEach(({ initial }, k) => {
-      const [from, to] = [address + this.#offsets[k], address + this.#offsets[k + 1]];
-      if (initial === null) return bytes.fill(0, from, to);
-      const start = START + program.buffers[initial].place[1];
-      bytes.copyWithin(from, start, start + bytesOf(program.buffers[initial], {}));
-    });
-  }
+    resetStates(address) {
+      const { program, memory } = this.parts;
+      const bytes = new Uint8Array(memory.buffer);
+      program.states.forEach(({ initial }, k) => {
+        const [from, to] = [address + this.#offsets[k], address + this.#offsets[k + 1]];
+        if (initial === null) return bytes.fill(0, from, to);
+        const start = START + program.buffers[initial].place[1];
+        bytes.copyWithin(from, start, start + bytesOf(program.buffers[initial], {}));
+      });
+    }
 
-  copyStates(address) {
-    const copy = this.#free.pop() ?? this.#extend();
-    new Uint8Array(this.parts.memory.buffer).copyWithin(copy, address, address + this.#offsets.at(-1));
-    return copy;
-  }
+    copyStates(address) {
+      const copy = this.#free.pop() ?? this.#extend();
+      new Uint8Array(this.parts.memory.buffer).copyWithin(copy, address, address + this.#offsets.at(-1));
+      return copy;
+    }
 
-  /** A view of a state's elements. */
-  #view(address, k) {
-    const { program, memory } = this.parts;
-    const { dtype, shape } = program.buffers[program.states[k].buffer];
-    return new ARRAYS[dtype](memory.buffer, address + this.#offsets[k], countOf(shape));
-  }
+    /** A view of a state's elements. */
+    #view(address, k) {
+      const { program, memory } = this.parts;
+      const { dtype, shape } = program.buffers[program.states[k].buffer];
+      return new ARRAYS[dtype](memory.buffer, address + this.#offsets[k], countOf(shape));
+    }
 
-  readState(address, k) {
-    return this.#view(address, k).slice();
-  }
+    readState(address, k) {
+      return this.#view(address, k).slice();
+    }
 
-  writeState(address, k, data) {
-    this.#view(address, k).set(data);
-  }
+    writeState(address, k, data) {
+      this.#view(address, k).set(data);
+    }
 
-  freeStates(address) {
-    this.#free.push(address);
-  }
-};
+    freeStates(address) {
+      this.#free.push(address);
+    }
+  };
 
 /** A plan with its places in the memory, and its run: what `walk` and `carryOut` call a machine. */
 class WasmPlan extends Plan {

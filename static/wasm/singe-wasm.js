@@ -16,9 +16,7 @@ const SLOW_MS = { run: 2, row: 300 };
 /** A feature ↦ the smallest module that needs it. */
 const PROBES = {
   simd: [1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65, 0, 253, 15, 253, 98, 11],
-  "relaxed-simd": [
-    1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15, 253, 128, 2, 11,
-  ],
+  "relaxed-simd": [1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 15, 1, 13, 0, 65, 1, 253, 15, 65, 2, 253, 15, 253, 128, 2, 11],
 };
 const HEAD = [0, 97, 115, 109, 1, 0, 0, 0];
 
@@ -38,15 +36,11 @@ export async function open({ program, modules, weights }, files, gpuDevice, thre
   const { length } = program.kernels;
   files.expect([modules[name], ...weights], length);
   const base = START + align(sumOf(weights));
-  const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } =
-    threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files, base);
+  const { team, memory = new WebAssembly.Memory({ initial: 0 }), from = files } = threads === 1 ? {} : (await import("./singe-threads.js")).gather(threads, files, base);
   grow({ memory }, base, "");
   const code = from.bytes(modules[name]);
   const written = from.each(weights, (file, at) => from.into(file, new Uint8Array(memory.buffer, START + at, spanOf(file))));
-  const [{ module, exports }] = await Promise.all([
-    code.then((bytes) => link(name, bytes, memory)),
-    Promise.all([code, written]).then(() => files.tell({ phase: "compile" })),
-  ]);
+  const [{ module, exports }] = await Promise.all([code.then((bytes) => link(name, bytes, memory)), Promise.all([code, written]).then(() => files.tell({ phase: "compile" }))]);
   files.tell({ compiled: length });
   const names = entries.map((entry) => entry[1]);
   const takes = program.kernels.map(({ ports, sizes }, k) => [names[k], ports + sizes.length + 2]);
@@ -144,9 +138,7 @@ class Device {
     const marks = [end];
     const given = program.steps.map(({ do: what, kernel, buffers: ports, source, target }) => {
       const [number, places, values] =
-        what === "copy"
-          ? [-1, [target, source], [bytesOf(buffers[source], sizes)]]
-          : [names[kernel].slice(1), ports, kernels[kernel].sizes.map((dim) => evaluate(dim, sizes))];
+        what === "copy" ? [-1, [target, source], [bytesOf(buffers[source], sizes)]] : [names[kernel].slice(1), ports, kernels[kernel].sizes.map((dim) => evaluate(dim, sizes))];
       const step = [...places.map((i) => addresses[i]), ...values];
       words.push(number, step.length, ...step);
       marks.push(marks[0] + 4 * words.length);

@@ -12,7 +12,6 @@ export function abilities({ features, limits, adapterInfo }) {
   const wide = limits.maxComputeWorkgroupStorageSize >= MEMORY;
   const even = subgroupMinSize === SUBGROUP && subgroupMaxSize === SUBGROUP;
   const kinds = wide && even ? [...subgroupMatrixConfigs] : [];
-  const word = ({ componentType, resultComponentType, M, N, K }) =>
-    `subgroup-matrix-${componentType}-${resultComponentType}-${M}x${N}x${K}`;
+  const word = ({ componentType, resultComponentType, M, N, K }) => `subgroup-matrix-${componentType}-${resultComponentType}-${M}x${N}x${K}`;
   return new Set([...features, ...kinds.map(word)]);
 }

@@ -25,105 +25,110 @@ export async function openFlow(base, gpu, program, pipelines, weights) {
   return new (flowDevice(base.Device))(gpu, program, pipelines, weights);
 }
 
-const flowDevice = (Device) => class FlowDevice extends Device {
-  /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
-  grown = 0;
+const flowDevice = (Device) =>
+  class FlowDevice extends Device {
+    /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
+    grown = 0;
 
-  constructor(gpu, program, pipelines, weights) {
-    super(gpu, program, pipelines, weights);
-    this.recordings = new Recent(PLANS, (sizes) => new GpuPlan(this, sizes), (plan) => plan.free());
-  }
-
-  part(sizes) {
-    return partAt(this.program, sizes);
-  }
-
-  async run(inputs, sizes, wanted, states = []) {
-    const kept = wanted !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-gpu-io.js") : undefined;
-    return this.attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
-  }
-
-  /** The commands of a run, in order, each with its step. */
-  async record(inputs, sizes, states) {
-    await this.prepare(sizes);
-    const plan = this.recordings.at(sizes);
-    plan.recorded = [];
-    await this.run(inputs, sizes, "data", states);
-    const { recorded } = plan;
-    plan.recorded = undefined;
-    return recorded;
-  }
-
-  // --- states
-
-  #bytes(k) {
-    return align(bytesOf(this.program.buffers[this.program.states[k].buffer], {}), 4);
-  }
-
-  newStates() {
-    const states = this.program.states.map((_, k) => this.gpu.allocate(Math.max(LEAST, this.#bytes(k))));
-    this.#fill(states);
-    return states;
-  }
-
-  resetStates(states) {
-    return this.gpu.guard(() => this.#fill(states));
-  }
-
-  /** Write the initial values. */
-  #fill(states) {
-    this.#copy((commands) => {
-      this.program.states.forEach(({ initial }, k) => {
-        if (initial === null) return commands.clearBuffer(states[k]);
-        const { buffer, offset } = this.weights.binding(this.program.buffers[initial].place[1], 0);
-        commands.copyBufferToBuffer(buffer, offset, states[k], 0, this.#bytes(k));
-      });
-    });
-  }
-
-  copyStates(states) {
-    return this.gpu.guard(() => {
-      const copies = this.newStates();
-      this.#copy((commands) => states.forEach((from, k) => commands.copyBufferToBuffer(from, 0, copies[k], 0, from.size)));
-      return copies;
-    });
-  }
-
-  readState(states, k) {
-    const buffer = this.program.buffers[this.program.states[k].buffer];
-    return this.gpu.guard(() => this.fetch(states[k], { ...buffer, count: countOf(buffer.shape) }));
-  }
-
-  writeState(states, k, data) {
-    const wide = words(widen(data, this.program.buffers[this.program.states[k].buffer]));
-    return this.gpu.guard(() => this.gpu.device.queue.writeBuffer(states[k], 0, wide));
-  }
-
-  freeStates(states) {
-    states.forEach((buffer) => this.gpu.free(buffer));
-  }
-
-  #copy(fill) {
-    const commands = this.gpu.device.createCommandEncoder();
-    fill(commands);
-    this.gpu.device.queue.submit([commands.finish()]);
-  }
-
-  /** The first elements of a buffer, in a new array. */
-  async fetch(buffer, { dtype, size, count }, offset = 0) {
-    const { gpu } = this;
-    const bytes = align(count * size, 4);
-    if (!bytes) return new ARRAYS[dtype](0);
-    const staging = gpu.allocate(bytes, USAGE.read | USAGE.target);
-    try {
-      this.#copy((commands) => commands.copyBufferToBuffer(buffer, offset, staging, 0, bytes));
-      await mapped(gpu.device, staging);
-      return elementsOf(staging.getMappedRange(), 0, { dtype, size, count });
-    } finally {
-      gpu.free(staging);
+    constructor(gpu, program, pipelines, weights) {
+      super(gpu, program, pipelines, weights);
+      this.recordings = new Recent(
+        PLANS,
+        (sizes) => new GpuPlan(this, sizes),
+        (plan) => plan.free(),
+      );
     }
-  }
-};
+
+    part(sizes) {
+      return partAt(this.program, sizes);
+    }
+
+    async run(inputs, sizes, wanted, states = []) {
+      const kept = wanted !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-gpu-io.js") : undefined;
+      return this.attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
+    }
+
+    /** The commands of a run, in order, each with its step. */
+    async record(inputs, sizes, states) {
+      await this.prepare(sizes);
+      const plan = this.recordings.at(sizes);
+      plan.recorded = [];
+      await this.run(inputs, sizes, "data", states);
+      const { recorded } = plan;
+      plan.recorded = undefined;
+      return recorded;
+    }
+
+    // --- states
+
+    #bytes(k) {
+      return align(bytesOf(this.program.buffers[this.program.states[k].buffer], {}), 4);
+    }
+
+    newStates() {
+      const states = this.program.states.map((_, k) => this.gpu.allocate(Math.max(LEAST, this.#bytes(k))));
+      this.#fill(states);
+      return states;
+    }
+
+    resetStates(states) {
+      return this.gpu.guard(() => this.#fill(states));
+    }
+
+    /** Write the initial values. */
+    #fill(states) {
+      this.#copy((commands) => {
+        this.program.states.forEach(({ initial }, k) => {
+          if (initial === null) return commands.clearBuffer(states[k]);
+          const { buffer, offset } = this.weights.binding(this.program.buffers[initial].place[1], 0);
+          commands.copyBufferToBuffer(buffer, offset, states[k], 0, this.#bytes(k));
+        });
+      });
+    }
+
+    copyStates(states) {
+      return this.gpu.guard(() => {
+        const copies = this.newStates();
+        this.#copy((commands) => states.forEach((from, k) => commands.copyBufferToBuffer(from, 0, copies[k], 0, from.size)));
+        return copies;
+      });
+    }
+
+    readState(states, k) {
+      const buffer = this.program.buffers[this.program.states[k].buffer];
+      return this.gpu.guard(() => this.fetch(states[k], { ...buffer, count: countOf(buffer.shape) }));
+    }
+
+    writeState(states, k, data) {
+      const wide = words(widen(data, this.program.buffers[this.program.states[k].buffer]));
+      return this.gpu.guard(() => this.gpu.device.queue.writeBuffer(states[k], 0, wide));
+    }
+
+    freeStates(states) {
+      states.forEach((buffer) => this.gpu.free(buffer));
+    }
+
+    #copy(fill) {
+      const commands = this.gpu.device.createCommandEncoder();
+      fill(commands);
+      this.gpu.device.queue.submit([commands.finish()]);
+    }
+
+    /** The first elements of a buffer, in a new array. */
+    async fetch(buffer, { dtype, size, count }, offset = 0) {
+      const { gpu } = this;
+      const bytes = align(count * size, 4);
+      if (!bytes) return new ARRAYS[dtype](0);
+      const staging = gpu.allocate(bytes, USAGE.read | USAGE.target);
+      try {
+        this.#copy((commands) => commands.copyBufferToBuffer(buffer, offset, staging, 0, bytes));
+        await mapped(gpu.device, staging);
+        return elementsOf(staging.getMappedRange(), 0, { dtype, size, count });
+      } finally {
+        gpu.free(staging);
+      }
+    }
+  };
 
 /** A plan with its buffers and commands, and its run: what `walk` calls a machine. */
 class GpuPlan extends Plan {

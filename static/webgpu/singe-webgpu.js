@@ -262,7 +262,11 @@ class Device {
 
   constructor(gpu, program, pipelines, weights) {
     Object.assign(this, { gpu, program, pipelines, weights });
-    this.recordings = new Recent(RECORDINGS, (sizes) => new Recording(this, sizes), (recording) => recording.free());
+    this.recordings = new Recent(
+      RECORDINGS,
+      (sizes) => new Recording(this, sizes),
+      (recording) => recording.free(),
+    );
   }
 
   /** Make each of the shared buffers at least this large; recordings of a buffer that grows are dropped. */
@@ -299,7 +303,9 @@ class Device {
     const work = this.#guarded(sizes, run);
     work.catch(() => {
       this.recordings.clear();
-      Object.values(this.buffers).flat().forEach((buffer) => this.gpu.free(buffer));
+      Object.values(this.buffers)
+        .flat()
+        .forEach((buffer) => this.gpu.free(buffer));
       this.buffers = {};
     });
     return work;
