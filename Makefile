@@ -19,7 +19,7 @@ MODELS ?=
 # else compiles the same files again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup system check test full quick nightly bench demo docs release
+.PHONY: setup system check types test full quick nightly bench demo docs release
 
 setup: system $(STAMP)
 
@@ -50,6 +50,11 @@ check: setup
 	$(BIN)/ruff format --check -q .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/lint-imports
+	$(BIN)/python .ci/javascript.py
+
+# The declarations of the JavaScript, as tsc writes them, and its format.
+types: setup
+	$(BIN)/python .ci/javascript.py --write
 
 # Every property, in every room, on each device.
 test: check

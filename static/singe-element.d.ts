@@ -1,10 +1,12 @@
-/** The element `<singe-model src="./model/">`; importing the module defines it. */
+/** The element `<singe-model src="./model/">`: a model in a page, without writing JavaScript. */
 
 import type { Input, Model, Output, Progress, SingeError } from "./singe.js";
 
 export class SingeModelElement extends HTMLElement {
+  #private;
+  constructor();
   /** A promise of the model that `src` names. */
-  readonly model: Promise<Model>;
+  get model(): Promise<Model>;
   /** Run the model; the outputs are also the detail of the event `result`. */
   run(inputs: Record<string, Input>): Promise<Record<string, Output>>;
 }

@@ -1,5 +1,5 @@
 /**
- * The element <singe-model src="./model/">: a model in a page, without writing JavaScript.
+ * The element `<singe-model src="./model/">`: a model in a page, without writing JavaScript.
  *
  * Contract: importing this module defines the element. For a model of pictures it accepts a file, chosen or dropped, and
  * shows the five most probable classes; for other models it shows that it is ready. `model` is a promise of the model,
@@ -7,6 +7,9 @@
  * (as of `onProgress`), `load` (the model), `result` (the outputs), `error` (a SingeError). A new `src` or `device` loads
  * again; removing the element frees the model. It sets no style attributes, so a strict policy allows it.
  */
+
+/** @import { Input, Model, Output, TypedArray } from "./types/public.d.ts" */
+/** @import * as tasks from "./singe-tasks.js" */
 
 import { SingeError, load } from "./singe.js";
 import { folderOf } from "./loading/singe-files.js";
@@ -24,28 +27,45 @@ p { margin: 0.5rem 0 0; }
 [hidden] { display: none; }
 `;
 
+/**
+ * @template {keyof HTMLElementTagNameMap} Tag
+ * @param {Tag} tag
+ * @param {Partial<HTMLElementTagNameMap[Tag]>} [properties]
+ * @param {(Node | string)[]} children
+ */
 const make = (tag, properties = {}, ...children) => {
-  const element = Object.assign(document.createElement(tag), properties);
+  const element = document.createElement(tag);
+  Object.assign(element, properties);
   element.append(...children);
   return element;
 };
 
-/** The names of the classes; undefined if they cannot be had, and classes then have numbers. */
+/**
+ * The names of the classes; undefined if they cannot be had, and classes then have numbers.
+ * @param {Model} model
+ * @param {string} src
+ * @param {AbortSignal} signal
+ * @returns {Promise<string[] | undefined>}
+ */
 async function labelsOf({ labels }, src, signal) {
-  const folder = folderOf(src);
+  const folder = /** @type {URL} */ (folderOf(src));
   return fetch(new URL(labels + folder.search, folder), { signal })
     .then((answer) => (answer.ok ? answer.json() : undefined))
     .catch(() => undefined);
 }
 
 export class SingeModelElement extends HTMLElement {
+  /** @internal */
   static observedAttributes = ["src", "device", "worker"];
   #file = make("input", { type: "file", accept: "image/*" });
   #drop = make("label", { hidden: true }, "A picture: choose one, or drop it here", this.#file);
   #status = make("p", { role: "status" });
   #bars = make("ol", { ariaLabel: "likeliest classes" });
+  /** @type {Promise<Model> | undefined} */
   #model;
+  /** @type {AbortController | undefined} */
   #stop;
+  /** @type {string[] | undefined} */
   #labels;
   #turn = 0;
   #placed = false;
@@ -57,51 +77,72 @@ export class SingeModelElement extends HTMLElement {
     sheet.replaceSync(STYLE);
     root.adoptedStyleSheets = [sheet];
     root.append(this.#drop, this.#status, this.#bars);
-    this.#file.addEventListener("change", () => this.#take(this.#file.files[0]));
+    this.#file.addEventListener("change", () => this.#take(this.#file.files?.[0]));
     this.#drop.addEventListener("dragover", (event) => (event.preventDefault(), this.#drop.classList.add("over")));
     this.#drop.addEventListener("dragleave", () => this.#drop.classList.remove("over"));
     this.#drop.addEventListener("drop", (event) => {
       event.preventDefault();
       this.#drop.classList.remove("over");
-      this.#take(event.dataTransfer.files[0]);
+      this.#take(event.dataTransfer?.files[0]);
     });
   }
 
-  /** A promise of the model that `src` names. */
+  /**
+   * A promise of the model that `src` names.
+   * @returns {Promise<Model>}
+   */
   get model() {
     return this.#model ?? Promise.reject(new SingeError("input", "<singe-model> has no src, or is not in a page"));
   }
 
+  /** @internal */
   connectedCallback() {
     this.#placed = true;
     this.#load();
   }
 
+  /** @internal */
   disconnectedCallback() {
     this.#placed = false;
     this.#free();
   }
 
-  /** For an element that is older than its definition, this is called for all attributes before it is connected. */
-  attributeChangedCallback(name, before, after) {
+  /**
+   * For an element that is older than its definition, this is called for all attributes before it is connected.
+   * @internal
+   * @param {string} _name
+   * @param {string | null} before
+   * @param {string | null} after
+   */
+  attributeChangedCallback(_name, before, after) {
     if (this.#placed && before !== after) this.#load();
   }
 
-  /** Inputs by name ↦ outputs by name; also dispatches `result`. */
+  /**
+   * Run the model; the outputs are also the detail of the event `result`.
+   * @param {Record<string, Input>} inputs
+   * @returns {Promise<Record<string, Output>>}
+   */
   async run(inputs) {
     const outputs = await (await this.model).run(inputs);
     this.#tell("result", outputs);
     return outputs;
   }
 
+  /**
+   * @param {string} type
+   * @param {unknown} detail
+   */
   #tell(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
   }
 
+  /** @param {string} text */
   #say(text) {
     this.#status.textContent = text;
   }
 
+  /** @param {Error} error */
   #fail(error) {
     this.#say(error.message);
     this.#tell("error", error);
@@ -122,14 +163,15 @@ export class SingeModelElement extends HTMLElement {
     if (src === null) return;
     const stop = (this.#stop = new AbortController());
     const model = load(src, {
-      device: this.getAttribute("device") || "auto",
+      device: /** @type {Model["device"] | null} */ (this.getAttribute("device")) || "auto",
       worker: this.hasAttribute("worker"),
       signal: stop.signal,
       onProgress: (progress) => {
         if (stop.signal.aborted) return;
         const { phase, loaded, total, compiled, kernels } = progress;
-        const told = { download: ["Loading", loaded / total], compile: ["Compiling", compiled / kernels] }[phase];
-        if (told) this.#say(`${told[0]}: ${Math.round(100 * told[1]) || 0} %`);
+        const say = (/** @type {string} */ what, /** @type {number} */ part) => this.#say(`${what}: ${Math.round(100 * part) || 0} %`);
+        if (phase === "download") say("Loading", loaded / total);
+        if (phase === "compile") say("Compiling", compiled / kernels);
         this.#tell("progress", progress);
       },
     });
@@ -137,9 +179,14 @@ export class SingeModelElement extends HTMLElement {
     model.then((ready) => this.#ready(ready, src, stop.signal)).catch((error) => !stop.signal.aborted && this.#fail(error));
   }
 
+  /**
+   * @param {Model} model
+   * @param {string} src
+   * @param {AbortSignal} signal
+   */
   async #ready(model, src, signal) {
     if (signal.aborted) return;
-    const labels = model.labels && (await labelsOf(model, src, signal));
+    const labels = model.labels ? await labelsOf(model, src, signal) : undefined;
     if (signal.aborted) return;
     this.#labels = labels;
     this.#drop.hidden = !model.image;
@@ -147,7 +194,10 @@ export class SingeModelElement extends HTMLElement {
     this.#tell("load", model);
   }
 
-  /** Only the latest picture is shown: an earlier one may take longer. */
+  /**
+   * Only the latest picture is shown: an earlier one may take longer.
+   * @param {File | undefined} file
+   */
   async #take(file) {
     if (!file) return;
     const turn = ++this.#turn;
@@ -156,7 +206,7 @@ export class SingeModelElement extends HTMLElement {
       this.#say("Running …");
       const [{ classes }, model] = await Promise.all([import("./singe-tasks.js"), this.model]);
       const start = performance.now();
-      const outputs = await model.run({ [model.image.input]: file });
+      const outputs = await model.run({ [String(model.image?.input)]: file });
       if (isLate()) return;
       this.#tell("result", outputs);
       const time = performance.now() - start;
@@ -165,11 +215,15 @@ export class SingeModelElement extends HTMLElement {
     } catch (error) {
       if (isLate()) return;
       this.#bars.replaceChildren();
-      this.#fail(error);
+      this.#fail(/** @type {Error} */ (error));
     }
   }
 
-  /** The most probable classes, where the output is one row of scores. */
+  /**
+   * The most probable classes, where the output is one row of scores.
+   * @param {Output} output
+   * @param {typeof tasks.classes} classes
+   */
   #show(output, classes) {
     const isRow = /^(u?int|float(16|32|64))/.test(output.dtype) && output.data.length === Math.max(...output.shape);
     const rows = (isRow ? classes(output, { labels: this.#labels }) : []).map(({ label, probability }) => {

@@ -1,12 +1,9 @@
-/** Pictures become tensors, as `singe run` makes them. */
+/** Pictures become tensors, as core/singe/tools/inputs/images.py makes them: upright, cropped, resized, normalised, laid out. */
 
 import type { ImageFacts } from "./singe.js";
 
 /** Pixels of a picture at most. */
 export const MOST_PIXELS: number;
-
-/** A file, or something that a canvas draws. */
-export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 /**
  * The elements of one picture's tensor, with a batch of one, for a spec: `model.image`, or the `image` of a manifest.
@@ -15,3 +12,6 @@ export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGIma
  * is a SingeError of the code "input".
  */
 export function pictureToTensor(source: PictureSource, spec: Omit<ImageFacts, "input">): Promise<Float32Array>;
+
+/** A file, or something that a canvas draws. */
+export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;

@@ -8,19 +8,35 @@
  * memory. Pixels are read a strip at a time. Anything that is not a picture is a SingeError with the code "input".
  */
 
+/** @import { ImageFacts, PictureSource } from "./types/public.d.ts" */
+/** @import { Context2D, Drawn, Extent, PictureSpec, Tap } from "./types/program.d.ts" */
+
 import { SingeError } from "./program/singe-format.js";
 
-/** The most pixels in a picture, as in images.py, and on a side, which is the limit of canvases. */
-export const MOST_PIXELS = 2 ** 26;
+/** Pixels of a picture at most. */
+export const MOST_PIXELS = 2 ** 26; // as in images.py
+/** Pixels on a side at most: the limit of canvases. */
 const MOST_SIDE = 32767;
 /** The most elements of a tensor. */
 const MOST_ELEMENTS = 2 ** 26;
 /** Pixels that are taken out of a picture at once. */
 const STRIP = 2 ** 20;
 
+/**
+ * @param {string} what
+ * @param {unknown} [cause]
+ */
 const refuse = (what, cause) => new SingeError("input", `picture: ${what}`, cause);
 
-/** The elements of the tensor, with a batch of one, for a spec: `image` of a bundle's manifest. */
+/**
+ * The elements of one picture's tensor, with a batch of one, for a spec: `model.image`, or the `image` of a manifest.
+ *
+ * A Blob is turned upright by its EXIF orientation. What is no picture, a damaged one, and one of more than MOST_PIXELS
+ * is a SingeError of the code "input".
+ * @param {PictureSource} source
+ * @param {Omit<ImageFacts, "input">} spec
+ * @returns {Promise<Float32Array>}
+ */
 export async function pictureToTensor(source, spec) {
   checkSpec(spec);
   if (!(source instanceof Blob)) return normalised(resized(source, spec), spec);
@@ -33,17 +49,20 @@ export async function pictureToTensor(source, spec) {
   }
 }
 
+/** @param {Blob} blob */
 async function decodedPicture(blob) {
   try {
+    /** @type {ImageBitmapOptions} */
     const options = { imageOrientation: "from-image", colorSpaceConversion: "none" };
     return await createImageBitmap(blob, options);
   } catch (cause) {
-    throw refuse(`it cannot be decoded, it seems to be damaged (${cause.message})`, cause);
+    throw refuse(`it cannot be decoded, it seems to be damaged (${/** @type {Error} */ (cause).message})`, cause);
   }
 }
 
-function checkSpec({ size, channels, crop, mean, std, layout } = {}) {
-  const numbers = (list) => Array.isArray(list) && [1, channels].includes(list.length) && list.every(Number.isFinite);
+/** @param {PictureSpec | undefined} spec */
+function checkSpec({ size, channels, crop, mean, std, layout } = /** @type {PictureSpec} */ ({})) {
+  const numbers = (/** @type {unknown} */ list) => Array.isArray(list) && [1, channels].includes(list.length) && list.every(Number.isFinite);
   const sides = Array.isArray(size) && size.length === 2 && size.every((n) => Number.isInteger(n) && n > 0);
   for (const [ok, name, wanted] of [
     [sides && size[0] * size[1] * 3 <= MOST_ELEMENTS, "size", "[height, width]"],
@@ -57,6 +76,10 @@ function checkSpec({ size, channels, crop, mean, std, layout } = {}) {
   }
 }
 
+/**
+ * @param {number} width
+ * @param {number} height
+ */
 function checkSize(width, height) {
   if (!(width > 0 && height > 0)) throw refuse(`it has ${width} × ${height} pixels`);
   if (width * height > MOST_PIXELS || Math.max(width, height) > MOST_SIDE) {
@@ -70,10 +93,14 @@ function checkSize(width, height) {
 const KINDS = "a JPEG, PNG, GIF, WebP or BMP file";
 const HEAD = 32;
 
-/** [width, height] as the file's head says; sides may be exchanged. */
+/**
+ * [width, height] as the file's head says; sides may be exchanged.
+ * @param {Blob} blob
+ * @returns {Promise<[width: number, height: number]>}
+ */
 async function sizeOf(blob) {
   const view = new DataView(await blob.slice(0, HEAD).arrayBuffer());
-  const text = (at, length) => String.fromCharCode(...new Uint8Array(view.buffer.slice(at, at + length)));
+  const text = (/** @type {number} */ at, /** @type {number} */ length) => String.fromCharCode(...new Uint8Array(view.buffer.slice(at, at + length)));
   const long = view.byteLength >= HEAD;
   if (text(0, 3) === "\xff\xd8\xff") return jpegSize(blob);
   if (long && text(0, 8) === "\x89PNG\r\n\x1a\n") return [view.getUint32(16), view.getUint32(20)];
@@ -83,17 +110,27 @@ async function sizeOf(blob) {
   throw refuse(`expected ${KINDS}${blob.size ? "" : ", this one is empty"}`);
 }
 
+/**
+ * @param {DataView} view
+ * @param {string} kind
+ * @returns {[width: number, height: number]}
+ */
 function webpSize(view, kind) {
   if (kind === "VP8 ") return [view.getUint16(26, true) & 0x3fff, view.getUint16(28, true) & 0x3fff];
   if (kind === "VP8L") {
     const bits = view.getUint32(21, true);
     return [(bits & 0x3fff) + 1, ((bits >> 14) & 0x3fff) + 1];
   }
-  if (kind === "VP8X") return [24, 27].map((at) => (view.getUint32(at, true) & 0xffffff) + 1);
+  const side = (/** @type {number} */ at) => (view.getUint32(at, true) & 0xffffff) + 1;
+  if (kind === "VP8X") return [side(24), side(27)];
   throw refuse(`expected ${KINDS}; this WebP is of an unknown kind`);
 }
 
-/** From one segment to the next until a frame begins. */
+/**
+ * From one segment to the next until a frame begins.
+ * @param {Blob} blob
+ * @returns {Promise<[width: number, height: number]>}
+ */
 async function jpegSize(blob) {
   for (let at = 2; at < blob.size; ) {
     const view = new DataView(await blob.slice(at, at + 9).arrayBuffer());
@@ -108,7 +145,11 @@ async function jpegSize(blob) {
 
 // --- resizing --------------------------------------------------------------------------------------------------------
 
-/** A picture's pixels at the spec's size, as [height][width][channels] of 0 to 255. */
+/**
+ * A picture's pixels at the spec's size, as [height][width][channels] of 0 to 255.
+ * @param {Drawn} source
+ * @param {PictureSpec} spec
+ */
 function resized(source, { size: [height, width], channels, crop }) {
   const [fullWidth, fullHeight] = extentOf(source);
   checkSize(fullWidth, fullHeight);
@@ -140,15 +181,26 @@ function resized(source, { size: [height, width], channels, crop }) {
   return Uint8ClampedArray.from(sums, round);
 }
 
-/** The size of a source that a canvas can draw: videos and images have different fields for it. */
+/**
+ * The size of a source that a canvas can draw: videos and images have different fields for it.
+ * @param {unknown} source
+ * @returns {[width: number, height: number]}
+ */
 function extentOf(source) {
-  const width = source?.videoWidth ?? source?.naturalWidth ?? source?.displayWidth ?? source?.width;
-  const height = source?.videoHeight ?? source?.naturalHeight ?? source?.displayHeight ?? source?.height;
+  const given = /** @type {Extent | undefined} */ (source);
+  const width = given?.videoWidth ?? given?.naturalWidth ?? given?.displayWidth ?? given?.width;
+  const height = given?.videoHeight ?? given?.naturalHeight ?? given?.displayHeight ?? given?.height;
   if (typeof width === "number" && typeof height === "number") return [width, height];
-  throw refuse(`expected a file, or something that a canvas draws, got ${source?.constructor?.name ?? typeof source}`);
+  throw refuse(`expected a file, or something that a canvas draws, got ${given?.constructor?.name ?? typeof source}`);
 }
 
-/** For each of `count` outputs the pixels that it is made of, and their weights, over the centred `part` of `full`. */
+/**
+ * For each of `count` outputs the pixels that it is made of, and their weights, over the centred `part` of `full`.
+ * @param {number} full
+ * @param {number} part
+ * @param {number} count
+ * @returns {Tap[]}
+ */
 function taps(full, part, count) {
   const offset = Math.max(0, (full - part) / 2);
   const scale = Math.min(full - offset, offset + part) - offset;
@@ -164,17 +216,27 @@ function taps(full, part, count) {
   });
 }
 
-const ends = (list) => [list[0].start, list.at(-1).end];
+/** @param {Tap[]} list */
+const ends = (list) => [list[0].start, list[list.length - 1].end];
 
+/** @param {number} x */
 function bicubic(x) {
   x = Math.abs(x);
   if (x < 1) return (1.5 * x - 2.5) * x * x + 1;
   return x < 2 ? ((-0.5 * x + 2.5) * x - 4) * x + 2 : 0;
 }
 
+/** @param {number} x */
 const round = (x) => Math.min(255, Math.max(0, Math.floor(x + 0.5)));
 
-/** One row of RGBA pixels, which begins at column `left`, at its new width. */
+/**
+ * One row of RGBA pixels, which begins at column `left`, at its new width.
+ * @param {Uint8ClampedArray} pixels
+ * @param {Tap[]} across
+ * @param {number} left
+ * @param {number} channels
+ * @param {Float64Array} row
+ */
 function squeeze(pixels, across, left, channels, row) {
   if (channels === 1) {
     across.forEach(({ start, weights }, x) => {
@@ -197,19 +259,37 @@ function squeeze(pixels, across, left, channels, row) {
   });
 }
 
-/** Luma by ITU-R BT.601, in 16 bits. */
+/**
+ * Luma by ITU-R BT.601, in 16 bits.
+ * @param {Uint8ClampedArray} pixels
+ * @param {number} at
+ */
 const grey = (pixels, at) => (19595 * pixels[at] + 38470 * pixels[at + 1] + 7471 * pixels[at + 2] + 0x8000) >> 16;
 
+/**
+ * @param {number} width
+ * @param {number} height
+ * @returns {Context2D}
+ */
 function canvas(width, height) {
   const made = globalThis.OffscreenCanvas ? new OffscreenCanvas(width, height) : Object.assign(document.createElement("canvas"), { width, height });
-  const context = made.getContext("2d", { willReadFrequently: true });
+  const context = /** @type {Context2D | null} */ (made.getContext("2d", { willReadFrequently: true }));
   if (!context) throw new SingeError("device", "picture: this browser provides no canvas to read it with");
   context.imageSmoothingEnabled = false;
   return context;
 }
 
-/** A rectangle of a picture as RGBA, on white. */
+/**
+ * A rectangle of a picture as RGBA, on white.
+ * @param {Context2D} context
+ * @param {Drawn} source
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ */
 function cutOut(context, source, x, y, width, height) {
+  /** @type {[CanvasImageSource, number, number]} */
   const drawn = source instanceof ImageData ? bitmapOf(source, x, y, width, height) : [source, x, y];
   context.fillStyle = "white";
   context.fillRect(0, 0, width, height);
@@ -217,11 +297,19 @@ function cutOut(context, source, x, y, width, height) {
     context.drawImage(drawn[0], drawn[1], drawn[2], width, height, 0, 0, width, height);
     return context.getImageData(0, 0, width, height).data;
   } catch (cause) {
-    throw refuse(`it cannot be drawn (${cause.message})`, cause);
+    throw refuse(`it cannot be drawn (${/** @type {Error} */ (cause).message})`, cause);
   }
 }
 
-/** ImageData is put, not drawn: a rectangle of it as a canvas. */
+/**
+ * ImageData is put, not drawn: a rectangle of it as a canvas.
+ * @param {ImageData} data
+ * @param {number} x
+ * @param {number} y
+ * @param {number} width
+ * @param {number} height
+ * @returns {[CanvasImageSource, number, number]}
+ */
 function bitmapOf(data, x, y, width, height) {
   const part = canvas(width, height);
   part.putImageData(data, -x, -y);
@@ -230,6 +318,10 @@ function bitmapOf(data, x, y, width, height) {
 
 // --- numbers ---------------------------------------------------------------------------------------------------------
 
+/**
+ * @param {Uint8ClampedArray} pixels
+ * @param {PictureSpec} spec
+ */
 function normalised(pixels, { size: [height, width], channels, mean, std, layout }) {
   const out = new Float32Array(pixels.length);
   const area = height * width;

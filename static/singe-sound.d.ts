@@ -1,11 +1,4 @@
-/** Sounds become tensors, as `singe run` makes them. */
-
-/** What is used of an AudioBuffer. */
-export interface Sound {
-  readonly sampleRate: number;
-  readonly numberOfChannels: number;
-  getChannelData(channel: number): ArrayLike<number>;
-}
+/** Sounds become tensors, as core/singe/tools/inputs/sounds.py makes them: one channel, at the rate of the model. */
 
 /** The mean of a sound's channels, at `rate` samples a second. */
 export function soundToTensor(sound: Sound, rate: number): Float32Array;
@@ -15,3 +8,10 @@ export function soundToTensor(sound: Sound, rate: number): Float32Array;
  * high for the new rate are left out; before and after the samples is silence. Both rates are whole numbers.
  */
 export function resample(samples: ArrayLike<number>, rate: number, wanted: number): Float32Array;
+
+/** What is used of an AudioBuffer. */
+export interface Sound {
+  readonly sampleRate: number;
+  readonly numberOfChannels: number;
+  getChannelData(channel: number): ArrayLike<number>;
+}

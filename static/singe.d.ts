@@ -1,4 +1,4 @@
-/** Singe's runner: a bundle that `singe export` wrote, run in a page, a worker or node. */
+/** Singe's runner: a bundle in a page, a worker or node. */
 
 /**
  * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
@@ -106,14 +106,8 @@ export interface Runs {
    * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
    * run is done. In a worker, runs that wait are made too.
    */
-  run(
-    inputs: Record<string, Input>,
-    options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal },
-  ): Promise<Record<string, Output>>;
-  run(
-    inputs: Record<string, Input>,
-    options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal },
-  ): Promise<Record<string, Output<GPUBuffer>>>;
+  run(inputs: Record<string, Input>, options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal }): Promise<Record<string, Output>>;
+  run(inputs: Record<string, Input>, options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal }): Promise<Record<string, Output<GPUBuffer>>>;
 }
 
 /**
@@ -172,15 +166,34 @@ export interface Output<D = TypedArray> {
 }
 
 export type DType =
-  | "bool" | "int2" | "uint2" | "int4" | "uint4" | "int8" | "uint8" | "int16" | "uint16" | "int32" | "uint32" | "int64" | "uint64"
-  | "float4_e2m1fn" | "float6_e2m3fn" | "float6_e3m2fn"
-  | "float8_e4m3fn" | "float8_e4m3fnuz" | "float8_e5m2" | "float8_e5m2fnuz" | "float8_e8m0fnu"
-  | "float16" | "bfloat16" | "float32" | "float64";
+  | "bool"
+  | "int2"
+  | "uint2"
+  | "int4"
+  | "uint4"
+  | "int8"
+  | "uint8"
+  | "int16"
+  | "uint16"
+  | "int32"
+  | "uint32"
+  | "int64"
+  | "uint64"
+  | "float4_e2m1fn"
+  | "float6_e2m3fn"
+  | "float6_e3m2fn"
+  | "float8_e4m3fn"
+  | "float8_e4m3fnuz"
+  | "float8_e5m2"
+  | "float8_e5m2fnuz"
+  | "float8_e8m0fnu"
+  | "float16"
+  | "bfloat16"
+  | "float32"
+  | "float64";
 
 /** What README.md's table of element types says: bits where JavaScript has no such numbers. float16 may come as Float16Array. */
-export type TypedArray =
-  | Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array
-  | Float32Array | Float64Array;
+export type TypedArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
 
 /** A tensor that lives from run to run. */
 export interface State {
@@ -231,6 +244,7 @@ export interface Kernel {
 }
 
 export class SingeError extends Error {
+  constructor(code: Code, message: string, cause?: unknown);
   readonly code: Code;
 }
 

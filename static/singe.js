@@ -2,8 +2,10 @@
  * Singe's runner: a bundle in a page, a worker or node.
  *
  * Contract: `load` returns a model that is ready to run, or fails with a SingeError and holds nothing. A model's runs
- * happen in the order of the calls, and each reads its inputs when its turn comes. See singe.d.ts.
+ * happen in the order of the calls, and each reads its inputs when its turn comes.
  */
+
+/** @import { LoadOptions, Model } from "./types/public.d.ts" */
 
 import { SingeError, VERSION } from "./program/singe-format.js";
 import { folderOf } from "./loading/singe-files.js";
@@ -11,10 +13,17 @@ import { loadHere } from "./model/singe-model.js";
 
 export { SingeError, VERSION };
 
-export async function load(url, given) {
-  const { worker, ...options } = given ?? {};
-  const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice, cache, ...unknown } = options;
-  const folder = folderOf(url);
+/**
+ * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
+ * to each file; with a version in it, `?v=…`, the manifest may come from the browser's cache.
+ * @param {string | URL} url
+ * @param {LoadOptions} [options]
+ * @returns {Promise<Model>}
+ */
+export async function load(url, options) {
+  const { worker, ...rest } = options ?? {};
+  const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice, cache, ...unknown } = rest;
+  const folder = /** @type {URL} */ (folderOf(url));
   const fits = [
     folder,
     ["auto", "wasm", "webgpu"].includes(device),
@@ -25,8 +34,8 @@ export async function load(url, given) {
     worker ? !gpuDevice : (gpuDevice?.createBuffer ?? !gpuDevice),
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) await (await import("./model/singe-advice.js")).refuse(fits, { ...given, url, unknown });
-  if (!worker) return loadHere(folder, options);
+  if (!fits.every(Boolean)) await (await import("./model/singe-advice.js")).refuse(fits, { ...options, url, unknown });
+  if (!worker) return loadHere(folder, rest);
   const { loadInWorker } = await import("./worker/singe-worker-model.js");
-  return (await loadInWorker(folder, options)) ?? loadHere(folder, options);
+  return (await loadInWorker(folder, rest)) ?? loadHere(folder, rest);
 }

@@ -8,11 +8,17 @@
  * addresses do not count: a new version of a bundle finds the files that have not changed.
  */
 
+/** @import { FileEntry } from "../types/program.d.ts" */
+
 const NAME = "singe";
 const MOST_BUNDLES = 32;
 const FILE = "?sha256=";
 const HASHES = /"sha256":\s*"([0-9a-f]{64})"/g;
 
+/**
+ * @param {URL} folder
+ * @returns {Promise<BundleStore | undefined>}
+ */
 export async function openStore(folder) {
   try {
     return new BundleStore(await caches.open(NAME), folder);
@@ -21,12 +27,22 @@ export async function openStore(folder) {
   }
 }
 
-/** Responses being read: in Chromium a read never ends if its Response is garbage-collected. */
+/**
+ * Responses being read: in Chromium a read never ends if its Response is garbage-collected.
+ * @type {Set<Response | undefined>}
+ */
 const reading = new Set();
 
-/** Files being stored, by key: another request for one waits instead of fetching it again. */
+/**
+ * Files being stored, by key: another request for one waits instead of fetching it again.
+ * @type {Map<string, Promise<unknown>>}
+ */
 const keeping = new Map();
 
+/**
+ * @template T
+ * @param {Promise<T>} promise
+ */
 const quietly = (promise) => promise.catch(() => undefined);
 
 class BundleStore {
@@ -34,8 +50,13 @@ class BundleStore {
   #folder;
   #manifest;
   #choice;
+  /** @type {Promise<void> | undefined} */
   #adopted;
 
+  /**
+   * @param {Cache} cache
+   * @param {URL} folder
+   */
   constructor(cache, folder) {
     this.#cache = cache;
     this.#folder = new URL(".", folder).href;
@@ -43,6 +64,7 @@ class BundleStore {
     this.#choice = new URL("?choice", this.#manifest).href;
   }
 
+  /** @param {string} key */
   #get(key) {
     return quietly(this.#cache.match(key, { ignoreVary: true }));
   }
@@ -50,6 +72,11 @@ class BundleStore {
   /**
    * A file: `check` gets the stored file, if any; if it throws, `again` gets the error and the file is dropped.
    * Otherwise `ask(see)` passes its response to `see` before reading it, and the response is stored as it arrives.
+   * @param {FileEntry} entry
+   * @param {(stored: Response) => Promise<void>} check
+   * @param {(error: unknown) => void} again
+   * @param {(see: (response: Response) => void) => Promise<void>} ask
+   * @returns {Promise<void>}
    */
   async through({ file, sha256 }, check, again, ask) {
     const key = this.#folder + file + FILE + sha256;
@@ -64,6 +91,7 @@ class BundleStore {
     } finally {
       reading.delete(kept);
     }
+    /** @type {Promise<unknown> | undefined} */
     let put;
     try {
       await ask((response) => {
@@ -79,14 +107,18 @@ class BundleStore {
   /** A response with the manifest of last time. */
   async manifest() {
     const text = await (await this.#get(this.#manifest))?.text();
-    return text && new Response(text);
+    return text ? new Response(text) : undefined;
   }
 
-  /** Store the current manifest. */
+  /**
+   * Store the current manifest.
+   * @param {string} text
+   */
   adopt(text) {
     return (this.#adopted ??= quietly(this.#adopt(text)));
   }
 
+  /** @param {string} text */
   async #adopt(text) {
     const before = await this.manifest();
     if ((await before?.text()) === text) return;
@@ -101,22 +133,30 @@ class BundleStore {
     const kept = manifests.slice(-MOST_BUNDLES); // Cache Storage lists the newest entry last
     const wanted = await Promise.all(kept.map(async (key) => [key, `${key}?choice`, ...(await this.#named(key))]));
     const named = new Set(wanted.flat());
-    const isWanted = (key) => named.has(key) || named.has(key.replace(/[^/]*(?=\?sha256=)/, ""));
+    const isWanted = (/** @type {string} */ key) => named.has(key) || named.has(key.replace(/[^/]*(?=\?sha256=)/, ""));
     await Promise.all(keys.filter((key) => !isWanted(key)).map((key) => this.#cache.delete(key)));
   }
 
-  /** The keys of the files that a kept manifest names, without their names. */
+  /**
+   * The keys of the files that a kept manifest names, without their names.
+   * @param {string} manifest
+   * @returns {Promise<string[]>}
+   */
   async #named(manifest) {
     const text = await (await this.#get(manifest))?.text();
     return Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => new URL(FILE + hash, new URL(".", manifest)).href);
   }
 
-  /** What `remember` stored for this manifest. */
+  /**
+   * What `remember` stored for this manifest.
+   * @returns {Promise<{ adapter?: string | null, device?: string } | undefined>}
+   */
   async recall() {
     await this.#adopted;
     return quietly((async () => (await this.#get(this.#choice))?.json())());
   }
 
+  /** @param {{ adapter: string | null, device: string }} value */
   remember(value) {
     return quietly(this.#cache.put(this.#choice, Response.json(value)));
   }

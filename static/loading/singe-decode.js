@@ -9,16 +9,35 @@
 
 import { SingeError, align } from "../program/singe-format.js";
 
+/** @import { Encoding, WeightsEntry } from "../types/program.d.ts" */
+
+/** @typedef {(ok: unknown, what: string) => void} Need */
+/** @typedef {(bytes: Uint8Array<ArrayBuffer>, at: number) => void} Write */
+/** @typedef {Generator<number, void, Uint8Array<ArrayBuffer>>} Decoding */
+/** @typedef {Float32Array | Int32Array | Int8Array} Out */
+/** @typedef {ReturnType<typeof checkParts>[number]} Part */
+
 /** Elements that are decoded in one step. */
 const STEP = 16384;
 const LARGEST = 2 ** 48;
-/** An encoding ↦ bytes of a stored element. */
+/**
+ * An encoding ↦ bytes of a stored element.
+ * @type {Record<Encoding, number>}
+ */
 const STORED = { words: 4, float16: 2, int8: 1, integers: 1, bytes: 1 };
 /** The encodings of integers, to which a zero point may be added. */
 const WHOLE = ["int8", "integers"];
-/** Bytes of a decoded element. */
+/**
+ * Bytes of a decoded element.
+ * @param {Encoding} encoding
+ */
 const sizeOf = (encoding) => (encoding === "bytes" ? 1 : 4);
 
+/**
+ * @param {WeightsEntry} entry
+ * @param {Write} write
+ * @returns {(chunk: Uint8Array<ArrayBuffer>) => void}
+ */
 export function decoder(entry, write) {
   const parts = checkParts(entry);
   const run = parts.some(({ steps }) => steps) ? decodeWhole(parts, entry, write) : decode(parts, write);
@@ -36,11 +55,14 @@ export function decoder(entry, write) {
   };
 }
 
-/** The parts of a piece, checked: { encoding, at, count, scaleCount, axes, zero, steps, sums }. */
-function checkParts({ file, bytes, parts, decoded }) {
+/**
+ * The parts of a piece, checked: { encoding, at, count, scaleCount, axes, zero, steps, sums }.
+ * @param {WeightsEntry} entry
+ */
+function checkParts({ file, bytes, parts = [], decoded = 0 }) {
   let [stored, end, room] = [0, 0, align(1)];
   const checked = parts.map(({ encoding, at, shape, scales, zero = 0, order, sums }, k) => {
-    const need = (ok, what) => {
+    const need = (/** @type {unknown} */ ok, /** @type {string} */ what) => {
       if (!ok) throw new SingeError("format", `${file}: part ${k} ${what}`);
     };
     need(Object.hasOwn(STORED, encoding), `is encoded as ${JSON.stringify(encoding)}, this runner knows ${Object.keys(STORED).join(", ")}`);
@@ -53,8 +75,9 @@ function checkParts({ file, bytes, parts, decoded }) {
     const furthest = steps ? steps.reduce((sum, step) => sum + step.reduce((a, b) => Math.max(a, b), 0), 0) : count - 1;
     end = at + Math.ceil((sizeOf(encoding) * (furthest + 1)) / 4) * 4;
     if (sums !== undefined) {
-      need(steps && encoding === "bytes" && isCount(sums) && sums % 4 === 0 && steps.at(-1).every((step) => step % 4 === 0), `has sums at ${JSON.stringify(sums)}`);
-      end = Math.max(end, at + sums + steps.at(-1).reduce((a, b) => Math.max(a, b), 0) + 4);
+      const last = steps?.at(-1) ?? new Uint32Array(0);
+      need(steps && encoding === "bytes" && isCount(sums) && sums % 4 === 0 && last.every((step) => step % 4 === 0), `has sums at ${JSON.stringify(sums)}`);
+      end = Math.max(end, at + sums + last.reduce((a, b) => Math.max(a, b), 0) + 4);
     }
     need(end <= decoded, `ends at ${end} of ${decoded}`);
     room = (steps ? 2 : 1) * align(1); // the last elements of an order may be missing
@@ -73,11 +96,17 @@ function checkParts({ file, bytes, parts, decoded }) {
   return checked;
 }
 
-const isCount = (n) => Number.isInteger(n) && n >= 0 && n < LARGEST;
+/** @param {unknown} n */
+const isCount = (n) => Number.isInteger(n) && Number(n) >= 0 && Number(n) < LARGEST;
 
-/** For each axis how far its elements are from the first, in elements. */
+/**
+ * For each axis how far its elements are from the first, in elements.
+ * @param {number[][][]} order
+ * @param {number[]} shape
+ * @param {Need} need
+ */
 function stepsOf(order, shape, need) {
-  const isDigit = (digit) => Array.isArray(digit) && digit.length === 2 && digit.every(isCount) && digit[0] > 0;
+  const isDigit = (/** @type {unknown} */ digit) => Array.isArray(digit) && digit.length === 2 && digit.every(isCount) && digit[0] > 0;
   const isOrder = Array.isArray(order) && order.length === shape.length && order.every((digits) => Array.isArray(digits) && digits.every(isDigit));
   need(isOrder, `has the order ${JSON.stringify(order)} for ${shape}`);
   return order.map((digits, axis) => {
@@ -95,15 +124,23 @@ function stepsOf(order, shape, need) {
   });
 }
 
-/** How many elements a shape has; 0 if it is not a shape. */
+/**
+ * How many elements a shape has; 0 if it is not a shape.
+ * @param {number[]} shape
+ */
 function checkedCount(shape) {
   if (!Array.isArray(shape) || !shape.every((d) => Number.isInteger(d) && d > 0 && d < LARGEST)) return 0;
   const count = shape.reduce((product, d) => product * d, 1);
   return count < LARGEST ? count : 0;
 }
 
-/** Axes as [length, step of the scale], innermost first; adjacent axes with a common step are merged. */
+/**
+ * Axes as [length, step of the scale], innermost first; adjacent axes with a common step are merged.
+ * @param {number[]} shape
+ * @param {number[]} scales
+ */
 function merged(shape, scales) {
+  /** @type {number[][]} */
   const axes = [];
   let step = 1;
   for (let k = shape.length - 1; k >= 0; k--) {
@@ -117,13 +154,24 @@ function merged(shape, scales) {
   return axes.length ? axes : [[1, 0]];
 }
 
-/** Yields the number of bytes it needs next, and receives them. */
+/**
+ * Yields the number of bytes it needs next, and receives them.
+ * @param {Part[]} parts
+ * @param {Write} write
+ * @returns {Decoding}
+ */
 function* decode(parts, write) {
   for (const part of parts) yield* decodePart(part, (bytes, done) => write(bytes, part.at + done));
 }
 
-/** Like `decode`, for a piece in which elements change their order: it is written when all of them are there. */
-function* decodeWhole(parts, { decoded }, write) {
+/**
+ * Like `decode`, for a piece in which elements change their order: it is written when all of them are there.
+ * @param {Part[]} parts
+ * @param {WeightsEntry} entry
+ * @param {Write} write
+ * @returns {Decoding}
+ */
+function* decodeWhole(parts, { decoded = 0 }, write) {
   const whole = new Uint8Array(Math.ceil(decoded / 4) * 4);
   for (const part of parts) {
     yield* decodePart(part, part.steps ? placed(part, whole) : (bytes, done) => whole.set(bytes, part.at + done));
@@ -131,13 +179,18 @@ function* decodeWhole(parts, { decoded }, write) {
   write(whole.subarray(0, decoded), 0);
 }
 
-/** Decodes a part, for `put(bytes, offset)`: whole words, the last filled up with zeros. */
+/**
+ * Decodes a part, for `put(bytes, offset)`: whole words, the last filled up with zeros.
+ * @param {Part} part
+ * @param {Write} put
+ * @returns {Decoding}
+ */
 function* decodePart({ encoding, count, scaleCount, axes, zero }, put) {
   const scales = scaleCount && new Float32Array(copied(yield 4 * scaleCount));
   const size = sizeOf(encoding);
   const words = new Uint32Array(Math.ceil((size * Math.min(STEP, count)) / 4));
   const out = new (OUT[encoding] ?? Float32Array)(words.buffer);
-  const scale = scales && multiplier(axes, scales);
+  const scale = scales && multiplier(/** @type {number[][]} */ (axes), scales);
   for (let done = 0; done < count; done += STEP) {
     const n = Math.min(STEP, count - done);
     const bytes = yield n * STORED[encoding];
@@ -150,14 +203,19 @@ function* decodePart({ encoding, count, scaleCount, axes, zero }, put) {
   }
 }
 
-/** Takes elements in their own order, and puts them and the sums of columns where they belong in the piece. */
+/**
+ * Takes elements in their own order, and puts them and the sums of columns where they belong in the piece.
+ * @param {Part} part
+ * @param {Uint8Array<ArrayBuffer>} whole
+ * @returns {Write}
+ */
 function placed({ encoding, at, count, steps, sums }, whole) {
   const size = sizeOf(encoding);
   const kind = size === 1 ? Int8Array : Uint32Array;
   const to = new kind(whole.buffer, at);
   const totals = sums === undefined ? undefined : new Int32Array(whole.buffer, at + sums);
-  const inner = steps.at(-1);
-  const outer = steps.slice(0, -1);
+  const outer = [.../** @type {Uint32Array[]} */ (steps)];
+  const inner = /** @type {Uint32Array} */ (outer.pop());
   const turns = outer.map(() => 0);
   let [column, line, left] = [0, 0, count];
   return (bytes) => {
@@ -177,13 +235,22 @@ function placed({ encoding, at, count, steps, sums }, whole) {
   };
 }
 
-/** An encoding ↦ the array of its decoded elements, if they are no floats. */
+/**
+ * An encoding ↦ the array of its decoded elements, if they are no floats.
+ * @type {{ [encoding in Encoding]?: typeof Int32Array | typeof Int8Array }}
+ */
 const OUT = { integers: Int32Array, bytes: Int8Array };
 
-/** A copy of the bytes; `slice` of node's Buffers does not copy. */
+/**
+ * A copy of the bytes; `slice` of node's Buffers does not copy.
+ * @param {Uint8Array} bytes
+ */
 const copied = (bytes) => new Uint8Array(bytes).buffer;
 
-/** An encoding ↦ how n elements are read. */
+/**
+ * An encoding ↦ how n elements are read.
+ * @type {Record<Encoding, (bytes: Uint8Array, out: Out, n: number) => void>}
+ */
 const READ = {
   words: (bytes, out) => new Uint8Array(out.buffer).set(bytes),
   float16: (bytes, out, n) => halves(new Uint16Array(copied(bytes)), out, n),
@@ -192,10 +259,20 @@ const READ = {
   bytes: integersOf,
 };
 
+/**
+ * @param {Uint8Array} bytes
+ * @param {Out} out
+ * @param {number} n
+ */
 function integersOf(bytes, out, n) {
   out.set(new Int8Array(bytes.buffer, bytes.byteOffset, n));
 }
 
+/**
+ * @param {Uint16Array} bits
+ * @param {Out} out
+ * @param {number} n
+ */
 function halves(bits, out, n) {
   for (let i = 0; i < n; i++) {
     const [fraction, exponent] = [bits[i] & 1023, bits[i] & 0x7c00];
@@ -207,7 +284,12 @@ function halves(bits, out, n) {
 /** Sign and exponent of a float16 ↦ the value of the last bit of its fraction. */
 const LAST_BIT = Float64Array.from({ length: 64 }, (_, k) => (k & 32 ? -1 : 1) * 2 ** (Math.max(1, k & 31) - 25));
 
-/** Multiplies elements by their scales, continuing from call to call; axes as `merged` returns them. */
+/**
+ * Multiplies elements by their scales, continuing from call to call; axes as `merged` returns them.
+ * @param {number[][]} axes
+ * @param {Float32Array} scales
+ * @returns {(out: Out, n: number) => void}
+ */
 function multiplier(axes, scales) {
   const turns = axes.map(() => 0);
   const [length, step] = axes[0];
@@ -228,6 +310,10 @@ function multiplier(axes, scales) {
   };
 }
 
+/**
+ * @param {Uint8Array<ArrayBuffer>} a
+ * @param {Uint8Array<ArrayBuffer>} b
+ */
 function joined(a, b) {
   const both = new Uint8Array(a.length + b.length);
   both.set(a);

@@ -5,6 +5,13 @@
  * hash than the manifest says a "format" error. `stop()` ends all requests.
  */
 
+/** @import { Progress } from "../types/public.d.ts" */
+/** @import { FileEntry, WeightsEntry } from "../types/program.d.ts" */
+
+/** @typedef {AsyncIterable<Uint8Array<ArrayBuffer>>} Chunks */
+/** @typedef {(bytes: Uint8Array<ArrayBuffer>, at: number) => void} Take */
+/** @typedef {Response | { body: AsyncIterable<Uint8Array<ArrayBuffer>> }} Answer */
+
 import { SingeError, spanOf } from "../program/singe-format.js";
 
 const AT_ONCE = 4;
@@ -13,14 +20,27 @@ const MOST_MANIFEST_BYTES = 1 << 26;
 export class Files {
   #base;
   #signal;
+  /** @type {((progress: Progress) => void) | undefined} */
   #report;
   #stopper = new AbortController();
+  /** @type {Promise<string | void>} */
   #hashing = Promise.resolve();
+  /** @type {Promise<unknown>} */
   #passing = Promise.resolve();
+  /** @type {Partial<Progress>} */
   #progress = { loaded: 0 };
-  /** An entry ↦ its bytes in `loaded`. */
+  /**
+   * An entry ↦ its bytes in `loaded`.
+   * @type {Map<FileEntry, number>}
+   */
   #taken = new Map();
 
+  /**
+   * @param {URL} base
+   * @param {boolean} [cache]
+   * @param {AbortSignal} [signal]
+   * @param {(progress: Progress) => void} [report]
+   */
   constructor(base, cache, signal, report) {
     this.#base = base;
     this.#signal = signal;
@@ -33,7 +53,10 @@ export class Files {
 
   #abort = () => this.#stopper.abort();
 
-  /** Start no more requests; running ones end or, if all is `well`, continue into the cache, whatever the signal says later. */
+  /**
+   * Start no more requests; running ones end or, if all is `well`, continue into the cache, whatever the signal says later.
+   * @param {boolean} [well]
+   */
   stop(well) {
     this.#signal?.removeEventListener("abort", this.#abort);
     if (well) this.#signal = undefined;
@@ -47,7 +70,11 @@ export class Files {
     if (this.#signal?.aborted) throw new SingeError("aborted", "loading was aborted", this.#signal.reason);
   }
 
-  /** kernels: how many there are, or 0 if that is not known yet. */
+  /**
+   * kernels: how many there are, or 0 if that is not known yet.
+   * @param {FileEntry[]} entries
+   * @param {number} [kernels]
+   */
   expect(entries, kernels = 0) {
     const total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
     this.#progress = {}; // files of a device that could not be opened do not count
@@ -55,14 +82,21 @@ export class Files {
     this.tell({ loaded: 0, total, compiled: 0, kernels, phase: "download" });
   }
 
-  /** Report the progress, with what is new of it. */
+  /**
+   * Report the progress, with what is new of it.
+   * @param {Partial<Progress>} news
+   */
   tell(news) {
     this.checkSignal();
-    this.#report?.({ ...Object.assign(this.#progress, news) });
+    this.#report?.(/** @type {Progress} */ ({ ...Object.assign(this.#progress, news) }));
   }
 
-  /** A JSON file of unknown hash: from the network or, if offline, as it was last time. */
+  /**
+   * A JSON file of unknown hash: from the network or, if offline, as it was last time.
+   * @param {string} name
+   */
   async manifest(name) {
+    /** @type {RequestInit} */
     const options = /[?&]v=/.test(this.#base.search) ? {} : { cache: "no-cache" }; // a version never changes
     const response = this.#ask(name, options).catch(async (error) => {
       const kept = error.code === "network" && error.cause && (await (await this.store)?.manifest());
@@ -82,21 +116,29 @@ export class Files {
     return manifest;
   }
 
+  /** @param {FileEntry} entry */
   async json(entry) {
     return parseJson(new TextDecoder().decode(await this.bytes(entry)), entry.file);
   }
 
+  /** @param {FileEntry} entry */
   async bytes(entry) {
     return this.into(entry, room(entry));
   }
 
-  /** A file's bytes, written to `view` as they arrive; encoded weights are decoded. */
+  /**
+   * A file's bytes, written to `view` as they arrive; encoded weights are decoded.
+   * @template {Uint8Array<ArrayBuffer>} View
+   * @param {WeightsEntry} entry
+   * @param {View} view
+   * @returns {Promise<View>}
+   */
   async into(entry, view) {
     if (!isPlain(entry)) await this.#stream(entry, (bytes, at) => view.set(bytes, at));
     else {
       await this.#verified(entry, async (chunks) => {
         await this.#fill(entry, chunks, view);
-        return (this.#hashing = this.#hashing.then(() => hashOf(view))); // one at a time, since it makes a copy
+        return /** @type {Promise<string>} */ ((this.#hashing = this.#hashing.then(() => hashOf(view)))); // one at a time, since it makes a copy
       });
     }
     return view;
@@ -105,13 +147,17 @@ export class Files {
   /**
    * A file's bytes, for `write(at, bytes)` of what `opened` will be: whole words, except at the file's end. All that `each`
    * asks for is on its way meanwhile, and one file is held.
+   * @param {WeightsEntry} entry
+   * @param {Promise<{ write(at: number, bytes: Uint8Array<ArrayBuffer>): void }>} opened
+   * @param {number} start
+   * @returns {Promise<void>}
    */
   async stream(entry, opened, start) {
     if (!isPlain(entry)) {
       const store = await opened;
       return this.#stream(entry, (part, at) => store.write(start + at, part));
     }
-    const pass = async (chunks) => {
+    const pass = async (/** @type {Chunks} */ chunks) => {
       const view = room(entry);
       await this.#fill(entry, chunks, view);
       const hash = await hashOf(view);
@@ -126,7 +172,12 @@ export class Files {
     });
   }
 
-  /** `write(bytes, offset)` gets whole words, except at the file's end. Where the browser can hash it, one file is held. */
+  /**
+   * `write(bytes, offset)` gets whole words, except at the file's end. Where the browser can hash it, one file is held.
+   * @param {WeightsEntry} entry
+   * @param {Take} write
+   * @returns {Promise<void>}
+   */
   async #stream(entry, write) {
     const { receiver, decode } = await import("./singe-stream.js");
     if (entry.parts && globalThis.crypto?.subtle) {
@@ -153,38 +204,51 @@ export class Files {
   /**
    * A file, through the cache if there is one; `receive(chunks)` returns its hash. What is wrong may be a file of an earlier
    * export in the browser's HTTP cache: it is asked for once more, past that cache.
+   * @param {FileEntry} entry
+   * @param {(chunks: Chunks) => Promise<string>} receive
    */
   async #verified(entry, receive) {
     const { file, sha256 } = entry;
-    const check = async (response) => {
+    const check = async (/** @type {Answer | Promise<Answer>} */ response) => {
       if ((await receive(this.#chunks(file, response))) === sha256) return this.checkSignal();
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
-    const again = (error) => {
+    const again = (/** @type {unknown} */ error) => {
       if (this.#stopper.signal.aborted) throw error;
-      this.#progress.loaded -= this.#taken.get(entry) ?? 0;
+      /** @type {Progress} */ (this.#progress).loaded -= this.#taken.get(entry) ?? 0;
       this.#taken.delete(entry);
     };
     const store = await this.store;
-    const attempt = (options) => {
+    const attempt = (/** @type {RequestInit} */ options) => {
+      /** @type {(see?: (response: Response) => void) => Promise<void>} */
       const ask = (see) => check(this.#ask(file, options, see));
       return store ? store.through(entry, check, again, ask) : ask();
     };
     try {
       await attempt({});
     } catch (error) {
-      if (error.code !== "format") throw error;
+      if (/** @type {SingeError} */ (error).code !== "format") throw error;
       again(error);
       await attempt({ cache: "reload" });
     }
   }
 
+  /**
+   * @param {FileEntry} entry
+   * @param {Chunks} chunks
+   * @param {Uint8Array} view
+   */
   #fill(entry, chunks, view) {
     return this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
   }
 
+  /**
+   * @param {FileEntry} entry
+   * @param {Chunks} chunks
+   * @param {Take} take
+   */
   async #receive(entry, chunks, take) {
-    const progress = this.#progress;
+    const progress = /** @type {Progress} */ (this.#progress);
     let at = 0;
     for await (const chunk of chunks) {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
@@ -197,17 +261,28 @@ export class Files {
     if (at < entry.bytes) throw wrongLength(entry, at);
   }
 
-  /** Call `take(entry, offset)` for consecutive pieces of a block, a few at once. */
+  /**
+   * Call `take(entry, offset)` for consecutive pieces of a block, a few at once.
+   * @template {WeightsEntry} Entry
+   * @param {Entry[]} entries
+   * @param {(entry: Entry, offset: number) => unknown} take
+   */
   async each(entries, take) {
     let offset = 0;
-    const jobs = entries.map((entry) => [entry, (offset += spanOf(entry)) - spanOf(entry)]).values();
+    const jobs = entries.map((entry) => /** @type {[Entry, number]} */ ([entry, (offset += spanOf(entry)) - spanOf(entry)])).values();
     const worker = async () => {
       for (const job of jobs) await take(...job);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
 
-  /** A response, passed to `see` before it is read; in node, a file on disk. */
+  /**
+   * A response, passed to `see` before it is read; in node, a file on disk.
+   * @param {string} name
+   * @param {RequestInit} options
+   * @param {(response: Response) => void} [see]
+   * @returns {Promise<Answer>}
+   */
   async #ask(name, options, see) {
     const url = new URL(name + this.#base.search, this.#base);
     const { signal } = this.#stopper;
@@ -218,11 +293,16 @@ export class Files {
     return response;
   }
 
-  /** The bytes of a response; each chunk is valid until the next is requested. */
+  /**
+   * The bytes of a response; each chunk is valid until the next is requested.
+   * @param {string} name
+   * @param {Answer | Promise<Answer>} response
+   * @returns {Chunks}
+   */
   async *#chunks(name, response) {
-    const { body } = await response;
+    const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>> | AsyncIterable<Uint8Array<ArrayBuffer>>} */ ((await response).body);
     try {
-      for await (const chunk of body.getReader ? streamChunks(body) : body) {
+      for await (const chunk of "getReader" in body ? streamChunks(body) : body) {
         this.#stopper.signal.throwIfAborted();
         yield chunk;
       }
@@ -231,16 +311,25 @@ export class Files {
     }
   }
 
+  /**
+   * @param {string} name
+   * @param {unknown} cause
+   * @returns {never}
+   */
   #fail(name, cause) {
     this.checkSignal();
     const isError = cause instanceof Error;
-    throw new SingeError("network", `cannot read ${new URL(name, this.#base)}: ${cause.message}`, isError ? cause : undefined);
+    throw new SingeError("network", `cannot read ${new URL(name, this.#base)}: ${/** @type {Error} */ (cause).message}`, isError ? cause : undefined);
   }
 }
 
-/** A bundle's address, with its query, which each file is given too; none if `url` is none or no file can be in it. */
+/**
+ * A bundle's address, with its query, which each file is given too; none if `url` is none or no file can be in it.
+ * @param {unknown} url
+ * @returns {URL | undefined}
+ */
 export function folderOf(url) {
-  url = url?.href ?? url; // a URL of this realm or another
+  url = /** @type {URL} */ (url)?.href ?? url; // a URL of this realm or another
   if (typeof url !== "string") return;
   const base = globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd().replace(/[%#?]/g, encodeURIComponent)}/`;
   try {
@@ -250,12 +339,20 @@ export function folderOf(url) {
   } catch {}
 }
 
-/** Whether a file is used as it is, and hashed by the browser: pages have no SubtleCrypto over http, except on localhost. */
+/**
+ * Whether a file is used as it is, and hashed by the browser: pages have no SubtleCrypto over http, except on localhost.
+ * @param {WeightsEntry} entry
+ */
 const isPlain = ({ parts }) => !parts && globalThis.crypto?.subtle;
 
+/** @param {URL} url */
 const onDisk = ({ protocol }) => protocol === "file:" && typeof globalThis.process?.getBuiltinModule === "function";
 
-/** The chunks of a stream; each chunk's memory is freed before the next, not by garbage collection. */
+/**
+ * The chunks of a stream; each chunk's memory is freed before the next, not by garbage collection.
+ * @param {ReadableStream<Uint8Array<ArrayBuffer>>} body
+ * @returns {Chunks}
+ */
 async function* streamChunks(body) {
   const reader = body.getReader();
   for (let part; !(part = await reader.read()).done; ) {
@@ -265,14 +362,19 @@ async function* streamChunks(body) {
   }
 }
 
+/**
+ * @param {string} text
+ * @param {string} name
+ */
 function parseJson(text, name) {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new SingeError("format", `${name} is not JSON: ${cause.message}`, cause);
+    throw new SingeError("format", `${name} is not JSON: ${/** @type {Error} */ (cause).message}`, cause);
   }
 }
 
+/** @param {FileEntry} entry */
 function room({ file, bytes }) {
   try {
     return new Uint8Array(bytes);
@@ -281,8 +383,13 @@ function room({ file, bytes }) {
   }
 }
 
+/**
+ * @param {FileEntry} entry
+ * @param {number | string} found
+ */
 const wrongLength = ({ file, bytes }, found) => new SingeError("format", `${file} has ${found} bytes, the manifest says ${bytes}`);
 
+/** @param {Uint8Array<ArrayBuffer>} bytes */
 async function hashOf(bytes) {
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");

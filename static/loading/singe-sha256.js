@@ -5,11 +5,12 @@
  */
 
 const PRIMES = (() => {
+  /** @type {number[]} */
   const found = [];
   for (let n = 2; found.length < 64; n++) if (found.every((p) => n % p)) found.push(n);
   return found;
 })();
-const fraction = (x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
+const fraction = (/** @type {number} */ x) => ((x - Math.floor(x)) * 2 ** 32) | 0;
 const ROUNDS = Int32Array.from(PRIMES, (p) => fraction(Math.cbrt(p)));
 const START = Int32Array.from(PRIMES.slice(0, 8), (p) => fraction(Math.sqrt(p)));
 
@@ -19,6 +20,7 @@ export class Sha256 {
   #rest = new Uint8Array(64);
   #length = 0;
 
+  /** @param {Uint8Array} bytes */
   update(bytes) {
     const waiting = this.#length % 64;
     this.#length += bytes.length;
@@ -42,6 +44,11 @@ export class Sha256 {
     return Array.from(this.#state, (word) => (word >>> 0).toString(16).padStart(8, "0")).join("");
   }
 
+  /**
+   * @param {Uint8Array} bytes
+   * @param {number} from
+   * @param {number} to
+   */
   #blocks(bytes, from, to) {
     const w = this.#schedule;
     const state = this.#state;

@@ -5,7 +5,10 @@
 import { checkNames } from "../program/singe-arguments.js";
 import { SingeError } from "../program/singe-format.js";
 
-/** The arguments in the order in which singe.js checks them, and what each should be. */
+/**
+ * The arguments in the order in which singe.js checks them, and what each should be.
+ * @type {Record<string, string>}
+ */
 const EXPECTED_OF = {
   url: "the address of a folder",
   device: '"wasm", "webgpu" or "auto"',
@@ -17,9 +20,12 @@ const EXPECTED_OF = {
 };
 const EXPECTED = Object.entries(EXPECTED_OF);
 
-/** What to do about an address where no bundle is. */
+/**
+ * What to do about an address where no bundle is.
+ * @param {URL} folder
+ */
 function adviceFor({ protocol, pathname }) {
-  const [, name] = pathname.match(/([^/]*)\/$/);
+  const [, name = ""] = pathname.match(/([^/]*)\/$/) ?? [];
   if (/\/(undefined|null|NaN)\//.test(pathname)) return "the address was made of a value that is not set: look at what is passed to load";
   if (name === "model.json") return "pass load the folder, without model.json";
   if (/\.onnx$/i.test(name)) return `export it first, with singe export ${name} -o FOLDER, and pass load that folder`;
@@ -28,21 +34,36 @@ function adviceFor({ protocol, pathname }) {
     : "put the folder that singe export wrote where the server has its static files (often public/) and pass load its address";
 }
 
-/** Add what to do to the error of a server, or a disk, that has no bundle in `folder`, but an answer of its own. */
+/**
+ * Add what to do to the error of a server, or a disk, that has no bundle in `folder`, but an answer of its own.
+ * @param {SingeError} error
+ * @param {URL} folder
+ */
 export function advise(error, folder) {
   const page = error.code === "format" && /^model\.json is not JSON.*</s.test(error.message);
-  const missing = /model\.json: the server answers 404$/.test(error.message) || ["ENOENT", "ENOTDIR"].includes(error.cause?.code);
+  const missing =
+    /model\.json: the server answers 404$/.test(error.message) || ["ENOENT", "ENOTDIR"].includes(String(/** @type {{ code?: string } | undefined} */ (error.cause)?.code));
   if (!page && !missing) return;
   const advice = adviceFor(folder);
   const found = page ? `cannot read ${new URL("model.json", folder)}: the server answers with a page, HTML` : error.message;
   error.message = `${found}; ${advice}`;
 }
 
+/**
+ * @param {string} name
+ * @param {object} targets
+ * @returns {never}
+ */
 export function refuseDevice(name, targets) {
   throw new SingeError("device", `the bundle was exported without ${name}; it has ${Object.keys(targets).join(", ")}`);
 }
 
-/** fits: whether each argument fits; given: the arguments by name. */
+/**
+ * fits: whether each argument fits; given: the arguments by name.
+ * @param {unknown[]} fits
+ * @param {Record<string, unknown> & { unknown: object }} given
+ * @returns {Promise<void>}
+ */
 export async function refuse(fits, given) {
   if (fits.slice(0, -1).every(Boolean)) {
     return checkNames(given.unknown, [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"], "option", "load takes");
@@ -51,6 +72,7 @@ export async function refuse(fits, given) {
   if (name === "gpuDevice" && given.worker) {
     throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
   }
+  /** @type {string} */
   let got = typeof given[name];
   try {
     got = got === "string" ? JSON.stringify(given[name]) : String(given[name]);

@@ -5,22 +5,35 @@
  * it is, and is checked later. What does not fit is a SingeError with the code "input". A bundle's page gets `ARRAYS` here.
  */
 
+/** @import { DType, ImageFacts, Input, TypedArray } from "../types/public.d.ts" */
+/** @import { ArrayClass, BoundInputs, Program, Unchecked } from "../types/program.d.ts" */
+
+/** @typedef {(text: string) => SingeError} Refuse */
+/** @typedef {ArrayLike<unknown> & { forEach(each: (x: unknown, k: number) => void): void }} Numbers */
+
 import { ARRAYS, SingeError, byName, textOf } from "../program/singe-format.js";
 
 export { ARRAYS };
 
 const MOST_AXES = 64;
 
+/**
+ * @param {Record<string, Input>} inputs
+ * @param {Program} program
+ * @param {ImageFacts | null} image
+ * @returns {Promise<BoundInputs>}
+ */
 export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
   const taken = numbers.map((i) => buffers[i]);
   checkNamed(
     inputs,
     taken.map(({ name }) => name),
   );
+  /** @type {Record<string, Unchecked>} */
   const found = byName(inputs);
   for (const { name, dtype } of taken) {
     const value = found[name];
-    const refuse = (text) => new SingeError("input", `input ${JSON.stringify(name)}: ${text}`);
+    const refuse = (/** @type {string} */ text) => new SingeError("input", `input ${JSON.stringify(name)}: ${text}`);
     if (Array.isArray(value)) found[name] = fromList(value, undefined, dtype, refuse);
     else if (Array.isArray(value?.data)) found[name] = { ...value, ...fromList(value.data, value.shape, dtype, refuse) };
     else if (isPicture(value)) found[name] = await fromPicture(value, image, name, dtype, refuse);
@@ -28,7 +41,11 @@ export async function elementsOf(inputs, { inputs: numbers, buffers }, image) {
   return found;
 }
 
-/** Refuse what is not inputs by name, but one by itself or nothing. */
+/**
+ * Refuse what is not inputs by name, but one by itself or nothing.
+ * @param {Unchecked} inputs
+ * @param {string[]} names
+ */
 function checkNamed(inputs, names) {
   const kind = inputs?.constructor?.name;
   const isBare = Object(inputs) !== inputs || ArrayBuffer.isView(inputs) || Array.isArray(inputs) || isPicture(inputs) || kind === "GPUBuffer";
@@ -38,8 +55,16 @@ function checkNamed(inputs, names) {
   throw new SingeError("input", `inputs: got ${got}, this model takes them by name: pass { ${named} }`);
 }
 
-const isPicture = (value) => /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);
+/** @param {unknown} value */
+const isPicture = (value) => /^(Blob|File|Image|Video|HTML|Offscreen)/.test(String(value?.constructor?.name));
 
+/**
+ * @param {Unchecked} picture
+ * @param {ImageFacts | null} image
+ * @param {string} name
+ * @param {DType} dtype
+ * @param {Refuse} refuse
+ */
 async function fromPicture(picture, image, name, dtype, refuse) {
   if (image?.input !== name) {
     throw refuse("the bundle does not say how a picture becomes it: export with --size (and --mean, --std), or give its elements");
@@ -51,7 +76,12 @@ async function fromPicture(picture, image, name, dtype, refuse) {
   return { data: dtype === "float32" ? pixels : arrayOf(wholeFor(dtype, pixels), dtype, refuse), shape };
 }
 
-/** Pixels as numbers that the dtype has: whole ones within its limits, if it is one of integers. */
+/**
+ * Pixels as numbers that the dtype has: whole ones within its limits, if it is one of integers.
+ * @param {DType} dtype
+ * @param {Float32Array} pixels
+ * @returns {Numbers}
+ */
 function wholeFor(dtype, pixels) {
   const limits = limitsOf(dtype);
   if (!limits) return pixels;
@@ -60,26 +90,42 @@ function wholeFor(dtype, pixels) {
   return Float64Array.from(pixels, (x) => Math.min(most, Math.max(least, Math.round(x))));
 }
 
-/** A nested list has the shape of its nesting; a flat one is like a typed array. */
+/**
+ * A nested list has the shape of its nesting; a flat one is like a typed array.
+ * @param {Unchecked[]} list
+ * @param {readonly number[] | undefined} shape
+ * @param {DType} dtype
+ * @param {Refuse} refuse
+ */
 function fromList(list, shape, dtype, refuse) {
+  /** @type {number[]} */
   const nesting = [];
-  for (let part = list; Array.isArray(part) && nesting.length <= MOST_AXES; part = part[0]) nesting.push(part.length);
+  for (let /** @type {Unchecked} */ part = list; Array.isArray(part) && nesting.length <= MOST_AXES; part = part[0]) nesting.push(part.length);
   if (nesting.length > MOST_AXES) throw refuse("got a list that holds itself");
-  const even = (part, [length, ...rest]) => (length === undefined ? !Array.isArray(part) : part.length === length && part.every((inner) => even(inner, rest)));
+  /** @type {(part: Unchecked, nesting: number[]) => boolean} */
+  const even = (part, [length, ...rest]) =>
+    length === undefined ? !Array.isArray(part) : part.length === length && part.every((/** @type {Unchecked} */ inner) => even(inner, rest));
   if (!even(list, nesting)) throw refuse("got lists of several lengths");
   const data = arrayOf(list.flat(Infinity), dtype, refuse);
   return nesting.length > 1 ? { data, shape: shape ?? nesting } : { data, shape };
 }
 
-/** Numbers as a typed array; one that is no element of this dtype is refused. */
+/**
+ * Numbers as a typed array; one that is no element of this dtype is refused.
+ * @param {Numbers} numbers
+ * @param {DType} dtype
+ * @param {Refuse} refuse
+ * @returns {TypedArray}
+ */
 function arrayOf(numbers, dtype, refuse) {
   const limits = limitsOf(dtype);
   const isBool = dtype === "bool";
   if (!limits && !/^float(16|32|64)$/.test(dtype)) throw refuse(`${dtype} takes its bits, as ${ARRAYS[dtype].name}: no list and no picture`);
-  const Elements = dtype === "float16" ? globalThis.Float16Array : ARRAYS[dtype];
+  const Elements = /** @type {ArrayClass | undefined} */ (dtype === "float16" ? globalThis.Float16Array : ARRAYS[dtype]);
   if (!Elements) throw refuse("float16 takes its bits, as Uint16Array: this engine has no Float16Array, for lists and pictures");
-  const isWhole = (x) => typeof x === "bigint" || Number.isSafeInteger(x) || (isBool && typeof x === "boolean");
-  const fits = limits ? (x) => isWhole(x) && x >= limits[0] && x < limits[1] : (x) => typeof x === "number";
+  const isWhole = (/** @type {unknown} */ x) => typeof x === "bigint" || Number.isSafeInteger(x) || (isBool && typeof x === "boolean");
+  const fits = limits ? (/** @type {Unchecked} */ x) => isWhole(x) && x >= limits[0] && x < limits[1] : (/** @type {unknown} */ x) => typeof x === "number";
+  /** @type {(x: Unchecked) => number | bigint} */
   const element = /^u?int64$/.test(dtype) ? BigInt : Number;
   const data = new Elements(numbers.length);
   numbers.forEach((x, k) => {
@@ -89,11 +135,14 @@ function arrayOf(numbers, dtype, refuse) {
   return data;
 }
 
-/** The least integer of a dtype, and the one after its most; undefined if its elements are no integers. */
+/**
+ * The least integer of a dtype, and the one after its most; undefined if its elements are no integers.
+ * @param {DType} dtype
+ */
 function limitsOf(dtype) {
   if (dtype === "bool") return [0, 2];
   const [, unsigned, bits] = /^(u?)int(\d+)$/.exec(dtype) ?? [];
   if (!bits) return undefined;
-  const least = unsigned ? 0 : -(2 ** (bits - 1));
-  return [least, least + 2 ** bits];
+  const least = unsigned ? 0 : -(2 ** (Number(bits) - 1));
+  return [least, least + 2 ** Number(bits)];
 }

@@ -5,30 +5,50 @@
  * once for each run. With "auto" a device that fails gives way to the other, and singe-auto.js decides after a first run.
  */
 
+/** @import { DType, Input, LoadOptions, Port, State, TypedArray } from "../types/public.d.ts" */
+/** @import { Answer, BoundInputs, Device, Dim, DeviceModule, DeviceName, GivenInput, Handle, Manifest, ModelState, Program, ProgramBuffer, Sizes, Unchecked, Wanted } from "../types/program.d.ts" */
+
+/** @import * as types from "../types/public.d.ts" */
+/** @import { OneSession } from "./singe-session.js" */
+
+/** @typedef {types.Model} PublicModel */
+/** @typedef {{ data: GivenInput, shape?: number[], count: number, exact: boolean }} Given */
+/** @typedef {Given &  { shape: number[] }} BoundTensor */
+
 import { Files } from "../loading/singe-files.js";
 import { runWith, checkNames, keyless, stateless } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, byName, checkManifest, checkTarget, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
 
-/** A device's name ↦ its module, and the target that its programs are for. */
+/**
+ * A device's name ↦ its module, and the target that its programs are for.
+ * @type {Record<DeviceName, { kind: "wasm" | "wgsl", module(): Promise<DeviceModule> }>}
+ */
 const DEVICES = {
   wasm: { kind: "wasm", module: () => import("../wasm/singe-wasm.js") },
   webgpu: { kind: "wgsl", module: () => import("../webgpu/singe-webgpu.js") },
 };
 
+/**
+ * @param {URL} folder
+ * @param {LoadOptions} options
+ * @returns {Promise<PublicModel>}
+ */
 export async function loadHere(folder, options) {
   const { device = "auto", cache = true, onProgress, onDevice, signal, gpuDevice } = options;
   const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
-  const guess = DEVICES[device] ?? DEVICES.wasm;
+  const guess = DEVICES[/** @type {DeviceName} */ (device)] ?? DEVICES.wasm;
   const early = guess.module().then((module) => (gpuDevice ?? module.prepare?.(), module)); // beside the manifest
   early.catch(() => {});
   if (threads > 1 && guess === DEVICES.wasm) import("../wasm/singe-threads.js").catch(() => {});
+  /** @type {Model | undefined} */
   let model;
   try {
     const manifest = await checkManifest(await files.manifest("model.json"));
     const { targets } = manifest;
-    const first = device === "auto" ? Object.keys(DEVICES).find((d) => targets[d]) : device; // WebAssembly if the bundle has it
+    const first = device !== "auto" ? device : targets.wasm ? "wasm" : "webgpu"; // WebAssembly if the bundle has it
     if (!targets[first]) (await import("./singe-advice.js")).refuseDevice(first, targets);
+    /** @type {ModelState["open"]} */
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
       const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("../program/singe-plan.js"));
       const { open } = await (name === device ? early : DEVICES[name].module());
@@ -37,16 +57,16 @@ export async function loadHere(folder, options) {
     const auto = device === "auto" && targets.wasm && targets.webgpu && globalThis.navigator?.gpu;
     const store = auto ? await files.store : undefined;
     const known = (await store?.recall())?.device;
-    const tell = (phase) => queueMicrotask(() => files.tell({ phase }));
+    const tell = (/** @type {"ready"} */ phase) => queueMicrotask(() => files.tell({ phase }));
     model = new Model(manifest, { open, auto, threads, store, onDevice, gpuDevice, tell });
-    await model.start(Object.hasOwn(DEVICES, known) ? known : first, files);
+    await model.start(/** @type {DeviceName} */ (Object.hasOwn(DEVICES, /** @type {string} */ (known)) ? known : first), files);
     files.tell({ phase: "ready" });
     files.stop(true);
-    return model;
+    return /** @type {PublicModel} */ (/** @type {unknown} */ (model));
   } catch (error) {
     files.stop();
     model?.dispose();
-    await import("./singe-advice.js").then(({ advise }) => advise(error, folder)).catch(() => {});
+    await import("./singe-advice.js").then(({ advise }) => advise(/** @type {SingeError} */ (error), folder)).catch(() => {});
     if (!(globalThis.ServiceWorkerGlobalScope && error instanceof TypeError)) throw error;
     const advice = "in a service worker all scripts must be one file: bundle them, as esbuild --bundle does";
     throw new SingeError("device", `${advice} (${error.message})`, error);
@@ -54,15 +74,28 @@ export async function loadHere(folder, options) {
 }
 
 class Opened {
+  /**
+   * @param {DeviceName} name
+   * @param {Program} program
+   * @param {Device} device
+   */
   constructor(name, program, device) {
-    Object.assign(this, { name, program, device });
+    this.name = name;
+    this.program = program;
+    this.device = device;
   }
 
+  /**
+   * @param {BoundInputs} inputs
+   * @param {Wanted} outputs
+   * @param {Handle} [states]
+   * @returns {Promise<Record<string, Answer>>}
+   */
   async run(inputs, outputs, states) {
     const { buffers, outputs: found } = this.program;
     const { given, sizes } = await bind(this, inputs);
     const names = found.map((i) => buffers[i].name);
-    if (Object(outputs) === outputs) await checkNames(outputs, names, "output", "this model gives");
+    if (Object(outputs) === outputs) await checkNames(/** @type {object} */ (outputs), names, "output", "this model gives");
     const results = await this.device.run(given, sizes, outputs, states);
     return Object.fromEntries(names.map((name, k) => [name, results[k]]));
   }
@@ -70,28 +103,40 @@ class Opened {
 
 class Model {
   worker = false;
+  /** @type {State[]} */
   states = [];
   /**
    * From `loadHere`; now: the open device; tell: reports the phases of the first run, until it is made; for singe-auto.js,
    * rival: the other device, and seen: the last inputs.
+   * @type {ModelState}
    */
   #state;
+  /** @type {Promise<unknown>} */
   #last = Promise.resolve();
+  /** @type {Promise<void> | undefined} */
   #disposed;
 
+  /**
+   * @param {Manifest} manifest
+   * @param {Omit<ModelState, "now" | "inTurn">} given
+   */
   constructor({ name, image, labels, inputs, outputs }, given) {
     Object.assign(this, { name, image, labels, inputs: inputs.map(describe), outputs: outputs.map(describe) });
-    this.#state = { ...given, inTurn: (task) => this.#inTurn(task) };
+    this.#state = /** @type {ModelState} */ ({ ...given, inTurn: (task) => this.#inTurn(task) });
   }
 
-  /** Open a device, or the other if it fails and the choice is ours. */
+  /**
+   * Open a device, or the other if it fails and the choice is ours.
+   * @param {DeviceName} name
+   * @param {Files} [files]
+   */
   async start(name, files) {
     const state = this.#state;
     const before = state.now?.name ?? name;
     try {
       state.now = await state.open(name, files);
     } catch (error) {
-      if (!state.auto || !["device", "lost"].includes(error.code)) throw error;
+      if (!state.auto || !["device", "lost"].includes(/** @type {SingeError} */ (error).code)) throw error;
       state.now = await state.open(name === "wasm" ? "webgpu" : "wasm", files);
     }
     if (state.now.name !== before) this.#tell();
@@ -114,7 +159,7 @@ class Model {
 
   get memory() {
     const { now, rival } = this.#state;
-    const held = (kind) => now.device.memory[kind] + (rival?.device.memory[kind] ?? 0);
+    const held = (/** @type {"gpu" | "wasm" | "js"} */ kind) => now.device.memory[kind] + (rival?.device.memory[kind] ?? 0);
     return { gpu: held("gpu"), wasm: held("wasm"), js: held("js") };
   }
 
@@ -122,10 +167,12 @@ class Model {
     return this.#state.now.device.gpuDevice;
   }
 
+  /** @type {(batch: Record<string, Input>, options?: { outputs?: Wanted, signal?: AbortSignal }) => Promise<Record<string, Answer>>} */
   async step() {
     throw stateless();
   }
 
+  /** @type {(seed: number | bigint) => Promise<void>} */
   async seed() {
     throw keyless();
   }
@@ -137,27 +184,45 @@ class Model {
     throw stateless();
   }
 
+  /**
+   * @param {Record<string, Input>} inputs
+   * @param {{ outputs?: Wanted, signal?: AbortSignal }} [options]
+   * @param {OneSession} [session]
+   * @returns {Promise<Record<string, Answer>>}
+   */
   async run(inputs, options, session = this.#state.sessions?.own) {
     const { outputs = "data", signal } = options ?? {};
     if (outputs === "data") this.#state.now.device.wake?.();
-    const turn = async () => signal?.aborted || this.#attempt((inputs = await this.#elements(inputs)), outputs, session);
+    let bound = /** @type {BoundInputs} */ (inputs);
+    const turn = async () => (signal?.aborted ? {} : this.#attempt((bound = await this.#elements(inputs)), outputs, session));
     const results = await runWith(options, () => this.#inTurn(turn));
-    this.#improve(inputs).catch(() => {}); // the choice stays
+    this.#improve(bound).catch(() => {}); // the choice stays
     return results;
   }
 
+  /**
+   * @param {Record<string, Input>} inputs
+   * @param {{ seconds?: number }} [options]
+   */
   async profile(inputs, options) {
     const { profile } = await import("./singe-profile.js");
     return this.#inTurn(async () => profile(this.#state.now, await bind(this.#state.now, await this.#elements(inputs)), options));
   }
 
-  /** Lists and pictures as typed arrays. */
+  /**
+   * Lists and pictures as typed arrays.
+   * @param {Record<string, Input>} inputs
+   * @returns {BoundInputs | Promise<BoundInputs>}
+   */
   #elements(inputs) {
-    if (isRecord(inputs) && ![inputs, ...Object.values(inputs)].some(isLoose)) return inputs;
-    return import("./singe-inputs.js").then(({ elementsOf }) => elementsOf(inputs, this.#state.now.program, this.image));
+    if (isRecord(inputs) && ![inputs, ...Object.values(inputs)].some(isLoose)) return /** @type {BoundInputs} */ (inputs);
+    return import("./singe-inputs.js").then(({ elementsOf }) => elementsOf(inputs, this.#state.now.program, /** @type {Unchecked} */ (this).image));
   }
 
-  /** Look for a faster device, once; then for threads. */
+  /**
+   * Look for a faster device, once; then for threads.
+   * @param {BoundInputs} inputs
+   */
   async #improve(inputs) {
     const state = this.#state;
     if (state.auto && !state.decided && !state.sessions) {
@@ -170,21 +235,26 @@ class Model {
     }
   }
 
+  /**
+   * @param {BoundInputs} inputs
+   * @param {Wanted} outputs
+   * @param {OneSession | undefined} session
+   */
   async #attempt(inputs, outputs, session) {
     const { now, auto, gpuDevice, sessions, tell } = this.#state;
-    const states = await sessions?.handleOf(session);
+    const states = await sessions?.handleOf(/** @type {OneSession} */ (session));
     tell?.("run");
     try {
       const results = await now.run(inputs, outputs, states);
       this.#state.tell = undefined;
       return results;
     } catch (error) {
-      const again = error.code === "lost" && !gpuDevice;
-      const isMoving = auto && now.name === "webgpu" && ["lost", "device"].includes(error.code) && !sessions;
+      const again = /** @type {SingeError} */ (error).code === "lost" && !gpuDevice;
+      const isMoving = auto && now.name === "webgpu" && ["lost", "device"].includes(/** @type {SingeError} */ (error).code) && !sessions;
       const other = isMoving && outputs !== "gpu" && ![inputs, outputs].some(holdsGpuBuffer);
       if (!again && !other) throw error;
       now.device.dispose();
-      sessions?.lose(session);
+      sessions?.lose(/** @type {OneSession} */ (session));
       await this.start(again ? now.name : "wasm");
       if (sessions) throw error;
       return await this.#state.now.run(inputs, outputs);
@@ -207,6 +277,11 @@ class Model {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
   }
 
+  /**
+   * @template T
+   * @param {() => T | Promise<T>} task
+   * @returns {Promise<T>}
+   */
   #inTurn(task) {
     this.#check();
     const turn = this.#last.then(task);
@@ -215,21 +290,32 @@ class Model {
   }
 }
 
-const isLoose = (value) => Array.isArray(value?.data ?? value) || /^(Blob|File|Image|Video|HTML|Offscreen)/.test(value?.constructor?.name);
+/** @param {unknown} value */
+const isLoose = (value) =>
+  Array.isArray(/** @type {{ data?: unknown } | null | undefined} */ (value)?.data ?? value) ||
+  /^(Blob|File|Image|Video|HTML|Offscreen)/.test(/** @type {string} */ (value?.constructor?.name));
 
+/**
+ * @param {{ name: string, dtype: DType, shape: Dim[] }} port
+ * @returns {Port}
+ */
 const describe = ({ name, dtype, shape }) => ({ name, dtype, shape: shownShape(shape) });
 
-/** The checked inputs: the data in the program's order, and the sizes from its shapes. */
+/**
+ * The checked inputs: the data in the program's order, and the sizes from its shapes.
+ * @param {{ name: string, program: Program }} opened
+ * @param {BoundInputs} inputs
+ */
 async function bind({ name: device, program }, inputs) {
   const buffers = program.inputs.map((i) => program.buffers[i]);
   const names = buffers.map((b) => b.name);
   await checkNames(inputs, names, "input", "this model takes");
-  const own = (name) => (Object.hasOwn(inputs, name) ? inputs[name] : undefined);
+  const own = byName(inputs);
   for (const name of names) {
-    if (isRecord(own(name))) await checkNames(own(name), KEYS, `key of input ${JSON.stringify(name)}`, "it takes");
+    if (isRecord(own[name])) await checkNames(own[name], KEYS, `key of input ${JSON.stringify(name)}`, "it takes");
   }
   const sizes = byName();
-  const tensors = buffers.map((b) => unpack(b, own(b.name), device === "webgpu"));
+  const tensors = buffers.map((b) => /** @type {BoundTensor} */ (unpack(b, own[b.name], device === "webgpu")));
   tensors.forEach((tensor, k) => tensor.shape && learnSizes(buffers[k], tensor.shape, sizes));
   tensors.forEach((tensor, k) => (tensor.shape ??= infer(buffers[k], tensor, sizes)));
   tensors.forEach((tensor, k) => checkShape(buffers[k], tensor, sizes));
@@ -237,26 +323,48 @@ async function bind({ name: device, program }, inputs) {
   return { given: tensors.map((tensor) => tensor.data), sizes };
 }
 
+/** @param {Dim[]} shape */
 const show = (shape) => `(${shownShape(shape).join(", ")})`;
 
+/**
+ * @param {ProgramBuffer} buffer
+ * @param {string} got
+ */
 const wrong = (buffer, got) => {
   const { name, dtype, shape } = buffer;
   const expected = `expected ${ARRAYS[dtype].name} (${dtype}) of shape ${show(shape)}`;
   return new SingeError("input", `input ${JSON.stringify(name)}: got ${got}, ${expected}`);
 };
 
+/**
+ * @param {unknown} value
+ * @returns {value is GPUBuffer}
+ */
 const isGpuBuffer = (value) => typeof GPUBuffer === "function" && value instanceof GPUBuffer;
 
-/** WebAssembly cannot run these: what is wrong may be the caller's buffer. */
+/**
+ * WebAssembly cannot run these: what is wrong may be the caller's buffer.
+ * @param {unknown} tensors
+ */
 const holdsGpuBuffer = (tensors) => Object.values(Object(tensors)).some((value) => isGpuBuffer(value?.data ?? value));
 
 /** What an input may have beside its elements; those of an output are the same. */
 const KEYS = ["data", "shape", "dtype"];
+/**
+ * @param {unknown} value
+ * @returns {value is { data: GivenInput }}
+ */
 const isRecord = (value) => Object(value) === value && !ArrayBuffer.isView(value) && !isGpuBuffer(value);
 
-/** A typed array, { data, shape, dtype } or a GPUBuffer as { data, shape?, count, exact }. */
+/**
+ * A typed array, { data, shape, dtype } or a GPUBuffer as { data, shape?, count, exact }.
+ * @param {ProgramBuffer} buffer
+ * @param {unknown} value
+ * @param {boolean} gpu
+ * @returns {Given}
+ */
 function unpack(buffer, value, gpu) {
-  let { data, shape, dtype } = isRecord(value) ? value : { data: value };
+  let { data, shape, dtype } = /** @type {Unchecked} */ (isRecord(value) ? value : { data: value });
   if (![undefined, buffer.dtype].includes(dtype)) throw wrong(buffer, `the dtype ${textOf(dtype)}`);
   if (shape !== undefined && !(Array.isArray(shape) && shape.every((d) => Number.isSafeInteger(d) && d >= 0))) {
     throw wrong(buffer, `the shape ${textOf(shape)}`);
@@ -278,6 +386,11 @@ function unpack(buffer, value, gpu) {
   return { data, shape, count: data.length, exact: true };
 }
 
+/**
+ * @param {ProgramBuffer} buffer
+ * @param {number[]} shape
+ * @param {Sizes} sizes
+ */
 function learnSizes(buffer, shape, sizes) {
   if (shape.length !== buffer.shape.length) throw wrong(buffer, `the shape ${show(shape)}`);
   buffer.shape.forEach((dim, k) => {
@@ -288,9 +401,15 @@ function learnSizes(buffer, shape, sizes) {
   });
 }
 
-/** The shape of an input without one: at most one dimension may be unknown. */
+/**
+ * The shape of an input without one: at most one dimension may be unknown.
+ * @param {ProgramBuffer} buffer
+ * @param {Given} tensor
+ * @param {Sizes} sizes
+ * @returns {number[]}
+ */
 function infer(buffer, { count }, sizes) {
-  const value = (dim) => {
+  const value = (/** @type {Dim} */ dim) => {
     const name = sizeName(dim);
     return name !== undefined && !(name in sizes) ? undefined : evaluate(dim, sizes);
   };
@@ -301,11 +420,16 @@ function infer(buffer, { count }, sizes) {
     const rest = countOf(shape.filter((d) => d !== undefined));
     if (rest === 0 || count % rest !== 0) throw wrong(buffer, `${count} elements`);
     shape[open[0]] = count / rest;
-    learnSizes(buffer, shape, sizes);
+    learnSizes(buffer, /** @type {number[]} */ (shape), sizes);
   }
-  return shape;
+  return /** @type {number[]} */ (shape);
 }
 
+/**
+ * @param {ProgramBuffer} buffer
+ * @param {BoundTensor} tensor
+ * @param {Sizes} sizes
+ */
 function checkShape(buffer, { shape, count, exact }, sizes) {
   const same = shape.length === buffer.shape.length && buffer.shape.every((d, k) => evaluate(d, sizes) === shape[k]);
   if (!same) throw wrong(buffer, `the shape ${show(shape)}`);

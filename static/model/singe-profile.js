@@ -13,6 +13,19 @@
  * memory.
  */
 
+/** @import { Kernel, Profile, TypedArray } from "../types/public.d.ts" */
+/** @import { DeviceName, Dim, GivenInput, GpuCommand, Handle, OpenDevice, PlainStep, Program, ProgramBuffer, Sizes, StatefulDevice, Step, StepParts, WasmFlowCaller } from "../types/program.d.ts" */
+/** @import { FlowBase, Gpu, GpuRecording, GpuRunner } from "../webgpu/singe-webgpu.js" */
+/** @import { FlowRunner } from "../webgpu/singe-webgpu-flow.js" */
+/** @import { WasmRunner } from "../wasm/singe-wasm.js" */
+
+/** @typedef {{ key: string, label: string, kind: string, output: number[], flops: number | null, bytes: number | null }} Work */
+/** @typedef {{ clock: string, runs: number, run: number, upload: number, steps: number[], readback: number, calls?: ArrayLike<number> }} Times */
+/** @typedef {(opened: OpenDevice, given: GivenInput[], sizes: Sizes, seconds: number, steps: PlainStep[], states: Handle | undefined) => Promise<Times>} Timer */
+/** @typedef {Float64Array | number[]} Parts */
+/** @typedef {Timestamps | Submits} Clock */
+/** @typedef {Work & { seconds: number, count: number }} Ran */
+
 import { checkNames } from "../program/singe-arguments.js";
 import { SingeError, VERSION, bytesOf, evaluate, isPlain, shapeOf, textOf } from "../program/singe-format.js";
 
@@ -30,6 +43,12 @@ const PAIRS = 2048; // of timestamps, that a query set holds
 const PROBES = 3;
 const USAGE = { read: 1, source: 4, target: 8, resolve: 512 };
 
+/**
+ * @param {OpenDevice} opened
+ * @param {{ given: GivenInput[], sizes: Sizes }} bound
+ * @param {{ seconds?: number }} [options]
+ * @returns {Promise<Profile>}
+ */
 export async function profile(opened, { given, sizes }, options) {
   const { seconds = 1, ...unknown } = options ?? {};
   await checkNames(unknown, ["seconds"], "option", "a profile takes");
@@ -40,42 +59,63 @@ export async function profile(opened, { given, sizes }, options) {
   const steps = calledIn(program.steps);
   const work = steps.map((step) => workOf(program, step, sizes));
   if (!seconds) return reported(name, work, untimed(work));
-  const states = opened.device.newStates?.(); // a session's own
+  const states = /** @type {Partial<StatefulDevice>} */ (opened.device).newStates?.(); // a session's own
   try {
     const timer = isPlain(opened.program) ? TIMERS[name] : FLOW_TIMERS[name];
     return reported(name, work, await timer(opened, given, sizes, seconds, steps, states));
   } finally {
-    if (states !== undefined) opened.device.freeStates(states);
+    if (states !== undefined) /** @type {StatefulDevice} */ (opened.device).freeStates(states);
   }
 }
 
-/** The calls and copies among steps, those in conditions and loops included. */
+/**
+ * The calls and copies among steps, those in conditions and loops included.
+ * @param {Step[]} steps
+ * @returns {PlainStep[]}
+ */
 const calledIn = (steps) =>
   steps.flatMap((step) => {
-    if (["dispatch", "copy"].includes(step.do)) return [step];
-    return [step.then, step.else, step.body].flatMap((inner) => (inner ? calledIn(inner) : []));
+    if (step.do === "dispatch" || step.do === "copy") return [step];
+    const { then, else: otherwise, body } = /** @type {StepParts} */ (step);
+    return [then, otherwise, body].flatMap((inner) => (inner ? calledIn(inner) : []));
   });
 
-/** A device's name ↦ a function that times a run: { clock, runs, run, upload, steps, readback }, in seconds; steps by number. */
+/**
+ * A device's name ↦ a function that times a run: { clock, runs, run, upload, steps, readback }, in seconds; steps by number.
+ * @type {Record<DeviceName, Timer>}
+ */
 const TIMERS = { wasm: timeOnWasm, webgpu: timeOnGpu };
 
-/** The same for programs that singe-plan.js plans; `calls` is how often a run makes each step. */
+/**
+ * The same for programs that singe-plan.js plans; `calls` is how often a run makes each step.
+ * @type {Record<DeviceName, Timer>}
+ */
 const FLOW_TIMERS = { wasm: timeFlowOnWasm, webgpu: timeFlowOnGpu };
 
+/**
+ * @param {Work[]} work
+ * @returns {Times}
+ */
 const untimed = (work) => ({ clock: "none", runs: 0, run: 0, upload: 0, steps: work.map(() => 0), readback: 0 });
 
 // --- the work of a step ----------------------------------------------------------------------------------------------
 
-/** { key, label, kind, output, flops, bytes }: steps of one key do the same. Facts that are wrong in the bundle are null. */
+/**
+ * { key, label, kind, output, flops, bytes }: steps of one key do the same. Facts that are wrong in the bundle are null.
+ * @param {Program} program
+ * @param {PlainStep} step
+ * @param {Sizes} sizes
+ * @returns {Work}
+ */
 function workOf({ buffers, kernels }, step, sizes) {
   if (step.do === "copy") {
     const output = shapeNow(buffers[step.target], sizes);
-    const bytes = output && bytesOf(buffers[step.source], sizes) + bytesOf(buffers[step.target], sizes);
+    const bytes = output ? bytesOf(buffers[step.source], sizes) + bytesOf(buffers[step.target], sizes) : null;
     return { key: `copy ${bytes} ${output}`, label: "copy", kind: "copy", output: output ?? [], flops: 0, bytes };
   }
   const { label, kind, flops, bytes } = kernels[step.kernel];
   const named = step.buffers.filter((i) => buffers[i].name !== "scratch");
-  const output = (named.length && shapeNow(buffers[named.at(-1)], sizes)) || [];
+  const output = (named.length && shapeNow(buffers[/** @type {number} */ (named.at(-1))], sizes)) || [];
   return {
     key: `${step.kernel} ${output}`,
     label,
@@ -86,7 +126,11 @@ function workOf({ buffers, kernels }, step, sizes) {
   };
 }
 
-/** A shape; null where a size is found in mid-run. */
+/**
+ * A shape; null where a size is found in mid-run.
+ * @param {ProgramBuffer} buffer
+ * @param {Sizes} sizes
+ */
 function shapeNow(buffer, sizes) {
   try {
     return shapeOf(buffer, sizes);
@@ -95,7 +139,11 @@ function shapeNow(buffer, sizes) {
   }
 }
 
-/** The value of a dimension that the runner neither checks nor needs; null if it is not a count. */
+/**
+ * The value of a dimension that the runner neither checks nor needs; null if it is not a count.
+ * @param {Dim} dim
+ * @param {Sizes} sizes
+ */
 function counted(dim, sizes) {
   try {
     const count = evaluate(dim, sizes);
@@ -107,7 +155,12 @@ function counted(dim, sizes) {
 
 // --- means -----------------------------------------------------------------------------------------------------------
 
-/** Call `once(parts)`, which adds milliseconds to `parts`, for some seconds; { runs, parts }: the mean of the faster half. */
+/**
+ * Call `once(parts)`, which adds milliseconds to `parts`, for some seconds; { runs, parts }: the mean of the faster half.
+ * @param {number} seconds
+ * @param {number} length
+ * @param {(parts: Float64Array) => unknown} once
+ */
 async function fasterHalf(seconds, length, once) {
   const end = performance.now() + 1000 * seconds;
   let rested = performance.now();
@@ -123,30 +176,32 @@ async function fasterHalf(seconds, length, once) {
       rested = performance.now();
     }
   } while (performance.now() < end);
-  const mean = ({ parts, runs }) => sum(parts) / runs;
+  const mean = (/** @type {{ parts: Float64Array, runs: number }} */ { parts, runs }) => sum(parts) / runs;
   const kept = blocks.toSorted((a, b) => mean(a) - mean(b)).slice(0, Math.ceil(blocks.length / 2));
-  const runs = (list) => list.reduce((total, block) => total + block.runs, 0);
+  const runs = (/** @type {{ runs: number }[]} */ list) => list.reduce((total, block) => total + block.runs, 0);
   const parts = Array.from({ length }, (_, k) => kept.reduce((total, block) => total + block.parts[k], 0) / runs(kept));
   return { runs: runs(blocks), parts };
 }
 
-const sum = (list) => list.reduce((total, value) => total + value, 0);
+/** @param {number[] | Float64Array} list */
+const sum = (list) => /** @type {number[]} */ (list).reduce((total, value) => total + value, 0);
 
 // --- WebAssembly -----------------------------------------------------------------------------------------------------
 
+/** @type {Timer} */
 async function timeOnWasm({ program, device }, given, sizes, seconds) {
   const count = program.steps.length;
   const times = new Float64Array(count + 3);
-  const inSteps = ({ marks }, run) => {
+  const inSteps = (/** @type {{ marks: number[] }} */ { marks }, /** @type {(from: number, to: number) => unknown} */ run) => {
     times[1] = performance.now();
     for (let k = 0; k < count; k++) {
       run(marks[k], marks[k + 1]);
       times[k + 2] = performance.now();
     }
   };
-  const once = async (parts) => {
+  const once = async (/** @type {Float64Array} */ parts) => {
     times.fill(performance.now());
-    await device.run(given, sizes, "data", undefined, inSteps);
+    await /** @type {WasmRunner} */ (device).run(/** @type {TypedArray[]} */ (given), sizes, "data", undefined, inSteps);
     times[count + 2] = performance.now();
     parts.forEach((_, k) => (parts[k] += times[k + 1] - times[k]));
   };
@@ -154,19 +209,27 @@ async function timeOnWasm({ program, device }, given, sizes, seconds) {
   return split(await fasterHalf(seconds, count + 2, once));
 }
 
-/** Seconds by the page's clock: the parts are the upload, the steps and the readback. */
+/**
+ * Seconds by the page's clock: the parts are the upload, the steps and the readback.
+ * @param {{ runs: number, parts: number[] }} mean
+ * @returns {Times}
+ */
 function split({ runs, parts }) {
   const [upload, ...steps] = parts.map((ms) => ms / 1000);
-  const readback = steps.pop();
+  const readback = steps.pop() ?? 0;
   return { clock: `performance.now(), in steps of ${tick()} ms`, runs, run: sum(parts) / 1000, upload, steps, readback };
 }
 
+/** @type {Timer} */
 async function timeFlowOnWasm({ device }, given, sizes, seconds, list, states) {
   const numbers = new Map(list.map((step, k) => [step, k + 1]));
   const calls = new Float64Array(list.length);
-  const once = async (parts) => {
+  const once = async (/** @type {Float64Array} */ parts) => {
     const start = performance.now();
-    let [first, within] = [undefined, 0];
+    /** @type {number | undefined} */
+    let first;
+    let within = 0;
+    /** @type {WasmFlowCaller} */
     const timed = (plan, from, to) => {
       for (let at = from; at < to; ) {
         const next = at + 2 + plan.codes[at + 1];
@@ -175,13 +238,13 @@ async function timeFlowOnWasm({ device }, given, sizes, seconds, list, states) {
         const took = performance.now() - before;
         first ??= before;
         within += took;
-        const k = numbers.get(plan.groups.get(at));
+        const k = Number(numbers.get(/** @type {PlainStep} */ (plan.groups.get(at))));
         parts[k] += took;
         calls[k - 1]++;
         at = next;
       }
     };
-    await device.run(given, sizes, "data", states, timed);
+    await /** @type {WasmRunner} */ (device).run(/** @type {TypedArray[]} */ (given), sizes, "data", states, timed);
     const end = performance.now();
     parts[0] += (first ?? end) - start;
     parts[list.length + 1] += end - (first ?? end) - within;
@@ -206,60 +269,73 @@ function tick() {
 
 // --- WebGPU ----------------------------------------------------------------------------------------------------------
 
-/** Of singe-webgpu.js, once a model runs there. */
+/**
+ * Of singe-webgpu.js, once a model runs there.
+ * @type {FlowBase["mapped"]}
+ */
 let mapped;
 
+/** @type {Timer} */
 async function timeOnGpu({ program, device }, given, sizes, seconds) {
   ({ mapped } = await import("../webgpu/singe-webgpu.js"));
-  const { gpu, recordings } = device;
+  const { gpu, recordings } = /** @type {GpuRunner} */ (device);
   const kept = given.every(ArrayBuffer.isView) ? undefined : await import("../webgpu/singe-gpu-io.js");
-  const once = (parts) =>
+  const once = (/** @type {Parts} */ parts) =>
     gpu.guard(async () => {
       const start = performance.now();
-      const recording = recordings.at(sizes);
-      const others = kept ? kept.over(recording, given) : given.forEach((data, k) => recording.write(k, data));
+      const recording = /** @type {GpuRecording} */ (recordings.at(sizes));
+      const others = kept ? kept.over(recording, given) : void given.forEach((data, k) => recording.write(k, /** @type {TypedArray} */ (data)));
       const ready = performance.now();
-      await recording.read(others);
+      await recording.read(others || undefined);
       parts[0] += ready - start;
       parts[1] += performance.now() - ready;
     });
-  await device.prepare(sizes);
+  await /** @type {GpuRunner} */ (device).prepare(sizes);
   await once([0, 0]); // a warm-up
   const { runs, parts } = await fasterHalf(seconds / 2, 2, once);
   const [upload, answered] = parts.map((ms) => ms / 1000);
 
-  const { steps: dispatches } = recordings.at(sizes);
+  const { steps: dispatches } = /** @type {GpuRecording} */ (recordings.at(sizes));
   const { clock, times } = await timeSteps(gpu, dispatches, seconds / 2);
   const numbers = new Map(program.steps.map((step, k) => [step, k]));
   const steps = program.steps.map(() => 0); // one that has nothing to do at these sizes stays so
-  dispatches.forEach(({ step }, k) => (steps[numbers.get(step)] = times[k] / 1000));
+  dispatches.forEach(({ step }, k) => (steps[Number(numbers.get(/** @type {Step} */ (step)))] = times[k] / 1000));
   return { clock, runs, run: upload + answered, upload, steps, readback: Math.max(0, answered - sum(steps)) };
 }
 
+/** @type {Timer} */
 async function timeFlowOnGpu({ device }, given, sizes, seconds, list, states) {
   ({ mapped } = await import("../webgpu/singe-webgpu.js"));
-  const once = async (parts) => {
+  const once = async (/** @type {Parts} */ parts) => {
     const start = performance.now();
     await device.run(given, sizes, "data", states);
     parts[0] += performance.now() - start;
   };
   await once([0]); // a warm-up
   const { runs, parts } = await fasterHalf(seconds / 2, 1, once);
-  const commands = await device.record(given, sizes, states);
+  const commands = await /** @type {FlowRunner} */ (device).record(given, sizes, /** @type {GPUBuffer[]} */ (states));
+  /** @type {Map<GpuCommand, number>} */
   const counts = new Map();
   for (const command of commands) counts.set(command, (counts.get(command) ?? 0) + 1);
-  const { clock, times } = await timeSteps(device.gpu, [...counts.keys()], seconds / 2);
+  const { clock, times } = await timeSteps(/** @type {FlowRunner} */ (device).gpu, [...counts.keys()], seconds / 2);
+  /** @type {Map<Step | undefined, number>} */
   const numbers = new Map(list.map((step, k) => [step, k]));
   const [steps, calls] = [list.map(() => 0), list.map(() => 0)];
-  [...counts].forEach(([{ step }, count], k) => {
-    steps[numbers.get(step)] += (count * times[k]) / 1000;
-    calls[numbers.get(step)] += count;
+  [...counts].forEach(([{ step }, count], at) => {
+    const k = Number(numbers.get(step));
+    steps[k] += (count * times[at]) / 1000;
+    calls[k] += count;
   });
   const run = parts[0] / 1000;
   return { clock, runs, run, upload: 0, steps, readback: Math.max(0, run - sum(steps)), calls };
 }
 
-/** Milliseconds of each step, by timestamps if the device has any that are not all 0, else by the page's clock. */
+/**
+ * Milliseconds of each step, by timestamps if the device has any that are not all 0, else by the page's clock.
+ * @param {Gpu} gpu
+ * @param {GpuCommand[]} steps
+ * @param {number} seconds
+ */
 async function timeSteps(gpu, steps, seconds) {
   const submits = new Submits(gpu, steps);
   try {
@@ -276,8 +352,13 @@ async function timeSteps(gpu, steps, seconds) {
   }
 }
 
+/**
+ * @param {Clock} clock
+ * @param {number} seconds
+ */
 async function byClock(clock, seconds) {
   const length = clock.steps.length;
+  /** @type {number[]} */
   const repeats = Array(length).fill(1);
   for (let settled = false; !settled; ) {
     const times = new Float64Array(length);
@@ -296,18 +377,25 @@ async function byClock(clock, seconds) {
   return { clock: clock.name, times: parts.map((ms, k) => ms / repeats[k]) };
 }
 
-/** Encode a step `repeats` times: dispatches in one pass, copies outside of any. */
-function encode(commands, { pipeline, bound, groups, source, target, bytes }, repeats, options) {
-  if (!pipeline) {
+/**
+ * Encode a step `repeats` times: dispatches in one pass, copies outside of any.
+ * @param {GPUCommandEncoder} commands
+ * @param {GpuCommand} step
+ * @param {number} repeats
+ * @param {GPUComputePassDescriptor} [options]
+ */
+function encode(commands, step, repeats, options) {
+  if (!step.pipeline) {
+    const { source, target, bytes } = step;
     for (let k = 0; k < repeats; k++) {
       commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
     }
     return;
   }
   const pass = commands.beginComputePass(options);
-  pass.setPipeline(pipeline);
-  pass.setBindGroup(0, bound);
-  for (let k = 0; k < repeats; k++) pass.dispatchWorkgroups(...groups);
+  pass.setPipeline(step.pipeline);
+  pass.setBindGroup(0, step.bound);
+  for (let k = 0; k < repeats; k++) pass.dispatchWorkgroups(...step.groups);
   pass.end();
 }
 
@@ -316,20 +404,34 @@ class Timestamps {
   name = "the GPU's timestamps";
   enough = ENOUGH.timestamps;
 
+  /**
+   * @param {Gpu} gpu
+   * @param {GpuCommand[]} steps
+   */
   constructor(gpu, steps) {
     const pairs = Math.min(steps.length, PAIRS);
-    Object.assign(this, { gpu, steps });
+    this.gpu = gpu;
+    this.steps = steps;
     this.queries = gpu.device.createQuerySet({ type: "timestamp", count: 2 * pairs });
     this.room = gpu.allocate(16 * pairs, USAGE.resolve | USAGE.source);
     this.staging = gpu.allocate(16 * pairs, USAGE.read | USAGE.target);
   }
 
+  /**
+   * @param {number[]} repeats
+   * @param {Parts} parts
+   */
   async measure(repeats, parts) {
     for (let first = 0; first < this.steps.length; first += PAIRS) {
       await this.gpu.guard(() => this.#measure(first, repeats, parts));
     }
   }
 
+  /**
+   * @param {number} first
+   * @param {number[]} repeats
+   * @param {Parts} parts
+   */
   async #measure(first, repeats, parts) {
     const { device } = this.gpu;
     const querySet = this.queries;
@@ -364,12 +466,21 @@ class Submits {
   name = "performance.now() around submits";
   enough = ENOUGH.submits;
 
+  /**
+   * @param {Gpu} gpu
+   * @param {GpuCommand[]} steps
+   */
   constructor(gpu, steps) {
-    Object.assign(this, { gpu, steps });
+    this.gpu = gpu;
+    this.steps = steps;
     this.room = gpu.allocate(16, USAGE.source);
     this.staging = gpu.allocate(16, USAGE.read | USAGE.target);
   }
 
+  /**
+   * @param {number[]} repeats
+   * @param {Parts} parts
+   */
   async measure(repeats, parts) {
     let least = Infinity;
     for (let k = 0; k < PROBES; k++) least = Math.min(least, await this.#took(() => {}));
@@ -379,6 +490,7 @@ class Submits {
     }
   }
 
+  /** @param {(commands: GPUCommandEncoder) => void} fill */
   #took(fill) {
     const { device } = this.gpu;
     return this.gpu.guard(async () => {
@@ -402,17 +514,24 @@ class Submits {
 
 // --- the report ------------------------------------------------------------------------------------------------------
 
+/**
+ * @param {DeviceName} device
+ * @param {Work[]} work
+ * @param {Times} times
+ * @returns {Profile}
+ */
 function reported(device, work, { clock, runs, run, upload, steps, readback, calls }) {
+  /** @type {Map<string, Kernel>} */
   const kernels = new Map();
   // A kernel that moves no bytes has no workgroups: another does the work at these sizes.
   const ran = work.map((step, k) => ({ ...step, seconds: steps[k], count: calls?.[k] ?? 1 })).filter(({ bytes }) => bytes !== 0);
   ran.forEach(({ key, flops, bytes, seconds, count, ...names }) => {
-    const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops && 0, bytes: bytes && 0 };
+    const found = kernels.get(key) ?? { ...names, calls: 0, seconds: 0, flops: flops === null ? null : 0, bytes: bytes === null ? null : 0 };
     kernels.set(key, found);
     found.calls += count;
     found.seconds += seconds;
-    if (flops !== null) found.flops += count * flops;
-    if (bytes !== null) found.bytes += count * bytes;
+    if (flops !== null) found.flops = Number(found.flops) + count * flops;
+    if (bytes !== null) found.bytes = Number(found.bytes) + count * bytes;
   });
   return {
     device,
@@ -426,12 +545,19 @@ function reported(device, work, { clock, runs, run, upload, steps, readback, cal
   };
 }
 
-/** In Chrome's trace format: the page's work on one line; on another the steps, one after the other, in their mean times. */
+/**
+ * In Chrome's trace format: the page's work on one line; on another the steps, one after the other, in their mean times.
+ * @param {DeviceName} device
+ * @param {string} clock
+ * @param {Ran[]} ran
+ * @param {{ upload: number, readback: number }} rest
+ * @returns {Profile["trace"]}
+ */
 function traceOf(device, clock, ran, { upload, readback }) {
   const [pid, page, line] = [1, 1, 2];
-  const name = (kind, text, tid) => ({ name: kind, ph: "M", ts: 0, pid, tid, args: { name: text } });
+  const name = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {number} */ tid) => ({ name: kind, ph: "M", ts: 0, pid, tid, args: { name: text } });
   let end = 0;
-  const event = (label, cat, tid, seconds, args) => {
+  const event = (/** @type {string} */ label, /** @type {string} */ cat, /** @type {number} */ tid, /** @type {number} */ seconds, /** @type {object} */ args) => {
     const found = { name: label, cat, ph: "X", ts: end * 1e6, dur: seconds * 1e6, pid, tid, args };
     end += seconds;
     return found;

@@ -7,43 +7,69 @@
  * model's own session, which `model.run` uses, fails once and then starts again.
  */
 
+/** @import { Input, State, TypedArray } from "../types/public.d.ts" */
+/** @import { Answer, Handle, ModelState, Program, StatefulDevice, Unchecked, Wanted } from "../types/program.d.ts" */
+
+/** @typedef {Session} OneSession */
+/** @typedef {{ outputs?: Wanted, signal?: AbortSignal }} RunOptions */
+/** @typedef {{ run(inputs: Record<string, Input>, options?: RunOptions, session?: Session): Promise<Record<string, Answer>>, start(name: "wasm" | "webgpu"): Promise<void>, step: Session["step"], seed: Session["seed"] }} SessionModel */
+
 import { checkNames, keyless } from "../program/singe-arguments.js";
 import { ARRAYS, SingeError, copyOf, shownShape } from "../program/singe-format.js";
 
-const describeStates = ({ states, buffers }) => states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: shownShape(buffers[buffer].shape) }));
+/**
+ * @param {Program} program
+ * @returns {State[]}
+ */
+const describeStates = ({ states, buffers }) =>
+  states.map(({ name, buffer }) => ({ name, dtype: buffers[buffer].dtype, shape: /** @type {number[]} */ (shownShape(buffers[buffer].shape)) }));
 
-/** SplitMix64's hash of a seed: the sequence of keys that it begins, as runtime/random_keys.py has it. */
+/**
+ * SplitMix64's hash of a seed: the sequence of keys that it begins, as runtime/random_keys.py has it.
+ * @param {unknown} seed
+ * @returns {Uint32Array}
+ */
 function sequenceOf(seed) {
   if (typeof seed !== "bigint" && !Number.isSafeInteger(seed)) {
     throw new SingeError("input", `seed: got ${typeof seed === "number" ? seed : typeof seed}, expected an integer`);
   }
-  const bits = (value) => BigInt.asUintN(64, value);
-  let z = bits(BigInt(seed) + 0x9e3779b97f4a7c15n);
+  const bits = (/** @type {bigint} */ value) => BigInt.asUintN(64, value);
+  let z = bits(BigInt(/** @type {number | bigint} */ (seed)) + 0x9e3779b97f4a7c15n);
   z = bits((z ^ (z >> 30n)) * 0xbf58476d1ce4e5b9n);
   z = bits((z ^ (z >> 27n)) * 0x94d049bb133111ebn);
   z ^= z >> 31n;
   return Uint32Array.of(Number(z >> 32n), Number(z & 0xffffffffn));
 }
 
-/** Where a sequence begins that nobody set. */
+/**
+ * Where a sequence begins that nobody set.
+ * @returns {Uint32Array}
+ */
 function unforeseen() {
   const words = new Uint32Array(2);
   return globalThis.crypto?.getRandomValues(words) ?? words.map(() => Math.random() * 2 ** 32);
 }
 
 export class Sessions {
+  /** @type {Set<Session>} */
   #live = new Set();
 
+  /**
+   * @param {SessionModel} model
+   * @param {ModelState} state
+   */
   constructor(model, state) {
     const { states } = state.now.program;
     /** The number of the state that is a sequence of keys, if any, and whether it begins where nobody can foresee. */
     this.key = states.findIndex(({ draws }) => draws !== undefined);
     this.isOpen = states[this.key]?.initial === null;
-    Object.assign(this, { model, state, states: describeStates(state.now.program) });
+    this.model = model;
+    this.state = state;
+    this.states = describeStates(state.now.program);
     this.own = this.open();
     /** A step of training is a run: an own method, before that of models without states. */
-    model.step = (batch, options) => model.run(batch, options);
-    model.seed = (seed) => this.own.seed(seed);
+    model.step = (/** @type {Record<string, Input>} */ batch, /** @type {RunOptions | undefined} */ options) => model.run(batch, options);
+    model.seed = (/** @type {number | bigint} */ seed) => this.own.seed(seed);
   }
 
   open() {
@@ -52,38 +78,60 @@ export class Sessions {
     return session;
   }
 
-  /** The device's handle of a session's states. */
+  /**
+   * The device's handle of a session's states.
+   * @param {Session} session
+   */
   handleOf(session) {
-    return session[ON](this.state.now.device);
+    return session[ON](/** @type {StatefulDevice} */ (this.state.now.device));
   }
 
+  /** @param {Session} session */
   close(session) {
     this.#live.delete(session);
   }
 
-  /** The device was lost in a run of `running`. */
+  /**
+   * The device was lost in a run of `running`.
+   * @param {Session} running
+   */
   lose(running) {
     for (const session of this.#live) session[LOSE](session !== running || session !== this.own);
   }
 
-  /** Another device takes the place of the one that has the states. */
+  /**
+   * Another device takes the place of the one that has the states.
+   * @param {StatefulDevice} from
+   * @param {StatefulDevice} to
+   */
   async move(from, to) {
     for (const session of this.#live) await session[MOVE](from, to);
   }
 }
 
 /** What sessions do for this module alone. */
-const [ON, LOSE, MOVE] = ["on", "lose", "move"].map(Symbol);
+const ON = Symbol("on");
+const LOSE = Symbol("lose");
+const MOVE = Symbol("move");
 
 class Session {
+  /** @type {Sessions} */
   #all;
-  /** The device's handle, once something needs it. */
+  /**
+   * The device's handle, once something needs it.
+   * @type {Handle | undefined}
+   */
   #handle;
-  /** Where its sequence of keys begins, if it was set. */
+  /**
+   * Where its sequence of keys begins, if it was set.
+   * @type {Uint32Array | TypedArray | undefined}
+   */
   #first;
   #lost = false;
+  /** @type {Promise<void> | undefined} */
   #disposed;
 
+  /** @param {Sessions} all */
   constructor(all) {
     this.#all = all;
   }
@@ -92,18 +140,26 @@ class Session {
     return this.#all.states.map((state) => ({ ...state, shape: [...state.shape] }));
   }
 
+  /**
+   * @param {Record<string, Input>} inputs
+   * @param {RunOptions} [options]
+   */
   async run(inputs, options) {
     this.#check();
     return this.#all.model.run(inputs, options, this);
   }
 
+  /**
+   * @param {Record<string, Input>} batch
+   * @param {RunOptions} [options]
+   */
   async step(batch, options) {
     return this.run(batch, options);
   }
 
   /** Set all states to their initial values. */
   async reset() {
-    const task = async (device) => {
+    const task = async (/** @type {StatefulDevice} */ device) => {
       this.#lost = false;
       if (this.#handle === undefined) return;
       await device.resetStates(this.#handle);
@@ -112,11 +168,20 @@ class Session {
     return this.#turn(task, true);
   }
 
+  /**
+   * @param {string} name
+   * @returns {Promise<TypedArray>}
+   */
   async read(name) {
     const k = this.#index(name);
     return k < 0 ? this.#refuse(name) : this.#turn(async (device) => device.readState(await this[ON](device), k));
   }
 
+  /**
+   * @param {string} name
+   * @param {TypedArray} data
+   * @returns {Promise<void>}
+   */
   async write(name, data) {
     const k = this.#index(name);
     if (k < 0) return this.#refuse(name);
@@ -127,7 +192,10 @@ class Session {
     });
   }
 
-  /** Begin the random numbers of a seed. */
+  /**
+   * Begin the random numbers of a seed.
+   * @param {number | bigint} seed
+   */
   async seed(seed) {
     this.#check();
     const first = sequenceOf(seed);
@@ -140,10 +208,14 @@ class Session {
     });
   }
 
-  /** Set the sequence of keys in new states. */
+  /**
+   * Set the sequence of keys in new states.
+   * @param {StatefulDevice} device
+   * @param {Handle} handle
+   */
   async #begin(device, handle) {
     const { key, isOpen } = this.#all;
-    const first = this.#first ?? (isOpen && unforeseen());
+    const first = this.#first ?? (isOpen ? unforeseen() : undefined);
     if (key >= 0 && first) await device.writeState(handle, key, first);
     return handle;
   }
@@ -167,7 +239,7 @@ class Session {
   dispose() {
     const { state } = this.#all;
     const free = () => {
-      if (this.#handle !== undefined) state.now.device.freeStates(this.#handle);
+      if (this.#handle !== undefined) /** @type {StatefulDevice} */ (state.now.device).freeStates(this.#handle);
       this.#handle = undefined;
       this.#all.close(this);
     };
@@ -175,7 +247,11 @@ class Session {
     return this.#disposed;
   }
 
-  /** The handle of its states on the model's device. */
+  /**
+   * The handle of its states on the model's device.
+   * @param {StatefulDevice} device
+   * @returns {Promise<Handle>}
+   */
   async [ON](device) {
     if (this.#lost) {
       this.#lost = this !== this.#all.own;
@@ -184,11 +260,16 @@ class Session {
     return (this.#handle ??= await this.#begin(device, device.newStates()));
   }
 
+  /** @param {boolean} needed */
   [LOSE](needed) {
     this.#lost ||= needed && this.#handle !== undefined;
     this.#handle = undefined;
   }
 
+  /**
+   * @param {StatefulDevice} from
+   * @param {StatefulDevice} to
+   */
   async [MOVE](from, to) {
     if (this.#handle === undefined) return;
     const handle = to.newStates();
@@ -200,42 +281,58 @@ class Session {
     if (this.#disposed) throw new SingeError("disposed", "the session was disposed of");
   }
 
+  /** @param {string} name */
   #index(name) {
     return this.#all.states.findIndex((state) => state.name === name);
   }
 
+  /**
+   * @param {string} name
+   * @returns {Promise<never>}
+   */
   #refuse(name) {
     const names = this.#all.states.map((state) => state.name);
-    return checkNames({ [name]: undefined }, names, "state", "this model has");
+    return /** @type {Promise<never>} */ (checkNames({ [name]: undefined }, names, "state", "this model has"));
   }
 
-  /** `task(device)` in its turn. A device that turns out to be lost is opened again, and then the task is done once more or fails. */
+  /**
+   * `task(device)` in its turn. A device that turns out to be lost is opened again, and then the task is done once more or fails.
+   * @template T
+   * @param {(device: StatefulDevice) => Promise<T>} task
+   * @param {boolean} [again]
+   * @returns {Promise<T>}
+   */
   async #turn(task, again) {
     this.#check();
     const { state, model } = this.#all;
     return state.inTurn(async () => {
       const wasLost = this.#lost;
       try {
-        return await task(state.now.device);
+        return await task(/** @type {StatefulDevice} */ (state.now.device));
       } catch (error) {
-        if (error.code !== "lost" || wasLost || state.gpuDevice) throw error;
+        if (/** @type {SingeError} */ (error).code !== "lost" || wasLost || state.gpuDevice) throw error;
         state.now.device.dispose();
         this.#all.lose(this);
         await model.start(state.now.name);
         if (!again) throw error;
-        return task(state.now.device);
+        return task(/** @type {StatefulDevice} */ (state.now.device));
       }
     });
   }
 }
 
-/** A copy of a state's new elements: the caller may change the array before they are written. */
+/**
+ * A copy of a state's new elements: the caller may change the array before they are written.
+ * @param {State} state
+ * @param {Unchecked} given
+ * @returns {TypedArray}
+ */
 function fitting({ name, dtype, shape }, given) {
   const count = shape.reduce((product, d) => product * d, 1);
   const isHalf = dtype === "float16" && given?.constructor?.name === "Float16Array";
   const data = isHalf ? new Uint16Array(given.buffer, given.byteOffset, given.length) : given;
   if (data instanceof ARRAYS[dtype] && data.length === count && !(dtype === "bool" && data.some((x) => x > 1))) return copyOf(data);
-  const got = ArrayBuffer.isView(given) ? `${given.constructor.name} of ${given.length}` : given === null ? "null" : typeof given;
+  const got = ArrayBuffer.isView(given) ? `${given.constructor.name} of ${/** @type {TypedArray} */ (given).length}` : given === null ? "null" : typeof given;
   const expected = `${ARRAYS[dtype].name} (${dtype}) of ${count} elements, shape (${shape.join(", ")})`;
   throw new SingeError("input", `state ${JSON.stringify(name)}: got ${got}, expected ${expected}`);
 }

@@ -6,23 +6,41 @@
  * sizes)` runs a host step.
  */
 
+/** @import { DType, TypedArray } from "../types/public.d.ts" */
+/** @import { Attribute, ElementArray, HostArray, HostInput, HostStep, Sizes, Unchecked } from "../types/program.d.ts" */
+
+/** @typedef {ElementArray<number>} Numbers */
+/** @typedef {(a: number, b: number) => number} Meet */
+
 import { ARRAYS, SingeError, countOf, evaluate } from "./singe-format.js";
 
+/**
+ * @param {HostStep} step
+ * @param {HostInput[]} inputs
+ * @param {Sizes} sizes
+ * @returns {HostArray[]}
+ */
 export function runOp({ op, attrs }, inputs, sizes) {
   const given = Object.fromEntries(Object.entries(attrs).map(([name, value]) => [name, decoded(value, sizes)]));
   try {
     return OPS[op](inputs, given);
   } catch (cause) {
-    throw cause.code ? cause : new SingeError("input", `${op}: ${cause.message}`, cause);
+    const { code, message } = /** @type {SingeError} */ (cause);
+    throw code ? cause : new SingeError("input", `${op}: ${message}`, cause);
   }
 }
 
-/** An attribute: numbers for its sizes, names for its dtypes. */
+/**
+ * An attribute: numbers for its sizes, names for its dtypes.
+ * @param {Attribute} value
+ * @param {Sizes} sizes
+ * @returns {unknown}
+ */
 function decoded(value, sizes) {
   if (Array.isArray(value)) return value.map((item) => decoded(item, sizes));
-  if (Object(value) !== value) return value;
+  if (typeof value !== "object" || value === null) return value;
   if (value.size) return evaluate(value.size, sizes);
-  return value.dtype ?? Number({ inf: "Infinity", "-inf": "-Infinity" }[value.float] ?? "NaN");
+  return value.dtype ?? (value.float === "inf" ? Infinity : value.float === "-inf" ? -Infinity : NaN);
 }
 
 // --- elements and axes -----------------------------------------------------------------------------------------------
@@ -30,13 +48,17 @@ function decoded(value, sizes) {
 const word = new Uint32Array(1);
 const float = new Float32Array(word.buffer);
 
+/** @param {number} bits */
 function fromHalf(bits) {
   const [sign, exponent, rest] = [bits & 0x8000 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
   if (exponent === 31) return rest ? NaN : sign * Infinity;
   return sign * (exponent ? (1 + rest / 1024) * 2 ** (exponent - 15) : rest * 2 ** -24);
 }
 
-/** The nearest, ties to even. */
+/**
+ * The nearest, ties to even.
+ * @param {number} value
+ */
 function toHalf(value) {
   float[0] = value;
   const sign = (word[0] >>> 16) & 0x8000;
@@ -50,50 +72,88 @@ function toHalf(value) {
   return sign | (below + (up ? 1 : 0));
 }
 
-/** bfloat16 is the upper half of a float32. */
+/**
+ * bfloat16 is the upper half of a float32.
+ * @param {number} bits
+ */
 function fromUpper(bits) {
   word[0] = bits << 16;
   return float[0];
 }
 
+/** @param {number} value */
 function toUpper(value) {
   float[0] = value;
   return value !== value ? (word[0] >>> 16) | 0x40 : (word[0] + 0x7fff + ((word[0] >>> 16) & 1)) >>> 16;
 }
 
+/** @type {Record<string, [(bits: number) => number, (value: number) => number]>} */
 const HALVES = { float16: [fromHalf, toHalf], bfloat16: [fromUpper, toUpper] };
 
-/** Elements in a form to compute with: 16-bit floats as float32. */
-const wide = ({ data, dtype }) => (HALVES[dtype] ? Float32Array.from(data, HALVES[dtype][0]) : data);
-const narrow = (data, dtype) => (HALVES[dtype] ? Uint16Array.from(data, HALVES[dtype][1]) : data);
-/** A value as an element of that type would hold it. */
+/**
+ * Elements in a form to compute with: 16-bit floats as float32.
+ * @param {Pick<HostInput, "data" | "dtype">} x
+ * @returns {Numbers}
+ */
+const wide = ({ data, dtype }) => /** @type {Numbers} */ (HALVES[dtype] ? Float32Array.from(/** @type {Uint16Array} */ (data), HALVES[dtype][0]) : data);
+/**
+ * @param {Numbers} data
+ * @param {DType} dtype
+ * @returns {TypedArray}
+ */
+const narrow = (data, dtype) => /** @type {TypedArray} */ (HALVES[dtype] ? Uint16Array.from(data, HALVES[dtype][1]) : data);
+/**
+ * A value as an element of that type would hold it.
+ * @param {number} value
+ * @param {DType} dtype
+ */
 const rounded = (value, dtype) => (HALVES[dtype] ? HALVES[dtype][0](HALVES[dtype][1](value)) : value);
+/**
+ * @param {Pick<HostArray, "data">} x
+ * @returns {number[]}
+ */
 const numbers = ({ data }) => Array.from(data, Number);
+/** @param {ArrayLike<number>} values */
 const longs = (values) => BigInt64Array.from(values, BigInt);
+/** @param {number} n */
 const range = (n) => Array.from({ length: n }, (_, k) => k);
 
-/** NaN is the largest. */
+/**
+ * NaN is the largest.
+ * @param {number} a
+ * @param {number} b
+ */
 function compare(a, b) {
-  if (a !== a || b !== b) return (a !== a) - (b !== b);
+  if (a !== a || b !== b) return Number(a !== a) - Number(b !== b);
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** A shape around one of its axes: the elements before it, its length, the elements after it. */
+/**
+ * A shape around one of its axes: the elements before it, its length, the elements after it.
+ * @param {number[]} shape
+ * @param {number} axis
+ */
 function around(shape, axis) {
   const k = axis < 0 ? axis + shape.length : axis;
   if (!(k >= 0 && k < shape.length)) throw new SingeError("input", `there is no axis ${axis} of (${shape.join(", ")})`);
-  const resized = (length) => [...shape.slice(0, k), length, ...shape.slice(k + 1)];
+  const resized = (/** @type {number} */ length) => [...shape.slice(0, k), length, ...shape.slice(k + 1)];
   return { outer: countOf(shape.slice(0, k)), length: shape[k], inner: countOf(shape.slice(k + 1)), resized, axis: k };
 }
 
-/** The slices of x along an axis at these places. */
+/**
+ * The slices of x along an axis at these places.
+ * @param {HostInput} x
+ * @param {number} axis
+ * @param {number[]} places
+ * @returns {HostArray}
+ */
 function taken({ data, shape, dtype }, axis, places) {
   const { outer, length, inner, resized } = around(shape, axis);
   const found = new ARRAYS[dtype](outer * places.length * inner);
   for (let o = 0, at = 0; o < outer; o++) {
     for (const place of places) {
       const from = (o * length + place) * inner;
-      found.set(data.subarray(from, from + inner), at);
+      /** @type {Numbers} */ (found).set(/** @type {Numbers} */ (data).subarray(from, from + inner), at);
       at += inner;
     }
   }
@@ -102,7 +162,14 @@ function taken({ data, shape, dtype }, axis, places) {
 
 // --- order -----------------------------------------------------------------------------------------------------------
 
-/** The first k elements along an axis in sorted order (stable), and their indices. */
+/**
+ * The first k elements along an axis in sorted order (stable), and their indices.
+ * @param {HostInput} x
+ * @param {number} axis
+ * @param {number} k
+ * @param {boolean} descending
+ * @returns {HostArray[]}
+ */
 function ordered(x, axis, k, descending) {
   const { outer, length, inner, resized } = around(x.shape, axis);
   if (!(k >= 0 && k <= length)) throw new SingeError("input", `k is ${k}, and the axis has ${length} elements`);
@@ -111,8 +178,8 @@ function ordered(x, axis, k, descending) {
   const [data, places] = [new ARRAYS[x.dtype](count), new BigInt64Array(count)];
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < inner; i++) {
-      const at = (place) => (o * length + place) * inner + i;
-      const by = (a, b) => (descending ? compare(values[at(b)], values[at(a)]) : compare(values[at(a)], values[at(b)]));
+      const at = (/** @type {number} */ place) => (o * length + place) * inner + i;
+      const by = (/** @type {number} */ a, /** @type {number} */ b) => (descending ? compare(values[at(b)], values[at(a)]) : compare(values[at(a)], values[at(b)]));
       const held = Math.min(length, 4 * k || length); // sorted at once, to keep the best k
       const order = range(held).sort(by);
       order.length = k;
@@ -140,10 +207,15 @@ function ordered(x, axis, k, descending) {
 
 // --- selection by data -----------------------------------------------------------------------------------------------
 
+/**
+ * @param {HostInput} x
+ * @returns {HostArray[]}
+ */
 function nonzero(x) {
   const rank = x.shape.length;
+  /** @type {number[]} */
   const found = [];
-  wide(x).forEach((value, k) => value != 0 && found.push(k));
+  wide(x).forEach((value, k) => Number(value) !== 0 && found.push(k));
   const data = new BigInt64Array(rank * found.length);
   let inner = 1;
   for (let axis = rank - 1; axis >= 0; axis--) {
@@ -153,19 +225,27 @@ function nonzero(x) {
   return [{ data, shape: [rank, found.length] }];
 }
 
+/**
+ * @param {HostInput} x
+ * @param {number | null} axis
+ * @param {boolean} isOrdered
+ * @returns {HostArray[]}
+ */
 function unique(x, axis, isOrdered) {
   const flat = axis === null ? { ...x, shape: [x.data.length] } : x;
   const along = axis ?? 0;
   const { outer, length, inner } = around(flat.shape, along);
   const values = wide(flat);
   const rows = range(length).map((n) => range(outer * inner).map((k) => values[(Math.floor(k / inner) * length + n) * inner + (k % inner)]));
-  const compareRows = (a, b) => {
+  const compareRows = (/** @type {number} */ a, /** @type {number} */ b) => {
     const k = rows[a].findIndex((value, i) => compare(value, rows[b][i]) !== 0);
     return k < 0 ? 0 : compare(rows[a][k], rows[b][k]);
   };
+  /** @type {number[][]} */
   const groups = []; // the places of each different slice, in the order of the slices
   for (const n of range(length).sort(compareRows)) {
-    if (groups.length && compareRows(groups.at(-1)[0], n) === 0) groups.at(-1).push(n);
+    const last = groups.at(-1);
+    if (last && compareRows(last[0], n) === 0) last.push(n);
     else groups.push([n]);
   }
   if (!isOrdered) groups.sort(([a], [b]) => a - b);
@@ -176,7 +256,11 @@ function unique(x, axis, isOrdered) {
   return [taken(flat, along, first), { data: longs(first), shape: [groups.length] }, { data: back, shape: [length] }, { data: longs(counts), shape: [groups.length] }];
 }
 
-/** The places of the scores above the floor: the best one first, equal ones in their order. Numbers sort faster than by a function. */
+/**
+ * The places of the scores above the floor: the best one first, equal ones in their order. Numbers sort faster than by a function.
+ * @param {Numbers} scores
+ * @param {number} floor
+ */
 function ranked(scores, floor) {
   const keys = new BigUint64Array(scores.length); // the place in the lower half; the upper half is less for a higher score
   const [words, floats] = [new Uint32Array(keys.buffer), new Float32Array(keys.buffer)];
@@ -192,14 +276,20 @@ function ranked(scores, floor) {
   return words.subarray(0, 2 * count).filter((_, k) => k % 2 === 0);
 }
 
-/** Rows (batch, class, box): in each class the best boxes, without those that overlap a better one too much; in float32. */
-function suppressed([boxes, scores, limit, overlap, least], isCenter) {
+/**
+ * Rows (batch, class, box): in each class the best boxes, without those that overlap a better one too much; in float32.
+ * @param {HostInput[]} inputs
+ * @param {boolean} isCenter
+ * @returns {HostArray[]}
+ */
+function suppressed([{ data }, { data: all, shape }, limit, overlap, least], isCenter) {
+  const [corners, scores] = /** @type {Numbers[]} */ ([data, all]);
   const [most, threshold, floor] = [limit, overlap, least].map(({ data }) => Number(data[0]));
-  const [batches, classes, count] = scores.shape;
+  const [batches, classes, count] = shape;
   const f = Math.fround;
   const [x0, y0, x1, y1, areas] = range(5).map(() => new Float32Array(batches * count));
   for (let n = 0; n < batches * count; n++) {
-    const [a, b, c, d] = [boxes.data[4 * n], boxes.data[4 * n + 1], boxes.data[4 * n + 2], boxes.data[4 * n + 3]];
+    const [a, b, c, d] = [corners[4 * n], corners[4 * n + 1], corners[4 * n + 2], corners[4 * n + 3]];
     x0[n] = isCenter ? a - c / 2 : Math.min(a, c);
     y0[n] = isCenter ? b - d / 2 : Math.min(b, d);
     x1[n] = isCenter ? a + c / 2 : Math.max(a, c);
@@ -207,7 +297,7 @@ function suppressed([boxes, scores, limit, overlap, least], isCenter) {
     areas[n] = f(x1[n] - x0[n]) * f(y1[n] - y0[n]);
   }
   const kept = new Uint32Array(Math.max(0, Math.min(most, count))); // the best boxes of a class
-  const isHidden = (one, better) => {
+  const isHidden = (/** @type {number} */ one, /** @type {number} */ better) => {
     for (let k = 0; k < better; k++) {
       const other = kept[k];
       const width = Math.max(0, f(Math.min(x1[one], x1[other]) - Math.max(x0[one], x0[other])));
@@ -223,7 +313,7 @@ function suppressed([boxes, scores, limit, overlap, least], isCenter) {
     for (let kind = 0; kind < classes; kind++) {
       const start = (batch * classes + kind) * count;
       let better = 0;
-      for (const n of ranked(scores.data.subarray(start, start + count), floor)) {
+      for (const n of ranked(scores.subarray(start, start + count), floor)) {
         if (better === kept.length) break;
         if (isHidden(batch * count + n, better)) continue;
         kept[better++] = batch * count + n;
@@ -236,7 +326,9 @@ function suppressed([boxes, scores, limit, overlap, least], isCenter) {
 
 // --- scattering ------------------------------------------------------------------------------------------------------
 
+/** @param {number} x */
 const isNan = (x) => x !== x;
+/** @type {Record<string, Meet>} */
 const REDUCTIONS = {
   none: (_, b) => b,
   add: (a, b) => a + b,
@@ -245,10 +337,21 @@ const REDUCTIONS = {
   min: (a, b) => (isNan(a) || (!isNan(b) && a < b) ? a : b),
 };
 
-/** Negative indices count from the end, others are clipped to the range. */
+/**
+ * Negative indices count from the end, others are clipped to the range.
+ * @param {number} index
+ * @param {number} length
+ */
 const wrapped = (index, length) => Math.min(Math.max(index < 0 ? index + length : index, 0), Math.max(length - 1, 0));
 
-/** x with elements of `part` at `place(k)` for its k-th. */
+/**
+ * x with elements of `part` at `place(k)` for its k-th.
+ * @param {HostInput} x
+ * @param {HostInput} part
+ * @param {string} reduction
+ * @param {(k: number) => number} place
+ * @returns {HostArray[]}
+ */
 function scattered(x, part, reduction, place) {
   const meet = x.dtype === "int32" && reduction === "mul" ? Math.imul : REDUCTIONS[reduction];
   const data = wide(x).slice();
@@ -259,6 +362,11 @@ function scattered(x, part, reduction, place) {
   return [{ data: narrow(data, x.dtype), shape: x.shape }];
 }
 
+/**
+ * @param {HostInput[]} inputs
+ * @param {number} axis
+ * @param {string} reduction
+ */
 function scatterElements([x, part, indices], axis, reduction) {
   const { length, inner, axis: along } = around(x.shape, axis);
   const places = numbers(indices);
@@ -273,8 +381,12 @@ function scatterElements([x, part, indices], axis, reduction) {
   });
 }
 
+/**
+ * @param {HostInput[]} inputs
+ * @param {string} reduction
+ */
 function scatterSlices([x, part, indices], reduction) {
-  const rank = indices.shape.at(-1);
+  const rank = /** @type {number} */ (indices.shape.at(-1));
   const inner = countOf(x.shape.slice(rank));
   const places = numbers(indices);
   return scattered(x, part, reduction, (k) => {
@@ -284,6 +396,7 @@ function scatterSlices([x, part, indices], reduction) {
   });
 }
 
+/** @param {HostInput[]} inputs */
 function updateSlice([x, part, ...starts]) {
   const at = starts.map(({ data }, a) => Math.min(Math.max(Number(data[0]), 0), x.shape[a] - part.shape[a]));
   return scattered(x, part, "none", (k) => {
@@ -297,14 +410,20 @@ function updateSlice([x, part, ...starts]) {
   });
 }
 
-/** Along an axis, each element with all before it. */
+/**
+ * Along an axis, each element with all before it.
+ * @param {HostInput} x
+ * @param {{ axis: number, reverse: boolean }} attrs
+ * @param {string} reduction
+ * @returns {HostArray[]}
+ */
 function running(x, { axis, reverse }, reduction) {
   const { outer, length, inner } = around(x.shape, axis);
   const meet = x.dtype === "int32" && reduction === "mul" ? Math.imul : REDUCTIONS[reduction];
   const data = wide(x).slice();
   for (let o = 0; o < outer; o++) {
     for (let i = 0; i < inner; i++) {
-      const at = (n) => (o * length + (reverse ? length - 1 - n : n)) * inner + i;
+      const at = (/** @type {number} */ n) => (o * length + (reverse ? length - 1 - n : n)) * inner + i;
       for (let n = 1; n < length; n++) data[at(n)] = meet(data[at(n - 1)], data[at(n)]);
     }
   }
@@ -313,7 +432,12 @@ function running(x, { axis, reverse }, reduction) {
 
 // --- random numbers --------------------------------------------------------------------------------------------------
 
-/** NumPy's RandomState(seed).random_sample: MT19937, two of its words for each number. */
+/**
+ * NumPy's RandomState(seed).random_sample: MT19937, two of its words for each number.
+ * @param {HostInput[]} inputs
+ * @param {{ shape: number[] }} attrs
+ * @returns {HostArray[]}
+ */
 function uniform([seed], { shape }) {
   const state = new Uint32Array(624);
   state[0] = Number(BigInt.asUintN(32, BigInt(seed.data[0])));
@@ -342,25 +466,44 @@ function uniform([seed], { shape }) {
 
 // --- sizes -----------------------------------------------------------------------------------------------------------
 
-/** Sizes are given as empty arrays of these lengths. */
+/**
+ * Sizes are given as empty arrays of these lengths.
+ * @param {number[]} sizes
+ * @returns {HostArray[]}
+ */
 const empty = (sizes) => sizes.map((n) => ({ data: new Uint8Array(0), shape: [n, 0] }));
+/** @param {number[]} list */
 const product = (list) => list.reduce((all, n) => all * n, 1);
+/** @param {number[]} list */
 const shown = (list) => `(${list.join(", ")})`;
 
-/** Check numbers that a run computed; the text says what they are, and what was expected. */
+/**
+ * Check numbers that a run computed; the text says what they are, and what was expected.
+ * @param {boolean} isSo
+ * @param {string} what
+ * @param {string} text
+ */
 function must(isSo, what, text) {
   if (!isSo) throw new SingeError("input", `${what}: ${text}`);
 }
 
+/**
+ * @param {HostInput[]} inputs
+ * @param {{ what: string, total?: number | null, most?: number | null }} attrs
+ */
 function sizes([x], { what, total = null, most = null }) {
   const found = numbers(x);
-  const isWithin = (n) => n >= 0 && n <= (most ?? n);
+  const isWithin = (/** @type {number} */ n) => n >= 0 && n <= (most ?? n);
   must(found.every(isWithin), what, `got ${shown(found)}, expected ${most === null ? "no number below 0" : `numbers from 0 to ${most}`}`);
   const sum = found.reduce((all, n) => all + n, 0);
   must(sum === (total ?? sum), what, `the parts ${shown(found)} make ${sum}, expected ${total}`);
   return empty(found);
 }
 
+/**
+ * @param {HostInput[]} inputs
+ * @param {{ what: string, shape: number[], allow_zero: boolean }} attrs
+ */
 function reshaped([x], { what, shape, allow_zero: allowZero }) {
   const asked = numbers(x);
   const found = allowZero ? asked : asked.map((n, k) => (n === 0 ? shape[k] : n));
@@ -372,10 +515,14 @@ function reshaped([x], { what, shape, allow_zero: allowZero }) {
   return empty(found);
 }
 
+/**
+ * @param {HostInput[]} inputs
+ * @param {{ what: string, shape: number[] }} attrs
+ */
 function expanded([x], { what, shape }) {
   const asked = numbers(x);
   const found = range(Math.max(asked.length, shape.length)).map((k) => {
-    const [n, d] = [asked, shape].map((list) => list.at(-1 - k));
+    const [n, d] = [asked, shape].map((list) => /** @type {number} */ (list.at(-1 - k)));
     const sides = [k < asked.length ? n : 1, k < shape.length ? d : 1];
     must(sides[0] >= 0 && (sides[0] === sides[1] || sides.includes(1)), what, `${shown(shape)} does not broadcast with ${shown(asked)}`);
     return sides[0] === 1 ? sides[1] : sides[0];
@@ -383,7 +530,11 @@ function expanded([x], { what, shape }) {
   return empty(found.reverse());
 }
 
-/** How many numbers there are from a start to a limit by a step. */
+/**
+ * How many numbers there are from a start to a limit by a step.
+ * @param {HostInput[]} inputs
+ * @param {{ what: string }} attrs
+ */
 function rangeSize([start, limit, step], { what }) {
   const [first, last, by] = [start, limit, step].map((x) => Number(wide(x)[0]));
   const count = Math.ceil((last - first) / by);
@@ -391,7 +542,12 @@ function rangeSize([start, limit, step], { what }) {
   return empty([Math.max(0, count)]);
 }
 
-/** The axes that an input names, among `rank`. */
+/**
+ * The axes that an input names, among `rank`.
+ * @param {HostInput} x
+ * @param {number} rank
+ * @param {string} what
+ */
 function named(x, rank, what) {
   const found = numbers(x).map((axis) => (axis < 0 ? axis + rank : axis));
   must(
@@ -403,17 +559,26 @@ function named(x, rank, what) {
   return found;
 }
 
+/**
+ * @param {HostInput[]} inputs
+ * @param {{ what: string, shape: number[], change: "added" | "kept" | "dropped" | "removed" }} attrs
+ */
 function axesSizes([axes], { what, shape, change }) {
   const rank = shape.length + (change === "added" ? axes.data.length : 0);
   const found = named(axes, rank, what);
   const rest = shape.values();
-  if (change === "added") return empty(range(rank).map((k) => (found.includes(k) ? 1 : rest.next().value)));
+  if (change === "added") return empty(range(rank).map((k) => /** @type {number} */ (found.includes(k) ? 1 : rest.next().value)));
   must(change === "kept" || found.every((k) => shape[k] === 1), what, `the axes ${shown(found)} of ${shown(shape)} are not all of length 1`);
   if (change === "dropped") return empty(shape.filter((_, k) => !found.includes(k)));
   return empty(shape.map((n, k) => (found.includes(k) ? 1 : n)));
 }
 
-/** Flat indices that move some axes to the end, and those that move them back. */
+/**
+ * Flat indices that move some axes to the end, and those that move them back.
+ * @param {HostInput[]} inputs
+ * @param {{ what: string, shape: number[] }} attrs
+ * @returns {HostArray[]}
+ */
 function movedLast([axes], { what, shape }) {
   const last = named(axes, shape.length, what);
   const perm = [...range(shape.length).filter((k) => !last.includes(k)), ...last];
@@ -438,7 +603,12 @@ function movedLast([axes], { what, shape }) {
 
 const FAR = 1e9;
 
-/** The indices along some axes that a slice selects. */
+/**
+ * The indices along some axes that a slice selects.
+ * @param {HostInput[]} inputs
+ * @param {{ what: string, shape: number[], cuts: number[] }} attrs
+ * @returns {HostArray[]}
+ */
 function slicePlaces([starts, ends, axes, steps], { what, shape, cuts }) {
   const found = named(axes, shape.length, what);
   const [from, to, by] = [starts, ends, steps].map(numbers);
@@ -456,6 +626,7 @@ function slicePlaces([starts, ends, axes, steps], { what, shape, cuts }) {
   });
 }
 
+/** @type {Record<string, (inputs: HostInput[], attrs: Unchecked) => HostArray[]>} */
 export const OPS = {
   top_k: ([x], { axis, k, largest }) => ordered(x, axis, k, largest),
   sort: ([x], { axis, descending }) => ordered(x, axis, around(x.shape, axis).length, descending),
@@ -467,7 +638,7 @@ export const OPS = {
   unique: ([x], { axis = null, ordered: isOrdered = true }) => unique(x, axis, isOrdered),
   non_max_suppression: (inputs, { center }) => suppressed(inputs, center),
   dimensions: (_, { values, kind }) => {
-    return [{ data: ARRAYS[kind].from(values, kind === "int64" ? BigInt : Number), shape: [values.length] }];
+    return [{ data: new ARRAYS[/** @type {DType} */ (kind)](values.map(kind === "int64" ? BigInt : Number)), shape: [values.length] }];
   },
   scatter_elements: (inputs, { axis }) => scatterElements(inputs, axis, "none"),
   scatter_elements_reduce: (inputs, { axis, reduction }) => scatterElements(inputs, axis, reduction),

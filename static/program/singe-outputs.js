@@ -7,23 +7,44 @@
  * before it begins. `filled(answers, given)` returns the outputs by name, in the caller's arrays.
  */
 
+/** @import { DType, Port, TypedArray } from "../types/public.d.ts" */
+/** @import { AnyElements, Answer } from "../types/program.d.ts" */
+
 import { ARRAYS, SingeError, textOf } from "./singe-format.js";
 
-/** What the caller passed for each output, or undefined. */
+/**
+ * What the caller passed for each output, or undefined.
+ * @template T
+ * @param {string[]} names
+ * @param {string | Record<string, T>} given
+ * @param {string} expected
+ * @returns {(T | undefined)[]}
+ */
 export function inOrder(names, given, expected) {
-  if (Object(given) !== given) throw new SingeError("input", `outputs: got ${textOf(given)}, expected ${expected}`);
+  if (typeof given === "string" || Object(given) !== given) throw new SingeError("input", `outputs: got ${textOf(given)}, expected ${expected}`);
   return names.map((name) => (Object.hasOwn(given, name) ? given[name] : undefined));
 }
 
+/** @param {unknown} given */
 export const holdsArrays = (given) => Object.values(Object(given)).some(ArrayBuffer.isView);
 
 const EXPECTED = '"data" or { name: array } (GPU buffers are for "webgpu", not in a worker)';
 
+/**
+ * @param {string} name
+ * @param {unknown} array
+ * @param {string} expected
+ */
 const wrong = (name, array, expected) => {
-  const got = ArrayBuffer.isView(array) ? `${array.constructor.name} of ${array.length}` : (array?.constructor?.name ?? textOf(array));
+  const got = ArrayBuffer.isView(array) ? `${array.constructor.name} of ${/** @type {TypedArray} */ (array).length}` : (array?.constructor?.name ?? textOf(array));
   return new SingeError("input", `output ${JSON.stringify(name)}: got ${got}, expected ${expected}`);
 };
 
+/**
+ * @param {{ name: string, dtype: DType, count: number }[]} found
+ * @param {string | Record<string, unknown>} given
+ * @returns {(TypedArray | undefined)[]}
+ */
 export function arraysFor(found, given) {
   const names = found.map(({ name }) => name);
   return inOrder(names, given, EXPECTED).map((array, k) => {
@@ -33,6 +54,11 @@ export function arraysFor(found, given) {
   });
 }
 
+/**
+ * @param {Port[]} ports
+ * @param {string | Record<string, unknown>} given
+ * @returns {Record<string, TypedArray | null> | undefined}
+ */
 export function roomFor(ports, given) {
   inOrder([], given, EXPECTED);
   const found = Object.entries(given).filter(([, array]) => array !== undefined);
@@ -45,13 +71,18 @@ export function roomFor(ports, given) {
   return room.length ? Object.fromEntries(room) : undefined;
 }
 
+/**
+ * @param {Record<string, Answer>} answers
+ * @param {string | Record<string, unknown>} given
+ */
 export function filled(answers, given) {
-  const found = Object.entries(answers).map(([name, { dtype, data }]) => ({ name, dtype, count: data.length }));
+  const found = Object.entries(answers).map(([name, { dtype, data }]) => ({ name, dtype, count: /** @type {TypedArray} */ (data).length }));
   const arrays = arraysFor(found, given);
   Object.values(answers).forEach((answer, k) => {
-    if (!arrays[k]) return;
-    arrays[k].set(answer.data);
-    answer.data = arrays[k];
+    const array = arrays[k];
+    if (!array) return;
+    /** @type {AnyElements} */ (array).set(/** @type {AnyElements} */ (answer.data));
+    answer.data = array;
   });
   return answers;
 }

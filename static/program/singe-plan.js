@@ -19,6 +19,9 @@
  * A check that holds at the sizes of the inputs is a JUMP to the next group.
  */
 
+/** @import { Atom, Dim, HostInput, IfStep, LoopStep, Machine, Program, ProgramBuffer, ProgramPart, Row, Sizes, Step, StopStep, Unchecked } from "../types/program.d.ts" */
+/** @import * as hosts from "./singe-host.js" */
+
 import { SingeError, IS, align, areasOf, byName, bytesOf, check, countOf, evaluate, isDim, need, shapeOf, sizeName } from "./singe-format.js";
 
 export const [COPY, JUMP, UNLESS, LOOP, AGAIN, STOP] = [-1, -2, -3, -4, -5, -6];
@@ -28,11 +31,16 @@ const MOST = 2 ** 31 - 1;
 
 // --- checks ----------------------------------------------------------------------------------------------------------
 
-const orNull = (is) => ({ [is.name]: (value) => value === null || is(value) })[is.name];
+/** @param {(value: Unchecked) => boolean} is */
+const orNull = (is) => ({ [is.name]: (/** @type {Unchecked} */ value) => value === null || is(value) })[is.name];
 
-const orNone = (is) => ({ [is.name]: (value) => value === undefined || is(value) })[is.name];
+/** @param {(value: Unchecked) => boolean} is */
+const orNone = (is) => ({ [is.name]: (/** @type {Unchecked} */ value) => value === undefined || is(value) })[is.name];
 
-/** A step's kind ↦ its fields, the buffers that it names, and the lists of steps in it. */
+/**
+ * A step's kind ↦ its fields, the buffers that it names, and the lists of steps in it.
+ * @type {Record<string, { row: Record<string, Row>, names: (s: Unchecked) => number[], inner?: (s: Unchecked) => Step[][] }>}
+ */
 const STEPS = {
   dispatch: { row: { kernel: IS.count, buffers: [IS.count] }, names: (s) => s.buffers },
   copy: { row: { source: IS.count, target: IS.count }, names: (s) => [s.source, s.target] },
@@ -40,6 +48,7 @@ const STEPS = {
     row: { op: IS.text, attrs: IS.object, inputs: [IS.count], outputs: [IS.count] },
     names: (s) => [...s.inputs, ...s.outputs],
   },
+  // biome-ignore lint/suspicious/noThenProperty: the format's name
   if: { row: { condition: IS.count, then: [{}], else: [{}] }, names: (s) => [s.condition], inner: (s) => [s.then, s.else] },
   loop: {
     row: { condition: orNull(IS.count), count: orNull(IS.dimension), body: [{}] },
@@ -53,16 +62,25 @@ const STEPS = {
   check: { row: { dim: (dim) => isDim(dim), text: IS.text }, names: () => [] },
 };
 
+/**
+ * @param {Dim} dim
+ * @returns {string[]}
+ */
 function namesIn(dim) {
   if (typeof dim === "number") return [];
-  const inAtom = (atom) => (typeof atom === "string" ? [atom] : atom.slice(1).flatMap(namesIn));
+  const inAtom = (/** @type {Atom} */ atom) => (typeof atom === "string" ? [atom] : [atom[1], atom[2]].flatMap(namesIn));
   return dim.flatMap(([, ...atoms]) => atoms.flatMap(inAtom));
 }
 
-/** The sizes that steps find, at any depth. Checks that every step is of a known kind and has its fields. */
+/**
+ * The sizes that steps find, at any depth. Checks that every step is of a known kind and has its fields.
+ * @param {ProgramPart} program
+ */
 export function sizesFound({ steps, states, buffers, for: fixed }) {
+  /** @type {Set<string | undefined>} */
   const found = new Set(Object.keys(fixed));
   check(states, [{ name: IS.text, buffer: IS.count, initial: orNull(IS.count), draws: orNone(IS.count) }], "states");
+  /** @type {(list: Step[], what: string, depth: number) => void} */
   const look = (list, what, depth) => {
     need(depth <= DEEPEST, `steps are nested more than ${DEEPEST} deep`);
     list.forEach((step, k) => {
@@ -89,51 +107,61 @@ export function sizesFound({ steps, states, buffers, for: fixed }) {
   return found;
 }
 
-/** The bytes of a buffer; NaN if they depend on sizes. */
-const takenBy = ({ shape, size }) => shape.reduce((product, d) => product * (typeof d === "number" ? d : NaN), size);
+/**
+ * The bytes of a buffer; NaN if they depend on sizes.
+ * @param {Pick<ProgramBuffer, "shape" | "size">} buffer
+ */
+const takenBy = ({ shape, size }) => shape.reduce((/** @type {number} */ product, d) => product * (typeof d === "number" ? d : NaN), size);
 
-/** Check that buffers fit their places, that sizes are found before they are needed, and that conditions and sizes can be read. */
+/**
+ * Check that buffers fit their places, that sizes are found before they are needed, and that conditions and sizes can be read.
+ * @param {ProgramPart} program
+ */
 export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, for: fixed }) {
-  const inAll = (sets) => sets.reduce((common, set) => new Set([...common].filter((name) => set.has(name))));
+  const inAll = (/** @type {Set<string | undefined>[]} */ sets) => sets.reduce((common, set) => new Set([...common].filter((name) => set.has(name))));
+  /** @type {Map<object, string[]>} */
   const kept = new Map();
-  const needs = (thing, dims) => kept.get(thing) ?? kept.set(thing, dims().flatMap(namesIn)).get(thing);
-  const known = (names, sizes, what) => {
+  const needs = (/** @type {object} */ thing, /** @type {() => Dim[]} */ dims) => kept.get(thing) ?? /** @type {string[]} */ (kept.set(thing, dims().flatMap(namesIn)).get(thing));
+  const known = (/** @type {string[]} */ names, /** @type {Set<string | undefined>} */ sizes, /** @type {string} */ what) => {
     const missing = names.find((name) => !sizes.has(name));
     need(missing === undefined, `${what} needs the size ${missing} before it is found`);
   };
-  const value = (i, kinds, what) => {
+  const value = (/** @type {number} */ i, /** @type {string[]} */ kinds, /** @type {string} */ what) => {
     need(kinds.includes(buffers[i].dtype) && takenBy(buffers[i]) !== 0, `${what}: buffer ${i} is no ${kinds[0]}, or empty`);
   };
-  const buffer = (i, sizes, what) =>
+  const buffer = (/** @type {number} */ i, /** @type {Set<string | undefined>} */ sizes, /** @type {string} */ what) =>
     known(
       needs(buffers[i], () => buffers[i].shape),
       sizes,
       what,
     );
-  /** The sizes that are known after these steps. */
+  /**
+   * The sizes that are known after these steps.
+   * @type {(list: Step[], sizes: Set<string | undefined>, what: string) => Set<string | undefined>}
+   */
   const follow = (list, sizes, what) =>
     list.reduce((before, step, k) => {
       const at = `${what}[${k}]`;
       const after = new Set(before);
-      const { do: kind, condition } = step;
-      if (kind === "bind") {
+      const { do: kind, condition } = /** @type {LoopStep} */ (step);
+      if (step.do === "bind") {
         need(step.dim === null || isDim(step.dim, before), `${at} binds ${step.size} to a size that is not found yet`);
         if (step.buffer !== null) value(step.buffer, ["int32", "int64"], `${at} binds ${step.size}`);
         after.add(step.size);
       }
-      if (kind === "check") need(isDim(step.dim, before), `${at} checks a size that is not found yet`);
-      if (kind === "copy") {
+      if (step.do === "check") need(isDim(step.dim, before), `${at} checks a size that is not found yet`);
+      if (step.do === "copy") {
         const [given, room] = [step.source, step.target].map((i) => takenBy(buffers[i]));
         need(!(given > room), `${at} copies ${given} bytes to a buffer of ${room}`);
       }
-      if (kind === "host") {
+      if (step.do === "host") {
         need(step.outputs.length > 0, `${at} writes nothing`);
         const names = step.outputs.flatMap((i) => buffers[i].shape.map(sizeName));
         names.forEach((name) => name !== undefined && after.add(name));
       }
       const { names, inner } = STEPS[kind];
       names(step).forEach((i) => buffer(i, after, at));
-      if (kind === "dispatch") {
+      if (step.do === "dispatch") {
         const kernel = kernels[step.kernel];
         need(kernel?.ports === step.buffers.length, `${at} gives ${step.buffers.length} buffers to kernel ${step.kernel}, which takes ${kernel?.ports}`);
         known(
@@ -142,15 +170,16 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
           at,
         );
       }
-      need(kind !== "loop" || step.count !== null || condition !== null, `${at} never ends: it has no count and no condition`);
-      if (kind === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
+      need(step.do !== "loop" || step.count !== null || condition !== null, `${at} never ends: it has no count and no condition`);
+      if (step.do === "loop" && step.count !== null) need(isDim(step.count, before), `${at} counts to a size that is not found yet`);
       if (typeof condition === "number") value(condition, ["bool"], `${at} has a condition`);
       const ends = (inner?.(step) ?? []).map((steps) => follow(steps, new Set(before), at));
-      return kind === "if" ? inAll(ends) : after;
+      return step.do === "if" ? inAll(ends) : after;
     }, sizes);
   const given = new Set([...Object.keys(fixed), ...inputs.flatMap((i) => buffers[i].shape.map(sizeName))]);
   const last = follow(steps, given, "steps");
   outputs.forEach((i) => buffer(i, last, `output ${i}`));
+  /** @type {Record<string, number[]>} */
   const owners = { input: inputs, output: outputs };
   buffers.forEach(({ place: [side, k], ...placed }, i) => {
     const owner = buffers[owners[side]?.[k]];
@@ -173,7 +202,7 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
     const isKey = buffers[own].dtype === "uint32" && buffers[own].shape.join() === "2";
     need(draws === undefined || isKey, `${what} is a sequence of keys, but not two uint32 numbers`);
     if (initial === null) return;
-    const facts = ({ dtype, shape, size }) => JSON.stringify([dtype, shape, size]);
+    const facts = (/** @type {Pick<ProgramBuffer, "dtype" | "shape" | "size"> } {} */ { dtype, shape, size }) => JSON.stringify([dtype, shape, size]);
     const same = buffers[initial]?.place[0] === "weights" && facts(buffers[initial]) === facts(buffers[own]);
     need(same, `${what} starts as buffer ${initial}, which is not a weight of its shape and type`);
   });
@@ -182,35 +211,65 @@ export function checkSteps({ steps, states, inputs, outputs, buffers, kernels, f
 
 // --- specialised sizes -----------------------------------------------------------------------------------------------
 
-/** The specialised programs, each with the sizes that it is `for`, and last the program itself. */
+/**
+ * The specialised programs, each with the sizes that it is `for`, and last the program itself.
+ * @param {Program} program
+ * @returns {ProgramPart[]}
+ */
 export const partsOf = (program) =>
   [...program.specialised, { ...program, sizes: {} }].map(({ sizes, slots, buffers, steps, checks }) => {
     return { ...program, for: sizes, slots, buffers, steps, checks, specialised: [] };
   });
 
-/** The program for these sizes. */
-export const partAt = (program, sizes) => partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]));
+/**
+ * The program for these sizes.
+ * @param {Program} program
+ * @param {Sizes} sizes
+ * @returns {ProgramPart}
+ */
+export const partAt = (program, sizes) => /** @type {ProgramPart} */ (partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name])));
 
-/** The bytes of a buffer; none if a dimension is negative, as in branches that a check refuses at these sizes. */
-const roomOf = ({ shape, size }, sizes) => shape.reduce((product, dim) => product * Math.max(0, evaluate(dim, sizes)), size);
+/**
+ * The bytes of a buffer; none if a dimension is negative, as in branches that a check refuses at these sizes.
+ * @param {Pick<ProgramBuffer, "shape" | "size">} buffer
+ * @param {Sizes} sizes
+ */
+const roomOf = ({ shape, size }, sizes) => shape.reduce((/** @type {number} */ product, dim) => product * Math.max(0, evaluate(dim, sizes)), size);
 
 // --- words -----------------------------------------------------------------------------------------------------------
 
 /** The words of a program for the sizes of its inputs; a run adds the sizes that it finds to `sizes`. */
 export class Plan {
+  /** @type {number[]} */
   codes = [];
-  /** The positions of words that are buffers. */
+  /**
+   * The positions of words that are buffers.
+   * @type {number[]}
+   */
   named = [];
-  /** The steps that the runner runs; and the position of a group ↦ its step. */
+  /**
+   * The steps that the runner runs; and the position of a group ↦ its step.
+   * @type {StopStep[]}
+   */
   stops = [];
+  /** @type {Map<number, Step>} */
   groups = new Map();
-  /** Words whose sizes are found in mid-run: { at, names, value }. */
+  /**
+   * Words whose sizes are found in mid-run: { at, names, value }.
+   * @type {{ at: number, names: string[], value: () => number }[]}
+   */
   #open = [];
+  /** @type {Sizes} */
   #given;
 
+  /**
+   * @param {Program} whole
+   * @param {Sizes} sizes
+   */
   constructor(whole, sizes) {
     const program = partAt(whole, sizes);
-    Object.assign(this, { program, sizes: byName(sizes) });
+    this.program = program;
+    this.sizes = byName(sizes);
     this.#given = sizes;
     this.#write(program.steps);
     const late = program.buffers.filter((buffer) => !this.#isSized(buffer));
@@ -223,8 +282,11 @@ export class Plan {
     this.sizes = byName(this.#given);
   }
 
-  /** Set sizes that were found; returns the words that depend on them. */
-  bind(found) {
+  /**
+   * Set sizes that were found; returns the words that depend on them.
+   * @param {Sizes} found
+   */
+  learn(found) {
     for (const [name, value] of Object.entries(found)) {
       if (!(IS.count(value) && value <= MOST)) {
         throw new SingeError("input", `the size ${name} was found to be ${value}, expected 0 to ${MOST}`);
@@ -248,50 +310,65 @@ export class Plan {
     const most = byName(sizes, program.bounds);
     for (const buffer of buffers) {
       const [kind, k] = buffer.place;
-      if (areas[kind]) areas[kind][k] = Math.max(areas[kind][k], align(roomOf(buffer, most)));
+      if (kind !== "weights" && kind !== "state") areas[kind][k] = Math.max(areas[kind][k], align(roomOf(buffer, most)));
     }
     return areas;
   }
 
   /** The buffers whose sizes are known, without those of a negative dimension, which a later check refuses. */
   #sized() {
-    const isThere = (dim) => evaluate(dim, this.sizes) >= 0;
+    const isThere = (/** @type {Dim} */ dim) => evaluate(dim, this.sizes) >= 0;
     return this.program.buffers.filter((buffer) => this.#isSized(buffer) && buffer.shape.every(isThere));
   }
 
-  /** Whether calls between two words are the same in every run at these sizes, memory included. */
+  /**
+   * Whether calls between two words are the same in every run at these sizes, memory included.
+   * @param {number} start
+   * @param {number} end
+   */
   isFixed(start, end) {
     const { late, program, named, codes } = this;
-    const inside = (at) => at >= start && at < end;
-    const isLate = (at) => late.has(program.buffers[codes[at]].place.join());
+    const inside = (/** @type {number} */ at) => at >= start && at < end;
+    const isLate = (/** @type {number} */ at) => late.has(program.buffers[codes[at]].place.join());
     return !this.#open.some(({ at }) => inside(at)) && !named.some((at) => inside(at) && isLate(at));
   }
 
-  /** The end of the calls and copies that begin at a word. */
+  /**
+   * The end of the calls and copies that begin at a word.
+   * @param {number} at
+   */
   straight(at) {
     const { codes } = this;
     while (at < codes.length && codes[at] >= COPY) at += 2 + codes[at + 1];
     return at;
   }
 
-  /** Whether the inputs of a run give a size, or no size is named. */
+  /**
+   * Whether the inputs of a run give a size, or no size is named.
+   * @param {string | undefined} name
+   */
   isGiven(name) {
     return name === undefined || Object.hasOwn(this.#given, name);
   }
 
-  #known = (names) => names.every((name) => Object.hasOwn(this.sizes, name));
+  #known = (/** @type {string[]} */ names) => names.every((name) => Object.hasOwn(this.sizes, name));
 
-  #isSized = ({ shape }) => this.#known(shape.flatMap(namesIn));
+  #isSized = (/** @type {ProgramBuffer} */ { shape }) => this.#known(shape.flatMap(namesIn));
 
   // --- writing
 
+  /** @param {Dim} dim */
   #value(dim) {
     const value = evaluate(dim, this.sizes);
     if (Math.abs(value) > MOST) throw new SingeError("input", `a size comes out as ${value}, the largest is ${MOST}`);
     return value;
   }
 
-  /** A word that is a number: now, or when its sizes are known. */
+  /**
+   * A word that is a number: now, or when its sizes are known.
+   * @param {Dim[]} dims
+   * @param {() => number} value
+   */
   #number(dims, value) {
     const names = dims.flatMap(namesIn);
     const at = this.codes.push(0) - 1;
@@ -299,10 +376,12 @@ export class Plan {
     else this.#open.push({ at, names, value });
   }
 
+  /** @param {number} index */
   #buffer(index) {
     this.named.push(this.codes.push(index) - 1);
   }
 
+  /** @param {Step[]} steps */
   #write(steps) {
     const { kernels, buffers } = this.program;
     for (const step of steps) {
@@ -325,17 +404,22 @@ export class Plan {
     }
   }
 
-  /** A jump from `at`, which is written already, leads here. */
+  /**
+   * A jump from `at`, which is written already, leads here.
+   * @param {number} at
+   */
   #land(at) {
     this.codes[at + 2] = this.codes.length - at;
   }
 
+  /** @param {number} condition */
   #unless(condition) {
     const at = this.codes.push(UNLESS, 2, 0) - 3;
     this.#buffer(condition);
     return at;
   }
 
+  /** @param {IfStep} step */
   #branch({ condition, then, else: otherwise }) {
     const skip = this.#unless(condition);
     this.#write(then);
@@ -345,6 +429,7 @@ export class Plan {
     if (over !== undefined) this.#land(over);
   }
 
+  /** @param {LoopStep} step */
   #loop({ count, condition, body }) {
     const ends = [];
     if (count !== null) {
@@ -367,9 +452,12 @@ export class Plan {
  * Execute a plan's words. A machine has `calls(start, end)`, which makes the calls and copies between two words;
  * `read(index)`, a buffer's { data, shape }, and `first(index)`, its first element; `bind(found)`, which binds sizes in the
  * plan and allocates buffers of these sizes; `write(index, data)`. Each may return a promise.
+ * @param {Plan} plan
+ * @param {Machine} machine
  */
 export async function walk(plan, machine) {
   const { codes, stops } = plan;
+  /** @type {Map<number, number>} */
   const left = new Map(); // a loop's turns, by where its body begins
   for (let at = 0; at < codes.length; ) {
     const end = plan.straight(at);
@@ -386,8 +474,9 @@ export async function walk(plan, machine) {
     else if (word === UNLESS) at = (await machine.first(operand)) ? next : target;
     else if (word === LOOP) at = operand > 0 ? (left.set(next, operand), next) : target;
     else if (word === AGAIN) {
-      left.set(target, left.get(target) - 1);
-      at = left.get(target) > 0 ? target : next;
+      const turns = /** @type {number} */ (left.get(target)) - 1;
+      left.set(target, turns);
+      at = turns > 0 ? target : next;
     } else {
       await carryOut(stops[distance], plan, machine);
       at = next;
@@ -395,10 +484,15 @@ export async function walk(plan, machine) {
   }
 }
 
-/** Do a host, bind or check step. */
+/**
+ * Do a host, bind or check step.
+ * @param {StopStep} step
+ * @param {Plan} plan
+ * @param {Machine} machine
+ */
 export async function carryOut(step, plan, machine) {
   if (step.do === "bind") {
-    const value = step.dim === null ? Number(await machine.first(step.buffer)) : evaluate(step.dim, plan.sizes);
+    const value = step.dim === null ? Number(await machine.first(/** @type {number} */ (step.buffer))) : evaluate(step.dim, plan.sizes);
     return machine.bind({ [step.size]: value });
   }
   if (step.do === "check") {
@@ -410,10 +504,12 @@ export async function carryOut(step, plan, machine) {
   const inputs = [];
   for (const i of step.inputs) inputs.push({ ...(await machine.read(i)), dtype: buffers[i].dtype });
   const results = host.runOp(step, inputs, plan.sizes);
+  /** @type {Sizes} */
   const found = byName();
   step.outputs.forEach((i, k) => {
     buffers[i].shape.forEach((dim, axis) => {
-      if (!plan.isGiven(sizeName(dim))) found[sizeName(dim)] ??= results[k].shape[axis];
+      const name = sizeName(dim);
+      if (!plan.isGiven(name)) found[/** @type {string} */ (name)] ??= results[k].shape[axis];
     });
   });
   await machine.bind(found);
@@ -427,16 +523,23 @@ export async function carryOut(step, plan, machine) {
   }
 }
 
-/** singe-host.js, once a program needs it. */
+/**
+ * singe-host.js, once a program needs it.
+ * @type {typeof hosts}
+ */
 let host;
 
-/** Load the ops of the program's host steps; a missing op is an error. */
+/**
+ * Load the ops of the program's host steps; a missing op is an error.
+ * @param {Program} program
+ */
 export async function prepareHost(program) {
+  /** @type {Set<string>} */
   const ops = new Set();
-  const look = (list) =>
+  const look = (/** @type {Step[]} */ list) =>
     list.forEach((step) => {
       if (step.do === "host") ops.add(step.op);
-      [step.then, step.else, step.body].forEach((inner) => inner && look(inner));
+      STEPS[step.do].inner?.(step).forEach(look);
     });
   partsOf(program).forEach(({ steps }) => look(steps));
   if (!ops.size) return;

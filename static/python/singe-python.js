@@ -6,6 +6,13 @@
  * at once; a result that is not ready is a promise that the next step waits for. Python waits only to read elements.
  */
 
+/** @import { ArrayClass, Answer, Device, GivenInput, GpuPlace, Place, Program, Sizes, Target, WeightsEntry, WeightsStore } from "../types/program.d.ts" */
+/** @import { TypedArray } from "../types/public.d.ts" */
+/** @import { GpuFiles } from "../webgpu/singe-webgpu.js" */
+
+/** @typedef {{ getBuffer(kind: "u8"): { data: Uint8Array<ArrayBuffer>, release(): void }, destroy(): void }} PythonBytes */
+/** @typedef {{ _module: { LDSO: { loadedLibsByName: { __main__: { exports: { memory: WebAssembly.Memory } } } }, memory: WebAssembly.Memory } }} Pyodide */
+
 import { ARRAYS, SingeError, align, byName } from "../program/singe-format.js";
 import { features } from "../wasm/singe-wasm.js";
 import { Gpu, mapped, open, requestDevice } from "../webgpu/singe-webgpu.js";
@@ -18,6 +25,9 @@ export const wasmFeatures = () => (typeof WebAssembly === "object" ? [...feature
 /**
  * Pyodide's memory. Its API does not expose it, so known places are searched. A candidate is accepted only if it holds
  * `bytes` at `address`, where Python wrote them; otherwise the result is undefined.
+ * @param {Pyodide} pyodide
+ * @param {number} address
+ * @param {Uint8Array} bytes
  */
 export function pythonMemory({ _module }, address, bytes) {
   const places = [() => _module.LDSO.loadedLibsByName.__main__.exports.memory, () => _module.memory];
@@ -26,14 +36,16 @@ export function pythonMemory({ _module }, address, bytes) {
       const memory = place();
       const found = new Uint8Array(memory.buffer, address, bytes.length);
       if (memory instanceof WebAssembly.Memory && found.every((byte, k) => byte === bytes[k])) return memory;
-    } catch {
-      continue;
-    }
+    } catch {} // look in the next place
   }
   return undefined;
 }
 
-/** The exports of a module instantiated with a memory. */
+/**
+ * The exports of a module instantiated with a memory.
+ * @param {WebAssembly.Memory} memory
+ * @param {BufferSource} bytes
+ */
 export function linkModule(memory, bytes) {
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { memory } });
   if (typeof exports.run !== "function") throw new SingeError("format", "the module has no function run");
@@ -46,19 +58,24 @@ export const openGpu = async () => new PythonGpu(new Gpu(await requestDevice(), 
 
 /** A buffer that may not exist yet: `ready` resolves to it, `idle` when all work on it is done. */
 class Held {
+  /** @param {Promise<GPUBuffer>} ready */
   constructor(ready) {
     this.ready = ready;
+    /** @type {Promise<unknown>} */
     this.idle = ready.catch(() => {}); // reading it reports the error
   }
 
+  /** @param {Promise<unknown>} work */
   usedBy(work) {
     this.idle = Promise.allSettled([this.idle, work]).then(() => {}); // results would be kept with a state
   }
 }
 
 class PythonGpu {
+  /** @type {Gpu} */
   #gpu;
 
+  /** @param {Gpu} gpu */
   constructor(gpu) {
     this.#gpu = gpu;
   }
@@ -86,20 +103,31 @@ class PythonGpu {
     });
   }
 
-  /** A buffer with these bytes, which are whole words. */
+  /**
+   * A buffer with these bytes, which are whole words.
+   * @param {Uint8Array<ArrayBuffer>} bytes
+   */
   upload(bytes) {
     const buffer = this.#gpu.allocate(Math.max(16, bytes.length));
     this.#gpu.device.queue.writeBuffer(buffer, 0, bytes);
     return new Held(Promise.resolve(buffer));
   }
 
-  /** The first bytes of a buffer. */
+  /**
+   * The first bytes of a buffer.
+   * @param {Held} held
+   * @param {number} count
+   */
   read(held, count) {
     const work = held.ready.then((buffer) => this.#gpu.guard(() => this.#read(buffer, count)));
     held.usedBy(work);
     return work;
   }
 
+  /**
+   * @param {GPUBuffer} buffer
+   * @param {number} count
+   */
   async #read(buffer, count) {
     const { device } = this.#gpu;
     const size = align(count, 4);
@@ -115,21 +143,31 @@ class PythonGpu {
     }
   }
 
-  /** Free a buffer once no submitted work needs it. */
+  /**
+   * Free a buffer once no submitted work needs it.
+   * @param {Held} held
+   */
   async free(held) {
-    for (let idle; idle !== held.idle; ) await (idle = held.idle);
+    for (/** @type {Promise<unknown> | undefined} */ let idle; idle !== held.idle; ) await (idle = held.idle);
     const buffer = await held.ready.catch(() => undefined);
     this.#gpu.free(buffer);
     buffer?.destroy(); // the runner's own outputs
   }
 
-  /** Prepare a program: `weights` is Python's proxy for `bytes` bytes, which is read once. */
+  /**
+   * Prepare a program: `weights` is Python's proxy for `bytes` bytes, which is read once.
+   * @param {string} program
+   * @param {string} texts
+   * @param {PythonBytes} weights
+   * @param {number} bytes
+   */
   prepare(program, texts, weights, bytes) {
+    /** @type {GpuFiles} */
     const files = {
       expect() {},
       tell() {},
       json: async () => JSON.parse(texts),
-      each: (entries, take) => Promise.all(entries.map((entry) => take(entry, 0))),
+      each: (entries, take) => Promise.all(entries.map((entry) => take(entry, 0))).then(() => {}),
       async stream(_, opened) {
         const store = await opened;
         const view = weights.getBuffer("u8");
@@ -140,7 +178,7 @@ class PythonGpu {
         }
       },
     };
-    const target = { program: JSON.parse(program), modules: {}, weights: bytes ? [{ bytes }] : [] };
+    const target = /** @type {Target} */ (/** @type {unknown} */ ({ program: JSON.parse(program), modules: {}, weights: bytes ? [{ bytes }] : [] }));
     const opened = open(target, files, this.#gpu.device).finally(() => weights.destroy());
     return new PythonProgram(opened, target.program);
   }
@@ -157,13 +195,23 @@ class PythonGpu {
 
 /** A program on the GPU; its runs happen in the order in which they were requested. */
 class PythonProgram {
+  /** @type {Promise<Device>} */
   #opened;
+  /** @type {Device | undefined} */
   #runner;
+  /** @type {ArrayClass[]} */
   #types;
+  /** @type {Place[]} */
   #places;
+  /** @type {Promise<unknown>} */
   #last;
+  /** @type {WeakMap<GPUBuffer, GPUBuffer[]>} */
   #handles = new WeakMap();
 
+  /**
+   * @param {Promise<Device>} opened
+   * @param {Program} program
+   */
   constructor(opened, { inputs, outputs, buffers }) {
     this.#opened = opened;
     this.#types = inputs.map((i) => ARRAYS[buffers[i].dtype]);
@@ -176,12 +224,19 @@ class PythonProgram {
     return this.#runner?.memory.gpu ?? 0;
   }
 
+  /**
+   * @param {(GivenInput | Promise<GivenInput>)[]} inputs
+   * @param {string} sizes
+   * @param {"gpu" | "data"} outputs
+   * @param {Held[]} states
+   * @returns {Promise<Answer[]>}
+   */
   #run(inputs, sizes, outputs, states) {
     const before = states.map((held) => held.ready);
     const work = this.#last.then(async () => {
       const runner = await this.#opened;
       const buffers = await Promise.all(before);
-      return runner.run(await Promise.all(inputs), byName(JSON.parse(sizes)), outputs, this.#handle(buffers));
+      return runner.run(await Promise.all(inputs), byName(/** @type {Sizes} */ (JSON.parse(sizes))), outputs, this.#handle(buffers));
     });
     this.#last = work.catch(() => {});
     const done = this.#last;
@@ -191,7 +246,10 @@ class PythonProgram {
     return work;
   }
 
-  /** The buffers of a session, the same array in each of its runs: the runner keeps commands for it. */
+  /**
+   * The buffers of a session, the same array in each of its runs: the runner keeps commands for it.
+   * @param {GPUBuffer[]} buffers
+   */
   #handle(buffers) {
     const known = this.#handles.get(buffers[0]);
     if (!buffers.length || known?.every((buffer, k) => buffer === buffers[k])) return known ?? buffers;
@@ -199,7 +257,12 @@ class PythonProgram {
     return buffers;
   }
 
-  /** Buffers in, buffers out, a donated one as itself; `sizes` is JSON; runs change the buffers of `states`. */
+  /**
+   * Buffers in, buffers out, a donated one as itself; `sizes` is JSON; runs change the buffers of `states`.
+   * @param {Held[]} inputs
+   * @param {string} sizes
+   * @param {Held[]} states
+   */
   run(inputs, sizes, states) {
     const work = this.#run(
       inputs.map((held) => held.ready),
@@ -209,21 +272,27 @@ class PythonProgram {
     );
     inputs.forEach((held) => held.usedBy(work.catch(() => {})));
     return this.#places.map(([kind, at], k) => {
-      const made = new Held(work.then((outputs) => outputs[k].data));
+      const made = new Held(work.then((outputs) => /** @type {GPUBuffer} */ (outputs[k].data)));
       if (kind !== "input") return made;
       inputs[at].ready = made.ready;
       return inputs[at];
     });
   }
 
-  /** Bytes of input arrays in, bytes of new output arrays out, each with its `shape` as JSON. */
+  /**
+   * Bytes of input arrays in, bytes of new output arrays out, each with its `shape` as JSON.
+   * @param {Uint8Array[]} inputs
+   * @param {string} sizes
+   * @param {Held[]} states
+   */
   async call(inputs, sizes, states) {
     const arrays = inputs.map((bytes, k) => {
       return new this.#types[k](bytes.buffer, bytes.byteOffset, bytes.length / this.#types[k].BYTES_PER_ELEMENT);
     });
     const outputs = await this.#run(arrays, sizes, "data", states);
     return outputs.map(({ data, shape }) => {
-      return Object.assign(new Uint8Array(data.buffer, data.byteOffset, data.byteLength), { shape: JSON.stringify(shape) });
+      const { buffer, byteOffset, byteLength } = /** @type {TypedArray} */ (data);
+      return Object.assign(new Uint8Array(buffer, byteOffset, byteLength), { shape: JSON.stringify(shape) });
     });
   }
 

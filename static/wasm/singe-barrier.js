@@ -23,7 +23,11 @@ const NAP_MS = 100;
 /** If a caller waits this long for a part, its worker was descheduled. For the next RUNS, workers yield after a TURN each. */
 const CROWD = { WAIT_MS: 0.7, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
 
-/** Whether a ticket comes before another; numbers wrap to negative after 2³¹. */
+/**
+ * Whether a ticket comes before another; numbers wrap to negative after 2³¹.
+ * @param {number} ticket
+ * @param {number} other
+ */
 const before = (ticket, other) => ((ticket - other) | 0) < 0;
 
 export class Barrier {
@@ -43,7 +47,10 @@ export class Barrier {
 
   // --- the caller of a run
 
-  /** Tell the others that a run of this plan begins, or to LEAVE. */
+  /**
+   * Tell the others that a run of this plan begins, or to LEAVE.
+   * @param {number} plan
+   */
   announce(plan) {
     Atomics.add(this.words, GO, 1);
     Atomics.store(this.words, PLAN, plan);
@@ -53,7 +60,13 @@ export class Barrier {
     this.#wake(GO);
   }
 
-  /** Do a step together with all free threads. `late()` is called now and then; if it returns true the run fails. */
+  /**
+   * Do a step together with all free threads. `late()` is called now and then; if it returns true the run fails.
+   * @param {number} parts
+   * @param {(part: number) => void} act
+   * @param {() => boolean} late
+   * @param {() => void} [meanwhile]
+   */
   share(parts, act, late, meanwhile) {
     const base = Atomics.load(this.words, OPEN);
     const end = (base + parts) | 0;
@@ -79,7 +92,10 @@ export class Barrier {
 
   // --- the workers
 
-  /** The next run, or LEAVE, after the one that was `seen`. */
+  /**
+   * The next run, or LEAVE, after the one that was `seen`.
+   * @param {number} seen
+   */
   next(seen) {
     for (;;) {
       const go = this.#until(GO, (value) => value !== seen && value % 2 === 0);
@@ -88,7 +104,12 @@ export class Barrier {
     }
   }
 
-  /** Take part in a run with `count` tickets until the last is taken; the run may be over already. */
+  /**
+   * Take part in a run with `count` tickets until the last is taken; the run may be over already.
+   * @param {number} base
+   * @param {number} tickets
+   * @param {(part: number) => void} act
+   */
   join(base, tickets, act) {
     const end = (base + tickets) | 0;
     this.#due = Atomics.load(this.words, CROWDED) ? performance.now() + CROWD.TURN_MS : Infinity;
@@ -109,7 +130,13 @@ export class Barrier {
     Atomics.store(this.words, FAILED, 1);
   }
 
-  /** Take and do open tickets before `end` (the run's first is `base`); returns the first that was not open. */
+  /**
+   * Take and do open tickets before `end` (the run's first is `base`); returns the first that was not open.
+   * @param {number} base
+   * @param {number} end
+   * @param {(part: number) => void} act
+   * @returns {number}
+   */
   #work(base, end, act) {
     for (;;) {
       const ticket = Atomics.load(this.words, NEXT);
@@ -127,12 +154,20 @@ export class Barrier {
     this.#due = performance.now() + CROWD.TURN_MS;
   }
 
+  /** @param {number} word */
   #wake(word) {
     if (Atomics.load(this.words, SLEEPING)) Atomics.notify(this.words, word);
   }
 
-  /** Wait until a word's value `holds`, or the run has failed. */
+  /**
+   * Wait until a word's value `holds`, or the run has failed.
+   * @param {number} word
+   * @param {(value: number) => boolean} holds
+   * @param {(waited: number) => boolean} [late]
+   * @returns {number}
+   */
   #until(word, holds, late = () => false) {
+    /** @type {number | undefined} */
     let start;
     for (let spins = 1; ; spins++) {
       const value = Atomics.load(this.words, word);

@@ -7,6 +7,9 @@
  * one, and weights are written to their places in it.
  */
 
+/** @import { FileEntry, WeightsEntry } from "../types/program.d.ts" */
+/** @import { Files } from "../loading/singe-files.js" */
+
 import { SingeError } from "../program/singe-format.js";
 
 const PAGE = 65536;
@@ -16,34 +19,42 @@ const IMPORTS = 2;
 const UNSHARED = [2, 0, 0];
 const SHARED = [2, 3, 0, 0x80, 0x80, 4];
 
+/** @param {number} bytes */
 export function sharedMemory(bytes) {
   if (!globalThis.SharedArrayBuffer) return undefined;
   for (const maximum of MOST_PAGES.filter((pages) => pages * PAGE >= bytes)) {
     try {
       return new WebAssembly.Memory({ initial: 0, maximum, shared: true });
-    } catch {
-      continue; // there may be less address space
-    }
+    } catch {} // there may be less address space
   }
   return undefined;
 }
 
+/** @param {Files} files */
 export function fromFiles(files) {
   let room = new Uint8Array(0);
+  /** @type {Promise<unknown>} */
   let last = Promise.resolve();
-  const through = async (entry, view) => {
+  const through = async (/** @type {WeightsEntry} */ entry, /** @type {Uint8Array<ArrayBuffer>} */ view) => {
     if (room.length < view.length) room = new Uint8Array(view.length);
     view.set(await files.into(entry, room.subarray(0, view.length)));
   };
   return {
-    bytes: async (entry) => importShared(await files.bytes(entry)),
-    /** Files that are hashed as a whole are copied, one at a time: SubtleCrypto cannot hash shared bytes. */
+    bytes: async (/** @type {FileEntry} */ entry) => importShared(await files.bytes(entry)),
+    /**
+     * Files that are hashed as a whole are copied, one at a time: SubtleCrypto cannot hash shared bytes.
+     * @type {(entry: WeightsEntry, view: Uint8Array<ArrayBuffer>) => Promise<unknown>}
+     */
     into: (entry, view) => (entry.parts ? files.into(entry, view) : (last = last.then(() => through(entry, view)))),
+    /** @type {Files["each"]} */
     each: (entries, take) => files.each(entries, take),
   };
 }
 
-/** A module's bytes, changed to import a shared memory of any size. */
+/**
+ * A module's bytes, changed to import a shared memory of any size.
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ */
 function importShared(bytes) {
   const [start, size] = sectionOf(bytes, IMPORTS);
   const end = start + size;
@@ -56,7 +67,11 @@ function importShared(bytes) {
   return Uint8Array.from(made.flatMap((part) => [...part]));
 }
 
-/** The start and length of the contents of a module's first section with that number. */
+/**
+ * The start and length of the contents of a module's first section with that number.
+ * @param {Uint8Array} bytes
+ * @param {number} number
+ */
 function sectionOf(bytes, number) {
   for (let at = 8; at < bytes.length; ) {
     const id = bytes[at++];
@@ -66,5 +81,5 @@ function sectionOf(bytes, number) {
     if (id === number) return [at, size];
     at += size;
   }
-  return [];
+  return [0, 0];
 }

@@ -6,29 +6,42 @@
  * until one says LEAVE, and returns to its messages.
  */
 
+/** @import { Unchecked, WasmFunctions } from "../types/program.d.ts" */
+
+/** @typedef {{ act(part: number): void, tickets: number }} ThreadPlan */
+
 import { Barrier, LEAVE } from "./singe-barrier.js";
 
 const MOST_PLANS = 64;
-const port = typeof WorkerGlobalScope === "function" ? globalThis : process.getBuiltinModule("worker_threads").parentPort;
+const port = typeof WorkerGlobalScope === "function" ? /** @type {Worker} */ (/** @type {unknown} */ (globalThis)) : process.getBuiltinModule("worker_threads").parentPort;
+/** @type {Map<number, ThreadPlan>} */
 const plans = new Map();
-let barrier, functions;
+/** @type {Barrier} */
+let barrier;
 
+/** @type {WasmFunctions[string][]} */
+let functions;
+
+/** @param {{ memory: WebAssembly.Memory, module: WebAssembly.Module, names: string[], words: Int32Array<SharedArrayBuffer> }} given */
 async function start({ memory, module, names, words }) {
   barrier = new Barrier(words);
   const { exports } = await WebAssembly.instantiate(module, { env: { memory } });
-  functions = names.map((name) => exports[name]);
+  functions = names.map((name) => /** @type {WasmFunctions} */ (exports)[name]);
 }
 
+/** @param {{ id: number, steps: { kernel: number, parts: number[][] }[] }} plan */
 function learn({ id, steps }) {
+  /** @type {[WasmFunctions[string], number[]][]} */
   const parts = steps.flatMap(({ kernel, parts }) => parts.map((given) => [functions[kernel], given]));
-  const act = (ticket) => {
+  const act = (/** @type {number} */ ticket) => {
     const [call, given] = parts[ticket];
     call(...given);
   };
   plans.set(id, { act, tickets: parts.length });
-  if (plans.size > MOST_PLANS) plans.delete(plans.keys().next().value);
+  if (plans.size > MOST_PLANS) plans.delete(/** @type {number} */ (plans.keys().next().value));
 }
 
+/** @param {number} seen */
 function serve(seen) {
   for (;;) {
     const run = barrier.next(seen);
@@ -45,7 +58,7 @@ port.onmessage = async ({ data }) => {
     if (data.steps) learn(data);
     port.postMessage({});
     if (data.seen !== undefined) serve(data.seen);
-  } catch ({ message }) {
+  } catch (/** @type {Unchecked} */ { message }) {
     barrier?.fail();
     port.postMessage({ error: message });
   }

@@ -9,6 +9,10 @@
  * `spread(state)` opens the device of a model with long runs again, with a team asked for 0 threads.
  */
 
+/** @import { Answer, DispatchStep, ModelState, OpenDevice, PlainStep, Program, SharedCalls, Sizes, StatefulDevice, Step, ThreadJob, WasmFunctions, WeightsEntry } from "../types/program.d.ts" */
+/** @import { TypedArray } from "../types/public.d.ts" */
+/** @import { Files } from "../loading/singe-files.js" */
+
 import { Barrier, LEAVE } from "./singe-barrier.js";
 import { SingeError, align, bytesOf, evaluate } from "../program/singe-format.js";
 import { fromFiles, sharedMemory } from "./singe-shared.js";
@@ -35,6 +39,10 @@ let broken = false;
 /**
  * { team, memory, from }: the team, its memory for so many bytes of weights, and the function that loads files into it; {} if
  * there can be no team.
+ * @param {number} threads
+ * @param {Files} files
+ * @param {number} bytes
+ * @returns {Gathered}
  */
 export function gather(threads, files, bytes) {
   const most = threads ? Math.min(threads, 2 * cores()) : Math.min(cores(), MOST);
@@ -44,31 +52,51 @@ export function gather(threads, files, bytes) {
   return { team: new Team(counts, memory, threads === 0), memory, from: fromFiles(files) };
 }
 
-/** state: what singe-model.js says. */
+/**
+ * state: what singe-model.js says.
+ * @param {ModelState} state
+ */
 export async function spread(state) {
   let spare = await state.open("wasm", undefined, 0);
   try {
     await state.inTurn(() => {
       if (state.now.name !== "wasm" || state.disposed) return undefined;
       [state.now, spare] = [spare, state.now];
-      return state.sessions?.move(spare.device, state.now.device);
+      return state.sessions?.move(/** @type {StatefulDevice} */ (spare.device), /** @type {StatefulDevice} */ (state.now.device));
     });
   } finally {
     spare.device.dispose();
   }
 }
 
+/** @typedef {Team} ThreadTeam */
+/** @typedef {Pick<Files, "bytes" | "each"> & { into(file: WeightsEntry, view: Uint8Array<ArrayBuffer>): Promise<unknown> }} LoadsFiles */
+/** @typedef {{ team?: Team, memory?: WebAssembly.Memory, from?: LoadsFiles }} Gathered */
+
 class Team {
+  /** @type {WebAssembly.Memory} */
   #memory;
-  /** The numbers of threads to try; a single one once that is decided. */
+  /**
+   * The numbers of threads to try; a single one once that is decided.
+   * @type {number[]}
+   */
   #counts;
-  #program;
-  #exports;
-  #names;
+  /** @type {Program} */
+  #program = /** @type {Program} */ (/** @type {unknown} */ (undefined));
+  /** @type {WasmFunctions} */
+  #exports = {};
+  /** @type {string[]} */
+  #names = [];
   #barrier = new Barrier();
+  /** @type {ReturnType<typeof startThread>[]} */
   #workers = [];
   #plans = 0;
 
+  /**
+   * @param {number[]} counts
+   * @param {WebAssembly.Memory} memory
+   * @param {boolean} automatic
+   */
   constructor(counts, memory, automatic) {
     this.#counts = counts;
     this.#memory = memory;
@@ -79,7 +107,10 @@ class Team {
     return this.#counts.length === 1 ? this.#counts[0] : 1;
   }
 
-  /** Start workers for a program: its module, the module's exports and the kernels' names. If that fails, one thread does all. */
+  /**
+   * Start workers for a program: its module, the module's exports and the kernels' names. If that fails, one thread does all.
+   * @param {{ program: Program, module: WebAssembly.Module, exports: WasmFunctions, names: string[] }} given
+   */
   async start({ program, module, exports, names }) {
     this.#program = program;
     this.#exports = exports;
@@ -97,7 +128,12 @@ class Team {
     return this.#workers.length > 0;
   }
 
-  /** Bytes after a plan's end for the threads' workspaces. */
+  /**
+   * Bytes after a plan's end for the threads' workspaces.
+   * @param {Program} program
+   * @param {Step[]} steps
+   * @param {Sizes} sizes
+   */
   room(program, steps, sizes) {
     const spaces = steps.map((step) => numberOrZero(() => spaceOf(program, step, sizes)));
     return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);
@@ -106,31 +142,34 @@ class Team {
   /**
    * plan: { program?, turns?, sizes, steps, given, marks, end }, the calls of a run or of a part of it, and how often a run makes
    * them. fresh: outputs with new arrays.
+   * @param {SharedCalls} plan
+   * @param {Answer[]} fresh
    */
   async run(plan, fresh) {
-    const alone = () => this.#exports.run(plan.marks[0], plan.marks.at(-1));
+    const alone = () => this.#exports.run(plan.marks[0], /** @type {number} */ (plan.marks.at(-1)));
     plan.shared ??= this.#sharedSteps(plan);
     plan.took ??= plan.shared.reduce((sum, took) => sum + took, 0);
     if (!this.#workers.length || plan.took * (plan.turns ?? 1) <= RUN_US) return alone();
-    plan.tried ??= new Map(); // threads ↦ { job, times }
-    for (const count of this.#counts) if (!plan.tried.has(count)) plan.tried.set(count, { times: [] });
-    const runs = (count) => plan.tried.get(count).times.length;
-    const count = this.#counts.reduce((least, other) => (runs(other) < runs(least) ? other : least));
-    const tried = plan.tried.get(count);
+    const all = (plan.tried ??= new Map());
+    for (const count of this.#counts) if (!all.has(count)) all.set(count, { times: [] });
+    const at = (/** @type {number} */ count) => /** @type {{ job?: ThreadJob, times: number[] }} */ (all.get(count));
+    const count = this.#counts.reduce((least, other) => (at(other).times.length < at(least).times.length ? other : least));
+    const tried = at(count);
     if (count > 1 && !(tried.job ??= await this.#teach(plan, count))) {
       this.dispose();
       return alone();
     }
     const start = performance.now();
-    if (count > 1) this.#together(tried.job, () => fresh.forEach(({ data }) => touch(data.buffer)));
+    if (count > 1) this.#together(/** @type {ThreadJob} */ (tried.job), () => fresh.forEach(({ data }) => touch(/** @type {TypedArray} */ (data))));
     else alone();
     if (this.#counts.length === 1) return;
     tried.times.push(performance.now() - start);
-    this.#decide(plan);
+    this.#decide(all);
   }
 
-  #decide({ tried }) {
-    const ways = this.#counts.map((threads) => ({ threads, times: tried.get(threads).times.slice(1) })); // the first is cold
+  /** @param {Map<number, { times: number[] }>} tried */
+  #decide(tried) {
+    const ways = this.#counts.map((threads) => ({ threads, times: /** @type {{ times: number[] }} */ (tried.get(threads)).times.slice(1) })); // the first is cold
     if (!ways.every(({ times }) => enough(times))) return;
     const { threads } = ways.reduce((best, way) => (pays(best.times, way.times) ? way : best));
     this.#counts = [threads];
@@ -147,19 +186,27 @@ class Team {
 
   // --- plans
 
-  /** The time of each step on one thread, in about microseconds; 0 if it is not shared. */
+  /**
+   * The time of each step on one thread, in about microseconds; 0 if it is not shared.
+   * @param {SharedCalls} plan
+   */
   #sharedSteps({ sizes, steps }) {
     const { kernels } = this.#program;
-    return steps.map(({ do: what, kernel }) => {
-      if (what !== "dispatch") return 0;
-      const { flops, bytes } = kernels[kernel];
+    return steps.map((step) => {
+      if (step.do !== "dispatch") return 0;
+      const { flops, bytes } = kernels[step.kernel];
       const [computed, moved] = [flops, bytes].map((dim) => numberOrZero(() => evaluate(dim, sizes)));
       const took = computed / FLOPS_PER_US + moved / BYTES_PER_US;
       return took > STEP_US ? took : 0;
     });
   }
 
-  /** Send the workers a plan; { id, list }: what this thread does, shared steps by part; nothing if their memory is refused. */
+  /**
+   * Send the workers a plan; { id, list }: what this thread does, shared steps by part; nothing if their memory is refused.
+   * @param {SharedCalls} plan
+   * @param {number} count
+   * @returns {Promise<ThreadJob | undefined>}
+   */
   async #teach(plan, count) {
     const { steps } = plan;
     const { kernels } = this.#program;
@@ -171,8 +218,8 @@ class Team {
       return undefined;
     }
     const list = plan.given.map((given, k) => {
-      if (!plan.shared[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
-      const { kernel } = steps[k];
+      if (!plan.shared?.[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
+      const { kernel } = /** @type {DispatchStep} */ (steps[k]);
       const { ports, workspace } = kernels[kernel];
       const parts = cut(workspace ? 0 : plan.shared[k], count).map(([part, of]) => {
         const own = [...given, part, of];
@@ -185,29 +232,34 @@ class Team {
     const shared = list.flatMap(({ kernel, parts }) => (parts ? [{ kernel, parts }] : []));
     this.#barrier.announce(LEAVE);
     const { seen } = this.#barrier;
-    const lesson = (k) => (k < count - 1 ? { id, steps: shared, seen } : { seen });
+    const lesson = (/** @type {number} */ k) => (k < count - 1 ? { id, steps: shared, seen } : { seen });
     await Promise.all(this.#workers.map((worker, k) => worker.ask(lesson(k))));
     return { id, list };
   }
 
+  /**
+   * @param {ThreadJob} job
+   * @param {(() => void) | undefined} meanwhile
+   */
   #together({ id, list }, meanwhile) {
     const start = performance.now();
     try {
       this.#barrier.announce(id);
       for (const { call, given, parts } of list) {
         if (!parts) {
-          call(...given);
+          call(.../** @type {number[]} */ (given));
           continue;
         }
+        /** @type {number | undefined} */
         let until;
         const late = () => performance.now() > (until ??= 2 * performance.now() - start + PATIENCE_MS);
-        this.#barrier.share(parts.length, (part) => call(...parts[part]), late, meanwhile);
+        this.#barrier.share(parts.length, (/** @type {number} */ part) => call(...parts[part]), late, meanwhile);
         meanwhile = undefined;
       }
     } catch (cause) {
       broken = true;
       this.dispose();
-      throw new SingeError("lost", `the threads of a run: ${cause.message}`, cause);
+      throw new SingeError("lost", `the threads of a run: ${/** @type {Error} */ (cause).message}`, cause);
     }
   }
 }
@@ -215,8 +267,11 @@ class Team {
 /**
  * A step's parts, each [part, of how many]. The first are the largest, so that a thread that starts late finds small ones.
  * took: the time of the step on one thread; 0 if there should be as many parts as threads, since each part fills a workspace.
+ * @param {number} took
+ * @param {number} threads
  */
 function cut(took, threads) {
+  /** @type {[part: number, of: number][]} */
   const parts = [];
   let [part, count] = [0, threads];
   for (let cuts = 0; took / count > PART_US && cuts < MOST_CUTS; cuts++, part += threads) {
@@ -227,18 +282,29 @@ function cut(took, threads) {
   return parts;
 }
 
-/** The bytes of a step's workspace. */
-function spaceOf({ kernels, buffers }, { kernel, buffers: ports }, sizes) {
-  return kernels[kernel]?.workspace ? align(bytesOf(buffers[ports.at(-1)], sizes)) : 0;
+/**
+ * The bytes of a step's workspace.
+ * @param {Program} program
+ * @param {Step} step
+ * @param {Sizes} sizes
+ */
+function spaceOf({ kernels, buffers }, step, sizes) {
+  return step.do === "dispatch" && kernels[step.kernel].workspace ? align(bytesOf(buffers[/** @type {number} */ (step.buffers.at(-1))], sizes)) : 0;
 }
 
-/** Write to every page of a new array: the system maps its memory now, which takes longer than to fill it. */
-function touch(buffer) {
+/**
+ * Write to every page of a new array: the system maps its memory now, which takes longer than to fill it.
+ * @param {TypedArray} array
+ */
+function touch({ buffer }) {
   const bytes = new Uint8Array(buffer);
   for (let at = 0; at < bytes.length; at += SYSTEM_PAGE) bytes[at] = 0;
 }
 
-/** A count that was not checked: 0 if the bundle gives it wrongly, or if its sizes are not known yet. */
+/**
+ * A count that was not checked: 0 if the bundle gives it wrongly, or if its sizes are not known yet.
+ * @param {() => number} count
+ */
 function numberOrZero(count) {
   try {
     return count();
@@ -250,17 +316,18 @@ function numberOrZero(count) {
 /** A worker that answers one message at a time: { ask, terminate }. */
 function startThread() {
   const worker = spawn(() => new Worker(new URL("./singe-thread.js", import.meta.url), { type: "module" }));
+  /** @type {{ done(value?: unknown): void, fail(cause: unknown): void } | undefined} */
   let waiting;
   worker.onmessage = ({ data }) => {
     worker.unref?.(); // node ends when nothing is asked for
-    if (data.error) waiting.fail(new Error(data.error));
-    else waiting.done();
+    if (data.error) waiting?.fail(new Error(data.error));
+    else waiting?.done();
   };
   worker.onerror = (event) => {
     event.preventDefault?.();
     waiting?.fail(event);
   };
-  const ask = (message) =>
+  const ask = (/** @type {object} */ message) =>
     new Promise((done, fail) => {
       waiting = { done, fail };
       worker.ref?.();

@@ -5,13 +5,24 @@
  * this one, and so gives it its functions.
  */
 
+/** @import { Program } from "../types/program.d.ts" */
+/** @import { FlowBase, Gpu } from "./singe-webgpu.js" */
+
 import { align, bytesOf } from "../program/singe-format.js";
 
 export class CutWeights {
+  /** @type {Gpu} */
   #gpu;
+  /** @type {{ start: number, end: number, buffer?: GPUBuffer }[]} */
   #parts = [];
+  /** @type {FlowBase["words"]} */
   #words;
 
+  /**
+   * @param {Gpu} gpu
+   * @param {Program} program
+   * @param {FlowBase["words"]} words
+   */
   constructor(gpu, program, words) {
     this.#words = words;
     this.#gpu = gpu;
@@ -28,15 +39,24 @@ export class CutWeights {
     for (const part of this.#parts) part.buffer = gpu.allocate(part.end - part.start);
   }
 
+  /**
+   * @param {number} at
+   * @param {Uint8Array<ArrayBuffer>} bytes
+   */
   write(at, bytes) {
     for (const { start, end, buffer } of this.#parts) {
       const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
-      if (from < to) this.#gpu.device.queue.writeBuffer(buffer, from - start, this.#words(bytes.subarray(from - at, to - at)));
+      if (from < to) this.#gpu.device.queue.writeBuffer(/** @type {GPUBuffer} */ (buffer), from - start, this.#words(bytes.subarray(from - at, to - at)));
     }
   }
 
+  /**
+   * @param {number} offset
+   * @param {number} size
+   * @returns {{ buffer: GPUBuffer, offset: number, size: number }}
+   */
   binding(offset, size) {
-    const { start, buffer } = this.#parts.findLast((part) => part.start <= offset);
+    const { start, buffer } = /** @type {{ start: number, buffer: GPUBuffer }} */ (this.#parts.findLast((part) => part.start <= offset));
     return { buffer, offset: offset - start, size };
   }
 }

@@ -5,16 +5,24 @@
  * has how many of the texts are compiled, and how many each of the others has: what two seconds of that tell about the rest.
  */
 
+/** @import { Program, Sizes, StepParts } from "../types/program.d.ts" */
+
 import { evaluate } from "../program/singe-format.js";
 
 /** Measured with SwiftShader on an idle core of a server. */
 const FLOPS = 0.7e9;
 const LONG_SECONDS = 2;
 
+/**
+ * @param {GPUAdapterInfo} adapterInfo
+ * @param {Program} program
+ * @param {Sizes} sizes
+ * @param {{ compiled: number, left: Map<number, number> }} characters
+ */
 export async function warn({ vendor, architecture, description }, { kernels, steps }, sizes, { compiled, left }) {
-  const work = (step) => {
+  const work = (/** @type {StepParts} */ step) => {
     try {
-      return evaluate(kernels[step.kernel].flops, sizes);
+      return evaluate(kernels[Number(step.kernel)].flops, sizes);
     } catch {
       return 0; // not a kernel's step, or of sizes that are found in mid-run
     }
@@ -33,5 +41,7 @@ export async function warn({ vendor, architecture, description }, { kernels, ste
   );
 }
 
+/** @param {number[]} numbers */
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+/** @param {number} seconds */
 const shown = (seconds) => (seconds < 1 ? "a second" : `${Math.round(seconds)} s`);

@@ -5,6 +5,14 @@
  * the pieces that are on their way. A device that went away is a SingeError of the code "lost".
  */
 
+/** @import { TypedArray } from "../types/public.d.ts" */
+/** @import { AnyElements, Answer, ArrayClass, Dim, GivenInput, GpuCommand, GpuDispatch, GpuKernel, GpuParts, GpuPipeline, GpuPlace, PlainStep, Program, ProgramBuffer, SizedOutput, Sizes, StepParts, Target, Variant, Wanted, WeightsStore } from "../types/program.d.ts" */
+/** @import { Files } from "../loading/singe-files.js" */
+
+/** @import * as flows from "./singe-webgpu-flow.js" */
+
+/** @typedef {Pick<Files, "expect" | "tell" | "json" | "each" | "stream">} GpuFiles */
+
 import { ARRAYS, Recent, SingeError, align, areasOf, byName, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "../program/singe-format.js";
 
 const RECORDINGS = 4;
@@ -16,14 +24,22 @@ const LIKELY = 128;
 const MATRICES = "chromium-experimental-subgroup-matrix";
 const FEATURES = ["shader-f16", "subgroups", MATRICES, "timestamp-query"];
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
+/** @type {Record<string, GPUBufferBindingType>} */
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
 const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
 const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 
+/**
+ * @param {Target} target
+ * @param {GpuFiles} files
+ * @param {GPUDevice} [given]
+ */
 export async function open(target, files, given) {
   const { program, modules, weights } = target;
   files.expect([modules, ...weights]);
-  let gpu, ready;
+  let /** @type {Gpu} */ gpu,
+    /** @type {(store: WeightsStore) => void} */ ready = () => {};
+  /** @type {Promise<WeightsStore>} */
   const opened = new Promise((done) => (ready = done));
   // All that is fetched comes while the device is opened.
   const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
@@ -42,13 +58,23 @@ export async function open(target, files, given) {
   }
 }
 
-/** Whether an adapter's info tells of one that computes on the CPU. */
+/**
+ * Whether an adapter's info tells of one that computes on the CPU.
+ * @param {Partial<GPUAdapterInfo>} [info]
+ */
 export const isSoftware = ({ isFallbackAdapter, architecture, device, description } = {}) =>
-  isFallbackAdapter || /swiftshader|(llvm|soft)pipe|basic render|software/i.test([architecture, device, description]);
+  isFallbackAdapter || /swiftshader|(llvm|soft)pipe|basic render|software/i.test(/** @type {string} */ (/** @type {unknown} */ ([architecture, device, description])));
 
+/**
+ * @param {Target} target
+ * @param {{ flow: Promise<typeof flows> | undefined, texts: Promise<Record<string, string>>, written: Promise<void>, ready: (store: WeightsStore) => void }} coming
+ * @param {GpuFiles} files
+ * @param {Gpu} gpu
+ */
 async function loadProgram({ program, weights }, { flow, texts, written, ready }, files, gpu) {
   const { features } = gpu.device;
-  const able = new Set(features.has(MATRICES) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
+  /** @type {Set<string>} */
+  const able = new Set(features.has(/** @type {GPUFeatureName} */ (MATRICES)) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
   globalThis.navigator?.gpu?.wgslLanguageFeatures?.forEach((word) => able.add(word));
   const variants = program.kernels.map((kernel) => chooseVariant(kernel, able));
   const likely = likelySizes(program);
@@ -69,13 +95,18 @@ async function loadProgram({ program, weights }, { flow, texts, written, ready }
   return (await Promise.all([create(), written.then(() => files.tell({ phase: "compile" }))]))[0];
 }
 
-/** The sizes of a first run, as a guess: a batch of one. */
+/**
+ * The sizes of a first run, as a guess: a batch of one.
+ * @param {Program} program
+ * @returns {Sizes}
+ */
 function likelySizes({ inputs, buffers, bounds, specialised }) {
-  const named = inputs.flatMap((i) => buffers[i].shape.map((dim, k) => [sizeName(dim), k])).filter(([name]) => name);
+  const named = inputs.flatMap((i) => buffers[i].shape.map((dim, k) => /** @type {[string, number]} */ ([sizeName(dim), k]))).filter(([name]) => name);
   const sizes = named.map(([name, k]) => [name, k ? (byName(bounds)[name] ?? LIKELY) : 1]);
   return byName(Object.fromEntries(sizes), specialised[0]?.sizes);
 }
 
+/** @type {Promise<GPUDevice> | undefined} */
 let ahead;
 
 /** Begin to open a device, for the next call of `open`. */
@@ -96,7 +127,7 @@ export async function requestDevice() {
   if (adapter.features.has(MATRICES)) import("./singe-matrices.js").catch(() => {}); // comes while the device is opened
   const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;
   return adapter.requestDevice({
-    requiredFeatures: FEATURES.filter((name) => adapter.features.has(name)),
+    requiredFeatures: /** @type {GPUFeatureName[]} */ (FEATURES.filter((name) => adapter.features.has(name))),
     requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize },
   });
 }
@@ -105,16 +136,28 @@ export async function requestDevice() {
 export class Gpu {
   bytes = 0;
   #own;
-  /** Why the device is gone, once it is. */
+  /**
+   * Why the device is gone, once it is.
+   * @type {string | undefined}
+   */
   lost;
+  /** @type {Set<GPUBuffer>} */
   #buffers = new Set();
 
+  /**
+   * @param {GPUDevice} device
+   * @param {boolean} own
+   */
   constructor(device, own) {
     this.device = device;
     this.#own = own;
     device.lost.then(({ message }) => (this.lost = message || "the GPU device was lost"));
   }
 
+  /**
+   * @param {number} size
+   * @param {number} [usage]
+   */
   allocate(size, usage = RESIDENT) {
     const { maxBufferSize } = this.device.limits;
     if (size > maxBufferSize) {
@@ -126,21 +169,27 @@ export class Gpu {
     return buffer;
   }
 
+  /** @param {GPUBuffer | undefined} buffer */
   free(buffer) {
-    if (!this.#buffers.delete(buffer)) return;
+    if (!buffer || !this.#buffers.delete(buffer)) return;
     this.bytes -= buffer.size;
     buffer.destroy();
   }
 
-  /** Validation errors of the synchronous part of `work` are thrown. */
+  /**
+   * Validation errors of the synchronous part of `work` are thrown.
+   * @template T
+   * @param {() => T | Promise<T>} work
+   * @returns {Promise<T>}
+   */
   async guard(work) {
     const { device } = this;
-    ["out-of-memory", "validation"].forEach((filter) => device.pushErrorScope(filter));
+    ["out-of-memory", "validation"].forEach((filter) => device.pushErrorScope(/** @type {GPUErrorFilter} */ (filter)));
     const attempt = (async () => work())();
     const [outcome, ...scopes] = await Promise.allSettled([attempt, device.popErrorScope(), device.popErrorScope()]);
-    const { value, reason } = outcome;
+    const { value, reason } = /** @type {{ value: T, reason?: unknown }} */ (outcome);
     if (reason instanceof SingeError) throw reason;
-    const fault = scopes.find((scope) => scope.value)?.value ?? reason;
+    const fault = /** @type {PromiseFulfilledResult<GPUError | null>[]} */ (scopes).find((scope) => scope.value)?.value ?? /** @type {Error | undefined} */ (reason);
     if (reason) await Promise.race([device.lost, new Promise((done) => setTimeout(done, LOST_WITHIN_MS))]);
     if (this.lost) throw new SingeError("lost", this.lost, reason);
     if (fault) throw new SingeError("device", fault.message, fault);
@@ -155,23 +204,39 @@ export class Gpu {
 
 /** The weights in one buffer; see CutWeights. */
 class Weights {
+  /**
+   * @param {Gpu} gpu
+   * @param {number} size
+   */
   constructor(gpu, size) {
     this.gpu = gpu;
     this.buffer = gpu.allocate(size);
   }
 
+  /**
+   * @param {number} at
+   * @param {Uint8Array<ArrayBuffer>} bytes
+   */
   write(at, bytes) {
     this.gpu.device.queue.writeBuffer(this.buffer, at, words(bytes));
   }
 
+  /**
+   * @param {number} offset
+   * @param {number} size
+   */
   binding(offset, size) {
     return { buffer: this.buffer, offset, size };
   }
 }
 
-/** Data padded to whole words. */
+/**
+ * Data padded to whole words.
+ * @param {TypedArray} data
+ * @returns {ArrayBufferView<ArrayBuffer>}
+ */
 function words(data) {
-  if (data.byteLength % 4 === 0) return data;
+  if (data.byteLength % 4 === 0) return /** @type {ArrayBufferView<ArrayBuffer>} */ (data);
   const padded = new Uint8Array(align(data.byteLength, 4));
   padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
   return padded;
@@ -179,13 +244,26 @@ function words(data) {
 
 /** The pipelines of kernels, created when sizes first need them: many kernels are for large sizes alone. */
 class Pipelines {
+  /** @type {Map<string, ReturnType<typeof buildPipeline>>} */
   #made = new Map();
+  /** @type {GpuPipeline[]} */
   #found = [];
   count = { compiled: 0, kernels: 0 };
-  /** Of the texts: how many are compiled, and how many each of the others has, in the order in which they are asked for. */
+  /**
+   * Of the texts: how many are compiled, and how many each of the others has, in the order in which they are asked for.
+   * @type {{ compiled: number, left: Map<number, number> }}
+   */
   characters = { compiled: 0, left: new Map() };
 
+  /**
+   * @param {GPUDevice} device
+   * @param {Program} program
+   * @param {Variant[]} variants
+   * @param {Record<string, string>} texts
+   * @param {GpuFiles} files
+   */
   constructor(device, { kernels }, variants, texts, files) {
+    /** @type {GpuKernel[]} */
     this.kernels = kernels.map(({ sizes, ports }, k) => {
       const { entry, groups } = variants[k];
       const text = Object(texts)[entry];
@@ -197,21 +275,30 @@ class Pipelines {
       }
       return { text, kinds, groups };
     });
-    Object.assign(this, { device, files });
+    this.device = device;
+    this.files = files;
   }
 
+  /**
+   * @param {"compiled" | "kernels"} what
+   * @param {number} more
+   */
   #tell(what, more) {
     this.count[what] += more;
     this.files.tell(this.count);
   }
 
-  /** Create those of the kernels that some sizes need. The longest text goes first: it takes longest. */
+  /**
+   * Create those of the kernels that some sizes need. The longest text goes first: it takes longest.
+   * @param {number[]} used
+   * @param {Sizes} sizes
+   */
   async prepare(used, sizes) {
     const needed = [...new Set(used)].filter((k) => !this.#found[k] && !this.kernels[k].groups.some((dim) => isNothing(dim, sizes)));
     needed.sort((a, b) => this.kernels[b].text.length - this.kernels[a].text.length);
     if (needed.length) this.#tell("kernels", needed.length);
     const { characters } = this;
-    const create = async (k) => {
+    const create = async (/** @type {number} */ k) => {
       const { length } = this.kernels[k].text;
       characters.left.set(k, length);
       this.#found[k] = await this.#make(this.kernels[k]);
@@ -222,19 +309,31 @@ class Pipelines {
     await Promise.all(needed.map(create));
   }
 
-  /** Kernels of one text share a pipeline. */
+  /**
+   * Kernels of one text share a pipeline.
+   * @param {GpuKernel} kernel
+   * @returns {Promise<GpuPipeline>}
+   */
   async #make({ text, kinds, groups }) {
     if (!this.#made.has(text)) this.#made.set(text, buildPipeline(this.device, text, kinds));
-    return { ...(await this.#made.get(text)), groups };
+    return { .../** @type {GpuPipeline} */ (await this.#made.get(text)), groups };
   }
 
-  /** A kernel's groups, and its pipeline unless no sizes so far needed it. */
+  /**
+   * A kernel's groups, and its pipeline unless no sizes so far needed it.
+   * @param {number} k
+   * @returns {GpuPipeline}
+   */
   at(k) {
-    return this.#found[k] ?? this.kernels[k];
+    return this.#found[k] ?? /** @type {GpuPipeline} */ (/** @type {unknown} */ (this.kernels[k]));
   }
 }
 
-/** Whether a dimension is known to be zero at sizes of which some may be found in mid-run. */
+/**
+ * Whether a dimension is known to be zero at sizes of which some may be found in mid-run.
+ * @param {Dim} dim
+ * @param {Sizes} sizes
+ */
 function isNothing(dim, sizes) {
   try {
     return evaluate(dim, sizes) <= 0;
@@ -243,9 +342,18 @@ function isNothing(dim, sizes) {
   }
 }
 
+/**
+ * @param {StepParts[]} [steps]
+ * @returns {number[]}
+ */
 const kernelsIn = (steps = []) => steps.flatMap((step) => step.kernel ?? [step.then, step.else, step.body].flatMap((inner) => kernelsIn(inner)));
 
-/** The layout follows the declarations: a binding that the text does not use still counts. */
+/**
+ * The layout follows the declarations: a binding that the text does not use still counts.
+ * @param {GPUDevice} device
+ * @param {string} text
+ * @param {GPUBufferBindingType[]} kinds
+ */
 async function buildPipeline(device, text, kinds) {
   const entries = kinds.map((type, binding) => ({ binding, visibility: GPUShaderStage.COMPUTE, buffer: { type } }));
   const layout = device.createBindGroupLayout({ entries });
@@ -256,20 +364,45 @@ async function buildPipeline(device, text, kinds) {
   return { pipeline, layout, hasSizes: kinds.at(-1) === "uniform" };
 }
 
+/**
+ * What singe-webgpu-flow.js works with, which this file imports.
+ * @typedef {{ Device: typeof Device, USAGE: typeof USAGE, encoded: typeof encoded, elementsOf: typeof elementsOf, mapped: typeof mapped,
+ *   spreadGroups: typeof spreadGroups, widen: typeof widen, words: typeof words }} FlowBase
+ * @typedef {Device} GpuRunner
+ * @typedef {Recording} GpuRecording
+ * @typedef {Pipelines} GpuPipelines
+ */
+
 class Device {
-  /** Kind ↦ buffers, shared by all recordings. */
+  /**
+   * Kind ↦ buffers, shared by all recordings.
+   * @type {Record<string, GPUBuffer[]>}
+   */
   buffers = {};
 
+  /**
+   * @param {Gpu} gpu
+   * @param {Program} program
+   * @param {Pipelines} pipelines
+   * @param {WeightsStore} weights
+   */
   constructor(gpu, program, pipelines, weights) {
-    Object.assign(this, { gpu, program, pipelines, weights });
+    this.gpu = gpu;
+    this.program = program;
+    this.pipelines = pipelines;
+    this.weights = weights;
+    /** @type {Recent<[sizes: Sizes], unknown>} */
     this.recordings = new Recent(
       RECORDINGS,
-      (sizes) => new Recording(this, sizes),
-      (recording) => recording.free(),
+      (sizes) => /** @type {unknown} */ (new Recording(this, sizes)),
+      (recording) => /** @type {Recording} */ (recording).free(),
     );
   }
 
-  /** Make each of the shared buffers at least this large; recordings of a buffer that grows are dropped. */
+  /**
+   * Make each of the shared buffers at least this large; recordings of a buffer that grows are dropped.
+   * @param {Record<string, number[]>} areas
+   */
   cover(areas) {
     for (const kind in areas) {
       const held = (this.buffers[kind] ??= []);
@@ -283,22 +416,40 @@ class Device {
     }
   }
 
-  /** The program for these sizes. */
+  /**
+   * The program for these sizes.
+   * @type {(sizes: Sizes) => Program}
+   */
   part() {
     return this.program;
   }
 
-  /** Create what runs at these sizes need. */
+  /**
+   * Create what runs at these sizes need.
+   * @param {Sizes} sizes
+   */
   prepare(sizes) {
     return this.gpu.guard(() => this.pipelines.prepare(kernelsIn(this.part(sizes).steps), sizes));
   }
 
+  /**
+   * @template T, R
+   * @param {Sizes} sizes
+   * @param {(recording: R) => T | Promise<T>} run
+   * @returns {Promise<T>}
+   */
   async #guarded(sizes, run) {
     if (!this.recordings.has(sizes)) await this.prepare(sizes);
-    return this.gpu.guard(() => run(this.recordings.at(sizes)));
+    return this.gpu.guard(() => run(/** @type {R} */ (this.recordings.at(sizes))));
   }
 
-  /** Run a recording. A failure drops all that runs made: some of it may be what failed. */
+  /**
+   * Run a recording. A failure drops all that runs made: some of it may be what failed.
+   * @template T, R
+   * @param {Sizes} sizes
+   * @param {(recording: R) => T | Promise<T>} run
+   * @returns {Promise<T>}
+   */
   attempt(sizes, run) {
     const work = this.#guarded(sizes, run);
     work.catch(() => {
@@ -324,12 +475,18 @@ class Device {
     return { gpu: this.gpu.bytes, wasm: 0, js: 0 };
   }
 
-  /** singe-gpu-io.js handles all but arrays in, new arrays out. */
+  /**
+   * singe-gpu-io.js handles all but arrays in, new arrays out.
+   * @param {GivenInput[]} inputs
+   * @param {Sizes} sizes
+   * @param {Wanted} outputs
+   * @returns {Promise<Answer[]>}
+   */
   async run(inputs, sizes, outputs) {
     const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-gpu-io.js") : undefined;
-    return this.attempt(sizes, (recording) => {
+    return this.attempt(sizes, (/** @type {Recording} */ recording) => {
       if (kept) return kept.run(recording, inputs, outputs);
-      inputs.forEach((data, k) => recording.write(k, data));
+      inputs.forEach((data, k) => recording.write(k, /** @type {TypedArray} */ (data)));
       return recording.read();
     });
   }
@@ -340,21 +497,35 @@ class Device {
 }
 
 class Recording {
+  /** @type {Device} */
   #device;
+  /** @type {Sizes} */
   #sizes;
+  /** @type {GPUBuffer[]} */
   #owned = [];
+  /** @type {{ buffer: GPUBuffer, targets: GpuPlace[] } | undefined} */
   #staging;
+  /** @type {GPUCommandBuffer | undefined} */
   #next;
 
+  /**
+   * @param {Device} device
+   * @param {Sizes} sizes
+   */
   constructor(device, sizes) {
     const { gpu, program, buffers } = device;
     device.cover(areasOf(program, sizes));
-    Object.assign(this, { gpu, program, buffers, outputs: outputsOf(program, sizes) });
+    this.gpu = gpu;
+    this.program = program;
+    this.buffers = buffers;
+    this.outputs = outputsOf(program, sizes);
     this.#device = device;
     this.#sizes = sizes;
-    this.steps = program.steps.flatMap((step) => this.#step(step));
+    /** @type {GpuCommand[]} */
+    this.steps = program.steps.flatMap((step) => this.#step(/** @type {PlainStep} */ (step)));
   }
 
+  /** @param {GPUBuffer} buffer */
   #own(buffer) {
     this.#owned.push(buffer);
     return buffer;
@@ -364,17 +535,28 @@ class Recording {
     this.#owned.forEach((buffer) => this.gpu.free(buffer));
   }
 
-  /** The bytes of a buffer, in whole words. */
+  /**
+   * The bytes of a buffer, in whole words.
+   * @param {number} index
+   */
   bytes(index) {
     return align(bytesOf(this.program.buffers[index], this.#sizes), 4);
   }
 
+  /**
+   * @param {number} index
+   * @returns {GpuPlace}
+   */
   #binding(index) {
     const [kind, at] = this.program.buffers[index].place;
     const size = Math.max(16, this.bytes(index));
     return kind === "weights" ? this.#device.weights.binding(at, size) : { buffer: this.buffers[kind][at], offset: 0, size };
   }
 
+  /**
+   * @param {PlainStep} step
+   * @returns {GpuCommand[]}
+   */
   #step(step) {
     if (step.do === "copy") {
       const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
@@ -391,26 +573,39 @@ class Recording {
     return [this.bind({ step, pipeline, layout, resources, groups: spreadGroups(groups, limit, kernel.label) })];
   }
 
+  /**
+   * @param {Omit<GpuDispatch, "bound"> & Required<Pick<GpuDispatch, "layout" | "resources">>} step
+   * @returns {GpuDispatch}
+   */
   bind(step) {
     const { layout, resources } = step;
     const entries = resources.map((resource, binding) => ({ binding, resource }));
     return { ...step, bound: this.gpu.device.createBindGroup({ layout, entries }) };
   }
 
+  /** @param {Dim[]} dims */
   #uniform(dims) {
     const values = new Int32Array(align(dims.length, 4));
     values.set(dims.map((dim) => evaluate(dim, this.#sizes)));
     const buffer = this.#own(this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
     this.gpu.device.queue.writeBuffer(buffer, 0, values);
-    return { buffer };
+    return /** @type {GpuPlace} */ ({ buffer });
   }
 
+  /**
+   * @param {number} k
+   * @param {TypedArray} data
+   */
   write(k, data) {
     const wide = widen(data, this.program.buffers[this.program.inputs[k]]);
     this.gpu.device.queue.writeBuffer(this.buffers.input[k], 0, words(wide));
   }
 
-  /** Steps, then copies of the outputs to targets. */
+  /**
+   * Steps, then copies of the outputs to targets.
+   * @param {GpuCommand[]} steps
+   * @param {GpuPlace[]} [targets]
+   */
   record(steps, targets = []) {
     const copies = targets.map((target, k) => {
       const { index, bytes } = this.outputs[k];
@@ -426,6 +621,11 @@ class Recording {
     return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
   }
 
+  /**
+   * @param {GpuCommand[]} [steps]
+   * @param {(TypedArray | undefined)[]} [into]
+   * @returns {Promise<Answer[]>}
+   */
   async read(steps = this.steps, into = []) {
     const { device } = this.gpu;
     const { buffer, targets } = (this.#staging ??= this.#stage());
@@ -442,17 +642,22 @@ class Recording {
   }
 }
 
+/**
+ * @param {GPUDevice} device
+ * @param {GpuCommand[]} steps
+ */
 function encoded(device, steps) {
   const commands = device.createCommandEncoder();
+  /** @type {GPUComputePassEncoder | undefined} */
   let pass;
-  for (const { pipeline, bound, groups, source, target, bytes } of steps) {
+  for (const { pipeline, bound, groups, source, target, bytes } of /** @type {GpuParts[]} */ (/** @type {unknown} */ (steps))) {
     if (pipeline) {
       pass ??= commands.beginComputePass();
       pass.setPipeline(pipeline);
       pass.setBindGroup(0, bound);
       pass.dispatchWorkgroups(...groups);
     } else {
-      pass = pass?.end();
+      pass = /** @type {undefined} */ (pass?.end());
       commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
     }
   }
@@ -460,7 +665,11 @@ function encoded(device, steps) {
   return commands.finish();
 }
 
-/** A browser polls for finished work every few milliseconds, and whenever it is asked anything. */
+/**
+ * A browser polls for finished work every few milliseconds, and whenever it is asked anything.
+ * @param {GPUDevice} device
+ * @param {GPUBuffer} buffer
+ */
 export async function mapped(device, buffer) {
   let waiting = true;
   const done = buffer.mapAsync(GPUMapMode.READ).finally(() => (waiting = false));
@@ -471,7 +680,13 @@ export async function mapped(device, buffer) {
   return done;
 }
 
-/** The workgroups of a dispatch, x spread over x and y if it exceeds the limit. */
+/**
+ * The workgroups of a dispatch, x spread over x and y if it exceeds the limit.
+ * @param {number[]} groups
+ * @param {number} limit
+ * @param {string} label
+ * @returns {[x: number, y: number, z: number]}
+ */
 function spreadGroups([x, y, z], limit, label) {
   if (x > limit && y === 1) {
     y = Math.ceil(x / limit);
@@ -481,12 +696,24 @@ function spreadGroups([x, y, z], limit, label) {
   throw new SingeError("device", `the kernel ${label} needs ${x} × ${y} × ${z} workgroups, the limit is ${limit}`);
 }
 
-/** Elements may be wider on the device. */
-const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(data));
+/**
+ * Elements may be wider on the device.
+ * @param {TypedArray} data
+ * @param {{ size: number }} buffer
+ * @returns {TypedArray}
+ */
+const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(/** @type {Uint8Array} */ (data)));
 
+/**
+ * @param {ArrayBuffer} mapped
+ * @param {number} at
+ * @param {Pick<SizedOutput, "dtype" | "size" | "count">} output
+ * @param {TypedArray} [into]
+ * @returns {TypedArray}
+ */
 function elementsOf(mapped, at, { dtype, size, count }, into) {
   const own = ARRAYS[dtype];
-  const found = new (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
-  into?.set(found);
+  const found = new /** @type {ArrayClass} */ (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
+  /** @type {AnyElements | undefined} */ (into)?.set(/** @type {AnyElements} */ (found));
   return into ?? new own(found);
 }

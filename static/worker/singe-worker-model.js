@@ -7,15 +7,29 @@
  * code "lost".
  */
 
+/** @import { Input, LoadOptions, Model, Output, Port, Profile, Progress, State, TypedArray } from "../types/public.d.ts" */
+/** @import { Answer, Unchecked, Wanted } from "../types/program.d.ts" */
+
+/** @import * as made from "../program/singe-outputs.js" */
+
+/** @typedef {{ outputs?: Wanted, signal?: AbortSignal }} RunOptions */
+/** @typedef {Record<string, Input>} Inputs */
+/** @typedef {Pick<Model, "name" | "image" | "labels" | "inputs" | "outputs" | "states">} Facts */
+
 import { stateless, runWith } from "../program/singe-arguments.js";
 import { SingeError, copyOf } from "../program/singe-format.js";
 import { spawn } from "../loading/singe-spawn.js";
 
 /** Of singe-outputs.js, there when a model is: runs are sent in the order of the calls. */
-let filled, roomFor;
+let /** @type {typeof made.filled} */ filled, /** @type {typeof made.roomFor} */ roomFor;
 
+/**
+ * @param {URL} folder
+ * @param {LoadOptions} options
+ * @returns {Promise<Model | undefined>}
+ */
 export async function loadInWorker(folder, { onProgress, onDevice, signal, ...options }) {
-  const aborted = () => new SingeError("aborted", "loading was aborted", signal.reason);
+  const aborted = () => new SingeError("aborted", "loading was aborted", /** @type {AbortSignal} */ (signal).reason);
   if (signal?.aborted) throw aborted();
   const link = await Link.start();
   if (!link) return undefined;
@@ -27,9 +41,9 @@ export async function loadInWorker(folder, { onProgress, onDevice, signal, ...op
     const loaded = link.call("load", { folder: folder.href, options });
     const [facts, outputs] = await Promise.all([loaded, import("../program/singe-outputs.js")]);
     ({ filled, roomFor } = outputs);
-    return new RemoteModel(link, facts);
+    return /** @type {Model} */ (/** @type {unknown} */ (new RemoteModel(link, facts)));
   } catch (error) {
-    link.end(error);
+    link.end(/** @type {Error} */ (error));
     throw error;
   } finally {
     signal?.removeEventListener("abort", stop);
@@ -39,9 +53,19 @@ export async function loadInWorker(folder, { onProgress, onDevice, signal, ...op
 class RemoteModel {
   worker = true;
   gpuDevice = undefined;
+  /** @type {Port[]} */
+  outputs = [];
+  /** @type {State[]} */
+  states = [];
+  /** @type {Link} */
   #link;
+  /** @type {Promise<void> | undefined} */
   #disposed;
 
+  /**
+   * @param {Link} link
+   * @param {Facts} facts
+   */
   constructor(link, facts) {
     this.#link = link;
     Object.assign(this, facts);
@@ -60,18 +84,30 @@ class RemoteModel {
     return { ...this.#link.state.memory };
   }
 
+  /**
+   * @param {Inputs} inputs
+   * @param {RunOptions} [options]
+   */
   async run(inputs, options) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     return ran(inputs, options, this.outputs, (given, copies) => this.#link.call("run", given, copies));
   }
 
-  /** A step of training is a run. */
+  /**
+   * A step of training is a run.
+   * @param {Inputs} batch
+   * @param {RunOptions} [options]
+   */
   async step(batch, options) {
     if (!this.states.length) throw stateless();
     return this.run(batch, options);
   }
 
-  /** Begin the random numbers of a seed. */
+  /**
+   * Begin the random numbers of a seed.
+   * @param {number | bigint} seed
+   * @returns {Promise<void>}
+   */
   async seed(seed) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     return this.#link.call("seed", seed);
@@ -83,6 +119,11 @@ class RemoteModel {
     return new RemoteSession(this.#link, this);
   }
 
+  /**
+   * @param {Inputs} inputs
+   * @param {{ seconds?: number }} [options]
+   * @returns {Promise<Profile>}
+   */
   async profile(inputs, options) {
     if (this.#disposed) throw new SingeError("disposed", "the model was disposed of");
     const { given, copies } = copiesOf(inputs);
@@ -104,10 +145,17 @@ class RemoteModel {
 class RemoteSession {
   static #count = 0;
   #number = RemoteSession.#count++;
+  /** @type {Link} */
   #link;
+  /** @type {RemoteModel} */
   #model;
+  /** @type {Promise<unknown> | undefined} */
   #disposed;
 
+  /**
+   * @param {Link} link
+   * @param {RemoteModel} model
+   */
   constructor(link, model) {
     this.#link = link;
     this.#model = model;
@@ -117,15 +165,28 @@ class RemoteSession {
     return structuredClone(this.#model.states);
   }
 
+  /**
+   * @param {string} method
+   * @param {unknown[]} [given]
+   * @param {Transferable[]} [transfer]
+   */
   #call(method, given = [], transfer = []) {
     if (this.#disposed) throw new SingeError("disposed", "the session was disposed of");
     return this.#link.call("session", { number: this.#number, method, given }, transfer);
   }
 
+  /**
+   * @param {Inputs} batch
+   * @param {RunOptions} [options]
+   */
   step(batch, options) {
     return this.run(batch, options);
   }
 
+  /**
+   * @param {Inputs} inputs
+   * @param {RunOptions} [options]
+   */
   async run(inputs, options) {
     return ran(inputs, options, this.#model.outputs, (given, copies) => this.#call("run", given, copies));
   }
@@ -134,15 +195,22 @@ class RemoteSession {
     return this.#call("reset");
   }
 
+  /** @param {string} name */
   async read(name) {
     return this.#call("read", [name]);
   }
 
+  /** @param {number | bigint} seed */
   async seed(seed) {
     return this.#call("seed", [seed]);
   }
 
+  /**
+   * @param {string} name
+   * @param {TypedArray} data
+   */
   async write(name, data) {
+    /** @type {Transferable[]} */
     const copies = [];
     return this.#call("write", [name, copied(data, copies)], copies);
   }
@@ -159,27 +227,46 @@ class RemoteSession {
   }
 }
 
-/** A run by `call(arguments, copies)`, with the outputs where the caller wants them. */
+/**
+ * A run by `call(arguments, copies)`, with the outputs where the caller wants them.
+ * @param {Inputs} inputs
+ * @param {RunOptions | undefined} options
+ * @param {Port[]} ports
+ * @param {(given: unknown[], copies: Transferable[]) => Promise<Record<string, Answer>>} call
+ */
 async function ran(inputs, options, ports, call) {
   const { outputs = "data" } = options ?? {};
   const room = outputs === "data" ? undefined : roomFor(ports, outputs);
   const { given, copies } = copiesOf(inputs);
-  for (const array of Object.values(room ?? {})) if (array) copies.push(array.buffer);
+  for (const array of Object.values(room ?? {})) if (array) copies.push(/** @type {ArrayBuffer} */ (array.buffer));
   const answers = await runWith(options, () => call(room ? [given, { outputs: room }] : [given], copies));
   return room ? filled(answers, outputs) : answers;
 }
 
+/** @param {unknown} value */
 const isObject = (value) => typeof value === "object" && value !== null;
+/**
+ * @param {object} object
+ * @param {(value: unknown) => unknown} f
+ */
 const mapValues = (object, f) => Object.fromEntries(Object.entries(object).map(([name, value]) => [name, f(value)]));
 
-/** Copies of the inputs' arrays, and their memory to transfer. */
+/**
+ * Copies of the inputs' arrays, and their memory to transfer.
+ * @param {Inputs} inputs
+ */
 function copiesOf(inputs) {
+  /** @type {Transferable[]} */
   const copies = [];
-  const given = isObject(inputs) && !inputs[Symbol.iterator] ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
+  const given = isObject(inputs) && !(/** @type {Unchecked} */ (inputs)[Symbol.iterator]) ? mapValues(inputs, (value) => copied(value, copies)) : inputs;
   return { given, copies };
 }
 
-/** An input with its array copied; the copy's memory is added to `copies`. The worker rejects invalid inputs. */
+/**
+ * An input with its array copied; the copy's memory is added to `copies`. The worker rejects invalid inputs.
+ * @param {Unchecked} value
+ * @param {Transferable[]} copies
+ */
 function copied(value, copies) {
   if (globalThis.ImageData && value instanceof ImageData) return value;
   const bare = ArrayBuffer.isView(value);
@@ -187,26 +274,34 @@ function copied(value, copies) {
   if (!ArrayBuffer.isView(data)) return value;
   let copy;
   try {
-    copy = copyOf(data);
+    copy = copyOf(/** @type {TypedArray} */ (data));
   } catch {
     return value; // a DataView, or detached: refused later
   }
-  copies.push(copy.buffer);
+  copies.push(/** @type {ArrayBuffer} */ (copy.buffer));
   const { data: _, ...rest } = bare ? {} : value;
   return bare ? copy : { data: copy, ...rest };
 }
 
 /** A worker and its pending calls. */
 class Link {
+  /** @type {Pick<Model, "threads" | "memory"> & { device: Model["device"] | undefined }} */
   state = { device: undefined, threads: 1, memory: { gpu: 0, wasm: 0, js: 0 } };
+  /** @type {Record<string, ((given: Unchecked) => void) | undefined>} */
   listeners = {};
+  /** @type {Worker} */
   #worker;
+  /** @type {Map<number, { done(value: Unchecked): void, fail(cause: unknown): void }>} */
   #waiting = new Map();
   #count = 0;
+  /** @type {Error | undefined} */
   #ended;
   #unlock = new AbortController();
 
-  /** A link to a running worker, or undefined. */
+  /**
+   * A link to a running worker, or undefined.
+   * @returns {Promise<Link | undefined>}
+   */
   static async start() {
     if (!globalThis.Worker) return undefined;
     try {
@@ -224,8 +319,13 @@ class Link {
     }
   }
 
+  /**
+   * @param {Worker} worker
+   * @param {string} lock
+   */
   constructor(worker, lock) {
     this.#worker = worker;
+    /** @type {(why?: string) => void} */
     const died = (why) => this.end(new SingeError("lost", `the worker ended${why ? `: ${why}` : ""}`));
     worker.onmessage = ({ data }) => this.#hear(data);
     worker.onerror = (event) => died(event.message);
@@ -233,6 +333,12 @@ class Link {
     if (lock) navigator.locks.request(lock, { signal }, () => died()).catch(() => {});
   }
 
+  /**
+   * @param {string} call
+   * @param {unknown} [given]
+   * @param {Transferable[]} [transfer]
+   * @returns {Promise<Unchecked>}
+   */
   call(call, given, transfer = []) {
     if (this.#ended) return Promise.reject(this.#ended);
     const id = this.#count++;
@@ -241,11 +347,12 @@ class Link {
         this.#worker.postMessage({ id, call, given }, transfer);
         this.#waiting.set(id, { done, fail });
       } catch (cause) {
-        fail(new SingeError("input", `an input cannot be handed to the worker: ${cause.message}`, cause));
+        fail(new SingeError("input", `an input cannot be handed to the worker: ${/** @type {Error} */ (cause).message}`, cause));
       }
     });
   }
 
+  /** @param {Unchecked} message */
   #hear({ id, value, error, state, ...news }) {
     if (state) this.state = state;
     const { done, fail } = this.#waiting.get(id) ?? {};
@@ -255,12 +362,15 @@ class Link {
     try {
       for (const [what, given] of Object.entries(news)) this.listeners[what]?.(given);
     } catch (thrown) {
-      if (news.progress) this.end(thrown);
+      if (news.progress) this.end(/** @type {Error} */ (thrown));
       else throw thrown;
     }
   }
 
-  /** End the worker; pending and later calls fail with `error`. */
+  /**
+   * End the worker; pending and later calls fail with `error`.
+   * @param {Error} error
+   */
   end(error) {
     if (this.#ended) return;
     this.#ended = error;

@@ -5,21 +5,28 @@
  * `{ id, error }`; progress and changes of the device come in between. It holds one model.
  */
 
+/** @import { Unchecked } from "../types/program.d.ts" */
+
 import { loadHere } from "../model/singe-model.js";
 
+/** @type {Awaited<ReturnType<typeof loadHere>>} */
 let model;
-/** The sessions by the numbers that the page gives them. */
+/**
+ * The sessions by the numbers that the page gives them.
+ * @type {Map<number, ReturnType<typeof model.session>>}
+ */
 const sessions = new Map();
 
+/** @type {Record<string, (given: Unchecked) => unknown>} */
 const CALLS = {
   async load({ folder, options }) {
-    const onProgress = (progress) => postMessage({ progress });
-    const onDevice = (device) => postMessage({ device, state: state() });
+    const onProgress = (/** @type {unknown} */ progress) => postMessage({ progress });
+    const onDevice = (/** @type {string} */ device) => postMessage({ device, state: state() });
     model = await loadHere(new URL(folder), { ...options, onProgress, onDevice });
     const { name, image, labels, inputs, outputs, states } = model;
     return { name, image, labels, inputs, outputs, states };
   },
-  run: (given) => model.run(...given),
+  run: (given) => model.run(.../** @type {[Unchecked, Unchecked]} */ (given)),
   seed: (seed) => model.seed(seed),
   profile: ({ inputs, options }) => model.profile(inputs, options),
   /** Calls a session's `method`; a new number opens a session. */
@@ -28,12 +35,18 @@ const CALLS = {
     sessions.set(number, session);
     if (method === "dispose") sessions.delete(number);
     if (method === "copy") return void sessions.set(given[0], session.copy());
-    return session[method](...given);
+    return /** @type {Unchecked} */ (session)[method](...given);
   },
   dispose: () => model.dispose(),
 };
 
-/** The memory that is transferred with an answer. */
+/**
+ * The memory that is transferred with an answer.
+ * @param {string} call
+ * @param {{ method?: string }} given
+ * @param {Unchecked} value
+ * @returns {Transferable[]}
+ */
 function memoryOf(call, given, value) {
   const outputs = call === "run" || (call === "session" && given.method === "run");
   if (outputs) return Object.values(value).map(({ data }) => data.buffer);
@@ -42,11 +55,12 @@ function memoryOf(call, given, value) {
 
 const state = () => model && { device: model.device, threads: model.threads, memory: model.memory };
 
+// biome-ignore lint/suspicious/noGlobalAssign: so a worker takes messages
 onmessage = async ({ data: { id, call, given } }) => {
   try {
     const value = await CALLS[call](given);
-    postMessage({ id, value, state: state() }, memoryOf(call, given, value));
-  } catch ({ name, code, message }) {
+    postMessage({ id, value, state: state() }, /** @type {Unchecked} */ (memoryOf(call, given, value)));
+  } catch (/** @type {Unchecked} */ { name, code, message }) {
     postMessage({ id, error: { name, code, message }, state: state() });
   }
 };

@@ -161,6 +161,11 @@ def _name(module: str) -> str:
 
 # --- fewer bytes ------------------------------------------------------------------------------------------------------
 
+_CAST: Final = re.compile(r"/\*\* @type \{(?:(?!\*/)[^\n])*\} \*/ \(")
+"""What begins a value that is read as another type: `/** @type {T} */ (value)`."""
+_CHAIN: Final = re.compile(r"[A-Za-z_$][\w$]*(?:\.[\w$#]+|\[[\w$.]+\]|\([\w$.]*\))*")
+_WHOLE: Final = re.compile(r"(?:\A|[(,\[:]|[^=!<>]=|=>|\breturn)\s*\Z")
+_AFTER_WHOLE: Final = re.compile(r"\s*(?:[),;\]}]|\Z)")
 _TOKEN: Final = re.compile(
     r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?P<word>[\w$#]+)"""
     r"|(?P<line>\n)|(?P<space>[ \t]+)|(?P<mark>.)",
@@ -175,7 +180,7 @@ _APART: Final = re.compile(r"[\w$#][\w$#]|\+\+|--|./|/.", re.S)
 def compact(text: str) -> Iterator[tuple[str, int]]:
     """The lines of a script with something on them, without comments and needless spaces, and their numbers from 0."""
     line, number, at = "", 0, 0
-    for token in _tokens(text):
+    for token in _tokens(_bare(text)):
         if token == "\n":
             if line.strip():
                 yield line.rstrip(), at
@@ -192,6 +197,22 @@ def compact(text: str) -> Iterator[tuple[str, int]]:
             at = number
     if line.strip():
         yield line.rstrip(), at
+
+
+def _bare(text: str) -> str:
+    """Without the parentheses of values that are read as another type, where a chain of names or a whole value is in them."""
+    at = 0
+    while cast := _CAST.search(text, at):
+        start, at = cast.start(), cast.end()
+        end = _group_end(text, at)
+        value = _bare(text[at : end - 1])
+        is_whole = _WHOLE.search(text, 0, start) and _AFTER_WHOLE.match(text, end)
+        is_body = value.startswith("{") and text[:start].rstrip().endswith("=>")
+        is_chain = _CHAIN.fullmatch(value) and not text[:start].rstrip().endswith("new")
+        bare = value if (is_whole and not is_body) or is_chain else f"({value})"
+        text = f"{text[:start]}{bare}{text[end:]}"
+        at = start + len(bare)
+    return text
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -222,15 +243,21 @@ def _template_end(text: str, at: int) -> int:
         if text[at] == "\\":
             at += 2
         elif text.startswith("${", at):
-            depth, at = 1, at + 2
-            while depth:
-                found = _TOKEN.match(text, at)
-                assert found is not None
-                depth += {"{": 1, "}": -1}.get(found[0], 0)
-                at = _template_end(text, at) if found[0] == "`" else found.end()
+            at = _group_end(text, at + 2)
         else:
             at += 1
     return at + 1
+
+
+def _group_end(text: str, at: int) -> int:
+    """Where the parentheses or braces end that begin before `at`."""
+    depth = 1
+    while depth:
+        found = _TOKEN.match(text, at)
+        assert found is not None
+        depth += {"{": 1, "(": 1, "}": -1, ")": -1}.get(found[0], 0)
+        at = _template_end(text, at) if found[0] == "`" else found.end()
+    return at
 
 
 # --- source maps ------------------------------------------------------------------------------------------------------

@@ -1,0 +1,119 @@
+"""Checks the JavaScript of static/: types, by tsc; rules and format, by biome; and that the declarations are those that tsc writes.
+
+`python .ci/javascript.py` checks. With `--write` it writes the declarations and the format. The tools are those of
+static/package-lock.json, installed once, in .venv/javascript. Where they cannot be had, a line says so and nothing fails.
+
+A declaration, such as static/singe-tasks.d.ts, is what tsc says of the module's functions and classes, and the module's
+section of static/types/public.d.ts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+STATIC: Final = ROOT / "static"
+TOOLS: Final = ROOT / ".venv" / "javascript"
+PINS: Final = ("package.json", "package-lock.json", ".npmrc")
+MAIN: Final = "singe"
+_SECTION: Final = re.compile(r"^// --- singe(?:/(\w+))?\n(.*?)(?=^// --- |\Z)", re.M | re.S)
+_NAME: Final = re.compile(r"^export (?:declare )?(?:type|interface|class|const|function) (\w+)", re.M)
+_TAGS: Final = re.compile(r"^ *\* @(?:param|returns|template|type|readonly)\b.*\n", re.M)
+_SHORT: Final = re.compile(r"/\*\*\n *\* (.*)\n *\*/")
+
+
+def tool(name: str) -> list[str]:
+    """The command of a tool; a line on standard error and the exit code 0 if there is none."""
+    stamp = TOOLS / sha256(b"".join((STATIC / pin).read_bytes() for pin in PINS)).hexdigest()
+    if not stamp.exists():
+        if shutil.which("npm") is None:
+            unchecked("there is no npm")
+        shutil.rmtree(TOOLS, ignore_errors=True)
+        TOOLS.mkdir(parents=True)
+        for pin in PINS:
+            shutil.copy(STATIC / pin, TOOLS)
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
+        done = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
+        if done.returncode:
+            unchecked(f"npm ci failed: {(done.stderr or done.stdout).strip().splitlines()[0]}")
+        stamp.touch()
+    return ["node", str(TOOLS / "node_modules" / name)]
+
+
+def unchecked(why: str) -> None:
+    print(f"static/: the types, rules and format of the JavaScript were not checked: {why}", file=sys.stderr)
+    sys.exit(0)
+
+
+def tsc(*options: str) -> subprocess.CompletedProcess[str]:
+    command = [*tool("typescript/bin/tsc"), "--project", str(STATIC), *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def biome(*options: str) -> bool:
+    return (
+        subprocess.run(
+            [*tool("@biomejs/biome/bin/biome"), *options, "--colors=off", "--error-on-warnings"],
+            cwd=STATIC,
+            check=False,
+        ).returncode
+        == 0
+    )
+
+
+def declarations() -> Mapping[str, str]:
+    """The declarations of the modules of the package, by file."""
+    sections = {
+        name or "": text for name, text in _SECTION.findall((STATIC / "types" / "public.d.ts").read_text("utf-8"))
+    }
+    shared = _NAME.findall(sections[""])
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        # Its exit code is that of all modules, of which some cannot be declared.
+        tsc("--noEmit", "false", "--declaration", "--emitDeclarationOnly", "--stripInternal", "--outDir", folder)
+        for part, section in sections.items():
+            name = f"{MAIN}-{part}" if part else MAIN
+            text = (Path(folder) / f"{name}.d.ts").read_text("utf-8")
+            first = re.match(r"/\*\*\n \* (.*)\n", text)
+            assert first, name
+            body = text[text.index("*/") + 3 :]
+            body = re.sub(r"^import .*\n|^export \{ SingeError.*\n|^/\*\* @import .*\n", "", body, flags=re.M)
+            body = _SHORT.sub(r"/** \1 */", _TAGS.sub("", body))
+            body = re.sub(r"\{ [\w, ]+ \}\?: ", "options?: ", body).replace("export declare ", "export ")
+            body = re.sub(r"^(?: {4})+", lambda spaces: spaces[0][: len(spaces[0]) // 2], body, flags=re.M)
+            body = re.sub(r"\n(?=(?:/\*\*|export ))(?<!\*/\n)", "\n\n", body)
+            body = f"{body.strip()}\n\n{section.strip()}\n"
+            code = re.sub(r"/\*\*.*?\*/", "", body, flags=re.S)
+            used = [n for n in shared if part and re.search(rf"\b{n}\b", code)]
+            imports = f'import type {{ {", ".join(sorted(used))} }} from "./{MAIN}.js";\n\n' if used else ""
+            found[f"{name}.d.ts"] = f"/** {first[1]} */\n\n{imports}{body}"
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the JavaScript of static/.")
+    parser.add_argument("--write", action="store_true", help="write the declarations and the format")
+    write = parser.parse_args().write
+    if write:
+        for name, text in declarations().items():
+            (STATIC / name).write_text(text, "utf-8")
+    checked = tsc()
+    print(checked.stdout, end="")
+    fits = biome("format", "--write", ".") and biome("lint", ".") if write else biome("ci", ".")
+    other = [name for name, text in declarations().items() if (STATIC / name).read_text("utf-8") != text]
+    for name in other:
+        print(f"static/{name} is not what tsc writes of {name.removesuffix('.d.ts')}.js: run `make types`")
+    return int(bool(checked.returncode or not fits or other))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

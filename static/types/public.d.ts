@@ -1,0 +1,319 @@
+/**
+ * The types that users see. Each section goes into the declarations of its module, which tsc writes from the JavaScript:
+ * `make types`.
+ */
+
+import type { SingeModelElement } from "../singe-element.js";
+
+// --- singe
+
+export interface LoadOptions {
+  /**
+   * "auto", the default, starts on WebAssembly. When the page is idle it measures WebGPU, keeps the faster of the two,
+   * and remembers the choice for this bundle and GPU: the next load opens that device at once.
+   */
+  device?: "wasm" | "webgpu" | "auto";
+  /**
+   * Threads on WebAssembly. More than one needs shared memory: an isolated page or its workers, or node. 0, the default:
+   * after consecutive runs of more than 2 ms each and 0.3 s together, one and more threads are compared, and the fastest
+   * number is kept. Other numbers: that many, at most two per core; runs under about 1 ms still use one. Results are
+   * bit-identical for any number.
+   */
+  threads?: number;
+  /** Run the model in its own worker. If none can start, it runs in the page: see `model.worker`. */
+  worker?: boolean;
+  /** Whether to keep files in Cache Storage, by their hash. Default: true. */
+  cache?: boolean;
+  /** Called as loading goes on, and at the beginning and the end of the first run. */
+  onProgress?: (progress: Progress) => void;
+  /** Called when "auto" has switched to another device. */
+  onDevice?: (device: "wasm" | "webgpu") => void;
+  /** Aborts loading. */
+  signal?: AbortSignal;
+  /** The caller's GPU device, for inputs and outputs on the GPU; not with `worker`. It is not reopened if lost, nor destroyed. */
+  gpuDevice?: GPUDevice;
+}
+
+export interface Progress {
+  /** Bytes of kernels and weights: arrived so far, and in total. */
+  loaded: number;
+  total: number;
+  /**
+   * Kernels: compiled so far, and how many there are to compile, 0 until that is known. On WebGPU they are compiled one by
+   * one, while weights arrive, and those that only other sizes need by the first run that needs them; on WebAssembly all at
+   * once.
+   */
+  compiled: number;
+  kernels: number;
+  /**
+   * "download" until all bytes have arrived, "compile" until all kernels are compiled, then "ready". The first run is told,
+   * too: "run" when it begins, and "ready" when it is done.
+   */
+  phase: "download" | "compile" | "run" | "ready";
+}
+
+export interface Model extends Runs {
+  readonly name: string;
+  readonly device: "wasm" | "webgpu";
+  readonly inputs: Port[];
+  readonly outputs: Port[];
+  /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
+  readonly image: ImageFacts | null;
+  readonly labels: string | null;
+  /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
+  readonly threads: number;
+  /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
+  readonly worker: boolean;
+  /** Bytes held; in a worker, as of its last message. */
+  readonly memory: { gpu: number; wasm: number; js: number };
+  readonly gpuDevice: GPUDevice | undefined;
+
+  /** What a session keeps from run to run; empty if the model has no states. */
+  readonly states: State[];
+  /** A step of training with a bundle that has states: the same as `run`, which changes them; else an error. */
+  step: Runs["run"];
+
+  /**
+   * Begin the random numbers of a seed, an integer of at most 64 bits, in the model's own session: equal seeds, equal numbers,
+   * on every device and in Python. Without it they begin where nobody can foresee. An error if the model draws none.
+   */
+  seed(seed: number | bigint): Promise<void>;
+
+  /**
+   * A new session with the initial values of the states; an error if the model has none. Sessions share the weights, and
+   * their runs take turns. The model's own `run` uses a session of its own.
+   */
+  session(): Session;
+
+  /**
+   * Measure where the time of a run goes, for about `seconds` (default: 1), during which other runs wait. The outputs are
+   * discarded. With 0 seconds nothing is run, and the profile has only operations and bytes.
+   */
+  profile(inputs: Record<string, Input>, options?: { seconds?: number }): Promise<Profile>;
+
+  /** Free all memory, after pending runs. */
+  dispose(): Promise<void>;
+}
+
+export interface Runs {
+  /**
+   * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
+   * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
+   * as the model's device; a donated input's buffer comes back as its output. { outputs: { name: buffer } } writes those
+   * outputs into the caller's buffers, which need the usage STORAGE (with states COPY_DST too), may be reused by many runs,
+   * and must not be inputs of the run. { outputs: { name: array } } writes into the caller's typed arrays, on any device:
+   * faster for frequent runs, since large new arrays take time to allocate.
+   * With an aborted `signal` the call fails at once with the code "aborted". A run that waits for its turn is then left
+   * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
+   * run is done. In a worker, runs that wait are made too.
+   */
+  run(inputs: Record<string, Input>, options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal }): Promise<Record<string, Output>>;
+  run(inputs: Record<string, Input>, options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal }): Promise<Record<string, Output<GPUBuffer>>>;
+}
+
+/**
+ * One set of a model's states. Calls are queued in order. The states are in the device's memory: if the GPU device is
+ * lost they are lost too, and every call then fails with the code "lost" until `reset()`; the model's own session fails
+ * once and then starts again from the initial values. A model with states stays on the device that it was loaded on:
+ * "auto" chooses only when it loads.
+ */
+export interface Session extends Runs {
+  readonly states: State[];
+  /** A step of training with a bundle that has one: the same as `run`. */
+  step: Runs["run"];
+  /** Start again from the initial values. */
+  reset(): Promise<void>;
+  /** A copy of a state's elements. */
+  read(name: string): Promise<TypedArray>;
+  /** Begin the random numbers of a seed, as `model.seed` does; `reset` begins them again. */
+  seed(seed: number | bigint): Promise<void>;
+  write(name: string, data: TypedArray): Promise<void>;
+  /** A new session with the states that this one has after the calls made so far. */
+  copy(): Session;
+  /** Free its memory, after the calls made so far. */
+  dispose(): Promise<void>;
+}
+
+/** A tensor's description. An open dimension is a name; "?" is a dimension computed from open ones. */
+export interface Port {
+  name: string;
+  dtype: DType;
+  shape: (number | string)[];
+}
+
+/** An output of a model is an input, too. */
+export type Input = Data | List | Picture | { data: Data | List; shape?: readonly number[]; dtype?: DType };
+
+/**
+ * A GPUBuffer holds elements as the device stores them (static/README.md) and needs the usage COPY_SRC; with STORAGE too,
+ * kernels read it without a copy.
+ */
+export type Data = TypedArray | GPUBuffer | { BYTES_PER_ELEMENT: 2; buffer: ArrayBufferLike };
+/**
+ * Numbers, nested as the shape is; or flat, as a typed array. Dtypes whose arrays hold bits take none, except float16 where
+ * there is Float16Array.
+ */
+export type List = readonly (number | bigint | boolean | List)[];
+/**
+ * A picture is taken by the input that `model.image` names, if its dtype takes lists; for integers it is rounded and kept
+ * within their limits. A worker takes no elements of a page: make an ImageBitmap.
+ */
+export type Picture = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
+
+export interface Output<D = TypedArray> {
+  data: D;
+  shape: number[];
+  dtype: DType;
+}
+
+export type DType =
+  | "bool"
+  | "int2"
+  | "uint2"
+  | "int4"
+  | "uint4"
+  | "int8"
+  | "uint8"
+  | "int16"
+  | "uint16"
+  | "int32"
+  | "uint32"
+  | "int64"
+  | "uint64"
+  | "float4_e2m1fn"
+  | "float6_e2m3fn"
+  | "float6_e3m2fn"
+  | "float8_e4m3fn"
+  | "float8_e4m3fnuz"
+  | "float8_e5m2"
+  | "float8_e5m2fnuz"
+  | "float8_e8m0fnu"
+  | "float16"
+  | "bfloat16"
+  | "float32"
+  | "float64";
+
+/** What README.md's table of element types says: bits where JavaScript has no such numbers. float16 may come as Float16Array. */
+export type TypedArray = Int8Array | Uint8Array | Int16Array | Uint16Array | Int32Array | Uint32Array | BigInt64Array | BigUint64Array | Float32Array | Float64Array;
+
+/** A tensor that lives from run to run. */
+export interface State {
+  name: string;
+  dtype: DType;
+  shape: number[];
+}
+
+/** How a picture becomes the input `input`: static/README.md, "The bundle". */
+export interface ImageFacts {
+  input: string;
+  size: [height: number, width: number];
+  channels: 1 | 3;
+  crop: number;
+  mean: number[];
+  std: number[];
+  layout: "nchw" | "nhwc";
+}
+
+/** A run in seconds, as `singe bench --profile --json` reports it. */
+export interface Profile {
+  device: "wasm" | "webgpu";
+  /** The clock that timed the kernels. */
+  clock: string;
+  runs: number;
+  /** A whole run; and the sum of kernels and rest, which is more if kernels timed separately take longer. */
+  run: number;
+  seconds: number;
+  /** Sorted by time, the slowest first. */
+  kernels: Kernel[];
+  /** Copying inputs to the device; waiting for it and reading outputs. */
+  rest: { upload: number; readback: number };
+  /** The same, step by step, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
+  trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
+}
+
+/** All steps of a run with the same code and shapes: seconds, operations and bytes are totals of its calls. */
+export interface Kernel {
+  /** Its ops, its kind ("elementwise", "reduce", "matmul", "conv", "copy"), its output. */
+  label: string;
+  kind: string;
+  output: number[];
+  calls: number;
+  seconds: number;
+  /** Floating-point operations, and the least bytes of traffic; null if the bundle does not say. */
+  flops: number | null;
+  bytes: number | null;
+}
+
+export class SingeError extends Error {
+  constructor(code: Code, message: string, cause?: unknown);
+  readonly code: Code;
+}
+
+/**
+ * - `input`: an argument does not fit the model; the message says what the model expects
+ * - `network`: a file could not be fetched
+ * - `format`: this is no bundle, or it is damaged
+ * - `device`: this browser or device cannot run it
+ * - `lost`: the GPU device was lost, and again after it was reopened; or the worker ended
+ * - `aborted`: the caller's signal was aborted
+ * - `disposed`: the model has been disposed
+ */
+export type Code = "input" | "network" | "format" | "device" | "lost" | "aborted" | "disposed";
+
+export const VERSION: string;
+
+// --- singe/element
+
+/** The details of its events. */
+export interface SingeModelEvents {
+  progress: CustomEvent<Progress>;
+  load: CustomEvent<Model>;
+  result: CustomEvent<Record<string, Output>>;
+  error: CustomEvent<SingeError>;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "singe-model": SingeModelElement;
+  }
+}
+
+// --- singe/picture
+
+/** A file, or something that a canvas draws. */
+export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
+
+// --- singe/sound
+
+/** What is used of an AudioBuffer. */
+export interface Sound {
+  readonly sampleRate: number;
+  readonly numberOfChannels: number;
+  getChannelData(channel: number): ArrayLike<number>;
+}
+
+// --- singe/tasks
+
+/** The names of classes: the contents of the file that `model.labels` names. */
+export type Labels = readonly string[] | Readonly<Record<number, string>>;
+
+export interface Found {
+  /** The class, and its name: `labels[index]`, or "class" and the number. */
+  index: number;
+  label: string;
+  probability: number;
+}
+
+export interface FoundBox extends Found {
+  /** In pixels of the source, within it. */
+  box: [left: number, top: number, right: number, bottom: number];
+}
+
+/** How `letterbox` placed a picture: its scale, its first column and row, and its own size. */
+export interface Placed {
+  scale: number;
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
