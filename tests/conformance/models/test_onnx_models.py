@@ -12,7 +12,7 @@ from onnx_devices import DEVICES, ONNX_DATA, check, data_sets, need
 
 from singe.dtypes import DTYPES
 from singe.errors import SingeError
-from singe.model.onnx_backend import prepare
+from singe.onnx.backend import prepare
 from singe.onnx.importer import unsupported_ops
 from singe.onnx.model import read_model, read_tensor
 

@@ -15,7 +15,7 @@ from onnx_devices import DEVICES, check, need
 from peer import session
 
 from singe.errors import ImportFailure
-from singe.model.onnx_backend import prepare
+from singe.onnx.backend import prepare
 from singe.onnx.model import read_model
 
 RNG = np.random.default_rng(7)

@@ -18,8 +18,8 @@ from onnx_devices import DEVICES, array_of, check, every_case, need, tensors
 from singe.dtypes import DTYPES
 from singe.errors import SingeError
 from singe.model.model import Model
-from singe.model.onnx_backend import prepare
 from singe.onnx.adapters.elementwise.random import RANDOM
+from singe.onnx.backend import prepare
 from singe.onnx.importer import unsupported_ops
 from singe.onnx.model import OnnxModel, read_model
 from singe.onnx.source import OnnxSource

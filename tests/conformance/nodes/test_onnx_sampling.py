@@ -11,7 +11,7 @@ import pytest
 from onnx_devices import DEVICES, check, need
 from peer import session
 
-from singe.model.onnx_backend import prepare
+from singe.onnx.backend import prepare
 
 onnx = pytest.importorskip("onnx")
 RTOL, ATOL = 1e-4, 1e-5

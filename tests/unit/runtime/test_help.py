@@ -14,7 +14,7 @@ import pytest
 
 import singe as sg
 from singe import nn, optim
-from singe.model.onnx_backend import BackendRep
+from singe.onnx.backend import BackendRep
 from singe.train import Learner, Listener, TrainStep
 from singe.train.saving.checkpoints import Checkpoint
 

@@ -17,7 +17,7 @@ from third_party import install
 import singe as sg
 from singe import plugins
 from singe.compiler.target import find_target
-from singe.model import onnx_backend
+from singe.onnx import backend as onnx_backend
 from singe.runtime import devices
 from singe.tools.cli import main
 from singe.tools.export.bundle import make_bundle

@@ -13,16 +13,16 @@ from typing import Any, Final
 import numpy as np
 
 from ..errors import CompileError, DeviceError, HostNeeded, ImportFailure, InputError, ShapeError, UnsupportedOp
-from ..onnx.importer import unsupported_ops
-from ..onnx.model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
-from ..onnx.source import OnnxSource
-from ..onnx.tensors import Files
+from ..model.model import Model
+from ..model.program import Program
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
 from ..runtime.registry import backend_names
-from .model import Model
-from .program import Program
+from .importer import unsupported_ops
+from .model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
+from .source import OnnxSource
+from .tensors import Files
 
 OPSET: Final = 25
 """The opset version of a node that is run without a model, unless `opset_version` is given."""
