@@ -23,7 +23,10 @@ NOT_SAMPLED = (Opaque, Region, Result)
 """Kinds of row that have separate tests, because of several results, graphs, or shapes found in mid-run."""
 ELSEWHERE = ("lstm", "gru", "rnn", "path_sums", "checks", "bit_cast")
 """Rows of several results, or that are loops: see test_recurrent.py and test_path_sums.py; and one whose attribute must fit the dtype: see test_dtypes.py."""
-SAMPLED: list[Row] = [row for row in ROWS.values() if not isinstance(row, NOT_SAMPLED) and row.name not in ELSEWHERE]
+SAMPLED: list[Row] = [
+    row for row in ROWS.values() if row.dtypes and not isinstance(row, NOT_SAMPLED) and row.name not in ELSEWHERE
+]
+"""Those that devices compute: a row without dtypes, such as `real`, runs in NumPy alone."""
 
 DEAR = {
     "attention", "conv", "conv_int8", "conv_integers", "conv_last", "conv_transpose", "deform_conv", "det", "dft",

@@ -18,7 +18,8 @@ IMPORT = re.compile(r"""\b(?:from|import)\s*\(?\s*["']\./([^"']+)["']""")
 
 def test_imports_run_one_way() -> None:
     scripts = page_scripts()
-    imports = {name: IMPORT.findall(text) for name, text in scripts.items()}
+    # What comments import are types, which may refer to each other.
+    imports = {name: IMPORT.findall(re.sub(r"/\*.*?\*/", "", text, flags=re.S)) for name, text in scripts.items()}
     assert sum(map(len, imports.values())) > len(scripts)
     order = list(TopologicalSorter(imports).static_order())  # CycleError names a circle
     assert set(order) == set(scripts)
