@@ -1,4 +1,4 @@
-# One command each: `make demo`, `make setup`, `make quick`, `make test`, `make full`, `make nightly`, `make check`, `make bench`, `make docs`, `make release`.
+# One command each: `make demo`, `make setup`, `make quick`, `make test`, `make full`, `make nightly`, `make check`, `make types`, `make bench`, `make docs`, `make release`.
 # On a bare Debian with Python 3.11 and root, `make test` installs what it needs first.
 
 SHELL := /bin/bash

@@ -25,6 +25,9 @@ STATIC: Final = ROOT / "static"
 TOOLS: Final = ROOT / ".venv" / "javascript"
 PINS: Final = ("package.json", "package-lock.json", ".npmrc")
 MAIN: Final = "singe"
+_OFFLINE: Final = re.compile(
+    r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|E40[13]|network|CERT"
+)
 _SECTION: Final = re.compile(r"^// --- singe(?:/(\w+))?\n(.*?)(?=^// --- |\Z)", re.M | re.S)
 _NAME: Final = re.compile(r"^export (?:declare )?(?:type|interface|class|const|function) (\w+)", re.M)
 _TAGS: Final = re.compile(r"^ *\* @(?:param|returns|template|type|readonly)\b.*\n", re.M)
@@ -43,8 +46,11 @@ def tool(name: str) -> list[str]:
             shutil.copy(STATIC / pin, TOOLS)
         command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
         done = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
+        told = (done.stderr or done.stdout).strip()
+        if done.returncode and _OFFLINE.search(told):
+            unchecked(f"npm's registry cannot be reached: {told.splitlines()[0]}")
         if done.returncode:
-            unchecked(f"npm ci failed: {(done.stderr or done.stdout).strip().splitlines()[0]}")
+            sys.exit(f"npm ci failed: {told}")
         stamp.touch()
     return ["node", str(TOOLS / "node_modules" / name)]
 
