@@ -21,6 +21,8 @@ from ..files.urls import js_errors
 
 SCRIPTS: Final = "singe_scripts"
 """The name under which singe-python.js is registered with Pyodide."""
+_DESCRIPTION: Final = re.compile(r"/\*\*.*?\*/", re.S)
+"""A comment of types: what it imports is not there when the script runs."""
 _IMPORT: Final = re.compile(r"""((?:from|import)\s*\(?\s*)["']\./([\w.-]+\.js)["']""")
 
 
@@ -57,7 +59,8 @@ def data_url(texts: Mapping[str, str], name: str, urls: dict[str, str], way: tup
             f"cannot: serve singe-python.js, and register it as {SCRIPTS!r}"
         )
     if name not in urls:
-        whole = _IMPORT.sub(lambda found: f'{found[1]}"{data_url(texts, found[2], urls, (*way, name))}"', texts[name])
+        code = _DESCRIPTION.sub("", texts[name])
+        whole = _IMPORT.sub(lambda found: f'{found[1]}"{data_url(texts, found[2], urls, (*way, name))}"', code)
         urls[name] = "data:text/javascript;base64," + base64.b64encode(whole.encode()).decode()
     return urls[name]
 

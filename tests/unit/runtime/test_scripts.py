@@ -66,6 +66,18 @@ def test_a_script_is_one_url_with_all_that_it_imports() -> None:
     assert text == f'import {{ b }} from "{made["b.js"]}";\nconst c = await import("{made["c.js"]}");\n'
 
 
+def test_the_scripts_of_python_in_a_page_are_one_url() -> None:
+    made: dict[str, str] = {}
+    data_url(page_scripts(), "singe-python.js", made)
+    assert {"singe-python.js", "singe-webgpu.js", "singe-wasm.js"} <= made.keys()
+
+
+def test_types_that_a_comment_imports_are_left_out() -> None:
+    made: dict[str, str] = {}
+    data_url({"a.js": '/** @import { B } from "./b.js" */\nexport const a = 1;\n'}, "a.js", made)
+    assert made.keys() == {"a.js"}
+
+
 def test_a_circle_is_an_error_that_names_it() -> None:
     texts = {
         "a.js": 'import "./b.js";\n',
