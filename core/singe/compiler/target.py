@@ -76,7 +76,7 @@ class Target(Protocol):
     repeated: (
         int  # the most operations on coordinates and open sizes that, repeated for each element, beat one more kernel
     )
-    dtypes: frozenset[DType]  # element types that its kernels read, compute and write
+    dtypes: Collection[DType]  # element types that its kernels read, compute and write
 
     def element_size(self, dtype: DType) -> int:
         """Bytes of one element in device memory (WGSL has no bytes, so a bool has four)."""
@@ -112,7 +112,7 @@ class ArrayTarget:
     counted: int = 0
     networks: bool = False
     repeated: int = 0
-    dtypes: frozenset[DType] = frozenset(DTYPES.values())
+    dtypes: Collection[DType] = tuple(DTYPES.values())
     execution: Execution = Execution(fuses=False, views=False, allocates=True, narrow=False)
 
     def element_size(self, dtype: DType) -> int:
