@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from singe.extension import DType, Expr, scalar
+from singe.extension import CompileError, DType, Expr, scalar
 
 SHADER_F16: Final = "shader-f16"
 """A feature of devices: elements and values of float16."""
@@ -36,6 +36,16 @@ class Element(NamedTuple):
     load: str = "{0}"
     store: str = "{0}"
     vectors: bool = False
+
+    @property
+    def stores_vectors(self) -> bool:
+        """Whether four elements can be written as a vector: not where an element is one."""
+        return not self.type.startswith("vec")
+
+    @property
+    def takes_vectors(self) -> bool:
+        """Whether a vector of values is written as it is."""
+        return self.store == "{0}"
 
 
 class ShaderParts(NamedTuple):
@@ -65,7 +75,7 @@ class Dialect:
     elements: Mapping[DType, Element]
     """How elements are stored: one row for each dtype that kernels compute."""
     element_size: Callable[[DType], int]
-    """Bytes of an element in device memory."""
+    """Bytes of an element in device memory: `dtype.size`, unless the language stores some dtypes in more."""
     words: Words
     """The scalar vocabulary; `scalar.complete` refuses a table that lacks a word."""
     vector_words: Words
@@ -85,7 +95,13 @@ class Dialect:
 
     def spell(self, e: Expr, args: Sequence[str]) -> str:
         """The text of a word applied to the texts of its arguments."""
-        found = self.words[e.word][e.args[-1].dtype]
+        dtype = e.args[-1].dtype
+        if dtype not in self.words[e.word]:
+            raise CompileError(
+                f"the dialect {self.name!r} has no spelling of the word {e.word!r} for {dtype}: add it to `words`, or leave {dtype} "
+                "out of `elements`, so that its ops stay on the host"
+            )
+        found = self.words[e.word][dtype]
         return found.format(*args) if isinstance(found, str) else found(e, args)
 
     def fold(self, word: str, dtype: DType, total: str, value: str) -> str:

@@ -76,7 +76,11 @@ class Target(Protocol):
     repeated: (
         int  # the most operations on coordinates and open sizes that, repeated for each element, beat one more kernel
     )
-    dtypes: Collection[DType]  # element types that its kernels read, compute and write
+
+    @property
+    def dtypes(self) -> Collection[DType]:
+        """The element types that its kernels read, compute and write."""
+        ...
 
     def element_size(self, dtype: DType) -> int:
         """Bytes of one element in device memory (WGSL has no bytes, so a bool has four)."""

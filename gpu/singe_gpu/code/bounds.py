@@ -1,9 +1,9 @@
 """Tests and clamps of indices, in the form that takes the least work in a shader.
 
 Kernels clamp the index of an element that counts only inside the bounds, as in the padding of a convolution: elsewhere
-a read outside of an array could end the process. What runs kernel text makes such reads harmless, so the test alone is enough. Only an
-index that steps from element to element keeps its clamp: without it, four neighbours of which some lie outside would
-look like a vector.
+a read outside of an array could end the process. What runs kernel text makes such reads harmless, so the test alone is
+enough. Only an index that steps from element to element keeps its clamp: without it, four neighbours of which some lie
+outside would look like a vector.
 """
 
 from __future__ import annotations

@@ -134,11 +134,11 @@ class Shader:
 
     def stores_vectors(self, port: int) -> bool:
         """Whether four elements of a port can be written as a vector."""
-        return not self.dialect.elements[self.ports[port].dtype].type.startswith("vec")
+        return self.dialect.elements[self.ports[port].dtype].stores_vectors
 
     def takes_vectors(self, port: int) -> bool:
         """Whether a vector of values is written as it is."""
-        return self.dialect.elements[self.ports[port].dtype].store == "{0}"
+        return self.dialect.elements[self.ports[port].dtype].takes_vectors
 
     def load_vector(self, port: int, index: str) -> str:
         """Four elements of a port from an index that is a multiple of four; all reads of the port must then be vectors."""

@@ -28,7 +28,7 @@ def variants(dialect: Dialect, ports: Sequence[Port], write: Print, when: Dim = 
     sizes: list[Dim] = []
     plain = Shader(dialect, ports, frozenset(), sizes)
     last = write(plain)
-    some = _abilities(dialect, plain.wanted_features)
+    some = _feature_sets(dialect, plain.wanted_features)
     texts = [*(write(Shader(dialect, ports, frozenset(able), sizes)) for able in some), last]
     found = [Variant(ENTRY, able, (t.groups * when, 1, 1)) for able, t in zip((*some, ()), texts, strict=True)]
     return Printed(tuple(t.code for t in texts), tuple(found), tuple(sizes), scratch=scratch, when=when)
@@ -40,7 +40,7 @@ def for_all_sizes(printed: Iterable[Printed]) -> Printed:
     return replace(first, others=tuple(others))
 
 
-def _abilities(dialect: Dialect, wanted: Collection[str]) -> list[tuple[str, ...]]:
+def _feature_sets(dialect: Dialect, wanted: Collection[str]) -> list[tuple[str, ...]]:
     """The sets of features to print for, the best first."""
     features = [word for word in dialect.features if word in wanted]
     others = [word for word in features if word != SUBGROUP_MATRIX]

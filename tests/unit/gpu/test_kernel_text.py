@@ -14,6 +14,7 @@ from respelling import respelled
 
 from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, bfloat16, bool_, float16, float32, int8, int32, int64, uint8, uint32, uint64
+from singe.errors import CompileError
 from singe.graph import Builder, Graph, Node
 from singe.shapes import Dim, size
 from singe_gpu.target import GpuTarget
@@ -123,3 +124,10 @@ def test_a_dialect_without_features_has_one_text_of_a_kernel() -> None:
     graph = graph_of("matmul", ((64, 64), float16), ((64, 64), float16))
     counts = {d.name: len(compile_graph(graph, GpuTarget(d)).kernels[0].variants) for d in (WGSL, CPP)}
     assert counts["wgsl"] > 1 == counts["cpp"]
+
+
+def test_a_word_without_a_spelling_for_a_type_is_refused_by_name() -> None:
+    words = {**WGSL.words, "exp": {}}
+    graph = graph_of("exp", ((64,), float32))
+    with pytest.raises(CompileError, match=r"the dialect 'wgsl' has no spelling of the word 'exp' for float32"):
+        compile_graph(graph, GpuTarget(replace(WGSL, words=words)))

@@ -1,7 +1,7 @@
 """The scalar vocabulary in WGSL.
 
-Values: bool → bool, int32 → i32, uint32 → u32, float32 → f32, int64 and uint64 → vec2<u32> (low, high). Every word has a spelling for each type
-that it takes; SPELLINGS is complete or this module does not import. Literals carry their type, constants that WGSL
+Values: bool → bool, int32 → i32, uint32 → u32, float32 → f32, int64 and uint64 → vec2<u32> (low, high). Every word has
+a spelling for each type that it takes; SPELLINGS is complete or this module does not import. Literals carry their type, constants that WGSL
 forbids (NaN, infinity) come from bits, and nothing relies on implicit conversion: naga and Tint read the text alike.
 """
 
