@@ -42,7 +42,7 @@ def check_plugin(plugin: Any, protocol: type, group: str, name: str, what: str) 
     """Refuse what an entry point made if it lacks attributes or methods of a protocol."""
     wanted = [
         *protocol.__annotations__,
-        *(n for n, v in vars(protocol).items() if callable(v) and not n.startswith("_")),
+        *(n for n, v in vars(protocol).items() if (callable(v) or isinstance(v, property)) and not n.startswith("_")),
     ]
     lacking = [attribute for attribute in wanted if not hasattr(plugin, attribute)]
     if lacking:
