@@ -58,7 +58,7 @@ def call_key(value: Any) -> Hashable:
         return kind, struct.pack("2d", value.real, value.imag)
     if kind is tuple or kind is list:
         return kind, *[(type(v), v) if type(v) in VALUES else call_key(v) for v in value]
-    if kind is FunctionType and value.__module__.startswith("singe."):
+    if kind is FunctionType and str(value.__module__).startswith("singe."):
         captured = [c.cell_contents for c in value.__closure__ or ()] + [value.__defaults__, value.__kwdefaults__]
         keys = [(type(v), v) if type(v) in VALUES else call_key(v) for v in captured]
         return value.__code__, value.__module__, *keys

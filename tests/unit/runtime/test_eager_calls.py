@@ -107,6 +107,15 @@ class Places(Rows):
         return self.rows[places]
 
 
+def test_a_users_function_may_belong_to_no_module() -> None:
+    names: dict[str, Any] = {}
+    exec("def twice(x):\n    return x * 2\n", names)
+    names["twice"].__module__ = None
+    doubled = sg.op("doubled_by_a_function_of_no_module", names["twice"])
+    for _ in range(2):
+        np.testing.assert_array_equal(doubled(sg.tensor(X)).numpy(), X * 2)
+
+
 def test_an_index_out_of_range_is_refused_by_the_layer_that_got_it() -> None:
     words, places = Words(), Places()
     for _ in range(2):
