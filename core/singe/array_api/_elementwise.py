@@ -24,10 +24,7 @@ def function_of(row: Elementwise, name: str) -> Callable[..., Tensor]:
     def two(x1: TensorLike, x2: TensorLike, /) -> Tensor:
         return compute(row.name, x1, x2)
 
-    return named(name, two if row.arity == 2 else one, _DOC)
-
-
-_DOC: Final = "{} of each element, as the standard defines it."
+    return named(name, two if row.arity == 2 else one, f"{row.doc or row.name}, element by element.")
 
 
 def named(name: str, function: Callable[..., Tensor], doc: str) -> Callable[..., Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -82,3 +83,18 @@ def test_it_imports_by_its_onnx_name(
 def test_a_name_is_given_once(hard_swish: Elementwise) -> None:
     with pytest.raises(ValueError, match="already there"):
         register(hard_swish)
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"onnx": "Relu"}, "the row 'relu' is ONNX's 'Relu' already"),
+        ({"promote": "floats"}, "got promote='floats', expected one of '', 'same', 'float', 'bool', 'sum'"),
+        ({"numpy": "softsine"}, "NumPy has no 'softsine'; give a function of arrays, or leave it out"),
+    ],
+    ids=lambda value: next(iter(value), "") if isinstance(value, dict) else "",
+)
+def test_a_row_that_cannot_be_is_refused_when_it_is_registered(fields: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(error)):
+        register(Elementwise(name="never_registered", body=lambda x: x * x, **fields))
+    assert "never_registered" not in ROWS

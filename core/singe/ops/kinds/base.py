@@ -129,11 +129,24 @@ ROWS: Final[dict[str, Row]] = {}
 """Every row by name: the open table."""
 
 
+PROMOTIONS: Final = ("", "same", "float", "bool", "sum")
+"""What the field `promote` may say."""
+
+
 def register(*rows: Row) -> None:
-    """Add rows to the table; a name that is already taken is an error."""
+    """Add rows to the table; a name that is already taken, here or of ONNX's, is an error."""
     for row in rows:
         if row.name in ROWS:
             raise ValueError(f"a row named {row.name!r} is already there")
+        same = [other.name for other in ROWS.values() if other.onnx == row.onnx] if row.onnx else ()
+        if same:
+            raise ValueError(f"{row.name}: the row {same[0]!r} is ONNX's {row.onnx!r} already")
+        if row.promote not in PROMOTIONS:
+            raise ValueError(
+                f"{row.name}: got promote={row.promote!r}, expected one of {', '.join(map(repr, PROMOTIONS))}"
+            )
+        if isinstance(row.numpy, str) and not hasattr(np, row.numpy or "ndarray"):
+            raise ValueError(f"{row.name}: NumPy has no {row.numpy!r}; give a function of arrays, or leave it out")
         ROWS[row.name] = row
 
 
