@@ -130,23 +130,26 @@ class EagerDevice(Device):
         builder = Builder()
         made = nodes_of(build(builder, *nodes))
         graph = Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.size_nodes)
-        out = self.run(graph, values)
-        if key is not None and not any(n.row is not None and n.row.outside for n in graph.nodes):
-            with self.lock:
-                self._programs.at(key, lambda: self._program(graph))
-        return out
+        with self.lock:
+            found = self._program(graph)
+            out = self._run(found, graph, values)
+            if key is not None and not any(n.row is not None and n.row.outside for n in graph.nodes):
+                self._programs.at(key, lambda: found)
+            return out
 
     def run(self, graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
         """Run the graph's Program, which is compiled the first time that a graph has this structure."""
         with self.lock:
-            found = self._program(graph)
-            if found.program.ranges and self._out_of_range(found.program, values):
-                self._refuse_indices(graph, values)
-                found.program.check_indices(self._indices(found.program, values), named=False)
-            out = tuple(found.run(values))
-            if looking():
-                self._look(graph, values, out)
-            return out
+            return self._run(self._program(graph), graph, values)
+
+    def _run(self, found: Executable, graph: Graph, values: Sequence[Any]) -> tuple[Any, ...]:
+        if found.program.ranges and self._out_of_range(found.program, values):
+            self._refuse_indices(graph, values)
+            found.program.check_indices(self._indices(found.program, values), named=False)
+        out = tuple(found.run(values))
+        if looking():
+            self._look(graph, values, out)
+        return out
 
     def _program(self, graph: Graph) -> Executable:
         return self._programs.at(structure(graph), lambda: self.prepare(compile_graph(graph, self.target)))

@@ -290,26 +290,22 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
 
     `build` gets nodes for tensors, arrays and lists; numbers and None are passed unchanged.
     """
-    home: Device | None = None
     placed: list[Any] = []
     rest: list[Any] = []  # the operands that are passed unchanged, and NODE where a node is passed
     for x in operands:
         if isinstance(x, (list, tuple)):
             x = plain_array(x)
-        if isinstance(x, Tensor):
-            if home is None or x._device.trace_depth > home.trace_depth:
-                home = x._device
-        elif not isinstance(x, np.ndarray):
+        if not isinstance(x, (Tensor, np.ndarray)):
             rest.append(x)
             continue
         placed.append(x)
         rest.append(NODE)
-    on = find_device(DEFAULT) if home is None else home
+    on = home_of(placed)
     if len(placed) < len(operands):
         build = _passing(build, tuple(rest))
     values = []
     for x in placed:
-        values.append(x._value if isinstance(x, Tensor) and x._device is home else value_on(on, x))
+        values.append(x._value if isinstance(x, Tensor) and x._device is on else value_on(on, x))
     found = on.apply(build, values)
     if len(found) == 1:
         return Tensor(on, found[0])
@@ -344,10 +340,11 @@ def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> t
 
 def home_of(operands: Sequence[Any]) -> Device:
     """The device on which an operation runs: that of its tensors. A device that trace_depth the others' values comes first."""
-    devices = [x.device for x in operands if isinstance(x, Tensor)]
-    if not devices:
-        return find_device(DEFAULT)
-    return max(dict.fromkeys(devices), key=lambda d: d.trace_depth)
+    home: Device | None = None
+    for x in operands:
+        if isinstance(x, Tensor) and (home is None or x._device.trace_depth > home.trace_depth):
+            home = x._device
+    return find_device(DEFAULT) if home is None else home
 
 
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
