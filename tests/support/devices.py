@@ -57,7 +57,7 @@ def constant(n: Node, sizes: Mapping[str, int]) -> np.ndarray:
 
 
 def run_array(graph: Graph, arrays: Arrays) -> list[np.ndarray]:
-    """Run each node by its row's `array`; before that, all sizes are replaced by numbers."""
+    """Run each node over NumPy's arrays; before that, all sizes are replaced by numbers."""
     if sizes := sizes_of(graph, arrays):
         graph = specialise(graph, sizes)
     return walk(graph, arrays, lambda n, given: constant(n, {}) if n.is_const else evaluate_node(n, given))

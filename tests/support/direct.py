@@ -17,6 +17,7 @@ from rows.references import REFERENCES
 from singe.dtypes import bool_, widened
 from singe.graph import Graph, Node
 from singe.ir.arrays import convert
+from singe.ir.arrays.numpy import NUMPY_ARRAYS
 from singe.ops import Region, Result
 from singe.shapes import Shape, Size, known
 
@@ -89,7 +90,7 @@ class _Run:
             found = tuple(self._value(x) for x in n.lowered)
             return found if len(n.results) > 1 else found[0]
         with np.errstate(all="ignore"):
-            return n.row.array(*given, **attrs)
+            return n.row.run(NUMPY_ARRAYS, given, attrs)
 
     def _number(self, value: Any) -> Any:
         """An attribute with its sizes replaced by numbers."""

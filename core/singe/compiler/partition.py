@@ -7,7 +7,7 @@ An op runs on the host although the target is a device, for one of these reasons
   separate step; their values are on the device as bytes.
 * No function: the target has no function for an opaque op.
 
-A composite stays whole if the target has a function for it, a user wrote a shader for it, or NumPy has one call; elsewhere it
+A composite stays whole if the target has a function for it, a user wrote a shader for it, or the array library has a native function; elsewhere it
 is lowered.
 """
 
@@ -17,14 +17,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-import numpy as np
-
 from ..dtypes import DType, names
-from ..graph import Builder, Graph, Node, all_nodes, evaluate_node, postorder, rebuild
+from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
+from ..ir.arrays.adapter import Array, ArrayAdapter
 from ..ops import Composite, Opaque, Region, Result, Row
 from ..program.program import Host, ProgramData, walk
 from .lower.sorting_networks import is_ordered
-from .target import Target, execution_of
+from .target import Target, arrays_of, execution_of
 
 JS_HOST_OPS: Final = frozenset((
     "axes_sizes", "compress", "dimensions", "expanded_sizes", "moved_last", "non_max_suppression", "nonzero",
@@ -119,7 +118,10 @@ def _opaque(row: Row) -> Opaque:
     def results(*inputs: Node, **attrs: Any) -> Sequence[Any]:
         return row.infer_results(inputs, attrs)
 
-    return Opaque(name=row.name, doc=row.doc, results=results, whole=row.array)
+    def evaluate(xp: ArrayAdapter, *arrays: Array, **attrs: Any) -> Any:
+        return row.run(xp, arrays, attrs)
+
+    return Opaque(name=row.name, doc=row.doc, results=results, evaluate=evaluate)
 
 
 # --- composites that stay whole ---------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ def own_kernels(target: Target) -> Callable[[Node], Row | None]:
         if not isinstance(row, Composite):
             return None
         if not fuses:
-            return None if row.whole is None else _whole(row)
+            return _whole(row) if row.name in arrays_of(target).native else None
         if unsupported_dtypes(n, target):
             return None
         if row.wgsl is None and not row.function:
@@ -148,22 +150,26 @@ def own_kernels(target: Target) -> Callable[[Node], Row | None]:
 
 @lru_cache(maxsize=256)
 def _whole(row: Composite) -> Opaque:
-    """The opaque form of a composite. Constants are folded through the rows to which the composite is lowered."""
+    """The opaque form of a composite. Arrays compute the rows to which it is lowered, unless the library has a function for it."""
 
     def results(*inputs: Node, **attrs: Any) -> Sequence[Any]:
         b = Builder()
         return b.node(row, *(b.input("", x.shape, x.dtype) for x in inputs), **attrs).results
 
-    def computed(*arrays: np.ndarray, **attrs: Any) -> Any:
+    def evaluate(xp: ArrayAdapter, *arrays: Array, **attrs: Any) -> Any:
         b = Builder()
-        made = b.node(row, *map(b.const, arrays), **attrs)
-        values: dict[Node, Any] = {}
+        inputs = [b.const(xp.host(x)) for x in arrays]
+        made = b.node(row, *inputs, **attrs)
+        values: dict[Node, Any] = dict(zip(inputs, arrays, strict=True))
         for n in postorder(made.lowered, lambda n: n.lowered or n.inputs):
+            if n in values:
+                continue
             if n.lowered:
                 values[n] = values[n.lowered[0]] if len(n.results) == 1 else tuple(values[x] for x in n.lowered)
             else:
-                values[n] = n.value if n.value is not None else evaluate_node(n, [values[x] for x in n.inputs])
+                given = [values[x] for x in n.inputs]
+                values[n] = xp.asarray(n.value) if n.row is None else n.row.run(xp, given, n.attrs)
         found = tuple(values[x] for x in made.lowered)
         return found[0] if len(found) == 1 else found
 
-    return Opaque(name=row.name, doc=row.doc, results=results, whole=row.whole or computed, wgsl=row.wgsl)
+    return Opaque(name=row.name, doc=row.doc, results=results, evaluate=evaluate, wgsl=row.wgsl)

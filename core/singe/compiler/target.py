@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from ..dtypes import DTYPES, DType
+from ..ir.arrays.adapter import ArrayAdapter
+from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..ir.kernel import Kernel, Routine
 from ..plugins import check_plugin, load_plugin
 from ..program.program import HOST, Variant
@@ -53,7 +55,7 @@ class Execution:
     """How Programs of a target run. The defaults are those of a code generator, whose kernels use memory as the Program plans it.
 
     fuses: a step is a kernel, which computes a group of ops. Otherwise each op is a step on the host, called with arrays, and
-    a composite stays whole where its row has a function of arrays.
+    a composite stays whole where the array library has a native function for it.
     views: a reshape shares the memory of its input, and is no step.
     allocates: a step makes an array for its result. Only an update overwrites its input, and an elementwise op a donated one.
     narrow: products take numbers of a few bits as they are; otherwise these become floats, which are faster.
@@ -108,7 +110,8 @@ class Target(Protocol):
 
 
 class ArrayTarget:
-    """The Target of a backend that calls ops with arrays: it prints nothing, and all steps of its Programs are on the host."""
+    """The Target of a backend that calls ops with arrays: it prints nothing, and all steps of its Programs are on the host. arrays: the
+    adapter of its array library."""
 
     name: str = HOST
     max_ports: int = 0
@@ -118,6 +121,7 @@ class ArrayTarget:
     repeated: int = 0
     dtypes: Collection[DType] = tuple(DTYPES.values())
     execution: Execution = Execution(fuses=False, views=False, allocates=True, narrow=False)
+    arrays: ArrayAdapter = NUMPY_ARRAYS
 
     def element_size(self, dtype: DType) -> int:
         return dtype.size
@@ -152,6 +156,11 @@ def find_target(name: str) -> Target:
 
 def execution_of(target: Target) -> Execution:
     return getattr(target, "execution", _COMPILED)
+
+
+def arrays_of(target: Target) -> ArrayAdapter:
+    """The adapter of the arrays with which a target's Programs run on the host."""
+    return getattr(target, "arrays", NUMPY_ARRAYS)
 
 
 _COMPILED: Final = Execution()

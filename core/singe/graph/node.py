@@ -11,7 +11,8 @@ import numpy as np
 from .. import shapes
 from ..dtypes import DType, outward
 from ..errors import CompileError
-from ..ops import Result, Row, View, narrow
+from ..ir.arrays.numpy import NUMPY_ARRAYS
+from ..ops import Elementwise, Result, Row, View, narrow
 from ..shapes import Shape, Size, show
 
 
@@ -103,8 +104,10 @@ def contents(value: np.ndarray) -> Any:
 def evaluate_node(n: Node, values: Sequence[Any]) -> Any:
     """Evaluate one node over whole arrays: an array, or a tuple of arrays if the node has several results."""
     assert n.row is not None
+    if isinstance(n.row, Elementwise) and any(v.dtype == object for v in values):
+        return narrow(n.row.run_over_sizes(values, n.attrs), n.dtype.numpy)
     with np.errstate(all="ignore"):
-        out = n.row.array(*values, **n.attrs)
+        out = n.row.run(NUMPY_ARRAYS, values, n.attrs)
     if len(n.results) > 1:
         return out
     out = np.asarray(out)

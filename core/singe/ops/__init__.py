@@ -1,6 +1,7 @@
 """The rows: every op, declared once. ROWS is the open table; README.md says how to add to it."""
 
 from . import control, elementwise, folds, movement, opaque, products, sizes  # noqa: F401 (each registers its rows)
+from . import numpy as numpy
 from .kinds import ROWS as ROWS
 from .kinds import SIZES as SIZES
 from .kinds import Composite as Composite

@@ -207,14 +207,14 @@ def _row(name: str, doc: str, **facts: Any) -> Opaque:
 
 
 register(
-    _row("sizes", "integers as sizes, each at most `most`; their sum is `total`", results=_sizes_shapes, whole=_sizes),
-    _row("signed_sizes", "each integer n as two sizes: max(n, 0) and max(−n, 0)", results=_signed_shapes, whole=_signed),
-    _row("reshaped_sizes", "the shape to which a tensor is reshaped, by the rules of ONNX's Reshape", results=_reshaped_shapes, whole=_reshaped),
-    _row("expanded_sizes", "the shape to which a tensor and a given shape broadcast", results=_expanded_shapes, whole=_expanded),
-    _row("range_size", "how many numbers a range from a start to a limit by a step has", results=_range_shapes, whole=_range,
+    _row("sizes", "integers as sizes, each at most `most`; their sum is `total`", results=_sizes_shapes, on_host=_sizes),
+    _row("signed_sizes", "each integer n as two sizes: max(n, 0) and max(−n, 0)", results=_signed_shapes, on_host=_signed),
+    _row("reshaped_sizes", "the shape to which a tensor is reshaped, by the rules of ONNX's Reshape", results=_reshaped_shapes, on_host=_reshaped),
+    _row("expanded_sizes", "the shape to which a tensor and a given shape broadcast", results=_expanded_shapes, on_host=_expanded),
+    _row("range_size", "how many numbers a range from a start to a limit by a step has", results=_range_shapes, on_host=_range,
          index_inputs=(0, 1, 2)),
-    _row("axes_sizes", "a shape after computed axes are dropped, added or made 1", results=_axes_shapes, whole=_axes),
+    _row("axes_sizes", "a shape after computed axes are dropped, added or made 1", results=_axes_shapes, on_host=_axes),
     _row("moved_last", "flat indices that move computed axes of a tensor to the end, and those that move them back", results=_last_shapes,
-         whole=_last),
-    _row("slice_places", "the indices along each axis that a slice with computed ends selects", results=_slice_shapes, whole=_slice),
+         on_host=_last),
+    _row("slice_places", "the indices along each axis that a slice with computed ends selects", results=_slice_shapes, on_host=_slice),
 )  # fmt: skip

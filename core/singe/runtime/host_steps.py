@@ -14,6 +14,7 @@ import numpy as np
 from ..dtypes import string
 from ..errors import DeviceError, ShapeError, SingeError
 from ..graph import with_sizes
+from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..ops import Row, find_row
 from ..program.planner import Found, Plan
 from ..program.program import Bind, Check, Host
@@ -91,7 +92,7 @@ def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int])
     attrs = {name: with_sizes(value, sizes) for name, value in step.attrs.items()}
     try:
         with np.errstate(all="ignore"):
-            results: Any = row.array(*inputs, **attrs)
+            results: Any = row.run(NUMPY_ARRAYS, inputs, attrs)
     except SingeError:
         raise
     except UNFIT as e:

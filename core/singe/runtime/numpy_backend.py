@@ -19,6 +19,7 @@ from .. import shapes
 from ..compiler.target import ARRAYS, Target
 from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError, SingeError
+from ..ir.arrays.numpy import NUMPY_ARRAYS, NUMPY_IN_PLACE
 from ..ops import Elementwise, Opaque, Row, Update, View
 from ..program.program import (
     HOST,
@@ -379,12 +380,11 @@ class NumpyExecutable:
         attrs = op.attrs(run.sizes) if op.sizes else step.attrs
         try:
             if isinstance(row, Elementwise):
-                out: Any = row.array_over(given, op.spent, attrs, None if op.into is None else run.values[op.into])
-            elif isinstance(row, Update) and (self._in_place(step) or 0 in op.spent):
-                row.into(*given, **attrs)
-                out = given[0]
+                into = None if op.into is None else run.values[op.into]
+                out: Any = NUMPY_ARRAYS.elementwise(row, given, attrs, op.spent, into)
             else:
-                out = row.array(*given, **attrs)
+                over = isinstance(row, Update) and (self._in_place(step) or 0 in op.spent)
+                out = row.run(NUMPY_IN_PLACE if over else NUMPY_ARRAYS, given, attrs)
         except SingeError:
             raise
         except UNFIT as e:

@@ -46,7 +46,7 @@ def op(
     if define is not None and numpy is None and shapes is None:
         row: Row = Composite(lower=_lowered(name, define), **common)
     elif define is None and numpy is not None and shapes is not None:
-        row = Opaque(results=_shapes(name, shapes), whole=_whole(name, numpy, shapes), **common)
+        row = Opaque(results=_shapes(name, shapes), on_host=_checked(name, numpy, shapes), **common)
     else:
         raise InputError(f"op {name}: give either a function of Tensors, or both numpy= and shapes=")
     register(row)
@@ -118,8 +118,8 @@ class _ShapeAndDType(NamedTuple):
     dtype: DType
 
 
-def _whole(name: str, numpy: Callable[..., Any], shapes: Callable[..., Any]) -> Callable[..., Any]:
-    def whole(*arrays: np.ndarray, **attributes: Any) -> Any:
+def _checked(name: str, numpy: Callable[..., Any], shapes: Callable[..., Any]) -> Callable[..., Any]:
+    def checked(*arrays: np.ndarray, **attributes: Any) -> Any:
         expected = _shapes(name, shapes)(*(_ShapeAndDType(x.shape, dtype(x.dtype)) for x in arrays), **attributes)
         made = numpy(*arrays, **attributes)
         several = made if isinstance(made, (tuple, list)) else (made,)
@@ -134,4 +134,4 @@ def _whole(name: str, numpy: Callable[..., Any], shapes: Callable[..., Any]) -> 
                 )
         return tuple(found) if len(found) > 1 else found[0]
 
-    return whole
+    return checked

@@ -103,7 +103,7 @@ def host_cases() -> dict[str, tuple[str, list[np.ndarray], dict[str, Any], list[
     scores[0, 1, ::7] = np.inf
     for most, least in ((5, -np.inf), (60, -1), (0, 0), (-1, 0), (2**40, 0.5)):
         given = [crowd, scores, np.array([most]), np.array([0.3], np.float32), np.array([least], np.float32)]
-        kept = ROWS["non_max_suppression"].whole(*given)  # pyright: ignore[reportAttributeAccessIssue]
+        kept = ROWS["non_max_suppression"].on_host(*given)  # pyright: ignore[reportAttributeAccessIssue]
         found[f"non_max_suppression {most} {least}"] = ("non_max_suppression", given, {"center": False}, [kept])
     return found
 

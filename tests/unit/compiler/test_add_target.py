@@ -15,6 +15,7 @@ import pytest
 
 from singe.dtypes import DType, bool_, float32, int32, int64
 from singe.ir import scalar
+from singe.ir.arrays.numpy import NUMPY_ARRAYS
 from singe.ir.scalar import Expr
 from singe.ops import ROWS, Elementwise
 
@@ -129,7 +130,7 @@ def test_rows_print_as_c(name: str, library: Any) -> None:
         if kind is float32:
             arrays[-1][:3] = np.nan, np.inf, -np.inf
     with np.errstate(all="ignore"):
-        want = row.array(*arrays)
+        want = row.run(NUMPY_ARRAYS, arrays, {})
     got = np.empty_like(want)
     getattr(library, f"row_{name}")(*(a.ctypes.data_as(ctypes.c_void_p) for a in [*arrays, got]), 200)
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

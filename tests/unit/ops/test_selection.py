@@ -30,5 +30,5 @@ def test_suppression_of_many_boxes(boxes: int, limit: int, overlap: float) -> No
                 kept.append(i)
         expected += [[0, kind, i] for i in kept[:limit]]
     limits = (np.array([limit]), np.array([overlap], np.float32), np.array([0.25], np.float32))
-    found = find_row("non_max_suppression").whole(given, scores, *limits)  # pyright: ignore[reportAttributeAccessIssue]
+    found = find_row("non_max_suppression").on_host(given, scores, *limits)  # pyright: ignore[reportAttributeAccessIssue]
     np.testing.assert_array_equal(found, np.array(expected, np.int64).reshape(-1, 3))

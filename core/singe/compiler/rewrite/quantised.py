@@ -18,6 +18,7 @@ import numpy as np
 
 from ...dtypes import float32, int8, int32
 from ...graph import Builder, Graph, Node, rebuild
+from ...ir.arrays.numpy import NUMPY_ARRAYS
 from ...ops import Elementwise, as_dtype
 from ...ops.products.blocks import BITS, BITS_PER_WORD, packed, unpacked
 from ...ops.products.integers import MOST
@@ -294,7 +295,9 @@ def _unpacked(r: Rewriter, n: Node) -> Node | None:
     depth = x.shape[-1]
     if w.value is None or scale.value is None or zero.value is None or not isinstance(depth, int):
         return None
-    return r.make("dot", x, r.builder.const(unpacked(w.value, scale.value, zero.value, **n.attrs)[:depth]))
+    return r.make(
+        "dot", x, r.builder.const(unpacked(NUMPY_ARRAYS, w.value, scale.value, zero.value, **n.attrs)[:depth])
+    )
 
 
 FLOAT_SUMS: Final[Mapping[str, Sequence[Rule]]] = {"cast": (_in_floats,), "dot_blocks": (_unpacked,)}

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from ...dtypes import NUMBERS, dtype, int32, int64
+from ...dtypes import NUMBERS, int32, int64
 from ...ir import scalar
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import Expr, const, select
 from ...shapes import Shape, axis_of, product, show
@@ -52,17 +50,15 @@ def _nest(word: str) -> Callable[..., Folds]:
     return nest
 
 
-def _whole(function: Callable[..., Any]) -> Callable[..., np.ndarray]:
-    def whole(x: np.ndarray, axis: int, last: bool = False) -> np.ndarray:
-        if x.size == 0:
-            return np.zeros(_kept(x.shape, axis % x.ndim), np.int64)
-        wide = convert(x, dtype(x.dtype).compute.numpy)
-        lines = np.moveaxis(np.flip(wide, axis) if last else wide, axis, -1)
-        # NumPy is slow along an axis whose elements are not next to each other.
-        found = np.asarray(function(np.ascontiguousarray(lines), axis=-1), np.int64)
-        return np.expand_dims(x.shape[axis] - 1 - found if last else found, axis)
+def _evaluate(name: str) -> Callable[..., Array]:
+    def evaluate(xp: ArrayAdapter, x: Array, axis: int, last: bool = False) -> Array:
+        if 0 in x.shape:
+            return xp.full([1 if i == axis % x.ndim else d for i, d in enumerate(x.shape)], 0, int64)
+        wide = xp.cast(x, xp.dtype(x).compute)
+        found = getattr(xp, name)(xp.flip(wide, axis=axis) if last else wide, axis=axis, keepdims=True)
+        return xp.cast(x.shape[axis] - 1 - found if last else found, int64)
 
-    return whole
+    return evaluate
 
 
 def _hardmax(b: Any, x: Any, *, axis: int = -1) -> Any:
@@ -76,10 +72,10 @@ def _hardmax(b: Any, x: Any, *, axis: int = -1) -> Any:
 register(
     Nest(name="argmax", doc="the index of the largest element along an axis: the first, or the last, if several are equal",
         no_gradient=WHOLE_RESULT,
-         shape=_shape, nest=_nest("max"), whole=_whole(np.argmax), result_type=int64, dtypes=NUMBERS),
+         shape=_shape, nest=_nest("max"), evaluate=_evaluate("argmax"), result_type=int64, dtypes=NUMBERS),
     Nest(name="argmin", doc="the index of the least element along an axis: the first, or the last, if several are equal",
         no_gradient=WHOLE_RESULT,
-         shape=_shape, nest=_nest("min"), whole=_whole(np.argmin), result_type=int64, dtypes=NUMBERS),
+         shape=_shape, nest=_nest("min"), evaluate=_evaluate("argmin"), result_type=int64, dtypes=NUMBERS),
     Composite(name="hardmax", doc="1 at the first largest element along an axis, 0 elsewhere", lower=_hardmax,
               dtypes=NUMBERS),
 )  # fmt: skip

@@ -10,8 +10,6 @@ import functools
 import math
 from typing import Any
 
-import numpy as np
-
 from ...dtypes import FLOATS, float32
 from ...shapes import axis_of
 from ..kinds import Composite, as_dtype, register
@@ -60,11 +58,6 @@ def _joint_norm(b: Any, *several: Any) -> Any:
     return b.sqrt(functools.reduce(b.add, [b.reshape(x, shape=()) for x in squares]))
 
 
-def _joint_norm_whole(*several: np.ndarray) -> np.ndarray:
-    flat = [x.reshape(-1) for x in several]
-    return np.asarray(np.sqrt(sum([np.dot(x, x) for x in flat], np.float32())))
-
-
 def _checks(b: Any, loss: Any, norm: Any, code: Any, *, finite: bool) -> Any:
     fine = b.equal(code, b.const(0.0, float32))
     for x in (loss, norm) if finite else ():
@@ -72,20 +65,14 @@ def _checks(b: Any, loss: Any, norm: Any, code: Any, *, finite: bool) -> Any:
     return b.concat(*(b.reshape(x, shape=(1,)) for x in (loss, norm, code)), axis=0), fine
 
 
-def _checks_whole(loss: np.ndarray, norm: np.ndarray, code: np.ndarray, *, finite: bool) -> Any:
-    numbers = loss.item(), norm.item(), code.item()
-    fine = not numbers[2] and (not finite or (math.isfinite(numbers[0]) and math.isfinite(numbers[1])))
-    return np.array(numbers, np.float32), np.array(fine)
-
-
 register(
     Composite(name="layer_norm", doc="(x − mean) / √(variance + epsilon) · scale + shift over the axes from `axis` on", dtypes=FLOATS,
               lower=_layer_norm, tolerance=64, floor=1e-5),
     Composite(name="joint_norm", public=False, doc="the square root of the sum of the squares of all elements of several arrays", dtypes=(float32,),
-              lower=_joint_norm, whole=_joint_norm_whole, tolerance=64),
+              lower=_joint_norm, tolerance=64),
     Composite(name="checks", public=False, doc="three numbers of a step of training in one vector, the loss, the norm of the gradients and a code; and "
               "whether the code is 0 and, with `finite`, the others are neither NaN nor infinite", dtypes=(float32,),
-              lower=_checks, whole=_checks_whole),
+              lower=_checks),
     Composite(name="rms_norm", doc="x / √(mean of x² + epsilon) · scale over the axes from `axis` on", dtypes=FLOATS,
               lower=_rms_norm, tolerance=64, floor=1e-5),
 )  # fmt: skip

@@ -6,16 +6,12 @@ Elements are folded in their compute type; integers wrap to their own width.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
-import numpy as np
-
-from ...dtypes import COMPLEX, FLOATS, NUMBERS, dtype, int32
-from ...ir.arrays import NUMPY, convert
-from ...ir.kernel import IDENTITY
+from ...dtypes import COMPLEX, FLOATS, NUMBERS, int32
+from ...ir.arrays.adapter import Array
 from ...ir.scalar import Expr
 from ...shapes import Shape, axes_of, axis_of, product
 from ..kinds import Composite, Folds, Nest, Read, Running, Shaped, as_dtype, register
@@ -40,37 +36,8 @@ def _nest(word: str) -> Callable[..., Folds]:
     return nest
 
 
-MIN_FOLDED_LINE = 2048
-"""Elements of a line that NumPy folds into another: its loop over a short line costs more than the elements."""
-
-
-def _long_lines(function: Any, x: np.ndarray, axes: Sequence[int]) -> tuple[np.ndarray, Sequence[int]]:
-    """What remains to fold, and its axes, after the first axes' lines are folded as long lines of several of them."""
-    count = len(axes)
-    if not x.flags.c_contiguous or not x.size or tuple(axes_of(axes, x.ndim, "reduce")) != tuple(range(count)):
-        return x, axes
-    rows, width = math.prod(x.shape[:count]), math.prod(x.shape[count:])
-    several = math.gcd(rows, 1 << max(MIN_FOLDED_LINE // width, 1).bit_length() - 1)
-    if several == 1 or several == rows:
-        return x, axes
-    lines = function.reduce(x.reshape(rows // several, several * width), axis=0, dtype=x.dtype)
-    return lines.reshape(several, width), (0,)
-
-
-def _whole(word: str) -> Callable[..., np.ndarray]:
-    function: Any = NUMPY[word]
-
-    def whole(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:
-        compute = dtype(x.dtype).compute
-        wide = convert(x, compute.numpy)
-        shape = tuple(1 if a in axes_of(axes, x.ndim, "reduce") else d for a, d in enumerate(x.shape))
-        wide, axes = _long_lines(function, wide, axes)
-        out = function.reduce(
-            wide, axis=tuple(axes), keepdims=True, dtype=compute.numpy, initial=IDENTITY[word](compute)
-        )
-        return convert(out.reshape(shape), x.dtype)
-
-    return whole
+def _evaluate(word: str) -> Callable[..., Array]:
+    return lambda xp, x, axes: xp.fold(word, x, axes)
 
 
 def _extreme_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axes: Sequence[int]) -> list[Any]:
@@ -141,18 +108,6 @@ def _spaces(x: Shaped) -> tuple[int, ...]:
     return tuple(range(2, len(x.shape)))
 
 
-def _accumulated(word: str) -> Callable[..., np.ndarray]:
-    function: Any = NUMPY[word]
-
-    def whole(x: np.ndarray, axis: int, reverse: bool = False) -> np.ndarray:
-        wide = convert(x, dtype(x.dtype).compute.numpy)
-        wide = np.flip(wide, axis) if reverse else wide
-        out = function.accumulate(wide, axis=axis, dtype=wide.dtype)
-        return np.ascontiguousarray(convert(np.flip(out, axis) if reverse else out, x.dtype))
-
-    return whole
-
-
 def _running_sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, reverse: bool = False) -> list[Any]:
     return [b.running_sum(g, axis=axis, reverse=not reverse)]
 
@@ -191,18 +146,18 @@ def _running_max_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, r
 register(
     Nest(name="reduce_sum", public=False, also=("sum",), along="axes", promote="sum",
          doc="The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before.",
-         shape=_shape, over_axes=True, nest=_nest("add"), whole=_whole("add"), dtypes=(*NUMBERS, *COMPLEX),
+         shape=_shape, over_axes=True, nest=_nest("add"), evaluate=_evaluate("add"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=lambda b, g, inputs, y, axes: [b.expand(g, shape=inputs[0].shape)],
          tolerance=64, floor=1e-5),
     Nest(name="reduce_prod", public=False, also=("prod",), along="axes", promote="sum",
-         doc="The product over axes, as `sum`.", shape=_shape, over_axes=True, nest=_nest("mul"), whole=_whole("mul"), dtypes=(*NUMBERS, *COMPLEX),
+         doc="The product over axes, as `sum`.", shape=_shape, over_axes=True, nest=_nest("mul"), evaluate=_evaluate("mul"), dtypes=(*NUMBERS, *COMPLEX),
          vjp=_prod_vjp,
          tolerance=64),
     Nest(name="reduce_max", public=False,
-         doc="the largest element over axes", shape=_shape, nest=_nest("max"), whole=_whole("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
+         doc="the largest element over axes", shape=_shape, nest=_nest("max"), evaluate=_evaluate("max"), dtypes=NUMBERS, vjp=_extreme_vjp,
          over_axes=True),
     Nest(name="reduce_min", public=False,
-         doc="the least element over axes", shape=_shape, nest=_nest("min"), whole=_whole("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
+         doc="the least element over axes", shape=_shape, nest=_nest("min"), evaluate=_evaluate("min"), dtypes=NUMBERS, vjp=_extreme_vjp,
          over_axes=True),
     Composite(name="reduce_mean", public=False, also=("mean",), along="axes", promote="float",
               doc="The mean over axes; integers become float32 first.", dtypes=(*NUMBERS, *COMPLEX), lower=wide(_mean),
@@ -217,11 +172,11 @@ register(
     Composite(name="global_max_pool", doc="the largest element over all spatial axes", onnx="GlobalMaxPool", dtypes=NUMBERS,
               lower=lambda b, x: b.reduce_max(x, axes=_spaces(x))),
     Running(name="running_sum", public=False, also=("cumsum",), along="axis", promote="sum", numpy="cumsum", complex=True,
-            doc="The sum of all elements up to each one along an axis; integers are summed as int64.", word="add", whole=_accumulated("add"),
+            doc="The sum of all elements up to each one along an axis; integers are summed as int64.", word="add",
             dtypes=NUMBERS, vjp=_running_sum_vjp, tolerance=64, floor=1e-5),
     Running(name="running_prod", public=False, also=("cumprod",), along="axis", promote="sum", numpy="cumprod", complex=True,
-            doc="The product of all elements up to each one along an axis; integers are multiplied as int64.", word="mul", whole=_accumulated("mul"),
+            doc="The product of all elements up to each one along an axis; integers are multiplied as int64.", word="mul",
             dtypes=NUMBERS, vjp=_running_prod_vjp, tolerance=64, floor=1e-5),
-    Running(name="running_max", public=False, doc="the largest element up to each one along an axis", word="max", whole=_accumulated("max"),
+    Running(name="running_max", public=False, doc="the largest element up to each one along an axis", word="max",
             dtypes=NUMBERS, vjp=_running_max_vjp),
 )  # fmt: skip

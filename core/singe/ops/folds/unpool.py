@@ -6,19 +6,19 @@ number of a place in it. sizes: the shape of what was pooled.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ...dtypes import FLOATS, DType, bool_, int32
 from ...errors import ShapeError
 from ...ir import affine, scalar
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, show
 from ..kinds import WHOLE_RESULT, Folds, Nest, Read, Shaped, register
-from .window import inner_of, max_nest, pool_shape, reader, wide_floats, windows_of
+from .window import inner_of, max_nest, pool_shape, reader
 
 NONE = 1 << 30
 """Above the number of every place of a window."""
@@ -53,19 +53,18 @@ def _place_nest(coords: Sequence[Expr], read: Read, x: Shaped, numbers: Sequence
 
 def _taps(window: Sequence[int], numbers: Sequence[int]) -> list[tuple[tuple[int, ...], int]]:
     """Each place of a window, and its number."""
-    return [(t, sum(i * n for i, n in zip(t, numbers, strict=True))) for t in np.ndindex(*window)]
+    return [(t, sum(i * n for i, n in zip(t, numbers, strict=True))) for t in itertools.product(*map(range, window))]
 
 
-def _place_whole(x: np.ndarray, numbers: Sequence[int], **facts: Any) -> np.ndarray:
-    wide = wide_floats(x)
-    windows = windows_of(wide, -np.inf, **facts)
-    every = [slice(None)] * x.ndim
-    best = np.full(windows.shape[: x.ndim], -np.inf, wide.dtype)
-    place = np.full(best.shape, NONE, np.int32)
+def _place_evaluate(xp: ArrayAdapter, x: Array, numbers: Sequence[int], **facts: Any) -> Array:
+    windows = xp.windows(xp.wide(x), -math.inf, **facts)
+    shape = windows.shape[: x.ndim]
+    best, place = xp.full(shape, -math.inf, xp.dtype(windows)), xp.full(shape, NONE, int32)
     for tap, number in sorted(_taps(facts["window"], numbers), key=lambda pair: pair[1]):
-        part = windows[(*every, *tap)]
-        place = np.where((part > best) | ((part == best) & (place == NONE)), np.int32(number), place)
-        best = np.maximum(best, part)
+        part = windows[(..., *tap)]
+        hit = (part > best) | ((part == best) & (place == NONE))
+        place = xp.where(hit, xp.asarray(number, int32), place)
+        best = xp.maximum(best, part)
     return place
 
 
@@ -84,12 +83,11 @@ def _pick_nest(coords: Sequence[Expr], read: Read, x: Shaped, place: Shaped, num
     return Folds(inner_of(facts["window"]), [("add", value)])
 
 
-def _pick_whole(x: np.ndarray, place: np.ndarray, numbers: Sequence[int], **facts: Any) -> np.ndarray:
-    windows = windows_of(x, 0, **facts)
-    every = [slice(None)] * x.ndim
-    out = np.zeros(place.shape, x.dtype)
+def _pick_evaluate(xp: ArrayAdapter, x: Array, place: Array, numbers: Sequence[int], **facts: Any) -> Array:
+    windows = xp.windows(x, 0, **facts)
+    out = xp.full(place.shape, 0, xp.dtype(x))
     for tap, number in _taps(facts["window"], numbers):
-        out = np.where(place == number, windows[(*every, *tap)], out)
+        out = xp.where(place == number, windows[(..., *tap)], out)
     return out
 
 
@@ -161,19 +159,18 @@ def _back_nest(
     return Folds(tuple(n for n in counts if n > 1), [("add", value)])
 
 
-def _back_whole(arrays: Sequence[np.ndarray], sizes: Sequence[int], **facts: Any) -> np.ndarray:
-    g = arrays[0]
-    wide = wide_floats(g)
-    lo, hi, strides, dilations = (facts[k] for k in ("before", "after", "strides", "dilations"))
-    out = np.zeros([d + a + b for d, a, b in zip(sizes, lo, hi, strict=True)], wide.dtype)
+def _back_evaluate(xp: ArrayAdapter, arrays: Sequence[Array], sizes: Sequence[int], **facts: Any) -> Array:
+    kind, wide = xp.dtype(arrays[0]), xp.wide(arrays[0])
+    low, high, strides, dilations = (facts[k] for k in ("before", "after", "strides", "dilations"))
+    out = xp.full([d + a + b for d, a, b in zip(sizes, low, high, strict=True)], 0, xp.dtype(wide))
     for tap, number in _taps(facts["window"], facts["numbers"]):
-        cut = tuple(
+        cut = [
             slice(t * d, t * d + (n - 1) * s + 1, s) if n else slice(0, 0)
-            for t, d, n, s in zip(tap, dilations, g.shape, strides, strict=True)
-        )
-        out[cut] += wide if len(arrays) == 1 else np.where(arrays[1] == number, wide, 0)
-    found = out[tuple(slice(a, a + d) for a, d in zip(lo, sizes, strict=True))]
-    return convert(np.ascontiguousarray(found), g.dtype)
+            for t, d, n, s in zip(tap, dilations, wide.shape, strides, strict=True)
+        ]
+        part = wide if len(arrays) == 1 else xp.where(arrays[1] == number, wide, xp.asarray(0, xp.dtype(wide)))
+        out = xp.put(out, cut, part, "add", over=True)
+    return xp.cast(out[tuple(slice(a, a + d) for a, d in zip(low, sizes, strict=True))], kind)
 
 
 # --- gradients, rows -------------------------------------------------------------------------------------------------
@@ -196,15 +193,15 @@ register(
     Nest(name="pool_place", public=False, doc="the number of the place in each window of its largest element, the first if several are equal",
          result_type=int32,
         no_gradient=WHOLE_RESULT,
-         dtypes=FLOATS, shape=_place_shape, nest=_place_nest, whole=_place_whole),
+         dtypes=FLOATS, shape=_place_shape, nest=_place_nest, evaluate=_place_evaluate),
     Nest(name="pool_pick", public=False, doc="the element of each window at the place of that number", dtypes=FLOATS, index_inputs=(1,), shape=_pick_shape,
-         nest=_pick_nest, whole=_pick_whole, vjp=_pick_vjp),
+         nest=_pick_nest, evaluate=_pick_evaluate, vjp=_pick_vjp),
     Nest(name="unpool_pick", public=False, doc="for each element the sum over the windows in which it is at the place of that number", dtypes=FLOATS,
-         index_inputs=(1,), shape=_picked_shape, whole=lambda g, place, sizes, **facts: _back_whole((g, place), sizes, **facts),
+         index_inputs=(1,), shape=_picked_shape, evaluate=lambda xp, g, place, sizes, **facts: _back_evaluate(xp, (g, place), sizes, **facts),
          nest=lambda coords, read, g, place, sizes, **facts: _back_nest(coords, read, (g, place), sizes, **facts),
          vjp=_unpool_pick_vjp, tolerance=32, floor=1e-5),
     Nest(name="unpool_sum", public=False, doc="for each element the sum over the windows that have it", dtypes=FLOATS, shape=_back_shape,
-         whole=lambda g, sizes, **facts: _back_whole((g,), sizes, **facts),
+         evaluate=lambda xp, g, sizes, **facts: _back_evaluate(xp, (g,), sizes, **facts),
          nest=lambda coords, read, g, sizes, **facts: _back_nest(coords, read, (g,), sizes, **facts),
          vjp=_unpool_sum_vjp, tolerance=32, floor=1e-5),
 )  # fmt: skip

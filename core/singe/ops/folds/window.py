@@ -6,17 +6,17 @@ change of layout only permutes them. Elements outside the input are ignored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
-from ...dtypes import FLOATS, NUMBERS, bool_, dtype, int32, int64
+from ...dtypes import FLOATS, NUMBERS, bool_, int32, int64
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.kernel import IDENTITY
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, ceildiv, dim_max, dim_min, show
@@ -134,67 +134,35 @@ def _sum_nest(coords: Sequence[Expr], read: Read, x: Shaped, **facts: Any) -> Fo
     return Folds(inner_of(facts["window"]), [("add", value)])
 
 
-def windows_of(
-    x: np.ndarray, fill: Any, window: Any, strides: Any, dilations: Any, before: Any, after: Any
-) -> np.ndarray:
-    """Every window of the padded input: axes of places, then axes within the window."""
-    if any(before) or any(after):
-        x = np.pad(x, list(zip(before, after, strict=True)), constant_values=fill)
-    reach = tuple(d * (w - 1) + 1 for w, d in zip(window, dilations, strict=True))
-    places = tuple(max(0, d - r + 1) for d, r in zip(x.shape, reach, strict=True))
-    every = sliding_window_view(x, reach) if all(places) else np.empty((*places, *reach), x.dtype)
-    return every[(*(slice(None, None, s) for s in strides), *(slice(None, None, d) for d in dilations))]
-
-
-def _fold_taps(x: np.ndarray, fill: Any, function: Any, facts: dict[str, Any]) -> np.ndarray:
+def _evaluate(word: str) -> Callable[..., Array]:
     """The fold over the window: one whole-array operation for each place of the window."""
-    windows = windows_of(x, fill, **facts)
-    rank = x.ndim
-    out: np.ndarray | None = None
-    for tap in np.ndindex(windows.shape[rank:]):
-        part = windows[(*[slice(None)] * rank, *tap)]
-        out = part.copy() if out is None else function(out, part, out=out)
-    assert out is not None
-    return out
+
+    def evaluate(xp: ArrayAdapter, x: Array, **facts: Any) -> Array:
+        kind, wide = xp.dtype(x), xp.wide(x)
+        windows = xp.windows(wide, IDENTITY[word](xp.dtype(wide)), **facts)
+        parts = [windows[(..., *tap)] for tap in itertools.product(*map(range, windows.shape[x.ndim :]))]
+        return xp.cast(functools.reduce(xp.words[word], parts) if len(parts) > 1 else xp.copy(*parts), kind)
+
+    return evaluate
 
 
-def wide_floats(x: np.ndarray) -> np.ndarray:
-    """Floats in their compute type; other numbers as they are."""
-    kind = dtype(x.dtype)
-    return convert(x, kind.compute.numpy) if kind.is_float else x
-
-
-def _least(x: np.ndarray) -> Any:
-    return IDENTITY["max"](dtype(x.dtype))
-
-
-def _max_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    wide = wide_floats(x)
-    return convert(_fold_taps(wide, _least(wide), np.maximum, facts), x.dtype)
-
-
-def _sum_whole(x: np.ndarray, **facts: Any) -> np.ndarray:
-    wide = wide_floats(x)
-    return convert(_fold_taps(wide, 0, np.add, facts), x.dtype)
-
-
-def _max_index_whole(x: np.ndarray, *, column_major: bool = False, **facts: Any) -> np.ndarray:
+def _index_evaluate(xp: ArrayAdapter, x: Array, *, column_major: bool = False, **facts: Any) -> Array:
+    rank, wide, count = x.ndim, xp.wide(x), math.prod(x.shape)
     order = x.shape if not column_major else (*x.shape[:2], *reversed(x.shape[2:]))
-    numbers = np.arange(x.size, dtype=np.int64).reshape(order)
+    numbers = xp.reshape(xp.arange(count, int64), order)
     if column_major:
-        numbers = numbers.transpose(0, 1, *reversed(range(2, x.ndim)))
-    rank, wide = x.ndim, wide_floats(x)
-    values = windows_of(wide, _least(wide), **facts)
-    indices = windows_of(numbers, np.iinfo(np.int64).max, **facts)
-    best = values.max(tuple(range(rank, 2 * rank)), keepdims=True)
-    hit = (values == best) | (np.isnan(values) if values.dtype.kind == "f" else False)
-    hits = np.where(hit & (indices < x.size), indices, np.iinfo(np.int32).max)
-    return hits.min(tuple(range(rank, 2 * rank)))
+        numbers = xp.permute_dims(numbers, (0, 1, *reversed(range(2, rank))))
+    values = xp.windows(wide, IDENTITY["max"](xp.dtype(wide)), **facts)
+    indices = xp.windows(numbers, IDENTITY["min"](int64), **facts)
+    within = tuple(range(rank, 2 * rank))
+    hit = values == xp.max(values, axis=within, keepdims=True)
+    hit = hit | xp.isnan(values) if xp.dtype(wide).is_float else hit
+    return xp.min(xp.where(hit & (indices < count), indices, IDENTITY["min"](int32)), axis=within)
 
 
 def numbers_of(window: Sequence[int]) -> tuple[int, ...]:
     """What a step along each axis of a window adds to the number of a place in it, in row-major order."""
-    return tuple(int(np.prod(window[i + 1 :], dtype=int)) if w > 1 else 0 for i, w in enumerate(window))
+    return tuple(math.prod(window[i + 1 :]) if w > 1 else 0 for i, w in enumerate(window))
 
 
 def _max_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> list[Any]:
@@ -209,11 +177,11 @@ def _sum_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, **facts: Any) -> lis
 
 
 register(
-    Nest(name="max_pool", doc="the largest element of each window", shape=pool_shape, nest=max_nest, whole=_max_whole,
+    Nest(name="max_pool", doc="the largest element of each window", shape=pool_shape, nest=max_nest, evaluate=_evaluate("max"),
          dtypes=NUMBERS, vjp=_max_vjp, windows=_windows_apart),
     Nest(name="max_pool_index", no_gradient=WHOLE_RESULT, public=False,
          doc="the flat index of the largest element of each window, the first if several are equal", result_type=int64, dtypes=NUMBERS,
-         shape=_index_shape, nest=_max_index_nest, whole=_max_index_whole),
-    Nest(name="pool_sum", public=False, doc="the sum of each window", shape=pool_shape, nest=_sum_nest, whole=_sum_whole,
+         shape=_index_shape, nest=_max_index_nest, evaluate=_index_evaluate),
+    Nest(name="pool_sum", public=False, doc="the sum of each window", shape=pool_shape, nest=_sum_nest, evaluate=_evaluate("add"),
          dtypes=FLOATS, vjp=_sum_vjp, windows=_windows_apart, tolerance=32, floor=1e-5),
 )  # fmt: skip

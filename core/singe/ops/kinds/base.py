@@ -12,6 +12,7 @@ import numpy as np
 
 from ...dtypes import ALL, DType, names
 from ...errors import DTypeError
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr
 from ...shapes import Dim, Shape, at_most_one
 
@@ -111,9 +112,20 @@ class Row:
         """The shape and dtype of every result. A dimension is None if only a run can find it."""
         return (self.infer(inputs, attrs),)
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
-        """Compute the op on whole arrays: one array, or a tuple of them if the row has several results."""
-        raise NotImplementedError
+    @property
+    def portable(self) -> bool:
+        """Whether arrays of any library compute it. If not, it takes NumPy's, on the host."""
+        return True
+
+    def run(self, xp: ArrayAdapter, arrays: Sequence[Array], attrs: Attrs) -> Any:
+        """The op over whole arrays of a library: one array, or a tuple of them if the row has several results."""
+        native = xp.native.get(self.name)
+        if native is not None:
+            return native(*arrays, **attrs)
+        evaluate: Callable[..., Any] | None = getattr(self, "evaluate", None)
+        if evaluate is None:
+            raise NotImplementedError(f"{self.name}: arrays compute the rows of which it is composed")
+        return evaluate(xp, *arrays, **attrs)
 
     def is_index(self, k: int) -> bool:
         """Whether input k holds indices, counts or flags, and so has a type of its own."""

@@ -1,4 +1,4 @@
-"""Elementwise rows: a scalar expression for every element, its derivative, and how it runs over whole arrays."""
+"""Elementwise rows: a scalar expression for every element, and its derivative."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from ...dtypes import DTYPES, FLOATS, DType, bool_, int64, widened
-from ...dtypes import dtype as dtype_of
+from ...dtypes import DTYPES, FLOATS, DType, bool_, int64
 from ...errors import DTypeError, ShapeError, SizeNeeded
 from ...ir import scalar
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.derivative import derivative
 from ...ir.scalar import Expr, const
 from ...shapes import Dim, Shape, Size, at_least, broadcast, differ, dim_max, dim_min, divides, equal, floordiv, symbols
@@ -97,121 +96,12 @@ class Elementwise(Row):
         """The output element, from input elements of compute types; integers wrap to the output's dtype, `stored`."""
         return scalar.wrap(scalar.cast(self.body(*args, **attrs), stored.compute), stored)
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return self.array_over(arrays, (), attrs)
+    def run(self, xp: ArrayAdapter, arrays: Sequence[Array], attrs: Attrs) -> Array:
+        return xp.elementwise(self, arrays, attrs)
 
-    def array_over(
-        self, arrays: Sequence[np.ndarray], spent: Sequence[int], attrs: Attrs, into: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Like `array`, but it may overwrite the inputs at the positions `spent`, and `into`, which has the result's shape
-        and type. The result never shares memory with another input."""
-        calls = self._calls_for(arrays, attrs)
-        if calls is None:
-            return _symbolic(self, arrays, attrs)
-        if calls.plain:
-            wide, owned = arrays, [False] * len(arrays)
-            for i in spent:
-                owned[i] = True
-        else:
-            wide = [widened(a) if a.dtype.names else convert(a, to) for a, to in zip(arrays, calls.takes, strict=True)]
-            owned = [i in spent or w is not a for i, (w, a) in enumerate(zip(wide, arrays, strict=True))]
-        result = np.asarray(calls.run(wide, owned, into))
-        if result.dtype != calls.gives:
-            result = convert(result, calls.gives)
-        shape = arrays[0].shape if arrays else ()
-        borrowed = False
-        for i, a in enumerate(arrays):  # a generator would take as long as the arithmetic of a small array
-            if a.shape != shape:
-                shape = np.broadcast_shapes(shape, a.shape)
-            borrowed = borrowed or (result is a and i not in spent)
-        return np.broadcast_to(result, shape).copy() if borrowed or result.shape != shape else result
-
-    def _calls_for(self, arrays: Sequence[np.ndarray], attrs: Attrs) -> _Calls | None:
-        """The calls for arrays of these types, None if they hold sizes. Without attributes the types alone are the key, since
-        this is asked for each op of a run, which for a small array takes as long as its arithmetic."""
-        kinds = tuple([a.dtype for a in arrays])
-        known = None if attrs else self._by_types.get(kinds)
-        if known is not None:
-            return known
-        if any(kind.hasobject and not kind.names for kind in kinds):
-            return None
-        given = tuple(attrs.items())
-        found = _calls(self, tuple(map(dtype_of, kinds)), given, scalar.exact(given))
-        if not attrs:
-            self._by_types[kinds] = found
-        return found
-
-    @cached_property
-    def _by_types(self) -> dict[tuple[np.dtype[Any], ...], _Calls]:
-        return {}
-
-
-@dataclass(frozen=True)
-class _Calls:
-    """An expression as calls of functions on whole arrays. Values are numbered: parameters, then constants, then results."""
-
-    takes: Sequence[np.dtype[Any]]
-    plain: bool  # whether all arguments have these types as they are
-    gives: np.dtype[Any]
-    constants: Sequence[Any]
-    steps: Sequence[
-        tuple[Callable[..., Any], bool, tuple[int, ...], tuple[int, ...]]
-    ]  # function, whether it is a ufunc, its arguments, those of them that are not needed again
-    result: int
-    writes_type: bool  # whether the last function gives elements of the type that the op gives
-
-    def run(self, params: Sequence[np.ndarray], owned: list[bool], into: np.ndarray | None) -> Any:
-        """The value. Owned arrays, which include temporaries, are overwritten once they are not needed again; the last
-        function writes to `into`, if it gives elements of that type."""
-        values: list[Any] = [*params, *self.constants]
-        owned = [*owned, *[False] * len(self.constants)]
-        for function, universal, places, last in self.steps:
-            args = [values[i] for i in places]
-            out = None
-            if universal:
-                if into is not None and len(values) == self.result and self.writes_type:
-                    out = into
-                else:
-                    for i in last:
-                        if owned[i] and _holds(values[i], args):
-                            out = values[i]
-                            break
-            value = function(*args) if out is None else function(*args, out=out)
-            values.append(value)
-            owned.append(isinstance(value, np.ndarray) and value.ndim > 0)
-        return values[self.result]
-
-
-def _holds(out: np.ndarray, args: Sequence[Any]) -> bool:
-    """Whether `out` has the shape of a ufunc's result. Some arguments may broadcast; all have the type of `out`."""
-    shape = out.shape
-    return all(
-        a is out or not a.shape or a.shape == shape or np.broadcast_shapes(a.shape, shape) == shape for a in args
-    )
-
-
-@lru_cache(maxsize=4096)
-def _calls(row: Elementwise, dtypes: tuple[DType, ...], attrs: tuple[tuple[str, Any], ...], exact: Any) -> _Calls:
-    """`exact` is a key of the attributes: the cache must not take 0.0 for -0.0."""
-    params = tuple(scalar.var(f"x{i}", d.compute) for i, d in enumerate(dtypes))
-    given = dict(attrs)
-    gives = row.result(dtypes, given)
-    e = scalar.unrounded(row.value(params, gives, given), gives)
-    order = scalar.postorder([e])
-    constants = [x for x in order if x.word == "const"]
-    number = {x: i for i, x in enumerate((*params, *constants))}
-    steps = []
-    final = {a: x for x in order for a in x.args}  # the last step that reads each value
-    for x in order:
-        if x.args:
-            number[x] = len(params) + len(constants) + len(steps)
-            last = {number[a] for a in x.args if final[a] is x and a.dtype is x.dtype}
-            function = scalar.function(x)
-            steps.append((function, isinstance(function, np.ufunc), tuple(number[a] for a in x.args), tuple(last)))
-    values = [x.dtype.numpy.type(x.value) for x in constants]
-    takes = [d.compute.numpy for d in dtypes]
-    plain = all(d is d.compute and not d.numpy.names for d in dtypes)
-    return _Calls(takes, plain, gives.numpy, values, steps, number[e], e.dtype is gives)
+    def run_over_sizes(self, arrays: Sequence[np.ndarray], attrs: Attrs) -> np.ndarray:
+        """The op over small integer arrays that hold Sizes, as an object array."""
+        return _symbolic(self, arrays, attrs)
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -252,7 +142,6 @@ _LOGIC: Final = ("and", "or", "not")
 
 
 def _symbolic(row: Elementwise, arrays: Sequence[np.ndarray], attrs: Attrs) -> np.ndarray:
-    """An elementwise op over small integer tensors that hold Sizes, as an object array."""
     params = tuple(scalar.var(f"x{i}", bool_ if a.dtype == bool else int64) for i, a in enumerate(arrays))
     e = row.body(*params, **attrs)
     shape = np.broadcast_shapes(*(a.shape for a in arrays))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
-
-import numpy as np
 
 from ...dtypes import DType
 from ...errors import DTypeError, ShapeError
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr
 from ...shapes import Shape, axis_of
 from .base import Attrs, Results, Row, Shaped
@@ -32,7 +31,9 @@ def without_sizes(attrs: Attrs) -> Attrs:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Opaque(Row):
     """results: the shape and dtype of each result, from the inputs and attributes; None for a dimension that depends on
-    data. whole: the results over whole arrays; a tuple if there are several.
+    data. evaluate: the results over whole arrays of any library, from an ArrayAdapter, the inputs and attributes; a tuple if there are
+    several. Or on_host: the results over NumPy's arrays, from the inputs and attributes, for a row that stays on the host: of strings,
+    of data that decide shapes, of a library.
 
     A target may have a function for the row (`Target.print_opaque`); otherwise the op is a step on the host. host: why the
     op is one by design, whatever the target.
@@ -40,7 +41,8 @@ class Opaque(Row):
 
     declared_by: ClassVar = "results"
     results: Callable[..., Results]
-    whole: Callable[..., Any]
+    evaluate: Callable[..., Any] | None = None
+    on_host: Callable[..., Any] | None = None
     index_inputs: Sequence[int] = ()  # inputs that hold indices, counts or flags, and so may have another dtype
     host: str = ""
 
@@ -52,8 +54,14 @@ class Opaque(Row):
     def is_index(self, k: int) -> bool:
         return k in self.index_inputs
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
-        return self.whole(*arrays, **without_sizes(attrs))
+    @property
+    def portable(self) -> bool:
+        return self.on_host is None
+
+    def run(self, xp: ArrayAdapter, arrays: Sequence[Array], attrs: Attrs) -> Any:
+        if self.on_host is None:
+            return super().run(xp, arrays, without_sizes(attrs))
+        return self.on_host(*arrays, **without_sizes(attrs))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -62,13 +70,14 @@ class Update(Row):
 
     where: maps the coordinates of an element of `part` to its coordinates in x, which must be within bounds;
     read(k, coordinates) gives elements of the inputs. No two elements of `part` may go to the same place. check: raises
-    an error if the inputs do not fit. into: writes `part` into a whole array, in place.
+    an error if the inputs do not fit. evaluate: x with `part` put into it, by one `put` of the ArrayAdapter, which overwrites x where that
+    is not needed again.
     """
 
     declared_by: ClassVar = "check"
     where: Callable[..., Sequence[Expr]]
     check: Callable[..., None]
-    into: Callable[..., None]
+    evaluate: Callable[..., Array]
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         x, part, *rest = inputs
@@ -84,19 +93,14 @@ class Update(Row):
     def is_index(self, k: int) -> bool:
         return k >= 2
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        out = np.array(arrays[0])
-        self.into(out, *arrays[1:], **attrs)
-        return out
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Running(Row):
     """A fold with `word` along the attribute `axis` that keeps every step; with `reverse` it begins at the end."""
 
-    declared_by: ClassVar = "whole"
+    declared_by: ClassVar = "evaluate"
+    before: ClassVar = 1  # the ArrayAdapter
     word: str
-    whole: Callable[..., np.ndarray] = field(kw_only=True)
 
     def infer(self, inputs: Sequence[Shaped], attrs: Attrs) -> tuple[Shape, DType]:
         (x,) = inputs
@@ -104,8 +108,8 @@ class Running(Row):
         axis_of(attrs["axis"], len(x.shape), self.name)
         return x.shape, x.dtype
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return self.whole(*arrays, **attrs)
+    def evaluate(self, xp: ArrayAdapter, x: Array, axis: int, reverse: bool = False) -> Array:
+        return xp.cumulate(self.word, x, axis, reverse)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -138,5 +142,5 @@ class Result(Row):
             raise ShapeError(f"result: got index {index}, but {node!r} has {len(node.results)} results")
         return node.results[index]
 
-    def array(self, *arrays: Any, **attrs: Any) -> np.ndarray:
+    def run(self, xp: ArrayAdapter, arrays: Sequence[Any], attrs: Attrs) -> Array:
         return arrays[0][attrs["index"]]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-import numpy as np
-
 from ...dtypes import DType
 from ...errors import DTypeError
+from ...ir.arrays.adapter import Array
 from ...ir.scalar import Expr
 from ...shapes import Shape
 from .base import Attrs, Row, Shaped
@@ -17,8 +16,8 @@ from .base import Attrs, Row, Shaped
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class View(Row):
-    """shape: the output's shape, from the inputs and attributes. value: an output element, by its coordinates. whole:
-    the same over whole arrays.
+    """shape: the output's shape, from the inputs and attributes. value: an output element, by its coordinates. evaluate:
+    the same over whole arrays, from an ArrayAdapter, the inputs and attributes.
 
     forward: maps coordinates in the input to coordinates in the output. Only rows that move each input element to
     exactly one output element and reverse no axis have it (reshape, transpose). work: about how many scalar operations
@@ -29,7 +28,7 @@ class View(Row):
     declared_by: ClassVar = "shape"
     shape: Callable[..., Shape]
     value: Callable[..., Expr]
-    whole: Callable[..., np.ndarray]
+    evaluate: Callable[..., Array]
     forward: Callable[..., Sequence[Expr]] | None = None
     work: Callable[..., int] = field(default=lambda *inputs, **attrs: 0)
     index_inputs: Sequence[int] = ()  # inputs that hold indices, and so may have another dtype
@@ -47,9 +46,6 @@ class View(Row):
     def is_index(self, k: int) -> bool:
         return k in self.index_inputs
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return np.asarray(self.whole(*arrays, **attrs))  # NumPy gives a number for one element
-
 
 @dataclass(frozen=True)
 class Folds:
@@ -63,7 +59,7 @@ class Folds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Nest(Row):
-    """nest: the Folds of an output element, by its coordinates. routine: the kind of Routine, if there is a template;
+    """nest: the Folds of an output element, by its coordinates. evaluate: as for View. routine: the kind of Routine, if there is a template;
     facts: its facts, from the inputs and attributes (None: use the plain loop nest). argument_types: the dtype of each input, if
     they differ; otherwise all have the same one of `dtypes`. windows: the window's length along each axis, if windows
     do not overlap and lie within the input; otherwise None. over_axes: whether it folds its only input along the axes of the
@@ -72,7 +68,7 @@ class Nest(Row):
     declared_by: ClassVar = "shape"
     shape: Callable[..., Shape]
     nest: Callable[..., Folds]
-    whole: Callable[..., np.ndarray]
+    evaluate: Callable[..., Array]
     result_type: DType | None = None
     argument_types: Sequence[DType] = ()
     routine: str | None = None
@@ -98,24 +94,14 @@ class Nest(Row):
     def is_index(self, k: int) -> bool:
         return k in self.index_inputs
 
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> np.ndarray:
-        return self.whole(*arrays, **attrs)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Composite(Row):
     """lower: the op as other rows, built with the builder it is given. function: targets may have a function for the whole
-    op (`Target.print_opaque`). whole: the same over whole arrays, for NumPy, whose calls cost more than the arithmetic of small
-    arrays; None: it runs what the op is lowered to."""
+    op (`Target.print_opaque`). Arrays run what it is lowered to, unless the library has a native function for it."""
 
     declared_by: ClassVar = "lower"
     before: ClassVar = 1  # the builder
     lower: Callable[..., Any]
     function: bool = False
-    whole: Callable[..., Any] | None = None
     domain: tuple[float, float] = (-4.0, 4.0)
-
-    def array(self, *arrays: np.ndarray, **attrs: Any) -> Any:
-        if self.whole is None:
-            raise NotImplementedError
-        return self.whole(*arrays, **attrs)

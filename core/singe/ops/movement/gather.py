@@ -13,10 +13,12 @@ import numpy as np
 
 from ...dtypes import int32, int64
 from ...errors import ShapeError
+from ...ir.arrays.adapter import Array, ArrayAdapter
+from ...ir.arrays.numpy import NUMPY_ARRAYS
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, axis_of, product, require, same, show
 from ..kinds import Read, Shaped, View, as_dtype, register
-from .indices import check_room, index_at, wrapped
+from .indices import check_room, index_at, places_along, places_of, wrapped
 from .move import amount, numbered_along
 
 # --- gather ----------------------------------------------------------------------------------------------------------
@@ -41,8 +43,8 @@ def _gather_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, 
     return read(0, [*coords[:axis], at, *coords[axis + rank :]])
 
 
-def _gather_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    return np.take(x, wrapped(index, x.shape[axis]), axis=axis)
+def _gather_evaluate(xp: ArrayAdapter, x: Array, index: Array, axis: int) -> Array:
+    return xp.take(x, wrapped(xp, index, x.shape[axis]), axis=axis)
 
 
 def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
@@ -59,7 +61,7 @@ def _gather_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> lis
     known = b.value_of(index) if isinstance(d, int) and 0 not in (d, count) else None
     if known is not None and known.dtype != object:
         flat = b.reshape(g, shape=(*x.shape[:axis], count, *x.shape[axis + 1 :]))
-        taps = _taps(wrapped(known.reshape(-1), d), d)
+        taps = _taps(wrapped(NUMPY_ARRAYS, known.reshape(-1), d), d)
         if len(taps) <= MOST_TAPS:
             return [_summed(b, flat, taps, axis), None]
     ends = (*range(axis), *range(axis + rank, len(y.shape)))
@@ -117,17 +119,8 @@ def _elements_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped
     return read(0, [at if i == axis else c for i, c in enumerate(coords)])
 
 
-def _elements_whole(x: np.ndarray, index: np.ndarray, axis: int) -> np.ndarray:
-    axis %= x.ndim
-    repeated = [i for i, step in enumerate(index.strides) if step == 0 and i != axis and index.size]
-    few = index[tuple(slice(0, 1) if i in repeated else slice(None) for i in range(x.ndim))]
-    few = wrapped(few, x.shape[axis])
-    if few.size == index.shape[axis]:
-        cut = x[tuple(slice(None) if i == axis else slice(0, d) for i, d in enumerate(index.shape))]
-        return np.take(cut, few.reshape(-1), axis=axis)
-    places: list[np.ndarray] = list(np.indices(index.shape, sparse=True))
-    places[axis] = few
-    return x[tuple(places)]
+def _elements_evaluate(xp: ArrayAdapter, x: Array, index: Array, axis: int) -> Array:
+    return xp.at(x, places_along(xp, index, axis, x.shape[axis]))
 
 
 def _elements_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
@@ -161,12 +154,14 @@ def _nd_value(coords: Sequence[Expr], read: Read, x: Shaped, index: Shaped, batc
     return read(0, [*coords[:batch], *at, *coords[outer:]])
 
 
-def _nd_whole(x: np.ndarray, index: np.ndarray, batch: int) -> np.ndarray:
-    outer, count = index.ndim - 1, index.shape[-1]
-    places = wrapped(index, np.array(x.shape[batch : batch + count], np.int64))
-    own = np.indices(index.shape[:-1], sparse=True)[:batch]
-    found = x[(*own, *np.moveaxis(places, -1, 0))]
-    return np.asarray(found.reshape((*index.shape[:outer], *x.shape[batch + count :])), order="C")
+def _nd_evaluate(xp: ArrayAdapter, x: Array, index: Array, batch: int) -> Array:
+    places = places_of(xp, index, x.shape[batch : batch + index.shape[-1]])
+    shape = index.shape[:-1]
+    own = [
+        xp.reshape(xp.arange(n, int64), tuple(n if i == k else 1 for i in range(len(shape))))
+        for k, n in enumerate(shape[:batch])
+    ]
+    return xp.at(x, [*own, *places])
 
 
 def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, batch: int) -> list[Any]:
@@ -182,10 +177,10 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, batch: int) -> list[A
 
 register(
     View(name="gather", doc="slices of the first input along an axis, chosen by the second; negative indices count from the end",
-         shape=_gather_shape, value=_gather_value, whole=_gather_whole,
+         shape=_gather_shape, value=_gather_value, evaluate=_gather_evaluate,
          vjp=_gather_vjp, index_inputs=(1,), work=lambda *inputs, axis: 4),
     View(name="gather_elements", public=False, doc="for each index the element at it along an axis; its other coordinates are those of the index",
-         shape=_elements_shape, value=_elements_value, whole=_elements_whole, vjp=_elements_vjp, index_inputs=(1,)),
+         shape=_elements_shape, value=_elements_value, evaluate=_elements_evaluate, vjp=_elements_vjp, index_inputs=(1,)),
     View(name="gather_nd", doc="slices at the coordinates in the last axis of the second input; the first `batch` axes of both are one",
-         shape=_nd_shape, value=_nd_value, whole=_nd_whole, vjp=_nd_vjp, index_inputs=(1,)),
+         shape=_nd_shape, value=_nd_value, evaluate=_nd_evaluate, vjp=_nd_vjp, index_inputs=(1,)),
 )  # fmt: skip

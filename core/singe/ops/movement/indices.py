@@ -5,13 +5,12 @@ What the host knows is refused before it comes here, if it is out of range: comp
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
-
-from ...dtypes import int32
+from ...dtypes import int32, int64
 from ...errors import ShapeError
 from ...ir import scalar
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, select, size
 from ...shapes import Dim, at_least, axis_of, dim_min, product, require, same, show
 from ..kinds import Shaped
@@ -28,17 +27,26 @@ def index_at(at: Expr, d: Dim) -> Expr:
     return scalar.clip(select(at < 0, at + size(d), at), 0, size(d) - 1)
 
 
-def grid_of(indices: np.ndarray, axis: int) -> tuple[np.ndarray, ...]:
-    """A NumPy index of the places in x that the indices along an axis name."""
-    places: list[Any] = list(np.indices(indices.shape, sparse=True))
-    places[axis] = indices
-    return tuple(places)
-
-
-def wrapped(indices: np.ndarray, d: Any) -> np.ndarray:
+def wrapped(xp: ArrayAdapter, indices: Array, d: int) -> Array:
     """Indices as 0 to d − 1: negative ones count from the end, others are clipped to the range."""
-    indices = indices.astype(np.int32).astype(np.int64)
-    return np.clip(np.where(indices < 0, indices + d, indices), 0, np.maximum(np.asarray(d) - 1, 0))
+    indices = xp.cast(indices, int32)
+    return xp.clip(xp.where(indices < 0, indices + d, indices), 0, max(d - 1, 0))
+
+
+def places_along(xp: ArrayAdapter, indices: Array, axis: int, d: int) -> list[Array]:
+    """The places that indices along an axis of length d name; their other coordinates are those of the indices."""
+    rank = indices.ndim
+    places = [
+        xp.reshape(xp.arange(n, int64), tuple(n if i == k else 1 for i in range(rank)))
+        for k, n in enumerate(indices.shape)
+    ]
+    places[axis] = wrapped(xp, indices, d)
+    return places
+
+
+def places_of(xp: ArrayAdapter, indices: Array, lengths: Sequence[int]) -> list[Array]:
+    """The places in axes of these lengths that the last axis of the indices names."""
+    return [wrapped(xp, indices[..., k], d) for k, d in enumerate(lengths)]
 
 
 def check_room(text: str, d: Dim, count: Dim) -> None:

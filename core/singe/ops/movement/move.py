@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from ...dtypes import NUMBERS, DType, dtype, int32, int64
+from ...dtypes import NUMBERS, DType, int32, int64
 from ...errors import ShapeError
 from ...ir import affine, scalar
 from ...ir.affine import flatten, unflatten
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, Size, at_most_one, axis_of, broadcast, ceildiv, dim_max, product, require, same, show
 from ..kinds import Read, Shaped, View, register, sum_to
@@ -99,12 +97,14 @@ def _slice_value(
     return read(0, [c * step + size(at) for c, at, step in zip(coords, starts, steps, strict=True)])
 
 
-def _slice_whole(x: np.ndarray, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+def _slice_evaluate(
+    xp: ArrayAdapter, x: Array, starts: Sequence[int], steps: Sequence[int], sizes: Sequence[int]
+) -> Array:
     cuts = []
     for at, step, count in zip(starts, steps, sizes, strict=True):
-        stop = at + step * count
+        stop = at + step * (count - 1) + (1 if step > 0 else -1)
         cuts.append(slice(at, None if stop < 0 else stop, step) if count else slice(0, 0))
-    return x[tuple(cuts)]
+    return x[tuple(cuts)] if cuts else x
 
 
 def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, starts: Any, steps: Any, sizes: Any) -> list[Any]:
@@ -181,15 +181,28 @@ def _pad_value(
     return select(condition, read(0, source), read(1, ()))
 
 
-def _pad_whole(x: np.ndarray, fill: np.ndarray, before: Sequence[int], after: Sequence[int], mode: str) -> np.ndarray:
-    width = list(zip(before, after, strict=True))
-    if not width:
-        return x
+def _pad_evaluate(
+    xp: ArrayAdapter, x: Array, fill: Array, before: Sequence[int], after: Sequence[int], mode: str
+) -> Array:
+    lengths = list(zip(before, x.shape, after, strict=True))
     if mode == "constant":
-        out = np.full([lo + d + hi for (lo, hi), d in zip(width, x.shape, strict=True)], fill, x.dtype)
-        out[tuple(slice(lo, lo + d) for (lo, _), d in zip(width, x.shape, strict=True))] = x
-        return out
-    return np.pad(x, width, mode=mode)  # pyright: ignore[reportCallIssue, reportArgumentType]
+        room = xp.full([lo + d + hi for lo, d, hi in lengths], fill, xp.dtype(x))
+        return xp.put(room, [slice(lo, lo + d) for lo, d, _ in lengths], x, over=True)
+    for axis, (lo, d, hi) in enumerate(lengths):
+        if lo or hi:
+            ends = [[_source(i, d, mode) for i in places] for places in (range(-lo, 0), range(d, d + hi))]
+            head, tail = (xp.take(x, xp.asarray(end, int64), axis=axis) for end in ends)
+            x = xp.concat((head, x, tail), axis=axis)
+    return x
+
+
+def _source(place: int, d: int, mode: str) -> int:
+    """The element of an axis of length d that is repeated at a place before, within or after it."""
+    if mode == "wrap":
+        return place % d
+    if mode == "reflect":
+        place = abs(place) if place < d else 2 * (d - 1) - place
+    return min(max(place, 0), d - 1)
 
 
 def _pad_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, before: Any, after: Any, mode: str) -> list[Any]:
@@ -265,12 +278,10 @@ def _arange_value(coords: Sequence[Expr], read: Read, start: Shaped, step: Shape
     return scalar.wrap(first + scalar.cast(coords[0], first.dtype) * read(1, ()), start.dtype)
 
 
-def _arange_whole(start: np.ndarray, step: np.ndarray, count: int) -> np.ndarray:
-    if object in (start.dtype, step.dtype):  # sizes
-        return start + np.arange(count).astype(object) * step
-    compute = dtype(start.dtype).compute.numpy
-    turns = np.arange(count, dtype=np.int32).astype(compute)
-    return convert(convert(start, compute) + turns * convert(step, compute), start.dtype)
+def _arange_evaluate(xp: ArrayAdapter, start: Array, step: Array, count: int) -> Array:
+    kind = xp.dtype(start)
+    turns = xp.cast(xp.arange(count, int32), kind.compute)
+    return xp.cast(xp.cast(start, kind.compute) + turns * xp.cast(step, kind.compute), kind)
 
 
 def _arange_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, count: Dim) -> list[Any]:
@@ -296,25 +307,25 @@ def amount(b: Any, d: Dim, kind: DType) -> Any:
 register(
     View(name="reshape", doc="the same elements in row-major order under another shape",
          shape=_reshape_shape, value=lambda c, read, x, shape: read(0, unflatten(flatten(c, shape), x.shape)),
-         whole=lambda x, shape: x.reshape(_numbers(shape)), forward=_reshape_forward, shares=True,
+         evaluate=lambda xp, x, shape: xp.reshape(x, _numbers(shape)), forward=_reshape_forward, shares=True,
          vjp=lambda b, g, inputs, y, shape: [b.reshape(g, shape=inputs[0].shape)]),
     View(name="transpose", doc="axes in another order: axis i of the result is axis perm[i]",
          shape=_transpose_shape, value=lambda c, read, x, perm: read(0, [c[p] for p in inverse(perm)]),
-         whole=lambda x, perm: x.transpose(perm), forward=lambda c, x, perm: [c[p] for p in perm],
+         evaluate=lambda xp, x, perm: xp.permute_dims(x, perm), forward=lambda c, x, perm: [c[p] for p in perm],
          vjp=lambda b, g, inputs, y, perm: [b.transpose(g, perm=inverse(perm))]),
     View(name="expand", doc="repeated along axes of length 1, and along new leading axes",
          shape=_expand_shape, value=lambda c, read, x, shape: read(0, project(c, x.shape)),
-         whole=lambda x, shape: np.broadcast_to(x, _numbers(shape)),
+         evaluate=lambda xp, x, shape: xp.broadcast_to(x, _numbers(shape)),
          vjp=lambda b, g, inputs, y, shape: [sum_to(b, g, inputs[0].shape)]),
     View(name="slice", public=False, doc="elements start, start + step, … along every axis; steps may be negative",
          shape=_slice_shape, value=_slice_value,
-         whole=_slice_whole, vjp=_slice_vjp),
+         evaluate=_slice_evaluate, vjp=_slice_vjp),
     View(name="pad", doc="elements added before and after every axis: a constant, reflected, repeated at the edge, or wrapped round",
-         shape=_pad_shape, value=_pad_value, whole=_pad_whole, vjp=_pad_vjp,
+         shape=_pad_shape, value=_pad_value, evaluate=_pad_evaluate, vjp=_pad_vjp,
          work=lambda *inputs, **attrs: 3),
     View(name="concat", public=False, doc="inputs one after another along an axis",
-         shape=_concat_shape, value=_concat_value, whole=lambda *xs, axis: np.concatenate(xs, axis),
+         shape=_concat_shape, value=_concat_value, evaluate=lambda xp, *xs, axis: xp.concat(xs, axis=axis),
          vjp=_concat_vjp, work=lambda *xs, axis: 2 * len(xs)),
     View(name="arange", public=False, doc="count numbers: start, start + step, start + 2 · step, …", dtypes=NUMBERS,
-         shape=_arange_shape, value=_arange_value, whole=_arange_whole, vjp=_arange_vjp),
+         shape=_arange_shape, value=_arange_value, evaluate=_arange_evaluate, vjp=_arange_vjp),
 )  # fmt: skip

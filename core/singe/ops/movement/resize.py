@@ -421,5 +421,5 @@ register(
               tolerance=64, floor=1e-5),
     Opaque(name="resize_tables", no_gradient=SIZE_RESULTS, public=False,
            doc="for each output index along each axis: the input indices that it reads, and their weights", host=GIVES_SHAPES,
-           results=_tables_shapes, whole=_tables),
+           results=_tables_shapes, on_host=_tables),
 )  # fmt: skip

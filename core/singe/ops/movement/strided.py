@@ -6,13 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
-from ...dtypes import NUMBERS, dtype, int32
+from ...dtypes import NUMBERS, int32, int64
 from ...errors import ShapeError
 from ...ir import affine, scalar
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Dim, Shape, axis_of, ceildiv, dim_max, dim_min, floordiv, require, show
 from ..kinds import Folds, Nest, Read, Shaped, View, register
@@ -43,6 +40,15 @@ def _diagonal_value(
     rest = iter(others)
     along_axis = {first: along + max(-offset, 0), second: along + max(offset, 0)}
     return read(0, [along_axis[i] if i in along_axis else next(rest) for i in range(len(x.shape))])
+
+
+def _diagonal_evaluate(xp: ArrayAdapter, x: Array, *, axis1: int = 0, axis2: int = 1, offset: int = 0) -> Array:
+    first, second = _pair(x, axis1, axis2)
+    length = max(min(x.shape[first] - max(-offset, 0), x.shape[second] - max(offset, 0)), 0)
+    others = [i for i in range(x.ndim) if i not in (first, second)]
+    places = xp.arange(length, int64)
+    found = xp.at(xp.permute_dims(x, (first, second, *others)), [places + max(-offset, 0), places + max(offset, 0)])
+    return xp.moveaxis(found, 0, -1)
 
 
 def _diagonal_vjp(
@@ -92,10 +98,11 @@ def _unfold_value(
     return read(0, [c * size(step) + within * dilation if i == axis else c for i, c in enumerate(places)])
 
 
-def _unfold_whole(x: np.ndarray, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
+def _unfold_evaluate(xp: ArrayAdapter, x: Array, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> Array:
     axis %= x.ndim
-    every = sliding_window_view(x, (length - 1) * dilation + 1, axis=axis)
-    return every[(*(slice(None, None, step) if i == axis else slice(None) for i in range(x.ndim)), slice(None, None, dilation))]  # fmt: skip
+    starts = xp.arange((x.shape[axis] - (length - 1) * dilation - 1) // step + 1, int64) * step
+    windows = xp.take(x, starts[:, None] + xp.arange(length, int64) * dilation, axis=axis)
+    return xp.moveaxis(windows, axis + 1, -1)
 
 
 def _unfold_vjp(
@@ -139,15 +146,16 @@ def _overlap_nest(
     return Folds((ceildiv(_reach(window, dilation), step),), [("add", value)])
 
 
-def _overlap_whole(x: np.ndarray, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> np.ndarray:
+def _overlap_evaluate(xp: ArrayAdapter, x: Array, *, axis: int, length: int, step: int = 1, dilation: int = 1) -> Array:
     axis %= x.ndim - 1
-    wide = convert(x, dtype(x.dtype).compute.numpy)
-    out = np.zeros((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), wide.dtype)
-    along = np.moveaxis(out, axis, 0)
+    kind, wide = xp.dtype(x), xp.cast(x, xp.dtype(x).compute)
+    out = xp.full((*x.shape[:axis], length, *x.shape[axis + 1 : -1]), 0, kind.compute)
+    cut = [slice(0, d) for d in out.shape]
     for k in range(x.shape[-1]):
         first = k * dilation
-        along[first : first + (x.shape[axis] - 1) * step + 1 : step] += np.moveaxis(wide[..., k], axis, 0)
-    return convert(out, x.dtype)
+        cut[axis] = slice(first, first + (x.shape[axis] - 1) * step + 1, step)
+        out = xp.put(out, cut, wide[..., k], "add", over=True)
+    return xp.cast(out, kind)
 
 
 def _overlap_vjp(
@@ -162,10 +170,10 @@ def _overlap_vjp(
 register(
     View(name="diagonal", doc="the elements with equal coordinates along two axes (axis2 − axis1 = offset), along a new last axis",
          shape=_diagonal_shape, value=_diagonal_value, vjp=_diagonal_vjp,
-         whole=lambda x, *, axis1=0, axis2=1, offset=0: np.diagonal(x, offset, axis1, axis2)),
+         evaluate=_diagonal_evaluate),
     View(name="unfold", doc="windows along an axis, which begin every `step` elements; their elements are along a new last axis",
-         shape=_unfold_shape, value=_unfold_value, whole=_unfold_whole, vjp=_unfold_vjp),
+         shape=_unfold_shape, value=_unfold_value, evaluate=_unfold_evaluate, vjp=_unfold_vjp),
     Nest(name="overlap_add", public=False, doc="windows along an axis, whose elements are along the last axis, added at their places: what undoes unfold",
-         dtypes=NUMBERS, shape=_overlap_shape, nest=_overlap_nest, whole=_overlap_whole, vjp=_overlap_vjp,
+         dtypes=NUMBERS, shape=_overlap_shape, nest=_overlap_nest, evaluate=_overlap_evaluate, vjp=_overlap_vjp,
          tolerance=32, floor=1e-5),
 )  # fmt: skip

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from ...dtypes import int32
+from ...dtypes import int32, int64
 from ...errors import DTypeError, ShapeError
 from ...ir import affine, scalar
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, select
 from ...shapes import Shape, show
 from ..kinds import Read, Shaped, View, register
@@ -53,23 +52,24 @@ def _value(coords: Sequence[Expr], read: Read, at: Shaped, x: Shaped, *table: Sh
     return here
 
 
-def _whole(at: np.ndarray, x: np.ndarray, *table: np.ndarray, steps: int) -> np.ndarray:
-    rows, (feature, split, below, other) = np.arange(x.shape[0])[:, None], table[:4]
-    here = np.broadcast_to(at, (x.shape[0], at.shape[1]))
+def _evaluate(xp: ArrayAdapter, at: Array, x: Array, *table: Array, steps: int) -> Array:
+    rows, (feature, split, below, other) = xp.arange(x.shape[0], int64)[:, None], table[:4]
+    here = xp.broadcast_to(at, (x.shape[0], at.shape[1]))
     for _ in range(steps):
-        place = np.clip(here, 0, len(feature) - 1)
-        value = x[rows, np.clip(feature[place], 0, x.shape[1] - 1)]
-        goes = value <= split[place]
+        place = xp.cast(xp.clip(here, 0, feature.shape[0] - 1), int64)
+        feature_at, split_at, below_at, other_at = (xp.take(t, place, axis=0) for t in (feature, split, below, other))
+        value = xp.at(x, [rows, xp.clip(feature_at, 0, x.shape[1] - 1)])
+        goes = value <= split_at
         if len(table) == 5:
-            goes |= np.isnan(value) & table[4][place]
-        here = np.where(goes, below[place], other[place]).astype(np.int32)
-    return np.array(here)
+            goes = goes | (xp.isnan(value) & xp.take(table[4], place, axis=0))
+        here = xp.where(goes, xp.cast(below_at, int32), xp.cast(other_at, int32))
+    return here
 
 
 register(
     View(name="tree_steps", public=False, doc="steps downwards in decision trees. Inputs: where each example is in each tree; the "
          "features; the feature of each tree node, its threshold, the next node if the feature is at most that, the next "
          "node otherwise, and (if given) whether NaN goes where smaller features go",
-         dtypes=(int32,), shape=_shape, value=_value, whole=_whole,
+         dtypes=(int32,), shape=_shape, value=_value, evaluate=_evaluate,
          index_inputs=(1, 2, 3, 4, 5, 6), work=lambda *inputs, steps: 8 * steps),
 )  # fmt: skip

@@ -6,15 +6,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from ...dtypes import int32, int64
 from ...errors import ShapeError
 from ...ir import scalar
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, size
 from ...shapes import Shape, axis_of, product, require, show
 from ..kinds import Read, Shaped, Update, register
-from .indices import check_elements, check_nd, grid_of, index_at, wrapped
+from .indices import check_elements, check_nd, index_at, places_along, places_of
 from .move import numbered
 
 # --- update_slice ----------------------------------------------------------------------------------------------------
@@ -42,9 +41,12 @@ def _slice_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, *s
     return found
 
 
-def _slice_into(out: np.ndarray, part: np.ndarray, *starts: np.ndarray) -> None:
-    places = (int(np.clip(s.reshape(-1)[0], 0, d - p)) for s, d, p in zip(starts, out.shape, part.shape, strict=True))
-    out[tuple(slice(at, at + p) for at, p in zip(places, part.shape, strict=True))] = part
+def _slice_evaluate(xp: ArrayAdapter, x: Array, part: Array, *starts: Array) -> Array:
+    cuts = []
+    for start, d, p in zip(starts, x.shape, part.shape, strict=True):
+        at = min(max(xp.item(start), 0), d - p)
+        cuts.append(slice(at, at + p))
+    return xp.put(x, cuts, part)
 
 
 def _slice_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
@@ -80,8 +82,8 @@ def _elements_where(
     return [at if i == axis else c for i, c in enumerate(coords)]
 
 
-def _elements_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int) -> None:
-    out[grid_of(wrapped(indices, out.shape[axis]), axis % out.ndim)] = part
+def _elements_evaluate(xp: ArrayAdapter, x: Array, part: Array, indices: Array, axis: int) -> Array:
+    return xp.put(x, places_along(xp, indices, axis, x.shape[axis]), part)
 
 
 def _elements_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int) -> list[Any]:
@@ -101,10 +103,8 @@ def _nd_where(coords: Sequence[Expr], read: Read, x: Shaped, part: Shaped, indic
     return [*at, *coords[outer:]]
 
 
-def _nd_into(out: np.ndarray, part: np.ndarray, indices: np.ndarray) -> None:
-    rank = indices.shape[-1]
-    places = wrapped(indices, np.array(out.shape[:rank], np.int64))
-    out[tuple(np.moveaxis(places, -1, 0))] = part
+def _nd_evaluate(xp: ArrayAdapter, x: Array, part: Array, indices: Array) -> Array:
+    return xp.put(x, places_of(xp, indices, x.shape[: indices.shape[-1]]), part)
 
 
 def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
@@ -115,9 +115,9 @@ def _nd_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
 
 register(
     Update(name="update_slice", doc="a tensor with a slice replaced; a start is moved so that the slice fits",
-           check=_slice_check, where=_slice_where, into=_slice_into, vjp=_slice_vjp),
+           check=_slice_check, where=_slice_where, evaluate=_slice_evaluate, vjp=_slice_vjp),
     Update(name="scatter_elements", public=False, doc="a tensor with elements at indices along an axis replaced",
-           check=_elements_check, where=_elements_where, into=_elements_into, vjp=_elements_vjp),
+           check=_elements_check, where=_elements_where, evaluate=_elements_evaluate, vjp=_elements_vjp),
     Update(name="scatter_nd", public=False, doc="a tensor with slices at indices replaced",
-           check=_nd_check, where=_nd_where, into=_nd_into, vjp=_nd_vjp),
+           check=_nd_check, where=_nd_where, evaluate=_nd_evaluate, vjp=_nd_vjp),
 )  # fmt: skip

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
-
-import numpy as np
 
 from ...dtypes import float32, int32, uint32
 from ...errors import ShapeError
 from ...ir import scalar
 from ...ir.affine import flatten
-from ...ir.arrays import NUMPY
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
 from ..kinds import Composite, Read, Shaped, View, register
@@ -54,10 +53,12 @@ def _value(coords: Sequence[Expr], read: Read, key: Shaped, shape: Shape, stream
     return _mixed(_EXPRESSIONS, lambda n: const(n, uint32), words, (const(stream, uint32), place))
 
 
-def _whole(key: np.ndarray, shape: Sequence[int], stream: int = 0) -> np.ndarray:
-    places = np.arange(math.prod(shape), dtype=np.uint32)
-    words = [np.full_like(places, k) for k in key]
-    return _mixed(NUMPY, np.uint32, words, (np.full_like(places, stream), places)).reshape(tuple(map(int, shape)))
+def _evaluate(xp: ArrayAdapter, key: Array, shape: Sequence[int], stream: int = 0) -> Array:
+    shape = tuple(map(int, shape))
+    places = xp.arange(math.prod(shape), uint32)
+    words = [xp.full(places.shape, k, uint32) for k in (key[0], key[1], stream)]
+    found = _mixed(xp.words, cache(lambda n: xp.asarray(n, uint32)[()]), words[:2], (words[2], places))
+    return xp.reshape(found, shape)
 
 
 def _unit(b: Any, key: Any, shape: Shape, stream: int) -> Any:
@@ -73,7 +74,7 @@ def _normal(b: Any, key: Any, *, shape: Shape) -> Any:
 
 
 register(
-    View(name="random_bits", public=False, doc="random uint32 numbers in a given shape, from a key of two", shape=_shape, value=_value, whole=_whole,
+    View(name="random_bits", public=False, doc="random uint32 numbers in a given shape, from a key of two", shape=_shape, value=_value, evaluate=_evaluate,
          dtypes=(uint32,)),
     Composite(name="random_unit", public=False, doc="random float32 numbers from 0 (included) to 1 in a given shape, from a key of two uint32 numbers",
               lower=lambda b, key, *, shape: _unit(b, key, shape, 0), dtypes=(uint32,)),

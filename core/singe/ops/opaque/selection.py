@@ -11,18 +11,15 @@ import numpy as np
 
 from ...dtypes import INTS, NUMBERS, bool_, dtype, float32, int64, narrowed, string, widened
 from ...errors import DTypeError, ShapeError
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...shapes import Dim, Shape, axis_of, product, require, same, show
 from ..kinds import OPEN_RESULT, SIZE_RESULTS, WHOLE_RESULT, Opaque, Results, Shaped, register
-from ..movement.indices import check_elements, check_nd, grid_of, wrapped
+from ..movement.indices import check_elements, check_nd, places_along, places_of
 from ..movement.move import amount
 
-REDUCTIONS: Final = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+REDUCTIONS: Final = ("add", "mul", "max", "min")
 """How elements that are scattered to the same place may be combined."""
 
-
-_FEW: Final = 4
-"""A selection of at most one in so many elements is faster than a sort of all."""
 
 _BLOCK: Final = 64
 """So many boxes are compared with each other at once."""
@@ -51,13 +48,12 @@ def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
 # --- order -----------------------------------------------------------------------------------------------------------
 
 
-def _ranks(x: np.ndarray, axis: int, descending: bool) -> np.ndarray:
+def ranks(xp: ArrayAdapter, x: Array, axis: int, descending: bool) -> Array:
     """The indices that sort the elements; the sort is stable, and NaN counts as the largest."""
     if not descending:
-        return np.argsort(x, axis=axis, kind="stable")
-    last = x.shape[axis] - 1
-    back = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
-    return last - np.flip(back, axis)
+        return xp.argsort(x, axis=axis, stable=True)
+    back = xp.argsort(xp.flip(x, axis=axis), axis=axis, stable=True)
+    return x.shape[axis] - 1 - xp.flip(back, axis=axis)
 
 
 def _top_k_shapes(x: Shaped, axis: int, k: Dim, largest: bool) -> Results:
@@ -69,28 +65,11 @@ def _top_k_shapes(x: Shaped, axis: int, k: Dim, largest: bool) -> Results:
     return (shape, x.dtype), (shape, int64)
 
 
-def _top_k(x: np.ndarray, axis: int, k: int, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+def _top_k(xp: ArrayAdapter, x: Array, axis: int, k: int, largest: bool) -> tuple[Array, Array]:
     if not 0 <= k <= x.shape[axis]:
-        raise ShapeError(f"top_k: k is {k}, and axis {axis} of {x.shape} has {x.shape[axis]} elements")
-    few = 0 < k <= x.shape[axis] // _FEW
-    order = _best(x, axis, k, largest) if few else np.take(_ranks(x, axis, largest), np.arange(k), axis=axis)
-    return np.take_along_axis(x, order, axis), order
-
-
-def _best(x: np.ndarray, axis: int, k: int, descending: bool) -> np.ndarray:
-    """The first k of `_ranks`, of the elements that are not behind the k-th one."""
-    lines = np.moveaxis(x, axis, -1)
-    lines, shape = lines.reshape(-1, lines.shape[-1]), lines.shape[:-1]
-    place = lines.shape[1] - k if descending else k - 1
-    bound = np.partition(lines, place, axis=1)[:, place, None]
-    line, at = np.nonzero(~(lines < bound if descending else lines > bound))  # NaN is never left out here
-    values = lines[line, at]
-    if descending:
-        order = at.size - 1 - np.lexsort((values[::-1], -line[::-1]))[::-1]
-    else:
-        order = np.lexsort((values, line))
-    starts = np.searchsorted(line, np.arange(len(lines)))
-    return np.moveaxis(at[order[starts[:, None] + np.arange(k)]].reshape(*shape, k), -1, axis)
+        raise ShapeError(f"top_k: k is {k}, and axis {axis} of {show(x.shape)} has {x.shape[axis]} elements")
+    order = xp.take(ranks(xp, xp.wide(x), axis, largest), xp.arange(k), axis=axis)
+    return xp.take_along_axis(x, order, axis=axis), order
 
 
 def _top_k_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, k: Dim, largest: bool) -> list[Any]:
@@ -106,9 +85,9 @@ def _sort_shapes(x: Shaped, axis: int, descending: bool = False) -> Results:
     return (x.shape, x.dtype), (x.shape, int64)
 
 
-def _sort(x: np.ndarray, axis: int, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    order = _ranks(x, axis, descending)
-    return np.take_along_axis(x, order, axis), order
+def _sort(xp: ArrayAdapter, x: Array, axis: int, descending: bool = False) -> tuple[Array, Array]:
+    order = ranks(xp, xp.wide(x), axis, descending)
+    return xp.take_along_axis(x, order, axis=axis), order
 
 
 def _sort_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any, axis: int, descending: bool = False) -> list[Any]:
@@ -252,20 +231,12 @@ def _reduce_nd_shapes(x: Shaped, part: Shaped, indices: Shaped, reduction: str) 
     return ((x.shape, x.dtype),)
 
 
-def _reduce_elements(x: np.ndarray, part: np.ndarray, indices: np.ndarray, axis: int, reduction: str) -> np.ndarray:
-    out = x.copy()
-    if part.size:
-        REDUCTIONS[reduction].at(out, grid_of(wrapped(indices, x.shape[axis]), axis), part)
-    return out
+def _reduce_elements(xp: ArrayAdapter, x: Array, part: Array, indices: Array, axis: int, reduction: str) -> Array:
+    return xp.put(x, places_along(xp, indices, axis, x.shape[axis]), part, reduction)
 
 
-def _reduce_nd(x: np.ndarray, part: np.ndarray, indices: np.ndarray, reduction: str) -> np.ndarray:
-    out = x.copy()
-    if part.size:
-        rank = indices.shape[-1]
-        places = wrapped(indices, np.array(x.shape[:rank], np.int64))
-        REDUCTIONS[reduction].at(out, tuple(np.moveaxis(places, -1, 0)), part)
-    return out
+def _reduce_nd(xp: ArrayAdapter, x: Array, part: Array, indices: Array, reduction: str) -> Array:
+    return xp.put(x, places_of(xp, indices, x.shape[: indices.shape[-1]]), part, reduction)
 
 
 def _picked(b: Any, indices: Any, axis: int | None) -> Callable[[Any], Any]:
@@ -319,29 +290,29 @@ def _uniform(seed: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 register(
     Opaque(name="top_k", doc="the k largest or smallest elements along an axis, sorted, and their indices", dtypes=NUMBERS,
-           results=_top_k_shapes, whole=_wide(_top_k), vjp=_top_k_vjp),
+           results=_top_k_shapes, evaluate=_top_k, vjp=_top_k_vjp),
     Opaque(name="dimensions", no_gradient=SIZE_RESULTS, public=False,
-           doc="dimensions as elements of a vector", whole=lambda values, kind: convert(np.array(values, np.int64), kind.numpy),
+           doc="dimensions as elements of a vector", evaluate=lambda xp, values, kind: xp.cast(xp.asarray(list(values), int64), kind),
            results=lambda values, kind: (((len(values),), kind),)),
     Opaque(name="sort", doc="the elements sorted along an axis, and their indices", dtypes=NUMBERS,
-           results=_sort_shapes, whole=_wide(_sort), vjp=_sort_vjp),
+           results=_sort_shapes, evaluate=_sort, vjp=_sort_vjp),
     Opaque(name="nonzero", doc="the coordinates of all nonzero elements, one column each", host=OPEN_RESULT, results=_nonzero_shapes,
         no_gradient=WHOLE_RESULT,
-           whole=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
+           on_host=_wide(lambda x: np.array(np.nonzero(x), np.int64).reshape(x.ndim, -1))),
     Opaque(name="compress", doc="the slices along an axis where a condition holds", host=OPEN_RESULT, results=_compress_shapes, index_inputs=(1,),
-           whole=lambda x, condition, axis: np.compress(condition, x, axis=axis), vjp=_compress_vjp),
+           on_host=lambda x, condition, axis: np.compress(condition, x, axis=axis), vjp=_compress_vjp),
     Opaque(name="unique", doc="the distinct elements or slices, the first index of each, the index of every element's value, and counts", host=OPEN_RESULT,
         no_gradient="elements that are equal become one",
-           dtypes=(*NUMBERS, string), results=_unique_shapes, whole=_wide(_unique)),
+           dtypes=(*NUMBERS, string), results=_unique_shapes, on_host=_wide(_unique)),
     Opaque(name="non_max_suppression", doc="the best boxes of each class, without those that overlap a better box too much", dtypes=(float32,),
         no_gradient=WHOLE_RESULT,
-           host=OPEN_RESULT, results=_nms_shapes, whole=_nms, index_inputs=(2,)),
+           host=OPEN_RESULT, results=_nms_shapes, on_host=_nms, index_inputs=(2,)),
     Opaque(name="scatter_elements_reduce", public=False, doc="elements added to (or multiplied, maximum, minimum with) those at indices along an axis",
-           results=_reduce_elements_shapes, dtypes=NUMBERS, whole=_wide(_reduce_elements), index_inputs=(2,), vjp=_reduce_vjp),
+           results=_reduce_elements_shapes, dtypes=NUMBERS, evaluate=_reduce_elements, index_inputs=(2,), vjp=_reduce_vjp),
     Opaque(name="scatter_nd_reduce", public=False,
            doc="slices added to (or multiplied, maximum, minimum with) those at indices", results=_reduce_nd_shapes, dtypes=NUMBERS,
-           whole=_wide(_reduce_nd), index_inputs=(2,), vjp=_reduce_vjp),
+           evaluate=_reduce_nd, index_inputs=(2,), vjp=_reduce_vjp),
     Opaque(name="random_uniform", public=False,
-           doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, results=_random_shapes, whole=_uniform,
+           doc="random numbers from 0 to 1 in a given shape, from a seed", dtypes=INTS, results=_random_shapes, on_host=_uniform,
            host="its generator draws one number after the other, from a seed on the host"),
 )  # fmt: skip

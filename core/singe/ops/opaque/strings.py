@@ -136,14 +136,14 @@ def _row(name: str, doc: str, **facts: Any) -> Opaque:
 
 
 register(
-    _row("strings", "a constant array of strings", public=False, results=_constant_shapes, whole=_constant),
+    _row("strings", "a constant array of strings", public=False, results=_constant_shapes, on_host=_constant),
     _row("string_concat", "each string followed by another",
-         results=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), whole=_concat),
-    _row("string_split", "the parts of each string, and their number", results=_split_shapes, whole=_split, host=OPEN_RESULT),
-    _row("string_normalize", "strings in upper or lower case, without stopwords", results=_normalise_shapes, whole=_normalise,
+         results=lambda x, y: ((broadcast([x.shape, y.shape], "string_concat"), string),), on_host=_concat),
+    _row("string_split", "the parts of each string, and their number", results=_split_shapes, on_host=_split, host=OPEN_RESULT),
+    _row("string_normalize", "strings in upper or lower case, without stopwords", results=_normalise_shapes, on_host=_normalise,
          host=OPEN_RESULT),
     _row("string_places", "the place of each string among the keys; their number if it is none of them", public=False,
-         results=lambda x, keys: ((x.shape, int64),), whole=_places),
-    _row("string_tokens", "the parts of each string that a regular expression matches, or those between", results=_tokens_shapes, whole=_tokens),
-    _row("regex_full_match", "whether each string matches a regular expression", results=_match_shapes, whole=_match),
+         results=lambda x, keys: ((x.shape, int64),), on_host=_places),
+    _row("string_tokens", "the parts of each string that a regular expression matches, or those between", results=_tokens_shapes, on_host=_tokens),
+    _row("regex_full_match", "whether each string matches a regular expression", results=_match_shapes, on_host=_match),
 )  # fmt: skip

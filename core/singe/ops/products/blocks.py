@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import float32, int32
+from ...dtypes import float32, int32, int64
 from ...errors import ShapeError
 from ...ir import affine, scalar
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, ceildiv, product, show
 from ..kinds import Folds, Nest, Read, Shaped, register, sum_to
@@ -40,14 +41,15 @@ def packed(numbers: np.ndarray, bits: int) -> np.ndarray:
     return words.view(np.int32)
 
 
-def unpacked(w: np.ndarray, scale: np.ndarray, zero: np.ndarray, bits: int, block: int) -> np.ndarray:
+def unpacked(xp: ArrayAdapter, w: Array, scale: Array, zero: Array, bits: int, block: int) -> Array:
     """The weights as float32 (depth, n), where the depth is that of all words."""
-    places = np.arange(0, BITS_PER_WORD, bits, dtype=np.uint32)[:, None]
-    numbers = w.view(np.uint32)[:, None] >> places & np.uint32((1 << bits) - 1)
-    numbers = numbers.reshape(-1, w.shape[1]).astype(np.float32)
-    blocks = np.arange(len(numbers)) // block
-    last = len(scale) - 1
-    return (numbers - (zero if zero.ndim == 0 else zero[np.minimum(blocks, last)])) * scale[np.minimum(blocks, last)]
+    words = xp.words
+    places = xp.reshape(xp.arange(BITS_PER_WORD // bits, int32) * bits, (BITS_PER_WORD // bits, 1))
+    numbers = words["and"](words["shr"](w[:, None, :], places), xp.asarray((1 << bits) - 1, int32))
+    numbers = xp.cast(xp.reshape(numbers, (w.shape[0] * places.shape[0], w.shape[1])), float32)
+    number = xp.clip(xp.arange(numbers.shape[0], int64) // block, 0, scale.shape[0] - 1)
+    zero = zero if zero.ndim == 0 else xp.take(zero, number, axis=0)
+    return (numbers - zero) * xp.take(scale, number, axis=0)
 
 
 def _shape(x: Shaped, w: Shaped, scale: Shaped, zero: Shaped, *, bits: int, block: int) -> Shape:
@@ -83,16 +85,17 @@ def _nest(
     return Folds((x.shape[-1],), [("add", value)])
 
 
-def _whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray, zero: np.ndarray, *, bits: int, block: int) -> np.ndarray:
+def _evaluate(xp: ArrayAdapter, x: Array, w: Array, scale: Array, zero: Array, *, bits: int, block: int) -> Array:
     depth, n = x.shape[-1], w.shape[1]
     count = max(WEIGHTS_UNPACKED_AT_ONCE // max(n, 1) // block, 1)
-    out = np.zeros((*x.shape[:-1], n), np.float32)
-    for first in range(0, len(scale), count):
-        part = slice(first, first + count)
-        words = w[first * block * bits // BITS_PER_WORD : (first + count) * block * bits // BITS_PER_WORD]
-        matrix = unpacked(words, scale[part], zero if zero.ndim == 0 else zero[part], bits, block)
+    out = xp.full((*x.shape[:-1], n), 0, float32)
+    for first in range(0, scale.shape[0], count):
+        part = slice(first, min(first + count, scale.shape[0]))
+        ends = (min(k * block * bits // BITS_PER_WORD, w.shape[0]) for k in (part.start, part.stop))
+        words = w[slice(*ends), :]
+        matrix = unpacked(xp, words, scale[part, :], zero if zero.ndim == 0 else zero[part, :], bits, block)
         inside = slice(first * block, min((first + count) * block, depth))
-        out += x[..., inside] @ matrix[: inside.stop - inside.start]
+        out = out + xp.matmul(x[..., inside], matrix[: inside.stop - inside.start, :])
     return out
 
 
@@ -128,6 +131,6 @@ def _facts(*inputs: Shaped, bits: int, block: int) -> Mapping[str, Any]:
 
 register(
     Nest(name="dot_blocks", public=False, doc="product with weights of 4 or 8 bits, which share scales and zeros in blocks", routine="matmul_blocks",
-         dtypes=(float32,), argument_types=(float32, int32, float32, float32), result_type=float32, shape=_shape, nest=_nest, whole=_whole,
+         dtypes=(float32,), argument_types=(float32, int32, float32, float32), result_type=float32, shape=_shape, nest=_nest, evaluate=_evaluate,
          facts=_facts, vjp=_vjp, tolerance=64, floor=1e-5),
 )  # fmt: skip

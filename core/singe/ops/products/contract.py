@@ -8,20 +8,18 @@ moves the transposes towards the outputs until they meet others and cancel.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
 from ...dtypes import COMPLEX, FLOATS, NUMBERS, float32, int32
 from ...errors import ShapeError
 from ...ir import affine
-from ...ir.arrays import convert
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const, select, size
 from ...shapes import Shape, broadcast, dim_max, product, same, show
-from ..folds.window import wide_floats, window_size
+from ..folds.window import window_size
 from ..kinds import Composite, Folds, Nest, Read, Shaped, as_dtype, register, sum_to
 from ..movement.move import project
 from .transposed import conv_or_dot, resized, transposed_last
@@ -50,17 +48,12 @@ def _dot_nest(coords: Sequence[Expr], read: Read, a: Shaped, b: Shaped) -> Folds
     return Folds((depth,), [("add", value)])
 
 
-def _dot_whole(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    x, y = wide_floats(a), wide_floats(b)
+def _dot_evaluate(xp: ArrayAdapter, a: Array, b: Array) -> Array:
+    x, y = xp.wide(a), xp.wide(b)
     if y.ndim == 2 and x.ndim > 2:  # one large product instead of a stack of small ones
-        out = (
-            (x.reshape(-1, x.shape[-1]) @ y).reshape(*x.shape[:-1], y.shape[-1])
-            if x.size
-            else np.zeros((*x.shape[:-1], y.shape[-1]), x.dtype)
-        )
-    else:
-        out = np.matmul(x, y)
-    return convert(out, a.dtype)
+        rows = xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+        return xp.cast(xp.reshape(xp.matmul(rows, y), (*x.shape[:-1], y.shape[-1])), xp.dtype(a))
+    return xp.cast(xp.matmul(x, y), xp.dtype(a))
 
 
 def _swap(b: Any, x: Any) -> Any:
@@ -191,96 +184,24 @@ def _conv_facts(
     }
 
 
-OUTPUTS_AT_ONCE = 1 << 16
-"""How many output elements of a depthwise convolution are computed at a time: few enough to stay in the cache."""
+def windows_last(
+    xp: ArrayAdapter, x: Array, window: Sequence[int], strides: Any, dilations: Any, before: Any, after: Any
+) -> Array:
+    """The windows of x (n, …space, channels), as (n, …space, …window, channels)."""
+    every = xp.windows(x, 0, (1, *window, 1), (1, *strides, 1), (1, *dilations, 1), (0, *before, 0), (0, *after, 0))
+    return xp.moveaxis(every[(slice(None),) * x.ndim + (0, ..., 0)], x.ndim - 1, -1)
 
 
-def _conv_whole(
-    x: np.ndarray,
-    w: np.ndarray,
-    strides: Any,
-    dilations: Any,
-    before: Any,
-    after: Any,
-    group: int,
-) -> np.ndarray:
-    kind = x.dtype
-    x, w = wide_floats(x), wide_floats(w)
-    if any(before) or any(after):
-        x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
-    *window, per_group, outputs = w.shape
-    spaces = len(window)
-    reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
-    if any(d < r for d, r in zip(x.shape[1:-1], reach, strict=True)):  # no window fits: the output is empty
-        places = (max(0, (d - r) // s + 1) for d, r, s in zip(x.shape[1:-1], reach, strides, strict=True))
-        return np.empty((x.shape[0], *places, outputs), kind)
-    every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
-    # (n, …space, channels, …window)
-    patches = every[
-        (slice(None), *(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))
-    ]
-    if per_group == 1 and outputs == group:
-        out = _depthwise(patches, w.reshape(*window, outputs), spaces)
-    else:
-        rows = patches.shape[: spaces + 1]
-        order = (*range(spaces + 1), *range(spaces + 2, 2 * spaces + 2), spaces + 1)
-        columns = patches.transpose(order)  # (n, …space, …window, channels)
-        points, depth = math.prod(rows), math.prod(window) * per_group
-        if group == 1:
-            out = _in_parts(columns, w.reshape(depth, outputs), spaces)
-        else:
-            split = columns.reshape(*columns.shape[:-1], group, per_group)
-            stack = np.moveaxis(split, -2, 0).reshape(group, points, depth)
-            weights = np.moveaxis(w.reshape(*window, per_group, group, outputs // group), -2, 0).reshape(
-                group, depth, outputs // group
-            )
-            out = np.moveaxis(stack @ weights, 0, 1)
-        out = out.reshape(*rows, outputs)
-    return convert(out, kind)
-
-
-WINDOW_ELEMENTS_AT_ONCE = 1 << 18
-"""How many elements of windows are gathered at a time: few enough to stay in the cache."""
-
-
-def _in_parts(columns: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
-    """Windows (n, …space, …window, channels) times (window elements, outputs), some images or rows of one at a time."""
-    rows = columns.shape[: spaces + 1]
-    out = np.zeros((*rows, w.shape[-1]), np.result_type(columns, w))
-    if not out.size or not w.size:
-        return out
-    line = math.prod(rows[2:]) * w.shape[0]
-    images = max(WINDOW_ELEMENTS_AT_ONCE // (line * rows[1]), 1)
-    lines = rows[1] if images > 1 else min(max(WINDOW_ELEMENTS_AT_ONCE // line, 1), rows[1])
-    gathered = np.empty((min(images, rows[0]), lines, *columns.shape[2:]), columns.dtype)
-    for n in range(0, rows[0], images):
-        for at in range(0, rows[1], lines):
-            part = columns[n : n + images, at : at + lines]
-            here = gathered[: part.shape[0], : part.shape[1]]
-            np.copyto(here, part)
-            place = (slice(n, n + images), slice(at, at + lines))
-            out[place] = (here.reshape(-1, w.shape[0]) @ w).reshape(*part.shape[: spaces + 1], -1)
-    return out
-
-
-def _depthwise(patches: np.ndarray, w: np.ndarray, spaces: int) -> np.ndarray:
-    """A depthwise convolution: for each block of rows, one whole-array multiply-add per place of the window."""
-    rows = patches.shape[: spaces + 1]
-    out = np.empty((*rows, w.shape[-1]), np.result_type(patches, w))
-    flat_rows = rows[1] if spaces else 1
-    step = max(1, OUTPUTS_AT_ONCE * flat_rows // max(1, out[:1].size))
-    for n in range(rows[0]):
-        for at in range(0, flat_rows, step):
-            here = out[n, at : at + step]
-            part = np.empty_like(here)
-            for number, tap in enumerate(np.ndindex(w.shape[:-1])):
-                source = patches[(n, slice(at, at + step), ..., *tap)]
-                if number == 0:
-                    np.multiply(source, w[tap], out=here)
-                else:
-                    np.multiply(source, w[tap], out=part)
-                    np.add(here, part, out=here)
-    return out
+def _conv_evaluate(xp: ArrayAdapter, x: Array, w: Array, group: int, **facts: Any) -> Array:
+    kind, (*window, per_group, outputs) = xp.dtype(x), w.shape
+    x, w = xp.wide(x), xp.wide(w)
+    patches = windows_last(xp, x, window, **facts)
+    places = patches.shape[: x.ndim - 1]
+    rows, taps = math.prod(places), math.prod(window)
+    left = xp.permute_dims(xp.reshape(patches, (rows, taps, group, per_group)), (2, 0, 1, 3))
+    right = xp.permute_dims(xp.reshape(w, (taps * per_group, group, outputs // group)), (1, 0, 2))
+    found = xp.matmul(xp.reshape(left, (group, rows, taps * per_group)), right)
+    return xp.cast(xp.reshape(xp.permute_dims(found, (1, 0, 2)), (*places, outputs)), kind)
 
 
 def _conv_vjp(
@@ -308,8 +229,8 @@ def _conv_vjp(
     padded = b.pad(x, b.const(0, x.dtype), before=(0, *before, 0), after=(0, *after, 0), mode="constant")
     rows = product(g.shape[:-1])
     taps = []
-    for tap in np.ndindex(*window):
-        starts = (0, *(int(t) * d for t, d in zip(tap, dilations, strict=True)), 0)
+    for tap in itertools.product(*map(range, window)):
+        starts = (0, *(t * d for t, d in zip(tap, dilations, strict=True)), 0)
         met = b.slice(padded, starts=starts, steps=(1, *strides, 1), sizes=(*g.shape[:-1], x.shape[-1]))
         left = b.transpose(b.reshape(met, shape=(rows, group, per_group)), perm=(1, 2, 0))
         right = b.transpose(b.reshape(g, shape=(rows, group, outputs // group)), perm=(1, 0, 2))
@@ -392,10 +313,10 @@ def _batch_norm(b: Any, x: Any, scale: Any, shift: Any, mean: Any, variance: Any
 
 register(
     Nest(name="dot", doc="matrix product over the last two axes; the axes before them broadcast", routine="matmul", dtypes=(*NUMBERS, *COMPLEX),
-         shape=_dot_shape, nest=_dot_nest, whole=_dot_whole, vjp=_dot_vjp, tolerance=64, floor=1e-5,
+         shape=_dot_shape, nest=_dot_nest, evaluate=_dot_evaluate, vjp=_dot_vjp, tolerance=64, floor=1e-5,
          facts=lambda a, b: {} if a.dtype.compute is float32 else None),
     Nest(name="conv_last", public=False, doc="convolution, channels last", routine="conv", dtypes=(*FLOATS, int32), shape=_conv_shape, nest=_conv_nest,
-         whole=_conv_whole, vjp=_conv_vjp, facts=_conv_facts, tolerance=64, floor=1e-5),
+         evaluate=_conv_evaluate, vjp=_conv_vjp, facts=_conv_facts, tolerance=64, floor=1e-5),
     Composite(name="matmul", doc="product of matrices, stacks of them, or vectors, as in NumPy", onnx="MatMul", dtypes=(*NUMBERS, *COMPLEX), lower=_matmul,
               tolerance=64, floor=1e-5),
     Composite(name="gemm", public=False, doc="alpha · a @ b + beta · c, where a and b may be transposed", dtypes=NUMBERS, lower=_gemm,

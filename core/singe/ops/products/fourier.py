@@ -228,5 +228,5 @@ register(
               lower=_stft, tolerance=64, floor=2e-4),
     Opaque(name="mel_weight_matrix", doc="weights that make bins on the mel scale of the frequencies of a transform", host=OPEN_RESULT,
         no_gradient="its inputs are a number of bands, a length and a rate",
-           results=_mel_shapes, whole=_mel),
+           results=_mel_shapes, on_host=_mel),
 )  # fmt: skip

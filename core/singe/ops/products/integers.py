@@ -10,10 +10,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
-
-from ...dtypes import float32, int8, int32
+from ...dtypes import float32, float64, int8, int32, int64
 from ...ir import scalar
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const
 from ...shapes import Shape
 from ..kinds import ROWS, WHOLE_RESULT, Folds, Nest, Read, Shaped, register
@@ -55,27 +54,27 @@ def _conv_facts(x: Shaped, w: Shaped, **facts: Any) -> Mapping[str, Any] | None:
     return _CONV.facts(x, w, **facts, group=1)
 
 
-def _summed(row: Nest, x: np.ndarray, w: np.ndarray, depth: int, **facts: Any) -> np.ndarray:
+def _summed(xp: ArrayAdapter, row: Nest, x: Array, w: Array, depth: int, **facts: Any) -> Array:
     """The sums by a product of floats in which none is rounded."""
-    exact = np.float32 if depth * MOST * 128 < 2**24 else np.float64
-    total = row.whole(x.astype(exact, copy=False), w.astype(exact), **facts)
-    return total.astype(np.int32 if exact is np.float32 else np.int64).astype(np.int32)
+    exact = float32 if depth * MOST * 128 < 2**24 else float64
+    total = row.run(xp, (xp.cast(x, exact), xp.cast(w, exact)), facts)
+    return xp.cast(xp.cast(total, int32 if exact is float32 else int64), int32)
 
 
-def _dot_whole(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return _summed(_DOT, x, w, w.shape[-2])
+def _dot_evaluate(xp: ArrayAdapter, x: Array, w: Array) -> Array:
+    return _summed(xp, _DOT, x, w, w.shape[-2])
 
 
-def _conv_whole(x: np.ndarray, w: np.ndarray, **facts: Any) -> np.ndarray:
-    return _summed(_CONV, x, w, math.prod(w.shape[:-1]), **facts, group=1)
+def _conv_evaluate(xp: ArrayAdapter, x: Array, w: Array, **facts: Any) -> Array:
+    return _summed(xp, _CONV, x, w, math.prod(w.shape[:-1]), **facts, group=1)
 
 
 register(
     Nest(name="dot_integers", public=False, doc="product of whole numbers in float32 and 8-bit integers, summed in int32", routine="matmul_integers",
         no_gradient=WHOLE_RESULT,
-         dtypes=(float32,), argument_types=(float32, int8), result_type=int32, shape=_DOT.shape, nest=_dot_nest, whole=_dot_whole),
+         dtypes=(float32,), argument_types=(float32, int8), result_type=int32, shape=_DOT.shape, nest=_dot_nest, evaluate=_dot_evaluate),
     Nest(name="conv_integers", public=False, doc="convolution, channels last, of whole numbers in float32 with 8-bit integers, summed in int32",
         no_gradient=WHOLE_RESULT,
          routine="conv_integers", dtypes=(float32,), argument_types=(float32, int8), result_type=int32, shape=_conv_shape, nest=_conv_nest,
-         whole=_conv_whole, facts=_conv_facts),
+         evaluate=_conv_evaluate, facts=_conv_facts),
 )  # fmt: skip

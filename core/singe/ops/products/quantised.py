@@ -16,16 +16,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
-from ...dtypes import LEAST_NORMAL, float32, int32, uint8
+from ...dtypes import LEAST_NORMAL, float32, float64, int32, uint8
 from ...errors import ShapeError
 from ...ir import scalar
+from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr, const
 from ...shapes import Shape, same, show
 from ..kinds import ROWS, Folds, Nest, Read, Shaped, register
 from ..movement.move import project
-from . import contract  # noqa: F401 (registers conv_last)
+from . import contract
 
 TOP: Final = 127
 """The largest q."""
@@ -85,46 +85,38 @@ def _conv_nest(coords: Sequence[Expr], read: Read, x: Shaped, w: Shaped, scale: 
 # --- over whole arrays -----------------------------------------------------------------------------------------------
 
 
-def quantise_rows(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def quantise_rows(xp: ArrayAdapter, x: Array) -> tuple[Array, Array]:
     """q − zero of each element of some rows, as float32, and each row's step."""
-    most = np.maximum(x.max(-1, keepdims=True, initial=-np.inf), np.float32(0))
-    least = np.minimum(x.min(-1, keepdims=True, initial=np.inf), np.float32(0))
-    part = np.float32(PART)
-    with np.errstate(all="ignore"):
-        raw = most * part - least * part
-        step = np.where(raw <= np.float32(LARGEST), raw, np.float32(np.nan))
-        inverse = np.where(step >= np.float32(LEAST_NORMAL), np.float32(1) / step, np.float32(0))
-        zero = np.rint(-least * inverse)
-        q = np.rint(x * inverse) + zero
-        return np.nan_to_num(np.clip(q, 0, TOP), nan=0.0) - np.nan_to_num(zero, nan=0.0), step
+    zeros = xp.full((), 0, float32)
+    most = xp.maximum(xp.fold("max", x, (-1,)), zeros)
+    least = xp.minimum(xp.fold("min", x, (-1,)), zeros)
+    raw = most * PART - least * PART
+    step = xp.where(raw <= LARGEST, raw, xp.full((), math.nan, float32))
+    inverse = xp.where(step >= LEAST_NORMAL, 1 / step, zeros)
+    zero = xp.round(-least * inverse)
+    q = xp.clip(xp.round(x * inverse) + zero, 0, TOP)
+    return xp.where(xp.isnan(q), zeros, q) - xp.where(xp.isnan(zero), zeros, zero), step
 
 
-def _rows_whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
+def _rows_evaluate(xp: ArrayAdapter, x: Array, w: Array, scale: Array) -> Array:
     """The product of float32 rows and a matrix of stored weights."""
-    q, step = quantise_rows(x)
-    exact = np.float32 if x.shape[-1] * TOP * TOP < 2**24 else np.float64  # so that no sum is rounded
-    total = q.astype(exact, copy=False) @ (w.astype(exact) - exact(OFFSET))
-    with np.errstate(all="ignore"):
-        return total.astype(np.float32) * step * scale
+    q, step = quantise_rows(xp, x)
+    exact = float32 if x.shape[-1] * TOP * TOP < 2**24 else float64  # so that no sum is rounded
+    total = xp.matmul(xp.cast(q, exact), xp.cast(w, exact) - OFFSET)
+    return xp.cast(total, float32) * step * scale
 
 
-def _dot_whole(x: np.ndarray, w: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    return _rows_whole(x.reshape(math.prod(x.shape[:-1]), x.shape[-1]), w, scale).reshape(*x.shape[:-1], w.shape[-1])
+def _dot_evaluate(xp: ArrayAdapter, x: Array, w: Array, scale: Array) -> Array:
+    rows = xp.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
+    return xp.reshape(_rows_evaluate(xp, rows, w, scale), (*x.shape[:-1], w.shape[-1]))
 
 
-def _conv_whole(
-    x: np.ndarray, w: np.ndarray, scale: np.ndarray, strides: Any, dilations: Any, before: Any, after: Any
-) -> np.ndarray:
-    x = np.pad(x, [(0, 0), *zip(before, after, strict=True), (0, 0)])
+def _conv_evaluate(xp: ArrayAdapter, x: Array, w: Array, scale: Array, **facts: Any) -> Array:
     *window, channels, outputs = w.shape
-    spaces = len(window)
-    reach = tuple(d * (k - 1) + 1 for k, d in zip(window, dilations, strict=True))
-    every = sliding_window_view(x, reach, axis=tuple(range(1, spaces + 1)))
-    steps = (*(slice(None, None, s) for s in strides), slice(None), *(slice(None, None, d) for d in dilations))
-    patches = np.moveaxis(every[(slice(None), *steps)], spaces + 1, -1)  # (n, …space, …window, channels)
-    depth = math.prod(window) * channels
-    rows = _rows_whole(np.ascontiguousarray(patches).reshape(-1, depth), w.reshape(depth, outputs), scale)
-    return rows.reshape(*patches.shape[: spaces + 1], outputs)
+    patches, depth = contract.windows_last(xp, x, window, **facts), math.prod(window) * channels
+    places = patches.shape[: x.ndim - 1]
+    rows = xp.reshape(patches, (math.prod(places), depth))
+    return xp.reshape(_rows_evaluate(xp, rows, xp.reshape(w, (depth, outputs)), scale), (*places, outputs))
 
 
 def quantise_weights(w: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -171,10 +163,10 @@ _TAKES: Final = (float32, uint8, float32)
 register(
     Nest(name="dot_int8", public=False, doc="product of float rows and a matrix of 8-bit weights, summed in integers", routine="matmul_int8",
         no_gradient="it rounds its input to 8 bits",
-         dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_dot_shape, nest=_dot_nest, whole=_dot_whole,
+         dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_dot_shape, nest=_dot_nest, evaluate=_dot_evaluate,
          tolerance=16, floor=1e-5),
     Nest(name="conv_int8", public=False, doc="convolution, channels last, with 8-bit weights, summed in integers", routine="conv_int8",
         no_gradient="it rounds its input to 8 bits",
-         dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_conv_shape, nest=_conv_nest, whole=_conv_whole,
+         dtypes=(float32,), argument_types=_TAKES, result_type=float32, shape=_conv_shape, nest=_conv_nest, evaluate=_conv_evaluate,
          facts=_conv_facts, tolerance=16, floor=1e-5),
 )  # fmt: skip

@@ -114,5 +114,5 @@ def _decoded_shapes(data: Any, order: str = "RGB") -> Any:
 register(
     Opaque(name="decode_image", public=False, doc="the pixels of a picture, from the bytes of its file",
         host="pictures are decoded by a library", dtypes=(uint8,),
-           results=_decoded_shapes, whole=decoded),
+           results=_decoded_shapes, on_host=decoded),
 )  # fmt: skip

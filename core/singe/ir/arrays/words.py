@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import REGISTERED, dtype, narrowed, own, string, widened
-from ..errors import InputError
+from ...dtypes import REGISTERED, dtype, narrowed, own, string, widened
+from ...errors import InputError
 
 
 def convert(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
@@ -50,6 +50,8 @@ def _saturated(array: np.ndarray, to: np.dtype[Any]) -> np.ndarray:
     """Floats as integers, rounded toward zero and clipped to the range of the compute type of `to`."""
     wide = dtype(to).compute
     least, most = wide.limits
+    if array.size and float(least) <= array.min() and array.max() < float(most):  # no bound is, if one element is NaN
+        return array.astype(wide.numpy).astype(to, copy=False)
     clean = np.nan_to_num(np.trunc(array.astype(np.float64)), nan=0.0, posinf=float(most), neginf=float(least))
     top = clean >= float(most)  # float(2**63 − 1) rounds up to 2**63, which does not fit
     inside = np.where(top, 0, np.maximum(clean, float(least))).astype(wide.numpy)
