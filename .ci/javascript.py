@@ -3,6 +3,9 @@
 `python .ci/javascript.py` checks. With `--write` it writes the declarations and the format. The tools are those of
 static/package-lock.json, installed once, in .venv/javascript. Where they cannot be had, a line says so and nothing fails.
 
+`python .ci/javascript.py --build DIR` writes the scripts of a release into a folder: those of a bundle, as esbuild makes them
+smaller, with source maps. The maps lack the texts of the modules, which `singe export` adds.
+
 A declaration, such as static/singe-tasks.d.ts, is what tsc says of the module's functions and classes, and the module's
 section of static/types/public.d.ts.
 """
@@ -34,12 +37,16 @@ _TAGS: Final = re.compile(r"^ *\* @(?:param|returns|template|type|readonly)\b.*\
 _SHORT: Final = re.compile(r"/\*\*\n *\* (.*)\n *\*/")
 
 
+class UnavailableError(Exception):
+    """Why the tools cannot be had."""
+
+
 def tool(name: str) -> list[str]:
-    """The command of a tool; a line on standard error and the exit code 0 if there is none."""
+    """The command of a tool."""
     stamp = TOOLS / sha256(b"".join((STATIC / pin).read_bytes() for pin in PINS)).hexdigest()
     if not stamp.exists():
         if shutil.which("npm") is None:
-            unchecked("there is no npm")
+            raise UnavailableError("there is no npm")
         shutil.rmtree(TOOLS, ignore_errors=True)
         TOOLS.mkdir(parents=True)
         for pin in PINS:
@@ -48,16 +55,11 @@ def tool(name: str) -> list[str]:
         done = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
         told = (done.stderr or done.stdout).strip()
         if done.returncode and _OFFLINE.search(told):
-            unchecked(f"npm's registry cannot be reached: {told.splitlines()[0]}")
+            raise UnavailableError(f"npm's registry cannot be reached: {told.splitlines()[0]}")
         if done.returncode:
             sys.exit(f"npm ci failed: {told}")
         stamp.touch()
     return ["node", str(TOOLS / "node_modules" / name)]
-
-
-def unchecked(why: str) -> None:
-    print(f"static/: the types, rules and format of the JavaScript were not checked: {why}", file=sys.stderr)
-    sys.exit(0)
 
 
 def tsc(*options: str) -> subprocess.CompletedProcess[str]:
@@ -105,10 +107,26 @@ def declarations() -> Mapping[str, str]:
     return found
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks the JavaScript of static/.")
-    parser.add_argument("--write", action="store_true", help="write the declarations and the format")
-    write = parser.parse_args().write
+def build(folder: Path) -> None:
+    """Write the scripts of a release."""
+    from singe.tools.export.scripts import joined_scripts  # noqa: PLC0415  # which a check does without
+
+    esbuild = tool("esbuild/bin/esbuild")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as place:
+        # In one folder, and in place, so that a source map has the names of the modules alone.
+        for name, data in joined_scripts().items():
+            (Path(place) / name).write_bytes(data)
+        names = sorted(path.name for path in Path(place).glob("*.js"))
+        options = ["--minify", "--charset=utf8", "--target=es2022", "--sourcemap", "--sources-content=false"]
+        places = ["--outdir=.", "--allow-overwrite", "--log-level=warning"]
+        subprocess.run([*esbuild, *names, *options, *places], cwd=place, check=True)
+        for path in Path(place).iterdir():
+            shutil.copyfile(path, folder / path.name)
+
+
+def check(write: bool) -> int:
+    """The exit code."""
     if write:
         for name, text in declarations().items():
             (STATIC / name).write_text(text, "utf-8")
@@ -119,6 +137,22 @@ def main() -> int:
     for name in other:
         print(f"static/{name} is not what tsc writes of {name.removesuffix('.d.ts')}.js: run `make types`")
     return int(bool(checked.returncode or not fits or other))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Checks the JavaScript of static/, or builds that of a release.")
+    parser.add_argument("--write", action="store_true", help="write the declarations and the format")
+    parser.add_argument("--build", type=Path, metavar="DIR", help="write the scripts of a release into this folder")
+    asked = parser.parse_args()
+    try:
+        if asked.build is None:
+            return check(asked.write)
+        build(asked.build)
+    except UnavailableError as e:
+        what = "checked" if asked.build is None else "built"
+        print(f"static/: the JavaScript was not {what}: {e}", file=sys.stderr)
+        return int(asked.build is not None)
+    return 0
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from browsers import chromium
-from bundles import GRAPHS, MODELS, model_graph, write_bundle
+from bundles import GRAPHS, MODELS, ROOT, model_graph, write_bundle
 from sites import built_site, served
+
+from singe.files.assets import DIST
+from singe.tools.export import scripts
 
 
 @pytest.fixture(scope="session")
@@ -32,6 +36,20 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def built_scripts(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, bytes]:
+    """The scripts of a bundle from a release, which esbuild made small."""
+    folder = tmp_path_factory.mktemp("released")
+    command = [sys.executable, str(ROOT / ".ci" / "javascript.py"), "--build", str(folder / DIST)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    if "was not built" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scripts, "static_folder", lambda: folder)
+        return scripts.bundle_scripts.__wrapped__()
 
 
 @pytest.fixture(scope="session")

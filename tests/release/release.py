@@ -26,7 +26,8 @@ import tempfile
 import time
 import venv
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -35,6 +36,8 @@ ROOT: Final = Path(__file__).parents[2]
 CACHE: Final = ROOT / "tests" / ".cache" / "release"
 PINS: Final = {"build": "1.3.0", "hatchling": "1.33.0", "twine": "7.0.0"}
 """Packages that build and check Python's archives ↦ their versions."""
+MOST_SCRIPT_BYTES: Final = 20_000
+"""Of the script of every page, gzip."""
 PUBLINT: Final = "0.3.25"
 DOCS: Final = ("markdown-it-py", "pygments")
 """Packages that make the documentation, of the environment that runs this script."""
@@ -43,7 +46,9 @@ UNREACHABLE: Final = re.compile(
     r"ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|ENOTCACHED|NewConnectionError|ConnectTimeout"
     r"|No matching distribution found"
 )
-STRAY: Final = re.compile(r"(^|/)(\.(?!gitignore$|ci/|github/)[^/]+|__pycache__|node_modules|env\.sh|[^/]+\.pyc)(/|$)")
+STRAY: Final = re.compile(
+    r"(^|/)(\.(?!gitignore$|npmrc$|ci/|github/)[^/]+|__pycache__|node_modules|env\.sh|[^/]+\.pyc)(/|$)"
+)
 PYTHON_SMOKE: Final = """
 import numpy as np, singe as sg
 model = sg.Model.of(lambda x: x.exp() + 1, {"x": ("N", 3)})
@@ -124,6 +129,18 @@ class Bench:
 # --- what is built ----------------------------------------------------------------------------------------------------
 
 
+@contextmanager
+def built_scripts() -> Iterator[None]:
+    """Within the block, static/dist has the scripts of bundles: the archives take them from there."""
+    folder = ROOT / "static" / "dist"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        run([sys.executable, ".ci/javascript.py", "--build", str(folder)], ROOT, PYTHONPATH=str(ROOT / "core"))
+        yield
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def python_archives(bench: Bench, out: Path, **env: str) -> None:
     """The source archive, and the wheel made of it."""
     run([str(bench.python), "-m", "build", "--no-isolation", "-o", str(out), str(ROOT)], ROOT, **env)
@@ -164,7 +181,7 @@ class Artefact:
 ARTEFACTS: Final = {
     "source": Artefact("python", "singe-*.tar.gz", 4_000_000),
     "wheel": Artefact("python", "singe-*.whl", 2_000_000),
-    "npm": Artefact("npm", "singe-*.tgz", 300_000),
+    "npm": Artefact("npm", "singe-*.tgz", 400_000),
     "docs": Artefact("docs", "singe-docs.tar.gz", 5_000_000),
 }
 BUILDERS: Final[Mapping[str, Callable[..., None]]] = {
@@ -176,9 +193,10 @@ BUILDERS: Final[Mapping[str, Callable[..., None]]] = {
 
 def build(bench: Bench, out: Path, seed: str) -> dict[str, Path]:
     """The file of each artefact."""
-    for name, builder in BUILDERS.items():
-        (out / name).mkdir(parents=True)
-        builder(bench, out / name, SOURCE_DATE_EPOCH=bench.epoch, PYTHONHASHSEED=seed)
+    with built_scripts():
+        for name, builder in BUILDERS.items():
+            (out / name).mkdir(parents=True)
+            builder(bench, out / name, SOURCE_DATE_EPOCH=bench.epoch, PYTHONHASHSEED=seed)
     found: dict[str, Path] = {}
     for name, artefact in ARTEFACTS.items():
         files = list((out / artefact.folder).glob(artefact.pattern))
@@ -224,6 +242,21 @@ def no_strays(bench: Bench, name: str, file: Path) -> str:
     if stray := sorted(path for path in files if STRAY.search(path)):
         raise ReleaseError(f"{file.name} has {stray[0]} and {len(stray) - 1} more that belong to a working copy only")
     return f"{len(files)} files"
+
+
+def page_scripts_are_built(bench: Bench, name: str, file: Path) -> str:
+    """The script of every page is the one that esbuild made small."""
+    found = [data for path, data in contents(file).items() if path.endswith("/dist/singe.js")]
+    if len(found) != 1:
+        raise ReleaseError(
+            f"{file.name} has {len(found)} files dist/singe.js, expected 1: see artifacts in pyproject.toml"
+        )
+    count = len(gzip.compress(found[0], 9))
+    if count > MOST_SCRIPT_BYTES:
+        raise ReleaseError(
+            f"{file.name}: dist/singe.js has {count:,} bytes gzip, expected at most {MOST_SCRIPT_BYTES:,}"
+        )
+    return f"{count / 1000:.1f} kB gzip"
 
 
 def complete(bench: Bench, name: str, file: Path) -> str:
@@ -281,6 +314,7 @@ CHECKS: Final[Mapping[str, tuple[tuple[str, ...], Check]]] = {
     "size": (tuple(ARTEFACTS), size),
     "licence": (tuple(ARTEFACTS), licence),
     "contents": (tuple(ARTEFACTS), no_strays),
+    "singe.js": (("source", "wheel", "npm"), page_scripts_are_built),
     "tracked files": (("source",), complete),
     "twine": (("source", "wheel"), twine),
     "publint": (("npm",), publint),

@@ -12,6 +12,8 @@ _PACKAGE: Final = Path(__file__).parents[1]
 _PLACES: Final = (_PACKAGE / "_static", _PACKAGE.parents[1] / "static")
 _MARK: Final = "bundle.html"
 """A file that tells our `static` folder from others."""
+DIST: Final = "dist"
+"""The folder in `static` with the scripts of bundles, where a release built them."""
 _FOLDERS: Final = re.compile(r'"\.\.?/(?:[\w-]+/)*(singe[\w-]*\.js)"')
 
 
@@ -28,4 +30,5 @@ def static_folder() -> Path:
 def page_scripts() -> dict[str, str]:
     """The runner's modules by name, as pages have them: all in one folder, whatever their folders in `static`."""
     found = sorted(static_folder().rglob("singe*.js"), key=lambda path: path.name)
+    found = [path for path in found if path.parent.name != DIST]
     return {path.name: _FOLDERS.sub(r'"./\1"', path.read_text("utf-8")) for path in found}

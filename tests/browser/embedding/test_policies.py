@@ -71,9 +71,13 @@ TRUSTED: Final = re.findall(r"^Content-Security-Policy: (.*trusted-types singe)$
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["app", "modules"])
-def test_trusted_types(page: Any, site: Path, expected: np.ndarray, name: str) -> None:
+@pytest.mark.parametrize("name", ["app", "modules", "built"])
+def test_trusted_types(page: Any, site: Path, expected: np.ndarray, name: str, request: pytest.FixtureRequest) -> None:
     console = Console(page)
+    if name == "built":
+        for script, data in request.getfixturevalue("built_scripts").items():
+            (site / "model" / script).write_bytes(data)
+        name = "app"
     with served_plainly(site, {**ISOLATED, "Content-Security-Policy": TRUSTED}) as address:
         page.goto(f"{address}{name}.html")
         until(page, "Boolean(globalThis.answers)")

@@ -13,6 +13,7 @@ from bundles import small_model
 from sites import serving, until
 
 from singe.tools.cli import main as singe
+from singe.tools.export import bundle
 from singe.tools.serve import Server, _Handler
 
 LATENCY: Final = 0.4
@@ -46,11 +47,16 @@ def trips() -> int:
     return max(depths)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=["joined", "built"])
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Of a bundle with the scripts of a checkout, or of a release."""
     made = tmp_path_factory.mktemp("trips")
-    assert singe(["export", str(small_model(made / "m.onnx")), "-o", str(made / "model")]) == 0
-    return made
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "built":
+            found = request.getfixturevalue("built_scripts")
+            patch.setattr(bundle, "bundle_scripts", lambda: found)
+        assert singe(["export", str(small_model(made / "m.onnx")), "-o", str(made / "model")]) == 0
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,12 @@ import re
 import shutil
 import subprocess
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 
-from singe.tools.export.scripts import compact, joined_scripts, readable_scripts
+from singe.tools.export import scripts
+from singe.tools.export.scripts import bundle_scripts, compact, joined_scripts, readable_scripts
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -35,45 +37,38 @@ def test_the_engine_can_read_them() -> None:
             assert done.returncode == 0, (name, done.stderr.decode())
 
 
-KEPT = """\
+SCRIPT = """\
 /** A comment
  * with lines. */
 const a = "x // y  /* z */" + '\\' //  ';
-  const b = `p  ${ f({ c: `q  ${1 + 2}  r` }) } // s
-  t`; // end
+  const b = /** @type {{ c: number }} */ (`p  ${a} // s`); // end
 
-const c = [/[/]  "\\/ `/g, d /* e */ / f, (g) / 2];
-return /z  z/.test(i + +j - -k in l);
+  /** @type {string | undefined} */
+  let d;
 """
-MADE = """\
-const a="x // y  /* z */"+'\\' //  ';
-const b=`p  ${ f({ c: `q  ${1 + 2}  r` }) } // s
-  t`;
-const c=[/[/]  "\\/ `/g,d / f,(g) / 2];
-return /z  z/.test(i+ +j- -k in l);
+SHORT = """\
+const a = "x // y  /* z */" + '\\' //  ';
+const b = (`p  ${a} // s`);
+let d;
 """
 
 
-def test_strings_templates_and_patterns_stay_as_they_are() -> None:
-    assert list(compact(KEPT)) == list(zip(MADE.splitlines(), (2, 3, 4, 6, 7), strict=True))
+def test_comments_and_indentation_are_left_out() -> None:
+    assert list(compact(SCRIPT)) == list(zip(SHORT.splitlines(), (2, 3, 6), strict=True))
 
 
-@pytest.mark.parametrize(
-    ("text", "short"),
-    [
-        ("const a = /** @type {number} */ (b.c[0].d());", "const a=b.c[0].d();"),
-        ("f(/** @type {T} */ (/** @type {unknown} */ (a ?? b)), c);", "f(a??b,c);"),
-        ("return /** @type {T[]} */ ([...a, b]);", "return[...a,b];"),
-        ("const a = /** @type {T} */ (await b).c;", "const a=(await b).c;"),
-        ("const a = () => /** @type {T} */ ({ b: 1 });", "const a=()=>({b:1});"),
-        ("const a = b == /** @type {T} */ (c || d);", "const a=b==(c||d);"),
-        ("const a = /** @type {T} */ (b?.c).d;", "const a=(b?.c).d;"),
-        ("const a = new /** @type {T} */ (b.c())();", "const a=new(b.c())();"),
-        ("const a = `${/** @type {T} */ (b).c})`;", "const a=`${b.c})`;"),
-    ],
-)
-def test_a_value_read_as_another_type_has_no_needless_parentheses(text: str, short: str) -> None:
-    assert list(compact(text)) == [(short, 0)]
+def test_a_package_with_built_scripts_gives_these_with_the_texts_of_the_modules(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert bundle_scripts.__wrapped__() == joined_scripts()
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist" / "singe.js").write_text("built")
+    (tmp_path / "dist" / "singe.js.map").write_text('{"sources": ["singe-format.js"], "mappings": ""}')
+    monkeypatch.setattr(scripts, "static_folder", lambda: tmp_path)
+    found = bundle_scripts.__wrapped__()
+    assert found.keys() == {"singe.js", "singe.js.map"}
+    assert found["singe.js"] == b"built"
+    assert json.loads(found["singe.js.map"])["sourcesContent"] == [readable_scripts()["singe-format.js"].decode()]
 
 
 def test_a_source_map_leads_each_line_to_its_own() -> None:

@@ -49,7 +49,7 @@ from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
 from .narrow import Uses, scales_in, uses_of
-from .scripts import EAGER, joined_scripts, readable_scripts
+from .scripts import EAGER, bundle_scripts, readable_scripts
 from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels
 from .weights import BundleWeights, weight_files
@@ -356,7 +356,7 @@ def _scripts(readable: bool) -> dict[str, bytes]:
     """The runner with all scripts that it may load, and its types."""
     static = static_folder()
     types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
-    scripts = readable_scripts() if readable else joined_scripts()
+    scripts = readable_scripts() if readable else bundle_scripts()
     return {**scripts, **types}
 
 

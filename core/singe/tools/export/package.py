@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Final
 
 from ...errors import InputError
-from ...files.assets import static_folder
-from .scripts import bundler_scripts, joined_scripts
+from ...files.assets import DIST, static_folder
+from .scripts import bundle_scripts, bundler_scripts
 
-DIST: Final = "dist"
 _AS_THEY_ARE: Final = ("singe*.d.ts", "package.json", "README.md", "LICENSE")
 
 
@@ -28,7 +27,7 @@ def write_package(folder: str | Path) -> list[str]:
         raise InputError(f"{folder}: the folder is not empty; give a new one")
     files = {path.name: path.read_bytes() for what in _AS_THEY_ARE for path in sorted(static_folder().glob(what))}
     files |= bundler_scripts()
-    files |= {f"{DIST}/{name}": data for name, data in joined_scripts().items()}
+    files |= {f"{DIST}/{name}": data for name, data in bundle_scripts().items()}
     (folder / DIST).mkdir(parents=True, exist_ok=True)
     for name, data in files.items():
         (folder / name).write_bytes(data)
