@@ -13,6 +13,7 @@ from pages import node
 from singe.dtypes import bfloat16, dtype, widened
 from singe.errors import SingeError
 from singe.ir.arrays import convert
+from singe.ir.arrays.numpy import NUMPY_ARRAYS
 from singe.ops import ROWS
 
 
@@ -170,7 +171,7 @@ def test_numbers_that_are_no_sizes() -> None:
         assert text in answer["message"], (name, answer)
         arrays = [np.array(values, np.int64) for values in lists]
         with pytest.raises(SingeError, match=text):
-            ROWS[name.split()[0]].array(*arrays, **{"what": "Op", **attrs})
+            ROWS[name.split()[0]].run(NUMPY_ARRAYS, arrays, {"what": "Op", **attrs})
 
 
 def test_host_ops() -> None:

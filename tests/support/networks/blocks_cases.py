@@ -8,6 +8,7 @@ import numpy as np
 
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
+from singe.ir.arrays.numpy import NUMPY_ARRAYS
 from singe.ops.products.blocks import packed, unpacked
 from singe.shapes import size
 
@@ -37,5 +38,5 @@ def made(rows: Any, depth: int, columns: int, bits: int, block: int, one: bool) 
     b = Builder()
     x = b.input("x", (rows, depth), float32)
     y = b.dot_blocks(x, *(b.const(a) for a in (words, scale, np.asarray(zero))), bits=bits, block=block)
-    matrix = unpacked(words, scale, np.asarray(zero), bits, block)[:depth]
+    matrix = unpacked(NUMPY_ARRAYS, words, scale, np.asarray(zero), bits, block)[:depth]
     return Graph((x,), (b.add(y, b.const(bias)),), ("y",)), np.concatenate([matrix, bias[None]])

@@ -11,6 +11,7 @@ from devices import few, slow
 from singe.compiler.compile import compile_graph, compile_with_uses
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
+from singe.ir.arrays.numpy import NUMPY_ARRAYS
 from singe.ops.products.blocks import packed, unpacked
 from singe.program.program import ProgramData
 
@@ -77,6 +78,8 @@ def test_a_kernel_around_the_product_stays_one() -> None:
     )
     program = compile_graph(Graph((x,), (b.relu(y),), ("y",)), WasmTarget())
     given = rng.normal(size=(3, 64)).astype(np.float32)
-    wanted = np.maximum(given.reshape(64, 3).T.astype(np.float64) @ unpacked(words, scale, zero, 4, 32), 0)
+    wanted = np.maximum(
+        given.reshape(64, 3).T.astype(np.float64) @ unpacked(NUMPY_ARRAYS, words, scale, zero, 4, 32), 0
+    )
     np.testing.assert_allclose(run(program, given), wanted, rtol=1e-5, atol=1e-5)
     assert len(program.kernels) == 1

@@ -15,8 +15,7 @@ from singe.compiler.compile import Options, compile_graph
 from singe.compiler.target import ARRAYS
 from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
 from singe.errors import InputError, ShapeError
-from singe.graph import Builder, Graph, Node, specialise
-from singe.ir.arrays.numpy import NUMPY_ARRAYS
+from singe.graph import Builder, Graph, Node, evaluate_node, specialise
 from singe.ops.products.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program.program import Dispatch, ProgramData
 from singe.shapes import deferring, known, size
@@ -109,11 +108,7 @@ def run_numpy(graph: Graph, x: np.ndarray) -> np.ndarray:
     for node in graph.nodes:
         if node not in values:
             assert node.row is not None or node.value is not None
-            values[node] = (
-                node.value
-                if node.row is None
-                else node.row.run(NUMPY_ARRAYS, [values[i] for i in node.inputs], node.attrs)
-            )
+            values[node] = node.value if node.row is None else evaluate_node(node, [values[i] for i in node.inputs])
     return values[n]
 
 
