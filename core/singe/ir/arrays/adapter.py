@@ -49,7 +49,7 @@ class ArrayAdapter:
     def __init__(self, namespace: ModuleType | Any, native: dict[str, Callable[..., Any]] | None = None) -> None:
         self.namespace = namespace
         self.native = {} if native is None else native
-        self._dtypes = {getattr(namespace, name): kind for name, kind in DTYPES.items() if hasattr(namespace, name)}
+        self._dtypes = self._types()
         self.dtypes = tuple(self._dtypes.values())
         self.words: Words = scalar.complete("arrays", {**self._words(), "cast": self.cast, "rounded": self.cast})
 
@@ -84,6 +84,10 @@ class ArrayAdapter:
         """Floats in their compute type; other elements as they are."""
         kind = self.dtype(x)
         return self.cast(x, kind.compute) if kind.is_float else x
+
+    def _types(self) -> dict[Any, DType]:
+        """The library's element types ↦ ours."""
+        return {getattr(self.namespace, name): kind for name, kind in DTYPES.items() if hasattr(self.namespace, name)}
 
     def _of(self, kind: DType) -> Any:
         return getattr(self.namespace, kind.name)

@@ -28,7 +28,6 @@ class NumpyAdapter(ArrayAdapter):
 
     def __init__(self, native: dict[str, Callable[..., Any]], overwrites: bool = False) -> None:
         super().__init__(np, native)
-        self.dtypes = tuple(DTYPES.values())
         self.overwrites = overwrites
         self._calls: dict[tuple[ElementwiseRow, tuple[np.dtype[Any], ...]], _Calls] = {}
 
@@ -38,6 +37,9 @@ class NumpyAdapter(ArrayAdapter):
 
     def _words(self) -> dict[str, Callable[..., Any]]:
         return dict(NUMPY)
+
+    def _types(self) -> dict[Any, DType]:
+        return {kind.numpy: kind for kind in DTYPES.values()}
 
     def _of(self, kind: DType) -> np.dtype[Any]:
         return kind.numpy
