@@ -135,6 +135,14 @@ def test_without_hints_in_a_worker(visit: Callable[..., int]) -> None:
     assert visit(worker=True) <= 5
 
 
+def test_with_a_version_alone(visit: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, query = hinted(folder, capsys)
+    assert visit(query=query) <= 4
+    assert visit(query=query) == 1
+    assert visit(query=query, worker=True) <= 3, "the page, and what only a worker needs"
+    assert visit(query=query, worker=True) == 1
+
+
 def test_with_hints(visit: Callable[..., int], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     hints, query = hinted(folder, capsys)
     assert visit(hints, query) <= 2
