@@ -226,11 +226,11 @@ export interface Profile {
   kernels: Kernel[];
   /** Copying inputs to the device; waiting for it and reading outputs. */
   rest: { upload: number; readback: number };
-  /** The same, step by step, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
+  /** The same, call by call, in Chrome's format: for chrome://tracing and ui.perfetto.dev. */
   trace: { traceEvents: object[]; displayTimeUnit: "ms"; otherData: Record<string, string> };
 }
 
-/** All steps of a run with the same code and shapes: seconds, operations and bytes are totals of its calls. */
+/** All calls of a run with the same code and shapes: seconds, operations and bytes are totals of its calls. */
 export interface Kernel {
   /** Its ops, its kind ("elementwise", "reduce", "matmul", "conv", "copy"), its output. */
   label: string;

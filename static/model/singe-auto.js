@@ -10,7 +10,7 @@
 /** @import { BoundInputs, ModelState, OpenDevice } from "../types/program.d.ts" */
 
 import { enough, pays } from "../program/singe-timing.js";
-import { isSoftware } from "../webgpu/singe-webgpu.js";
+import { isSoftware } from "../webgpu/singe-gpu.js";
 
 const PATIENCE_MS = 1000;
 

@@ -17,7 +17,8 @@
 
 import { Files } from "../loading/singe-files.js";
 import { runWith, checkNames, keyless, stateless } from "../program/singe-arguments.js";
-import { ARRAYS, SingeError, byName, checkManifest, checkTarget, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
+import { checkManifest, checkTarget } from "../program/singe-checks.js";
+import { ARRAYS, SingeError, byName, copyOf, countOf, evaluate, shownShape, sizeName, textOf } from "../program/singe-format.js";
 
 /**
  * A device's name ↦ its module, and the target that its programs are for.
@@ -50,7 +51,7 @@ export async function loadHere(folder, options) {
     if (!targets[first]) (await import("./singe-advice.js")).refuseDevice(first, targets);
     /** @type {ModelState["open"]} */
     const open = async (name, from = new Files(folder, cache), count = threads || 1) => {
-      const target = await checkTarget(manifest, name, DEVICES[name].kind, () => import("../program/singe-plan.js"));
+      const target = checkTarget(manifest, name, DEVICES[name].kind);
       const { open } = await (name === device ? early : DEVICES[name].module());
       return new Opened(name, target.program, await open(target, from, gpuDevice, count));
     };

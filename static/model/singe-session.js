@@ -8,7 +8,7 @@
  */
 
 /** @import { Input, State, TypedArray } from "../types/public.d.ts" */
-/** @import { Answer, Handle, ModelState, Program, StatefulDevice, Unchecked, Wanted } from "../types/program.d.ts" */
+/** @import { Answer, Device, Handle, ModelState, Program, Unchecked, Wanted } from "../types/program.d.ts" */
 
 /** @typedef {Session} OneSession */
 /** @typedef {{ outputs?: Wanted, signal?: AbortSignal }} RunOptions */
@@ -83,7 +83,7 @@ export class Sessions {
    * @param {Session} session
    */
   handleOf(session) {
-    return session[ON](/** @type {StatefulDevice} */ (this.state.now.device));
+    return session[ON](this.state.now.device);
   }
 
   /** @param {Session} session */
@@ -101,8 +101,8 @@ export class Sessions {
 
   /**
    * Another device takes the place of the one that has the states.
-   * @param {StatefulDevice} from
-   * @param {StatefulDevice} to
+   * @param {Device} from
+   * @param {Device} to
    */
   async move(from, to) {
     for (const session of this.#live) await session[MOVE](from, to);
@@ -159,7 +159,7 @@ class Session {
 
   /** Set all states to their initial values. */
   async reset() {
-    const task = async (/** @type {StatefulDevice} */ device) => {
+    const task = async (/** @type {Device} */ device) => {
       this.#lost = false;
       if (this.#handle === undefined) return;
       await device.resetStates(this.#handle);
@@ -210,7 +210,7 @@ class Session {
 
   /**
    * Set the sequence of keys in new states.
-   * @param {StatefulDevice} device
+   * @param {Device} device
    * @param {Handle} handle
    */
   async #begin(device, handle) {
@@ -239,7 +239,7 @@ class Session {
   dispose() {
     const { state } = this.#all;
     const free = () => {
-      if (this.#handle !== undefined) /** @type {StatefulDevice} */ (state.now.device).freeStates(this.#handle);
+      if (this.#handle !== undefined) state.now.device.freeStates(this.#handle);
       this.#handle = undefined;
       this.#all.close(this);
     };
@@ -249,7 +249,7 @@ class Session {
 
   /**
    * The handle of its states on the model's device.
-   * @param {StatefulDevice} device
+   * @param {Device} device
    * @returns {Promise<Handle>}
    */
   async [ON](device) {
@@ -267,8 +267,8 @@ class Session {
   }
 
   /**
-   * @param {StatefulDevice} from
-   * @param {StatefulDevice} to
+   * @param {Device} from
+   * @param {Device} to
    */
   async [MOVE](from, to) {
     if (this.#handle === undefined) return;
@@ -298,7 +298,7 @@ class Session {
   /**
    * `task(device)` in its turn. A device that turns out to be lost is opened again, and then the task is done once more or fails.
    * @template T
-   * @param {(device: StatefulDevice) => Promise<T>} task
+   * @param {(device: Device) => Promise<T>} task
    * @param {boolean} [again]
    * @returns {Promise<T>}
    */
@@ -308,14 +308,14 @@ class Session {
     return state.inTurn(async () => {
       const wasLost = this.#lost;
       try {
-        return await task(/** @type {StatefulDevice} */ (state.now.device));
+        return await task(state.now.device);
       } catch (error) {
         if (/** @type {SingeError} */ (error).code !== "lost" || wasLost || state.gpuDevice) throw error;
         state.now.device.dispose();
         this.#all.lose(this);
         await model.start(state.now.name);
         if (!again) throw error;
-        return task(/** @type {StatefulDevice} */ (state.now.device));
+        return task(state.now.device);
       }
     });
   }

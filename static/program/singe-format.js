@@ -1,16 +1,10 @@
-/**
- * The format `singe/2` as a runner sees it: errors, dimensions, and a manifest that has been checked.
- *
- * What `checkManifest` and `checkTarget` let through is safe to use: its counts, indices, places, sizes and names of
- * files are checked. All else is a SingeError "format".
- */
+/** The format `singe/3` as all modules share it: errors, element types, dimensions, and how a value of a file is checked. */
 
 /** @import * as types from "../types/public.d.ts" */
 /** @import { DType } from "../types/public.d.ts" */
-/** @import { ArrayClass, Areas, Atom, Dim, Manifest, PlaceKind, PlainStep, Program, ProgramPart, ProgramBuffer, ProgramKernel, Row, SizedOutput, Sizes, StepTable, Target, Tensor, Unchecked, Variant, WeightsEntry } from "../types/program.d.ts" */
-/** @import * as plans from "./singe-plan.js" */
+/** @import { ArrayClass, Atom, Dim, Program, ProgramPart, ProgramBuffer, ProgramKernel, Row, Sizes, Unchecked, Variant, WeightsEntry } from "../types/program.d.ts" */
 
-const FORMAT = "singe/2";
+export const FORMAT = "singe/3";
 export const VERSION = "0.1.0";
 
 /** @implements {types.SingeError} */
@@ -81,9 +75,9 @@ export const ARRAYS = {
   float64: Float64Array,
 };
 
-const LARGEST = 2 ** 48;
+export const LARGEST = 2 ** 48;
 const DEEPEST = 32;
-const ALIGN = 256;
+export const ALIGN = 256;
 
 /**
  * @param {number} bytes
@@ -112,6 +106,17 @@ export function evaluate(dim, sizes) {
   const value = dim.reduce((sum, [factor, ...atoms]) => atoms.reduce((product, a) => product * atom(a), factor) + sum, 0);
   if (!Number.isSafeInteger(value)) throw new SingeError("input", `a dimension comes out as ${value} at these sizes`);
   return value;
+}
+
+/**
+ * The names of the sizes in a dimension.
+ * @param {Dim} dim
+ * @returns {string[]}
+ */
+export function namesIn(dim) {
+  if (typeof dim === "number") return [];
+  const inAtom = (/** @type {Atom} */ atom) => (typeof atom === "string" ? [atom] : [atom[1], atom[2]].flatMap(namesIn));
+  return dim.flatMap(([, ...atoms]) => atoms.flatMap(inAtom));
 }
 
 /**
@@ -162,40 +167,6 @@ export function countOf(shape) {
  * @returns {number}
  */
 export const bytesOf = (buffer, sizes) => countOf(shapeOf(buffer, sizes)) * buffer.size;
-
-/**
- * The bytes of every slot, input and output at these sizes: the largest of the buffers that lie there, aligned.
- * @param {Program} program
- * @param {Sizes} sizes
- * @returns {Areas}
- */
-export function areasOf(program, sizes) {
-  const areas = {
-    slot: Array(program.slots).fill(ALIGN),
-    input: program.inputs.map(() => ALIGN),
-    output: program.outputs.map(() => ALIGN),
-  };
-  for (const { dim, text } of program.checks) {
-    if (!(evaluate(dim, sizes) >= 0)) throw new SingeError("input", text);
-  }
-  for (const buffer of program.buffers) {
-    const [kind, k] = buffer.place;
-    if (kind !== "weights" && kind !== "state") areas[kind][k] = Math.max(areas[kind][k], align(bytesOf(buffer, sizes)));
-  }
-  return areas;
-}
-
-/**
- * @param {Pick<Program, "buffers" | "outputs">} program
- * @param {Sizes} sizes
- * @returns {SizedOutput[]}
- */
-export const outputsOf = ({ buffers, outputs }, sizes) =>
-  outputs.map((index) => {
-    const shape = shapeOf(buffers[index], sizes);
-    const count = countOf(shape);
-    return { ...buffers[index], index, shape, count, bytes: count * buffers[index].size };
-  });
 
 /**
  * A cache of `make(...given)` for the last few `given`; `free` is called on dropped values.
@@ -270,19 +241,6 @@ export const IS = {
   "plain file name": (value) => IS.text(value) && /^[\w-][\w.-]*$/.test(value), // nothing leads out of the folder
 };
 
-const TENSOR = { name: IS.text, dtype: IS.dtype, shape: [IS.dimension] };
-const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
-const MANIFEST = {
-  singe: IS.version,
-  runner: { least: IS.version, below: IS.version },
-  name: IS.text,
-  inputs: [TENSOR],
-  outputs: [TENSOR],
-  targets: IS.object,
-};
-const PART = { slots: IS.count, buffers: [{ ...TENSOR, place: [] }], steps: [{}], checks: [] };
-const PROGRAM = { ...PART, inputs: [IS.count], outputs: [IS.count], states: [], bounds: {}, specialised: [{ ...PART, sizes: {} }] };
-
 /**
  * Check a value against a row: a function of IS, a list of such rows, or an object of them.
  * @param {Unchecked} value
@@ -329,144 +287,6 @@ export const sumOf = (pieces) => pieces.reduce((sum, piece) => sum + spanOf(piec
 export const spanOf = ({ bytes, parts, decoded }) => /** @type {number} */ (parts ? decoded : bytes);
 
 /**
- * A piece of the weights; singe-decode.js checks the parts of an encoded one.
- * @param {Unchecked} piece
- * @param {string} what
- */
-function checkPiece({ bytes, parts, decoded }, what) {
-  if (parts === undefined) return;
-  check(parts, [IS.object], `${what}.parts`);
-  need(IS.count(decoded) && decoded <= 16 * bytes + ALIGN * parts.length, `${what} decodes to ${decoded} bytes`);
-}
-
-/**
- * The manifest, `model.json`, without its targets.
- * @param {Unchecked} manifest
- * @returns {Promise<Manifest>}
- */
-export async function checkManifest(manifest) {
-  check(manifest, {}, "the manifest");
-  const { format, targets, image, labels } = manifest;
-  need(format === FORMAT, `its format is ${JSON.stringify(format)}`);
-  check(manifest, MANIFEST, "model.json");
-  if (manifest.singe !== VERSION) (await import("./singe-versions.js")).checkVersions(manifest, SingeError, VERSION);
-  if (image !== null) check(image, {}, "image");
-  if (labels !== null) check(labels, FILE.file, "labels");
-  need(targets.wasm || targets.webgpu, "it has no target");
-  return manifest;
-}
-
-/**
- * A target of a manifest: { program, modules, weights }, for programs of this kind; `planner` imports singe-plan.js.
- * @param {Manifest} manifest
- * @param {"wasm" | "webgpu"} name
- * @param {"wasm" | "wgsl"} kind
- * @param {() => Promise<typeof plans>} planner
- * @returns {Promise<Target>}
- */
-export async function checkTarget(manifest, name, kind, planner) {
-  const target = /** @type {Target} */ (manifest.targets[name]);
-  check(target, { weights: [FILE], modules: IS.object }, name);
-  const { program, modules, weights } = target;
-  weights.forEach((piece, k) => checkPiece(piece, `${name}.weights[${k}]`));
-  weights.slice(0, -1).forEach((w) => need(spanOf(w) % 4 === 0, `${w.file} ends within a word`));
-  if (kind === "wasm") Object.entries(modules).forEach(([name, file]) => check(file, FILE, name));
-  else check(modules, FILE, "modules");
-  check(program, PROGRAM, "program");
-  const plan = isPlain(program) ? undefined : await planner();
-  (plan?.partsOf(program) ?? [program]).forEach((part) => checkProgram(part, kind, plan, sumOf(weights)));
-  for (const side of /** @type {const} */ (["inputs", "outputs"])) {
-    const say = (/** @type {Tensor[]} */ tensors) => JSON.stringify(tensors.map(({ name, dtype, shape }) => [name, dtype, shape]));
-    const [told, found] = [say(manifest[side]), say(program[side].map((i) => program.buffers[i]))];
-    need(told === found, `its ${side} are ${told}, those of its program for ${name} ${found}`);
-  }
-  return target;
-}
-
-/**
- * Only calls and copies, the same at all sizes.
- * @param {Program} program
- */
-export const isPlain = ({ states, steps, bounds, specialised }) =>
-  ![...states, ...specialised, ...Object.keys(bounds)].length && steps.every((step) => Object.hasOwn(STEPS, step.do));
-
-/**
- * @param {Program} program
- * @param {"wasm" | "wgsl"} kind
- * @param {typeof plans | undefined} plan
- * @param {number} weightBytes
- */
-function checkProgram(program, kind, plan, weightBytes) {
-  const { format, target, inputs, outputs, slots, buffers, kernels, steps, states } = program;
-  need(format === FORMAT && target === kind, `the program is ${format} for ${target}, expected ${FORMAT} for ${kind}`);
-  const checkIndices = (/** @type {number[]} */ indices, /** @type {string} */ what) =>
-    need(
-      indices.every((i) => buffers[i]),
-      `${what} ${indices} are not all buffers`,
-    );
-  checkIndices(inputs, "inputs");
-  checkIndices(outputs, "outputs");
-  need(slots <= buffers.length, `${slots} slots for ${buffers.length} buffers`);
-
-  const known = new Set(inputs.flatMap((i) => buffers[i].shape.map(sizeName)));
-  known.delete(undefined);
-  plan?.sizesFound(/** @type {ProgramPart} */ (program)).forEach((name) => known.add(name));
-  const dimension = (/** @type {Unchecked} */ value) => isDim(value, known);
-  const variant = { entry: IS.text, requires: [IS.text], groups: [dimension] };
-  check(buffers, [{ shape: [dimension] }], "buffers");
-  check(program.checks, [{ dim: dimension, text: IS.text }], "checks");
-  check(kernels, [{ label: IS.text, ports: IS.count, sizes: [dimension], variants: [variant] }], "kernels");
-  kernels.forEach(({ variants }, k) => {
-    need(variants.length > 0 && variants.every((v) => v.groups.length === 3), `kernels[${k}] has no variants in 3 directions`);
-  });
-  const ends = { weights: LARGEST, slot: slots, input: inputs.length, output: outputs.length, state: states.length };
-  buffers.forEach((buffer, i) => checkPlace(buffer, `buffers[${i}]`, ends, weightBytes));
-  inputs.forEach((i, k) => need(buffers[i].place.join() === `input,${k}`, `input ${k} lies in ${buffers[i].place}`));
-  if (plan) plan.checkSteps(/** @type {ProgramPart} */ (program));
-  else steps.forEach((step, k) => checkStep(/** @type {PlainStep} */ (step), `steps[${k}]`, kernels, checkIndices));
-}
-
-/**
- * @param {ProgramBuffer} buffer
- * @param {string} what
- * @param {Record<PlaceKind, number>} ends
- * @param {number} weightBytes
- */
-function checkPlace({ dtype, shape, size, place: [kind, at] }, what, ends, weightBytes) {
-  const own = ARRAYS[dtype].BYTES_PER_ELEMENT;
-  need(size === own || (size === 4 && own < 4 && dtype !== "float16"), `${what}: ${dtype} of ${size} bytes`);
-  need(IS.text(kind) && Object.hasOwn(ends, kind) && IS.count(at) && at < ends[kind], `${what} lies in ${kind} ${at}`);
-  if (kind !== "weights") return;
-  need(shape.every(IS.count), `${what} is a weight of open size`);
-  const end = /** @type {number[]} */ (shape).reduce((product, d) => product * d, size) + at;
-  need(at % ALIGN === 0 && end <= weightBytes, `${what} ends at ${end} of ${weightBytes}`);
-}
-
-/**
- * The buffers that a step of a plain program names.
- * @type {StepTable<PlainStep, number[]>}
- */
-const STEPS = {
-  dispatch: (step) => step.buffers,
-  copy: (step) => [step.source, step.target],
-};
-
-/**
- * @param {PlainStep} step
- * @param {string} what
- * @param {ProgramKernel[]} kernels
- * @param {(indices: number[], what: string) => void} checkIndices
- */
-function checkStep(step, what, kernels, checkIndices) {
-  const named = /** @type {(step: PlainStep) => number[]} */ (STEPS[step.do])(step);
-  check(named, [IS.count], what);
-  checkIndices(named, what);
-  if (step.do === "copy") return;
-  const ports = IS.count(step.kernel) && kernels[step.kernel]?.ports;
-  need(named.length === ports, `${what} gives ${named.length} buffers to kernel ${step.kernel}, which takes ${ports}`);
-}
-
-/**
  * The first variant of a kernel that a device with these features runs.
  * @param {ProgramKernel} kernel
  * @param {Set<string>} features
@@ -478,3 +298,21 @@ export function chooseVariant(kernel, features) {
   const wanted = kernel.variants.map((v) => v.requires.join(" and ")).join(", or ");
   throw new SingeError("device", `the kernel ${kernel.label} needs ${wanted}, which this device lacks`);
 }
+
+/**
+ * The specialised programs, each with the sizes that it is `for`, and last the program itself.
+ * @param {Program} program
+ * @returns {ProgramPart[]}
+ */
+export const partsOf = (program) =>
+  [...program.specialised, { ...program, sizes: {} }].map(({ sizes, slots, buffers, words, counts, stops, checks }) => {
+    return { ...program, for: sizes, slots, buffers, words, counts, stops, checks, specialised: [] };
+  });
+
+/**
+ * The program for these sizes.
+ * @param {Program} program
+ * @param {Sizes} sizes
+ * @returns {ProgramPart}
+ */
+export const partAt = (program, sizes) => /** @type {ProgramPart} */ (partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name])));

@@ -2,12 +2,12 @@
  * Ops over whole arrays that a program leaves to the host: they are not loop nests, and the device has no function for them.
  *
  * Contract: `OPS` has them by the names of core/singe/ops/; they give the same elements as the `whole` functions there. An
- * op takes inputs { data, shape, dtype } and attributes, and returns its results, { data, shape }. `runOp(step, inputs,
- * sizes)` runs a host step.
+ * op takes inputs { data, shape, dtype } and attributes, and returns its results, { data, shape }. `runOp(stop, inputs,
+ * sizes)` carries out a host stop.
  */
 
 /** @import { DType, TypedArray } from "../types/public.d.ts" */
-/** @import { Attribute, ElementArray, HostArray, HostInput, HostStep, Sizes, Unchecked } from "../types/program.d.ts" */
+/** @import { Attribute, ElementArray, HostArray, HostInput, HostStop, Sizes, Unchecked } from "../types/program.d.ts" */
 
 /** @typedef {ElementArray<number>} Numbers */
 /** @typedef {(a: number, b: number) => number} Meet */
@@ -15,7 +15,7 @@
 import { ARRAYS, SingeError, countOf, evaluate } from "./singe-format.js";
 
 /**
- * @param {HostStep} step
+ * @param {HostStop} stop
  * @param {HostInput[]} inputs
  * @param {Sizes} sizes
  * @returns {HostArray[]}

@@ -15,7 +15,8 @@
 
 import { ARRAYS, SingeError, align, byName } from "../program/singe-format.js";
 import { features } from "../wasm/singe-wasm.js";
-import { Gpu, mapped, open, requestDevice } from "../webgpu/singe-webgpu.js";
+import { Gpu, mapped, requestDevice } from "../webgpu/singe-gpu.js";
+import { open } from "../webgpu/singe-webgpu.js";
 
 // --- WebAssembly -----------------------------------------------------------------------------------------------------
 

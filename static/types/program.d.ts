@@ -1,6 +1,6 @@
 /**
- * The shapes of a bundle's manifest and of its programs, format `singe/2` (static/README.md), after the checks of
- * singe-format.js; and what a device gives to a model. They are types alone: nothing of this file is in a page.
+ * The shapes of a bundle's manifest and of its programs, format `singe/3` (static/README.md), after the checks of
+ * singe-checks.js; and what a device gives to a model. They are types alone: nothing of this file is in a page.
  */
 
 import type { DType, ImageFacts, Output, PictureSource, Progress, TypedArray } from "./public.d.ts";
@@ -8,7 +8,7 @@ import type { DType, ImageFacts, Output, PictureSource, Progress, TypedArray } f
 // --- the manifest
 
 export interface Manifest {
-  format: "singe/2";
+  format: "singe/3";
   singe: string;
   runner: { least: string; below: string };
   name: string;
@@ -63,14 +63,18 @@ export type Row = ((value: Unchecked) => boolean) | Row[] | { [field: string]: R
 // --- programs
 
 export interface Program {
-  format: "singe/2";
+  format: "singe/3";
   target: "wgsl" | "wasm";
   inputs: number[];
   outputs: number[];
   slots: number;
   buffers: ProgramBuffer[];
   kernels: ProgramKernel[];
-  steps: Step[];
+  /** What a run does: see singe-words.js. */
+  words: number[];
+  /** The most turns of loops. */
+  counts: Dim[];
+  stops: Stop[];
   states: ProgramState[];
   checks: SizeCheck[];
   bounds: Sizes;
@@ -78,7 +82,7 @@ export interface Program {
   specialised: Specialised[];
 }
 
-export interface Specialised extends Pick<Program, "slots" | "buffers" | "steps" | "checks"> {
+export interface Specialised extends Pick<Program, "slots" | "buffers" | "words" | "counts" | "stops" | "checks"> {
   sizes: Sizes;
 }
 
@@ -100,7 +104,7 @@ export interface Tensor {
   shape: Dim[];
 }
 
-/** A tensor that a step names; size: bytes of an element. */
+/** A tensor that words or stops name; size: bytes of an element. */
 export interface ProgramBuffer extends Tensor {
   size: number;
   place: Place;
@@ -158,27 +162,10 @@ export interface IndexRange {
   text: string;
 }
 
-export type Step = PlainStep | HostStep | IfStep | LoopStep | BindStep | CheckStep;
-/** The steps that a device makes by itself. */
-export type PlainStep = DispatchStep | CopyStep;
-/** The fields of both. */
-export type PlainParts = Omit<DispatchStep, "do"> & Omit<CopyStep, "do"> & { do: string };
-/** The steps at which the runner stops the device. */
-export type StopStep = HostStep | BindStep | CheckStep;
+/** What a runner carries out itself in mid-run. */
+export type Stop = HostStop | BindStop | CheckStop;
 
-export interface DispatchStep {
-  do: "dispatch";
-  kernel: number;
-  buffers: number[];
-}
-
-export interface CopyStep {
-  do: "copy";
-  source: number;
-  target: number;
-}
-
-export interface HostStep {
+export interface HostStop {
   do: "host";
   op: string;
   attrs: Record<string, Attribute>;
@@ -186,34 +173,20 @@ export interface HostStep {
   outputs: number[];
 }
 
-export interface IfStep {
-  do: "if";
-  condition: number;
-  then: Step[];
-  else: Step[];
-}
-
-export interface LoopStep {
-  do: "loop";
-  condition: number | null;
-  count: Dim | null;
-  body: Step[];
-}
-
-export interface BindStep {
+export interface BindStop {
   do: "bind";
   size: string;
   buffer: number | null;
   dim: Dim | null;
 }
 
-export interface CheckStep {
+export interface CheckStop {
   do: "check";
   dim: Dim;
   text: string;
 }
 
-/** An attribute of a host step, as JSON has it. */
+/** An attribute of a host stop, as JSON has it. */
 export type Attribute =
   | number
   | string
@@ -223,18 +196,6 @@ export type Attribute =
   | { size: Dim; dtype?: undefined; float?: undefined }
   | { dtype: string; size?: undefined; float?: undefined }
   | { float: string; size?: undefined; dtype?: undefined };
-
-/** What leads from a step to the kernels in it. */
-export interface StepParts {
-  do: string;
-  kernel?: number;
-  then?: Step[];
-  else?: Step[];
-  body?: Step[];
-}
-
-/** A step's kind ↦ a function of such steps. */
-export type StepTable<Steps extends Step, T> = { [kind in Steps["do"]]: (step: Extract<Steps, { do: kind }>) => T };
 
 // --- arrays
 
@@ -293,7 +254,7 @@ export type Answer = Output<TypedArray | GPUBuffer>;
 /** A device's handle of a session's states: an address, or a GPUBuffer for each. */
 export type Handle = number | GPUBuffer[];
 
-/** What `open` of singe-wasm.js and singe-webgpu.js gives. Those for programs with states have the functions of states, too. */
+/** What `open` of singe-wasm.js and singe-webgpu.js gives. */
 export interface Device {
   readonly memory: { gpu: number; wasm: number; js: number };
   readonly threads?: number;
@@ -303,9 +264,6 @@ export interface Device {
   wake?(): void;
   run(inputs: GivenInput[], sizes: Sizes, wanted: Wanted, states?: Handle): Promise<Answer[]>;
   dispose(): void;
-}
-
-export interface StatefulDevice extends Device {
   newStates(): Handle;
   resetStates(states: Handle): void | Promise<void>;
   copyStates(states: Handle): Handle | Promise<Handle>;
@@ -373,20 +331,19 @@ export interface WasmParts {
   team?: import("../wasm/singe-threads.js").ThreadTeam;
 }
 
-/** A run's calls, or some of them, as threads share them. */
+/** Calls and copies that follow each other, as threads share them. */
 export interface SharedCalls {
-  program?: Program;
-  sizes: Sizes;
-  steps: Step[];
-  /** The arguments of each call. */
+  plan: import("../program/singe-plan.js").Plan;
+  /** The position of each among the plan's words, and its arguments. */
+  heads: number[];
   given: number[][];
-  /** The addresses of the words of each call, and of their end. */
+  /** The addresses of the words of each, and of their end. */
   marks: number[];
   /** Where the memory of threads begins. */
   end: number;
   /** How often the last run made them; this run so far. */
-  turns?: number;
-  made?: number;
+  turns: number;
+  made: number;
   /** The time of each on one thread, in about microseconds, 0 if it is not shared; and of all. */
   shared?: number[];
   took?: number;
@@ -394,23 +351,14 @@ export interface SharedCalls {
   tried?: Map<number, { job?: ThreadJob; times: number[] }>;
 }
 
-/** What this thread does, shared steps by part. */
+/** What this thread does, shared calls by part. */
 export interface ThreadJob {
   id: number;
   list: { call: (...given: number[]) => number; given?: number[]; kernel?: number; parts?: number[][] }[];
 }
 
-/** A run as a WasmDevice makes it; `go`, for programs with flow, makes it itself. */
-export interface WasmRun extends SharedCalls {
-  addresses: number[];
-  words: ArrayLike<number>;
-  outputs: SizedOutput[];
-  go?: undefined;
-}
-
-/** Makes the calls of a run in place of the device: singe-profile.js measures so. */
-export type WasmCaller = (plan: WasmRun, run: WasmParts["run"]) => void;
-export type WasmFlowCaller = (plan: import("../wasm/singe-wasm-flow.js").FlowPlan, from: number, to: number) => void;
+/** Makes the calls and copies between two words in place of the device: singe-profile.js measures so. */
+export type WasmCaller = (plan: import("../wasm/singe-wasm-plan.js").WasmPlan, from: number, to: number) => void;
 
 // --- WebGPU
 
@@ -427,23 +375,23 @@ export interface WeightsStore {
   binding(offset: number, size: number): GpuPlace;
 }
 
-/** A dispatch or a copy, ready to be encoded. `step` is what it is of. */
+/** A dispatch or a copy, ready to be encoded; `at`: the position of its group, if it has one. */
 export type GpuCommand = GpuDispatch | GpuCopy;
 
 /** The fields of both. */
-export type GpuParts = Omit<GpuDispatch, "step"> & Omit<GpuCopy, "step" | "pipeline">;
+export type GpuParts = GpuDispatch & Omit<GpuCopy, "pipeline">;
 
 export interface GpuDispatch {
-  step: Step;
+  at?: number;
   pipeline: GPUComputePipeline;
   bound: GPUBindGroup;
   groups: [x: number, y: number, z: number];
-  layout?: GPUBindGroupLayout;
-  resources?: GpuPlace[];
+  layout: GPUBindGroupLayout;
+  resources: GpuPlace[];
 }
 
 export interface GpuCopy {
-  step?: Step;
+  at?: number;
   pipeline?: undefined;
   source: GpuPlace;
   target: GpuPlace;

@@ -1,7 +1,7 @@
 /**
  * Synchronises the threads of a run through a few words of shared memory.
  *
- * Contract: a step has parts, at least one per thread. Each part is a ticket; ticket numbers continue from run to run.
+ * Contract: a call has parts, at least one per thread. Each part is a ticket; ticket numbers continue from run to run.
  * Tickets below OPEN may be taken, NEXT is the first that is not taken, DONE counts finished parts. A free thread takes
  * the next ticket, so a descheduled thread delays nobody. A waiting thread spins for a while, then sleeps; a page's main
  * thread may not sleep. After `fail()` no thread waits for a part.
@@ -17,7 +17,7 @@ const WORDS = 288;
 export const LEAVE = -1;
 
 const SPINS_PER_LOOK = 1024;
-/** How long to spin: waking a thread takes up to a millisecond, as long as many steps. */
+/** How long to spin: waking a thread takes up to a millisecond, as long as many calls. */
 const AWAKE_MS = 1;
 const NAP_MS = 100;
 /** If a caller waits this long for a part, its worker was descheduled. For the next RUNS, workers yield after a TURN each. */
@@ -61,7 +61,7 @@ export class Barrier {
   }
 
   /**
-   * Do a step together with all free threads. `late()` is called now and then; if it returns true the run fails.
+   * Do a call together with all free threads. `late()` is called now and then; if it returns true the run fails.
    * @param {number} parts
    * @param {(part: number) => void} act
    * @param {() => boolean} late

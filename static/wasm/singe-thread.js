@@ -2,7 +2,7 @@
  * A worker's side of a run's threads; singe-threads.js is the other.
  *
  * Contract: the first message has the memory, the modules and the words of the barrier. A later one may have a plan: its
- * shared steps, each a function and the arguments of every part. The worker answers each message, then waits for runs
+ * shared calls, each a function and the arguments of every part. The worker answers each message, then waits for runs
  * until one says LEAVE, and returns to its messages.
  */
 
@@ -29,10 +29,10 @@ async function start({ memory, module, names, words }) {
   functions = names.map((name) => /** @type {WasmFunctions} */ (exports)[name]);
 }
 
-/** @param {{ id: number, steps: { kernel: number, parts: number[][] }[] }} plan */
-function learn({ id, steps }) {
+/** @param {{ id: number, calls: { kernel: number, parts: number[][] }[] }} plan */
+function learn({ id, calls }) {
   /** @type {[WasmFunctions[string], number[]][]} */
-  const parts = steps.flatMap(({ kernel, parts }) => parts.map((given) => [functions[kernel], given]));
+  const parts = calls.flatMap(({ kernel, parts }) => parts.map((given) => [functions[kernel], given]));
   const act = (/** @type {number} */ ticket) => {
     const [call, given] = parts[ticket];
     call(...given);
@@ -55,7 +55,7 @@ function serve(seen) {
 port.onmessage = async ({ data }) => {
   try {
     if (data.memory) await start(data);
-    if (data.steps) learn(data);
+    if (data.calls) learn(data);
     port.postMessage({});
     if (data.seen !== undefined) serve(data.seen);
   } catch (/** @type {Unchecked} */ { message }) {

@@ -1,31 +1,33 @@
 /**
- * The threads of the device "wasm": workers that share its memory and do their part of a run's steps.
+ * The threads of the device "wasm": workers that share its memory and do their part of a run's calls.
  *
  * Contract: `gather(threads, files, bytes)` returns a team, whose `run(plan, fresh)` carries out a plan, by one call on one thread
- * or on several threads, with the same bits. The calling thread does steps that are too small to share, and whole runs
+ * or on several threads, with the same bits. The calling thread makes calls that are too small to share, and whole runs
  * that are. If 0 threads are asked for, the first runs alternate between 1 thread and more; the fastest way is kept and
  * workers that it does not need are ended. If a worker dies between parts, nothing changes. If one dies or fails within a
  * part, the team ends and the run is an error of the code "lost"; the model is then opened again without a team.
  * `spread(state)` opens the device of a model with long runs again, with a team asked for 0 threads.
  */
 
-/** @import { Answer, DispatchStep, ModelState, OpenDevice, PlainStep, Program, SharedCalls, Sizes, StatefulDevice, Step, ThreadJob, WasmFunctions, WeightsEntry } from "../types/program.d.ts" */
+/** @import { Answer, ModelState, SharedCalls, ThreadJob, WasmFunctions, WeightsEntry } from "../types/program.d.ts" */
 /** @import { TypedArray } from "../types/public.d.ts" */
 /** @import { Files } from "../loading/singe-files.js" */
+/** @import { Plan } from "../program/singe-plan.js" */
 
 import { Barrier, LEAVE } from "./singe-barrier.js";
 import { SingeError, align, bytesOf, evaluate } from "../program/singe-format.js";
+import { headsOf } from "../program/singe-words.js";
 import { fromFiles, sharedMemory } from "./singe-shared.js";
 import { spawn } from "../loading/singe-spawn.js";
 import { enough, pays } from "../program/singe-timing.js";
 
 const PAGE = 65536;
 const MOST = 8;
-/** A step is shared if it takes one thread about this many microseconds: a few times as long as a barrier. */
+/** A call is shared if it takes one thread about this many microseconds: a few times as long as a barrier. */
 const STEP_US = 2;
-/** And if all such steps of the run, in all turns of a loop, take this many: waking a worker takes up to a millisecond. */
+/** And if all such calls of a stretch, in all turns of a loop, take this many: waking a worker takes up to a millisecond. */
 const RUN_US = 1500;
-/** The most that the last parts of a step take. With smaller parts, threads mostly read what others wrote. */
+/** The most that the last parts of a call take. With smaller parts, threads mostly read what others wrote. */
 const PART_US = 1000;
 const MOST_CUTS = 6;
 const SYSTEM_PAGE = 4096;
@@ -62,7 +64,7 @@ export async function spread(state) {
     await state.inTurn(() => {
       if (state.now.name !== "wasm" || state.disposed) return undefined;
       [state.now, spare] = [spare, state.now];
-      return state.sessions?.move(/** @type {StatefulDevice} */ (spare.device), /** @type {StatefulDevice} */ (state.now.device));
+      return state.sessions?.move(spare.device, state.now.device);
     });
   } finally {
     spare.device.dispose();
@@ -81,8 +83,6 @@ class Team {
    * @type {number[]}
    */
   #counts;
-  /** @type {Program} */
-  #program = /** @type {Program} */ (/** @type {unknown} */ (undefined));
   /** @type {WasmFunctions} */
   #exports = {};
   /** @type {string[]} */
@@ -109,10 +109,9 @@ class Team {
 
   /**
    * Start workers for a program: its module, the module's exports and the kernels' names. If that fails, one thread does all.
-   * @param {{ program: Program, module: WebAssembly.Module, exports: WasmFunctions, names: string[] }} given
+   * @param {{ module: WebAssembly.Module, exports: WasmFunctions, names: string[] }} given
    */
-  async start({ program, module, exports, names }) {
-    this.#program = program;
+  async start({ module, exports, names }) {
     this.#exports = exports;
     this.#names = names;
     const given = { memory: this.#memory, module, names, words: this.#barrier.words };
@@ -130,32 +129,28 @@ class Team {
 
   /**
    * Bytes after a plan's end for the threads' workspaces.
-   * @param {Program} program
-   * @param {Step[]} steps
-   * @param {Sizes} sizes
+   * @param {Plan} plan
    */
-  room(program, steps, sizes) {
-    const spaces = steps.map((step) => numberOrZero(() => spaceOf(program, step, sizes)));
-    return (Math.max(...this.#counts) - 1) * Math.max(0, ...spaces);
+  room(plan) {
+    return (Math.max(...this.#counts) - 1) * mostSpace(plan, headsOf(plan.words));
   }
 
   /**
-   * plan: { program?, turns?, sizes, steps, given, marks, end }, the calls of a run or of a part of it, and how often a run makes
-   * them. fresh: outputs with new arrays.
-   * @param {SharedCalls} plan
+   * Make some calls; fresh: outputs with new arrays.
+   * @param {SharedCalls} calls
    * @param {Answer[]} fresh
    */
-  async run(plan, fresh) {
-    const alone = () => this.#exports.run(plan.marks[0], /** @type {number} */ (plan.marks.at(-1)));
-    plan.shared ??= this.#sharedSteps(plan);
-    plan.took ??= plan.shared.reduce((sum, took) => sum + took, 0);
-    if (!this.#workers.length || plan.took * (plan.turns ?? 1) <= RUN_US) return alone();
-    const all = (plan.tried ??= new Map());
+  async run(calls, fresh) {
+    const alone = () => this.#exports.run(calls.marks[0], /** @type {number} */ (calls.marks.at(-1)));
+    calls.shared ??= timesAlone(calls);
+    calls.took ??= calls.shared.reduce((sum, took) => sum + took, 0);
+    if (!this.#workers.length || calls.took * calls.turns <= RUN_US) return alone();
+    const all = (calls.tried ??= new Map());
     for (const count of this.#counts) if (!all.has(count)) all.set(count, { times: [] });
     const at = (/** @type {number} */ count) => /** @type {{ job?: ThreadJob, times: number[] }} */ (all.get(count));
     const count = this.#counts.reduce((least, other) => (at(other).times.length < at(least).times.length ? other : least));
     const tried = at(count);
-    if (count > 1 && !(tried.job ??= await this.#teach(plan, count))) {
+    if (count > 1 && !(tried.job ??= await this.#teach(calls, count))) {
       this.dispose();
       return alone();
     }
@@ -187,52 +182,35 @@ class Team {
   // --- plans
 
   /**
-   * The time of each step on one thread, in about microseconds; 0 if it is not shared.
-   * @param {SharedCalls} plan
-   */
-  #sharedSteps({ sizes, steps }) {
-    const { kernels } = this.#program;
-    return steps.map((step) => {
-      if (step.do !== "dispatch") return 0;
-      const { flops, bytes } = kernels[step.kernel];
-      const [computed, moved] = [flops, bytes].map((dim) => numberOrZero(() => evaluate(dim, sizes)));
-      const took = computed / FLOPS_PER_US + moved / BYTES_PER_US;
-      return took > STEP_US ? took : 0;
-    });
-  }
-
-  /**
-   * Send the workers a plan; { id, list }: what this thread does, shared steps by part; nothing if their memory is refused.
-   * @param {SharedCalls} plan
+   * Send the workers some calls; { id, list }: what this thread does, shared calls by part; nothing if their memory is refused.
+   * @param {SharedCalls} calls
    * @param {number} count
    * @returns {Promise<ThreadJob | undefined>}
    */
-  async #teach(plan, count) {
-    const { steps } = plan;
-    const { kernels } = this.#program;
-    const space = Math.max(...steps.map((step) => spaceOf(plan.program ?? this.#program, step, plan.sizes)));
-    const missing = Math.ceil((plan.end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
+  async #teach({ plan, heads, given: all, marks, end, shared = [] }, count) {
+    const space = mostSpace(plan, heads);
+    const missing = Math.ceil((end + (count - 1) * space - this.#memory.buffer.byteLength) / PAGE);
     try {
       if (missing > 0) this.#memory.grow(missing);
     } catch {
       return undefined;
     }
-    const list = plan.given.map((given, k) => {
-      if (!plan.shared?.[k]) return { call: this.#exports.run, given: plan.marks.slice(k, k + 2) };
-      const { kernel } = /** @type {DispatchStep} */ (steps[k]);
-      const { ports, workspace } = kernels[kernel];
-      const parts = cut(workspace ? 0 : plan.shared[k], count).map(([part, of]) => {
+    const list = all.map((given, k) => {
+      if (!shared[k]) return { call: this.#exports.run, given: marks.slice(k, k + 2) };
+      const kernel = plan.words[heads[k]];
+      const { ports, workspace } = plan.program.kernels[kernel];
+      const parts = cut(workspace ? 0 : shared[k], count).map(([part, of]) => {
         const own = [...given, part, of];
-        if (workspace && part) own[ports - 1] = plan.end + (part - 1) * space;
+        if (workspace && part) own[ports - 1] = end + (part - 1) * space;
         return own;
       });
       return { call: this.#exports[this.#names[kernel]], kernel, parts };
     });
     const id = this.#plans++;
-    const shared = list.flatMap(({ kernel, parts }) => (parts ? [{ kernel, parts }] : []));
+    const inParts = list.flatMap(({ kernel, parts }) => (parts ? [{ kernel, parts }] : []));
     this.#barrier.announce(LEAVE);
     const { seen } = this.#barrier;
-    const lesson = (/** @type {number} */ k) => (k < count - 1 ? { id, steps: shared, seen } : { seen });
+    const lesson = (/** @type {number} */ k) => (k < count - 1 ? { id, calls: inParts, seen } : { seen });
     await Promise.all(this.#workers.map((worker, k) => worker.ask(lesson(k))));
     return { id, list };
   }
@@ -265,8 +243,8 @@ class Team {
 }
 
 /**
- * A step's parts, each [part, of how many]. The first are the largest, so that a thread that starts late finds small ones.
- * took: the time of the step on one thread; 0 if there should be as many parts as threads, since each part fills a workspace.
+ * A call's parts, each [part, of how many]. The first are the largest, so that a thread that starts late finds small ones.
+ * took: the time of the call on one thread; 0 if there should be as many parts as threads, since each part fills a workspace.
  * @param {number} took
  * @param {number} threads
  */
@@ -283,13 +261,35 @@ function cut(took, threads) {
 }
 
 /**
- * The bytes of a step's workspace.
- * @param {Program} program
- * @param {Step} step
- * @param {Sizes} sizes
+ * The time of each call on one thread, in about microseconds; 0 if it is not shared.
+ * @param {SharedCalls} calls
  */
-function spaceOf({ kernels, buffers }, step, sizes) {
-  return step.do === "dispatch" && kernels[step.kernel].workspace ? align(bytesOf(buffers[/** @type {number} */ (step.buffers.at(-1))], sizes)) : 0;
+function timesAlone({ plan, heads }) {
+  return heads.map((at) => {
+    if (plan.words[at] < 0) return 0;
+    const { flops, bytes } = plan.program.kernels[plan.words[at]];
+    const [computed, moved] = [flops, bytes].map((dim) => numberOrZero(() => evaluate(dim, plan.sizes)));
+    const took = computed / FLOPS_PER_US + moved / BYTES_PER_US;
+    return took > STEP_US ? took : 0;
+  });
+}
+
+/**
+ * The bytes of the largest workspace of some calls, as far as sizes are known.
+ * @param {Plan} plan
+ * @param {number[]} heads
+ */
+function mostSpace({ program: { kernels, buffers }, words, sizes }, heads) {
+  let most = 0;
+  for (const at of heads) {
+    const { workspace, ports } = kernels[words[at]] ?? {};
+    if (workspace)
+      most = Math.max(
+        most,
+        numberOrZero(() => align(bytesOf(buffers[words[at + 1 + ports]], sizes))),
+      );
+  }
+  return most;
 }
 
 /**

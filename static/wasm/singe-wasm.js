@@ -1,21 +1,21 @@
 /**
  * The device "wasm": one linear memory for a model, and the module that works in it.
  *
- * Contract: `open(target, files)` gives { memory, run, dispose }. The memory holds 256 unused bytes, the weights, then a
- * run's slots, inputs, outputs and calls. It grows to the largest run.
+ * Contract: `open(target, files)` gives { memory, run, dispose } and the functions of states: `newStates()` returns a
+ * handle, the address of a session's states, which `run` takes. The memory holds 256 unused bytes, the weights, the states
+ * of sessions, then a run's slots, inputs, outputs and words. It grows to the largest run.
  */
 
-/** @import { Answer, PlainParts, SharedCalls, SizedOutput, Sizes, Target, Wanted, WasmCaller, WasmFlowCaller, WasmFunctions, WasmParts, WasmRun, AnyElements, Handle } from "../types/program.d.ts" */
 /** @import { TypedArray } from "../types/public.d.ts" */
+/** @import { Answer, AnyElements, Handle, Sizes, SizedOutput, Target, Wanted, WasmCaller, WasmFunctions, WasmParts } from "../types/program.d.ts" */
 /** @import * as made from "../program/singe-outputs.js" */
 /** @import { Gathered } from "./singe-threads.js" */
-/** @import { FlowPlan } from "./singe-wasm-flow.js" */
 /** @import { Files } from "../loading/singe-files.js" */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, spanOf, sumOf } from "../program/singe-format.js";
+import { ARRAYS, Recent, SingeError, align, bytesOf, chooseVariant, countOf, spanOf, sumOf } from "../program/singe-format.js";
+import { prepareHost } from "../program/singe-plan.js";
+import { START, WasmPlan, grow } from "./singe-wasm-plan.js";
 
-const PAGE = 65536;
-const START = 256;
 const PLANS = 8;
 /** Runs of this length, for this time in a row: other threads may help. */
 const SLOW_MS = { run: 2, row: 300 };
@@ -47,8 +47,8 @@ export async function open({ program, modules, weights }, files, _gpuDevice, thr
   const entries = program.kernels.map((kernel) => chooseVariant(kernel, able).entry.split(":"));
   const [name] = entries[0] ?? ["simd"];
   if (!Object.hasOwn(modules, name)) throw new SingeError("format", `the bundle has no module ${name}`);
-  const flow = isPlain(program) ? undefined : import("./singe-wasm-flow.js");
-  flow?.catch(() => {}); // beside the files
+  const hosted = prepareHost(program); // beside the files
+  hosted.catch(() => {});
   const { length } = program.kernels;
   files.expect([modules[name], ...weights], length);
   const base = START + align(sumOf(weights));
@@ -67,26 +67,9 @@ export async function open({ program, modules, weights }, files, _gpuDevice, thr
   for (const [name, count] of [["run", 2], ...takes]) {
     if (exports[name]?.length !== count) throw new SingeError("format", `the module has no function ${name} of ${count} arguments`);
   }
-  await team?.start({ program, module, exports, names });
-  const parts = { program, memory, run: exports.run, names, base, team };
-  return flow ? (await flow).openFlow({ Device, START, grow }, parts) : new Device(parts);
-}
-
-/**
- * Let the memory have so many bytes. If an automatic choice of threads is what limits it, the model is opened again without.
- * @param {Pick<WasmParts, "memory"> & Partial<WasmParts>} parts
- * @param {number} bytes
- * @param {string} [advice]
- */
-function grow({ memory, team, program }, bytes, advice = "run less at a time, or ") {
-  const held = memory.buffer.byteLength;
-  try {
-    if (bytes > held) memory.grow(Math.ceil((bytes - held) / PAGE));
-  } catch (cause) {
-    const code = team?.automatic && !program?.states.length ? "lost" : "device";
-    const text = `no WebAssembly memory of ${bytes} bytes here, ${held} are held: ${advice}load the model with `;
-    throw new SingeError(code, text + (team ? "threads: 1" : 'device: "webgpu"'), cause);
-  }
+  await team?.start({ module, exports, names });
+  await hosted;
+  return new Device({ program, memory, run: exports.run, names, base, team });
 }
 
 /**
@@ -105,20 +88,31 @@ async function link(name, bytes, memory) {
   }
 }
 
-/** @typedef {typeof Device} DeviceClass */
 /** @typedef {Device} WasmRunner */
-/** @typedef {typeof grow} Grow */
 
 class Device {
   /** @type {typeof made.arraysFor | undefined} */
   #into;
   #slow = 0;
-  /** @type {Recent<[sizes: Sizes, states?: Handle], WasmRun | FlowPlan>} */
-  plans = new Recent(PLANS, (...given) => this.plan(...given));
+  /** @type {Recent<[sizes: Sizes, states?: Handle], WasmPlan>} */
+  #plans = new Recent(PLANS, (sizes, states) => new WasmPlan(this.parts, sizes, this.#placed(states)));
+  /**
+   * The offset of each state from a session's address, and their total bytes.
+   * @type {number[]}
+   */
+  #offsets;
+  /**
+   * Addresses of sessions that ended.
+   * @type {number[]}
+   */
+  #free = [];
 
   /** @param {WasmParts} parts */
   constructor(parts) {
+    const { states, buffers } = parts.program;
+    let end = 0;
     this.parts = parts;
+    this.#offsets = [0, ...states.map(({ buffer }) => (end += align(bytesOf(buffers[buffer], {}))))];
   }
 
   get memory() {
@@ -139,78 +133,132 @@ class Device {
    * @param {Sizes} sizes
    * @param {Wanted} wanted
    * @param {Handle} [states]
-   * @param {WasmCaller | WasmFlowCaller} [by]
+   * @param {WasmCaller} [by]
    * @returns {Promise<Answer[]>}
    */
   async run(inputs, sizes, wanted, states, by) {
-    const { program, memory, run, team } = this.parts;
-    const plan = this.plans.at(sizes, states);
-    const { addresses, words, marks, outputs } = plan;
-    const into = wanted === "data" ? [] : (this.#into ??= (await import("../program/singe-outputs.js")).arraysFor)(outputs, wanted);
-    new Int32Array(memory.buffer, marks[0]).set(words);
+    const { program, memory } = this.parts;
+    const plan = this.#plans.at(sizes, states);
+    const arraysFor = wanted === "data" ? () => [] : (this.#into ??= (await import("../program/singe-outputs.js")).arraysFor);
+    plan.begin();
+    let into = arraysFor(plan.outputs, wanted); // those of late sizes come after the run
     inputs.forEach(({ buffer, byteOffset, byteLength }, k) => {
-      new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), addresses[program.inputs[k]]);
+      new Uint8Array(memory.buffer).set(new Uint8Array(buffer, byteOffset, byteLength), plan.addresses[program.inputs[k]]);
     });
-    /** @type {(output: SizedOutput, k: number) => { data: TypedArray, shape: number[], dtype: SizedOutput["dtype"] }} */
-    const empty = ({ count, shape, dtype }, k) => ({ data: into[k] ?? new ARRAYS[dtype](count), shape: [...shape], dtype });
-    const answers = outputs.map(empty);
-    const fresh = into.length ? [] : answers;
+    const fresh = into.length ? [] : plan.outputs.map((output, k) => answerFor(output, k));
     const start = performance.now();
     try {
-      await (plan.go
-        ? plan.go(fresh, /** @type {WasmFlowCaller} */ (by))
-        : by
-          ? /** @type {WasmCaller} */ (by)(plan, run)
-          : team
-            ? team.run(plan, fresh)
-            : run(marks[0], /** @type {number} */ (marks.at(-1))));
+      await plan.run([...fresh], by);
     } catch (cause) {
       if (/** @type {SingeError} */ (cause).code) throw cause;
       throw new SingeError("format", `a kernel trapped: ${/** @type {Error} */ (cause).message}`, cause);
     }
     const took = performance.now() - start;
     this.#slow = took > SLOW_MS.run ? this.#slow + took : 0;
+    if (plan.late.size) into = arraysFor(plan.outputs, wanted);
     return plan.outputs.map((output, k) => {
-      const answer = answers[k] ?? empty(output, k);
-      /** @type {AnyElements} */ (answer.data).set(/** @type {AnyElements} */ (new ARRAYS[output.dtype](memory.buffer, addresses[output.index], output.count)));
+      const answer = fresh[k] ?? answerFor(output, k, into);
+      const { dtype, index, count } = output;
+      /** @type {AnyElements} */ (answer.data).set(/** @type {AnyElements} */ (new ARRAYS[dtype](memory.buffer, plan.addresses[index], count)));
       return answer;
     });
-  }
-
-  /** @type {(sizes: Sizes, states?: Handle) => WasmRun | FlowPlan} */
-  plan(sizes) {
-    const { program, names, base } = this.parts;
-    const { buffers, kernels } = program;
-    let end = base;
-    /** @type {Record<string, number[]>} */
-    const starts = {};
-    for (const [kind, areas] of Object.entries(areasOf(program, sizes))) {
-      starts[kind] = areas.map((bytes) => (end += bytes) - bytes);
-    }
-    const addresses = buffers.map(({ place: [kind, k] }) => (kind === "weights" ? START + k : starts[kind][k]));
-    // What `run` reads: a function's number (-1: copy), how many arguments, and these.
-    /** @type {number[]} */
-    const words = [];
-    const marks = [end];
-    const given = /** @type {PlainParts[]} */ (/** @type {unknown} */ (program.steps)).map(({ do: what, kernel, buffers: ports, source, target }) => {
-      /** @type {[number, number[], number[]]} */
-      const [number, places, values] =
-        what === "copy"
-          ? [-1, [target, source], [bytesOf(buffers[source], sizes)]]
-          : [Number(names[kernel].slice(1)), ports, kernels[kernel].sizes.map((dim) => evaluate(dim, sizes))];
-      const step = [...places.map((i) => addresses[i]), ...values];
-      words.push(number, step.length, ...step);
-      marks.push(marks[0] + 4 * words.length);
-      return step;
-    });
-    end = align(/** @type {number} */ (marks.at(-1)));
-    grow(this.parts, end);
-    return { sizes, steps: program.steps, addresses, words, marks, given, end, outputs: outputsOf(program, sizes) };
   }
 
   dispose() {
     this.parts.team?.dispose();
     this.parts = /** @type {WasmParts} */ ({});
-    this.plans.clear(); // those of programs with flow hold the memory
+    this.#plans.clear(); // they hold the memory
+  }
+
+  // --- states
+
+  /**
+   * Where a session's states are.
+   * @param {Handle | undefined} states
+   */
+  #placed(states) {
+    return this.#offsets.map((offset) => Number(states) + offset);
+  }
+
+  /** The bytes of a session's states. */
+  get #size() {
+    return this.#offsets[this.#offsets.length - 1];
+  }
+
+  newStates() {
+    const address = this.#free.pop() ?? this.#extend();
+    this.resetStates(address);
+    return address;
+  }
+
+  /** Allocate memory for one more session. It comes before that of runs, so their plans are made again. */
+  #extend() {
+    const address = this.parts.base;
+    const end = address + this.#size;
+    grow(this.parts, end, "");
+    this.parts.base = end;
+    this.#plans.clear();
+    return address;
+  }
+
+  /** @param {number} address */
+  resetStates(address) {
+    const { program, memory } = this.parts;
+    const bytes = new Uint8Array(memory.buffer);
+    program.states.forEach(({ initial }, k) => {
+      const [from, to] = [address + this.#offsets[k], address + this.#offsets[k + 1]];
+      if (initial === null) return void bytes.fill(0, from, to);
+      const start = START + program.buffers[initial].place[1];
+      bytes.copyWithin(from, start, start + bytesOf(program.buffers[initial], {}));
+    });
+  }
+
+  /** @param {number} address */
+  copyStates(address) {
+    const copy = this.#free.pop() ?? this.#extend();
+    new Uint8Array(this.parts.memory.buffer).copyWithin(copy, address, address + this.#size);
+    return copy;
+  }
+
+  /**
+   * A view of a state's elements.
+   * @param {number} address
+   * @param {number} k
+   */
+  #view(address, k) {
+    const { program, memory } = this.parts;
+    const { dtype, shape } = program.buffers[program.states[k].buffer];
+    return new ARRAYS[dtype](memory.buffer, address + this.#offsets[k], countOf(/** @type {number[]} */ (shape)));
+  }
+
+  /**
+   * @param {number} address
+   * @param {number} k
+   */
+  readState(address, k) {
+    return this.#view(address, k).slice();
+  }
+
+  /**
+   * @param {number} address
+   * @param {number} k
+   * @param {TypedArray} data
+   */
+  writeState(address, k, data) {
+    /** @type {AnyElements} */ (this.#view(address, k)).set(/** @type {AnyElements} */ (data));
+  }
+
+  /** @param {number} address */
+  freeStates(address) {
+    this.#free.push(address);
   }
 }
+
+/**
+ * An output with room for its elements, in an array of the caller's if there is one.
+ * @param {SizedOutput} output
+ * @param {number} k
+ * @param {(TypedArray | undefined)[]} [into]
+ * @returns {{ data: TypedArray, shape: number[], dtype: SizedOutput["dtype"] }}
+ */
+const answerFor = ({ count, shape, dtype }, k, into) => ({ data: into?.[k] ?? new ARRAYS[dtype](count), shape: [...shape], dtype });

@@ -1,30 +1,26 @@
 /**
  * Weights on a GPU whose largest buffer cannot hold them all.
  *
- * Contract: CutWeights has what Weights of singe-webgpu.js has: several buffers, cut between weights. That file imports
- * this one, and so gives it its functions.
+ * Contract: CutWeights has what Weights of singe-gpu.js has: several buffers, cut between weights.
  */
 
 /** @import { Program } from "../types/program.d.ts" */
-/** @import { FlowBase, Gpu } from "./singe-webgpu.js" */
+/** @import { Gpu } from "./singe-gpu.js" */
 
 import { align, bytesOf } from "../program/singe-format.js";
+import { padded } from "./singe-gpu.js";
 
 export class CutWeights {
   /** @type {Gpu} */
   #gpu;
   /** @type {{ start: number, end: number, buffer?: GPUBuffer }[]} */
   #parts = [];
-  /** @type {FlowBase["words"]} */
-  #words;
 
   /**
    * @param {Gpu} gpu
    * @param {Program} program
-   * @param {FlowBase["words"]} words
    */
-  constructor(gpu, program, words) {
-    this.#words = words;
+  constructor(gpu, program) {
     this.#gpu = gpu;
     const limit = gpu.device.limits.maxBufferSize;
     const placed = [program, ...program.specialised]
@@ -46,7 +42,7 @@ export class CutWeights {
   write(at, bytes) {
     for (const { start, end, buffer } of this.#parts) {
       const [from, to] = [Math.max(start, at), Math.min(end, at + bytes.length)];
-      if (from < to) this.#gpu.device.queue.writeBuffer(/** @type {GPUBuffer} */ (buffer), from - start, this.#words(bytes.subarray(from - at, to - at)));
+      if (from < to) this.#gpu.device.queue.writeBuffer(/** @type {GPUBuffer} */ (buffer), from - start, padded(bytes.subarray(from - at, to - at)));
     }
   }
 

@@ -1,73 +1,113 @@
 /**
  * Runs on "webgpu" with data that stays on the GPU: kernels read and write the caller's buffers directly.
  *
- * Contract: `run(recording, inputs, outputs)` runs a recording of singe-webgpu.js. Inputs are typed arrays or GPUBuffers;
+ * Contract: `run(plan, inputs, outputs)` runs a plan of calls and copies alone. Inputs are typed arrays or GPUBuffers;
  * outputs are "data", "gpu" (new buffers, owned by the caller), or { name: GPUBuffer } or { name: array } for some of them.
- * Steps that use a caller's buffer get new bind groups when the buffer changes. An input without STORAGE usage is copied.
- * The buffer of a donated input is returned as its output.
+ * Calls that use a caller's buffer get new bind groups when the buffer changes. An input without STORAGE usage is copied.
+ * The buffer of a donated input is returned as its output. Other plans copy from and to the caller's buffers: `copyIn`, `copyOut`.
  */
 
-/** @import { TypedArray } from "../types/public.d.ts" */
-/** @import { Answer, GivenInput, GpuCommand, GpuDispatch, GpuPlace, SizedOutput, Wanted } from "../types/program.d.ts" */
-/** @import { Gpu, GpuRecording } from "./singe-webgpu.js" */
+/** @import { Answer, GivenInput, GpuCommand, GpuPlace, SizedOutput, Wanted } from "../types/program.d.ts" */
+/** @import { Gpu } from "./singe-gpu.js" */
+/** @import { GpuPlan } from "./singe-gpu-plan.js" */
 
 import { SingeError, align } from "../program/singe-format.js";
 import { arraysFor, holdsArrays, inOrder } from "../program/singe-outputs.js";
+import { LEAST } from "./singe-gpu.js";
 
-export { arraysFor, holdsArrays };
-
-const LEAST = 16;
+export { arraysFor };
 
 /**
- * @param {GpuRecording} recording
+ * Whether outputs stay on the GPU.
+ * @param {Wanted} wanted
+ */
+export const areOnGpu = (wanted) => wanted !== "data" && !holdsArrays(wanted);
+
+/**
+ * @param {GpuPlan} plan
  * @param {GivenInput[]} inputs
- * @param {Wanted} outputs
+ * @param {Wanted} wanted
  * @returns {Promise<Answer[]> | Answer[]}
  */
-export function run(recording, inputs, outputs) {
-  if (outputs === "data") return recording.read(over(recording, inputs));
-  if (holdsArrays(outputs)) return recording.read(over(recording, inputs), arraysFor(recording.outputs, outputs));
-  const output = chosen(recording, outputs, inputs);
-  recording.gpu.device.queue.submit([recording.record(over(recording, inputs, output))]);
-  return recording.outputs.map(({ shape, dtype }, k) => ({ data: output[k], shape: [...shape], dtype }));
+export function run(plan, inputs, wanted) {
+  if (!areOnGpu(wanted)) return plan.answer(over(plan, inputs), wanted === "data" ? [] : arraysFor(plan.outputs, wanted));
+  const buffers = chosen(plan, wanted, inputs);
+  plan.gpu.device.queue.submit([plan.encode(over(plan, inputs, buffers))]);
+  return answers(plan, buffers);
 }
 
 /**
- * A recording's steps with their latest bind groups, and the buffers in these.
- * @type {WeakMap<GpuRecording, { given: GPUBuffer[], steps: GpuCommand[] }>}
+ * @param {GpuPlan} plan
+ * @param {GPUBuffer[]} buffers
+ * @returns {Answer[]}
+ */
+const answers = ({ outputs }, buffers) => outputs.map(({ shape, dtype }, k) => ({ data: buffers[k], shape: [...shape], dtype }));
+
+/**
+ * Copy a caller's buffer to the plan's own.
+ * @param {GpuPlan} plan
+ * @param {number} k
+ * @param {GPUBuffer} data
+ */
+export function copyIn(plan, k, data) {
+  const index = plan.program.inputs[k];
+  const bytes = plan.bytes(index);
+  check("input", plan.program.buffers[index].name, data, bytes, "COPY_SRC");
+  plan.copy({ buffer: data, offset: 0 }, { buffer: plan.buffers.input[k], offset: 0 }, bytes);
+}
+
+/**
+ * Copy a run's outputs to the caller's buffers, or new ones.
+ * @param {GpuPlan} plan
+ * @param {Wanted} wanted
+ * @param {GivenInput[]} inputs
+ */
+export function copyOut(plan, wanted, inputs) {
+  const buffers = chosen(plan, wanted, inputs);
+  plan.outputs.forEach(({ name, index, bytes }, k) => {
+    check("output", name, buffers[k], bytes, "COPY_DST");
+    plan.copy(plan.binding(index), { buffer: buffers[k], offset: 0 }, align(bytes, 4));
+  });
+  plan.flush();
+  return answers(plan, buffers);
+}
+
+/**
+ * A plan's commands with their latest bind groups, and the buffers in these.
+ * @type {WeakMap<GpuPlan, { recorded: GpuCommand[], given: GPUBuffer[], commands: GpuCommand[] }>}
  */
 const last = new WeakMap();
 
 /**
- * The recording's steps over these inputs and outputs; without outputs, over the recording's own.
- * @param {GpuRecording} recording
+ * The plan's commands over these inputs and outputs; without outputs, over its own.
+ * @param {GpuPlan} plan
  * @param {GivenInput[]} inputs
  * @param {GPUBuffer[]} [outputs]
  * @returns {GpuCommand[]}
  */
-export function over(recording, inputs, outputs = []) {
-  const given = [...inputs.map((_, k) => take(recording, inputs, k)), ...outputs];
-  const own = [...recording.buffers.input, ...recording.buffers.output];
-  if (given.every((buffer, k) => buffer === own[k])) return recording.steps;
-  const known = last.get(recording);
-  if (known?.given.length === given.length && given.every((buffer, k) => buffer === known.given[k])) return known.steps;
+function over(plan, inputs, outputs = []) {
+  const given = [...inputs.map((_, k) => take(plan, inputs, k)), ...outputs];
+  const own = [...plan.buffers.input, ...plan.buffers.output];
+  const recorded = plan.commands ?? [];
+  if (given.every((buffer, k) => buffer === own[k])) return recorded;
+  const known = last.get(plan);
+  if (known?.recorded === recorded && known.given.length === given.length && given.every((buffer, k) => buffer === known.given[k])) return known.commands;
   const others = new Map(given.map((buffer, k) => [own[k], buffer]));
   /** @type {(resource: GpuPlace) => GpuPlace} */
   const swap = (resource) => ({ ...resource, buffer: others.get(resource.buffer) ?? resource.buffer });
   /** @type {GpuCommand[]} */
-  const steps = recording.steps.map((one) => {
+  const commands = recorded.map((one) => {
     if (!one.pipeline) return { ...one, source: swap(one.source), target: swap(one.target) };
-    const { layout, resources } = /** @type {Required<GpuDispatch>} */ (one);
-    const touched = resources.some(({ buffer }) => (others.get(buffer) ?? buffer) !== buffer);
-    return touched ? recording.bind({ ...one, layout, resources: resources.map(swap) }) : one;
+    const touched = one.resources.some(({ buffer }) => (others.get(buffer) ?? buffer) !== buffer);
+    return touched ? plan.bound({ ...one, resources: one.resources.map(swap) }) : one;
   });
-  recording.outputs.forEach(({ place: [kind, at], bytes }, k) => {
+  plan.outputs.forEach(({ place: [kind, at], bytes }, k) => {
     const source = { buffer: given[at], offset: 0 };
     const target = { buffer: outputs[k] ?? own[at], offset: 0 };
-    if (kind === "input" && bytes && source.buffer !== target.buffer) steps.push({ source, target, bytes: align(bytes, 4) });
+    if (kind === "input" && bytes && source.buffer !== target.buffer) commands.push({ source, target, bytes: align(bytes, 4) });
   });
-  last.set(recording, { given, steps });
-  return steps;
+  last.set(plan, { recorded, given, commands });
+  return commands;
 }
 
 /**
@@ -79,20 +119,20 @@ const isAlone = (inputs, data) => inputs.indexOf(data) === inputs.lastIndexOf(da
 
 /**
  * The buffer that a run reads an input from.
- * @param {GpuRecording} recording
+ * @param {GpuPlan} plan
  * @param {GivenInput[]} inputs
  * @param {number} k
  * @returns {GPUBuffer}
  */
-function take(recording, inputs, k) {
-  const { program, gpu, buffers } = recording;
+function take(plan, inputs, k) {
+  const { program, gpu, buffers } = plan;
   const data = inputs[k];
   const own = buffers.input[k];
   if (ArrayBuffer.isView(data)) {
-    recording.write(k, data);
+    plan.upload(k, data);
     return own;
   }
-  const bytes = recording.bytes(program.inputs[k]);
+  const bytes = plan.bytes(program.inputs[k]);
   check("input", program.buffers[program.inputs[k]].name, data, bytes, "COPY_SRC");
   if (isAlone(inputs, data) && data.usage & GPUBufferUsage.STORAGE && data.size >= LEAST) return data;
   const commands = gpu.device.createCommandEncoder();
@@ -108,7 +148,7 @@ function take(recording, inputs, k) {
  * @param {GivenInput[]} inputs
  * @returns {GPUBuffer[]}
  */
-export function chosen({ gpu, outputs: all }, given, inputs) {
+function chosen({ gpu, outputs: all }, given, inputs) {
   const names = all.map(({ name }) => name);
   const buffers = inOrder(names, given === "gpu" ? {} : /** @type {string | Record<string, GPUBuffer>} */ (given), '"data", "gpu", { name: GPUBuffer } or { name: array }');
   return buffers.map((buffer, k) => {
@@ -133,7 +173,7 @@ export function chosen({ gpu, outputs: all }, given, inputs) {
  * @param {number} bytes
  * @param {"COPY_SRC" | "COPY_DST" | "STORAGE"} usage
  */
-export function check(what, name, buffer, bytes, usage) {
+function check(what, name, buffer, bytes, usage) {
   const { usage: has = 0, size = 0 } = /** @type {Partial<GPUBuffer> | undefined} */ (buffer) ?? {};
   if (has & GPUBufferUsage[usage] && size >= bytes) return;
   const got = buffer instanceof GPUBuffer ? `a GPUBuffer of ${buffer.size} bytes` : "no GPUBuffer";

@@ -1,33 +1,31 @@
 /**
- * The device "webgpu": buffers, pipelines, and the recording of a run at given sizes.
+ * The device "webgpu": a program's pipelines, its plans, and the states of sessions.
  *
- * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose }. Of the weights, JavaScript holds
- * the pieces that are on their way. A device that went away is a SingeError of the code "lost".
+ * Contract: `open(target, files, gpuDevice)` gives { memory, gpuDevice, run, dispose } and the functions of states:
+ * `newStates()` returns a handle, a GPUBuffer for each state, which `run` takes. Of the weights, JavaScript holds the
+ * pieces that are on their way.
  */
 
 /** @import { TypedArray } from "../types/public.d.ts" */
-/** @import { AnyElements, Answer, ArrayClass, Dim, GivenInput, GpuCommand, GpuDispatch, GpuKernel, GpuParts, GpuPipeline, GpuPlace, PlainStep, Program, ProgramBuffer, SizedOutput, Sizes, StepParts, Target, Variant, Wanted, WeightsStore } from "../types/program.d.ts" */
+/** @import { Answer, Dim, GivenInput, GpuKernel, GpuPipeline, Program, SizedOutput, Sizes, Target, Variant, Wanted, WeightsStore } from "../types/program.d.ts" */
 /** @import { Files } from "../loading/singe-files.js" */
 
-/** @import * as flows from "./singe-webgpu-flow.js" */
-
 /** @typedef {Pick<Files, "expect" | "tell" | "json" | "each" | "stream">} GpuFiles */
+/** @typedef {Device} GpuRunner */
 
-import { ARRAYS, Recent, SingeError, align, areasOf, byName, bytesOf, chooseVariant, evaluate, isPlain, outputsOf, sizeName, sumOf } from "../program/singe-format.js";
+import { ARRAYS, Recent, SingeError, align, byName, bytesOf, chooseVariant, countOf, evaluate, partAt, sizeName, sumOf } from "../program/singe-format.js";
+import { prepareHost } from "../program/singe-plan.js";
+import { headsOf } from "../program/singe-words.js";
+import { Gpu, LEAST, MATRICES, USAGE, Weights, elementsOf, isSoftware, mapped, padded, requestDevice, widen } from "./singe-gpu.js";
+import { GpuPlan } from "./singe-gpu-plan.js";
 
-const RECORDINGS = 4;
-const LOST_WITHIN_MS = 500;
-const ASKING_MS = 20;
+const PLANS = 4;
 /** A length or a side in the first run, as a guess. */
 const LIKELY = 128;
 
-const MATRICES = "chromium-experimental-subgroup-matrix";
-const FEATURES = ["shader-f16", "subgroups", MATRICES, "timestamp-query"];
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 /** @type {Record<string, GPUBufferBindingType>} */
 const KINDS = { "storage, read_write": "storage", "storage, read": "read-only-storage", uniform: "uniform" };
-const USAGE = { read: 1, source: 4, target: 8, uniform: 64, storage: 128 };
-const RESIDENT = USAGE.storage | USAGE.source | USAGE.target;
 
 /**
  * @param {Target} target
@@ -42,36 +40,44 @@ export async function open(target, files, given) {
   /** @type {Promise<WeightsStore>} */
   const opened = new Promise((done) => (ready = done));
   // All that is fetched comes while the device is opened.
-  const flow = isPlain(program) ? undefined : import("./singe-webgpu-flow.js");
+  const hosted = prepareHost(program);
   const texts = files.json(modules);
   const written = files.each(weights, async (file, at) => {
     await files.stream(file, opened, at);
     await gpu.device.queue.onSubmittedWorkDone();
   });
-  Promise.all([flow, texts, written]).catch(() => {}); // told by loadProgram
+  Promise.all([hosted, texts, written]).catch(() => {}); // told by loadProgram
   gpu = new Gpu(given ?? (await takeDevice()), !given);
   try {
-    return await gpu.guard(() => loadProgram(target, { flow, texts, written, ready }, files, gpu));
+    return await gpu.guard(() => loadProgram(target, { hosted, texts, written, ready }, files, gpu));
   } catch (error) {
     gpu.dispose();
     throw error;
   }
 }
 
-/**
- * Whether an adapter's info tells of one that computes on the CPU.
- * @param {Partial<GPUAdapterInfo>} [info]
- */
-export const isSoftware = ({ isFallbackAdapter, architecture, device, description } = {}) =>
-  isFallbackAdapter || /swiftshader|(llvm|soft)pipe|basic render|software/i.test(/** @type {string} */ (/** @type {unknown} */ ([architecture, device, description])));
+/** @type {Promise<GPUDevice> | undefined} */
+let ahead;
+
+/** Begin to open a device, for the next call of `open`. */
+export function prepare() {
+  ahead ??= requestDevice();
+  ahead.catch(() => {}); // told by `open`
+}
+
+function takeDevice() {
+  const taken = ahead ?? requestDevice();
+  ahead = undefined;
+  return taken;
+}
 
 /**
  * @param {Target} target
- * @param {{ flow: Promise<typeof flows> | undefined, texts: Promise<Record<string, string>>, written: Promise<void>, ready: (store: WeightsStore) => void }} coming
+ * @param {{ hosted: Promise<void>, texts: Promise<Record<string, string>>, written: Promise<void>, ready: (store: WeightsStore) => void }} coming
  * @param {GpuFiles} files
  * @param {Gpu} gpu
  */
-async function loadProgram({ program, weights }, { flow, texts, written, ready }, files, gpu) {
+async function loadProgram({ program, weights }, { hosted, texts, written, ready }, files, gpu) {
   const { features } = gpu.device;
   /** @type {Set<string>} */
   const able = new Set(features.has(/** @type {GPUFeatureName} */ (MATRICES)) ? (await import("./singe-matrices.js")).abilities(gpu.device) : features);
@@ -81,11 +87,11 @@ async function loadProgram({ program, weights }, { flow, texts, written, ready }
   const { adapterInfo } = gpu.device;
   const size = sumOf(weights) + 16;
   const isCut = size > gpu.device.limits.maxBufferSize;
-  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program, words) : new Weights(gpu, size);
+  const store = isCut ? new (await import("./singe-cut-weights.js")).CutWeights(gpu, program) : new Weights(gpu, size);
   const create = async () => {
     const pipelines = new Pipelines(gpu.device, program, variants, await texts, files);
-    const base = { Device, USAGE, encoded, elementsOf, mapped, spreadGroups, widen, words };
-    const device = flow ? await (await flow).openFlow(base, gpu, program, pipelines, store) : new Device(gpu, program, pipelines, store);
+    await hosted;
+    const device = new Device(gpu, program, pipelines, store);
     const prepared = device.prepare(likely);
     ready(store); // after the pipelines, which take longer
     if (isSoftware(adapterInfo)) import("./singe-software.js").then(({ warn }) => warn(adapterInfo, program, likely, pipelines.characters));
@@ -104,142 +110,6 @@ function likelySizes({ inputs, buffers, bounds, specialised }) {
   const named = inputs.flatMap((i) => buffers[i].shape.map((dim, k) => /** @type {[string, number]} */ ([sizeName(dim), k]))).filter(([name]) => name);
   const sizes = named.map(([name, k]) => [name, k ? (byName(bounds)[name] ?? LIKELY) : 1]);
   return byName(Object.fromEntries(sizes), specialised[0]?.sizes);
-}
-
-/** @type {Promise<GPUDevice> | undefined} */
-let ahead;
-
-/** Begin to open a device, for the next call of `open`. */
-export function prepare() {
-  ahead ??= requestDevice();
-  ahead.catch(() => {}); // told by `open`
-}
-
-function takeDevice() {
-  const taken = ahead ?? requestDevice();
-  ahead = undefined;
-  return taken;
-}
-
-export async function requestDevice() {
-  const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
-  if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
-  if (adapter.features.has(MATRICES)) import("./singe-matrices.js").catch(() => {}); // comes while the device is opened
-  const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;
-  return adapter.requestDevice({
-    requiredFeatures: /** @type {GPUFeatureName[]} */ (FEATURES.filter((name) => adapter.features.has(name))),
-    requiredLimits: { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize },
-  });
-}
-
-/** A GPUDevice that counts bytes and throws SingeErrors. */
-export class Gpu {
-  bytes = 0;
-  #own;
-  /**
-   * Why the device is gone, once it is.
-   * @type {string | undefined}
-   */
-  lost;
-  /** @type {Set<GPUBuffer>} */
-  #buffers = new Set();
-
-  /**
-   * @param {GPUDevice} device
-   * @param {boolean} own
-   */
-  constructor(device, own) {
-    this.device = device;
-    this.#own = own;
-    device.lost.then(({ message }) => (this.lost = message || "the GPU device was lost"));
-  }
-
-  /**
-   * @param {number} size
-   * @param {number} [usage]
-   */
-  allocate(size, usage = RESIDENT) {
-    const { maxBufferSize } = this.device.limits;
-    if (size > maxBufferSize) {
-      throw new SingeError("device", `a buffer of ${size} bytes is needed, this device holds at most ${maxBufferSize}`);
-    }
-    const buffer = this.device.createBuffer({ size, usage });
-    this.#buffers.add(buffer);
-    this.bytes += size;
-    return buffer;
-  }
-
-  /** @param {GPUBuffer | undefined} buffer */
-  free(buffer) {
-    if (!buffer || !this.#buffers.delete(buffer)) return;
-    this.bytes -= buffer.size;
-    buffer.destroy();
-  }
-
-  /**
-   * Validation errors of the synchronous part of `work` are thrown.
-   * @template T
-   * @param {() => T | Promise<T>} work
-   * @returns {Promise<T>}
-   */
-  async guard(work) {
-    const { device } = this;
-    ["out-of-memory", "validation"].forEach((filter) => device.pushErrorScope(/** @type {GPUErrorFilter} */ (filter)));
-    const attempt = (async () => work())();
-    const [outcome, ...scopes] = await Promise.allSettled([attempt, device.popErrorScope(), device.popErrorScope()]);
-    const { value, reason } = /** @type {{ value: T, reason?: unknown }} */ (outcome);
-    if (reason instanceof SingeError) throw reason;
-    const fault = /** @type {PromiseFulfilledResult<GPUError | null>[]} */ (scopes).find((scope) => scope.value)?.value ?? /** @type {Error | undefined} */ (reason);
-    if (reason) await Promise.race([device.lost, new Promise((done) => setTimeout(done, LOST_WITHIN_MS))]);
-    if (this.lost) throw new SingeError("lost", this.lost, reason);
-    if (fault) throw new SingeError("device", fault.message, fault);
-    return value;
-  }
-
-  dispose() {
-    this.#buffers.forEach((buffer) => this.free(buffer));
-    if (this.#own) this.device.destroy();
-  }
-}
-
-/** The weights in one buffer; see CutWeights. */
-class Weights {
-  /**
-   * @param {Gpu} gpu
-   * @param {number} size
-   */
-  constructor(gpu, size) {
-    this.gpu = gpu;
-    this.buffer = gpu.allocate(size);
-  }
-
-  /**
-   * @param {number} at
-   * @param {Uint8Array<ArrayBuffer>} bytes
-   */
-  write(at, bytes) {
-    this.gpu.device.queue.writeBuffer(this.buffer, at, words(bytes));
-  }
-
-  /**
-   * @param {number} offset
-   * @param {number} size
-   */
-  binding(offset, size) {
-    return { buffer: this.buffer, offset, size };
-  }
-}
-
-/**
- * Data padded to whole words.
- * @param {TypedArray} data
- * @returns {ArrayBufferView<ArrayBuffer>}
- */
-function words(data) {
-  if (data.byteLength % 4 === 0) return /** @type {ArrayBufferView<ArrayBuffer>} */ (data);
-  const padded = new Uint8Array(align(data.byteLength, 4));
-  padded.set(new Uint8Array(data.buffer, data.byteOffset, data.byteLength));
-  return padded;
 }
 
 /** The pipelines of kernels, created when sizes first need them: many kernels are for large sizes alone. */
@@ -343,12 +213,6 @@ function isNothing(dim, sizes) {
 }
 
 /**
- * @param {StepParts[]} [steps]
- * @returns {number[]}
- */
-const kernelsIn = (steps = []) => steps.flatMap((step) => step.kernel ?? [step.then, step.else, step.body].flatMap((inner) => kernelsIn(inner)));
-
-/**
  * The layout follows the declarations: a binding that the text does not use still counts.
  * @param {GPUDevice} device
  * @param {string} text
@@ -364,21 +228,25 @@ async function buildPipeline(device, text, kinds) {
   return { pipeline, layout, hasSizes: kinds.at(-1) === "uniform" };
 }
 
-/**
- * What singe-webgpu-flow.js works with, which this file imports.
- * @typedef {{ Device: typeof Device, USAGE: typeof USAGE, encoded: typeof encoded, elementsOf: typeof elementsOf, mapped: typeof mapped,
- *   spreadGroups: typeof spreadGroups, widen: typeof widen, words: typeof words }} FlowBase
- * @typedef {Device} GpuRunner
- * @typedef {Recording} GpuRecording
- * @typedef {Pipelines} GpuPipelines
- */
-
 class Device {
   /**
-   * Kind ↦ buffers, shared by all recordings.
+   * Kind ↦ buffers, shared by all plans.
    * @type {Record<string, GPUBuffer[]>}
    */
   buffers = {};
+  /**
+   * Where outputs go to be read.
+   * @type {GPUBuffer | undefined}
+   */
+  #staging;
+  /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
+  grown = 0;
+  /** @type {Recent<[sizes: Sizes], GpuPlan>} */
+  #plans = new Recent(
+    PLANS,
+    (sizes) => new GpuPlan(this, sizes),
+    (plan) => plan.free(),
+  );
 
   /**
    * @param {Gpu} gpu
@@ -391,16 +259,10 @@ class Device {
     this.program = program;
     this.pipelines = pipelines;
     this.weights = weights;
-    /** @type {Recent<[sizes: Sizes], unknown>} */
-    this.recordings = new Recent(
-      RECORDINGS,
-      (sizes) => /** @type {unknown} */ (new Recording(this, sizes)),
-      (recording) => /** @type {Recording} */ (recording).free(),
-    );
   }
 
   /**
-   * Make each of the shared buffers at least this large; recordings of a buffer that grows are dropped.
+   * Make each of the shared buffers at least this large; plans with a buffer that grows are dropped.
    * @param {Record<string, number[]>} areas
    */
   cover(areas) {
@@ -408,7 +270,7 @@ class Device {
       const held = (this.buffers[kind] ??= []);
       areas[kind].forEach((bytes, k) => {
         if (held[k]?.size >= bytes) return;
-        this.recordings.clear();
+        this.#plans.clear();
         this.gpu.free(held[k]);
         delete held[k];
         held[k] = this.gpu.allocate(bytes);
@@ -417,11 +279,16 @@ class Device {
   }
 
   /**
-   * The program for these sizes.
-   * @type {(sizes: Sizes) => Program}
+   * The buffer from which so many bytes of outputs are read.
+   * @param {number} bytes
    */
-  part() {
-    return this.program;
+  stage(bytes) {
+    if (!(Number(this.#staging?.size) >= bytes)) {
+      this.gpu.free(this.#staging);
+      this.#staging = undefined;
+      this.#staging = this.gpu.allocate(Math.max(bytes, LEAST), USAGE.read | USAGE.target);
+    }
+    return /** @type {GPUBuffer} */ (this.#staging);
   }
 
   /**
@@ -429,37 +296,29 @@ class Device {
    * @param {Sizes} sizes
    */
   prepare(sizes) {
-    return this.gpu.guard(() => this.pipelines.prepare(kernelsIn(this.part(sizes).steps), sizes));
+    const { words } = partAt(this.program, sizes);
+    const used = headsOf(words).flatMap((at) => (words[at] >= 0 ? [words[at]] : []));
+    return this.gpu.guard(() => this.pipelines.prepare(used, sizes));
   }
 
   /**
-   * @template T, R
+   * Do something with the plan for these sizes. A failure drops all that runs made: some of it may be what failed.
+   * @template T
    * @param {Sizes} sizes
-   * @param {(recording: R) => T | Promise<T>} run
+   * @param {(plan: GpuPlan) => T | Promise<T>} run
    * @returns {Promise<T>}
    */
-  async #guarded(sizes, run) {
-    if (!this.recordings.has(sizes)) await this.prepare(sizes);
-    return this.gpu.guard(() => run(/** @type {R} */ (this.recordings.at(sizes))));
-  }
-
-  /**
-   * Run a recording. A failure drops all that runs made: some of it may be what failed.
-   * @template T, R
-   * @param {Sizes} sizes
-   * @param {(recording: R) => T | Promise<T>} run
-   * @returns {Promise<T>}
-   */
-  attempt(sizes, run) {
-    const work = this.#guarded(sizes, run);
-    work.catch(() => {
-      this.recordings.clear();
-      Object.values(this.buffers)
-        .flat()
-        .forEach((buffer) => this.gpu.free(buffer));
+  async #attempt(sizes, run) {
+    try {
+      if (!this.#plans.has(sizes)) await this.prepare(sizes);
+      return await this.gpu.guard(() => run(this.#plans.at(sizes)));
+    } catch (error) {
+      this.#plans.clear();
+      [this.#staging, ...Object.values(this.buffers).flat()].forEach((buffer) => this.gpu.free(buffer));
       this.buffers = {};
-    });
-    return work;
+      this.#staging = undefined;
+      throw error;
+    }
   }
 
   get gpuDevice() {
@@ -476,244 +335,137 @@ class Device {
   }
 
   /**
-   * singe-gpu-io.js handles all but arrays in, new arrays out.
+   * Inputs are arrays or GPU buffers.
    * @param {GivenInput[]} inputs
    * @param {Sizes} sizes
-   * @param {Wanted} outputs
+   * @param {Wanted} wanted
+   * @param {GPUBuffer[]} [states]
    * @returns {Promise<Answer[]>}
    */
-  async run(inputs, sizes, outputs) {
-    const kept = outputs !== "data" || !inputs.every(ArrayBuffer.isView) ? await import("./singe-gpu-io.js") : undefined;
-    return this.attempt(sizes, (/** @type {Recording} */ recording) => {
-      if (kept) return kept.run(recording, inputs, outputs);
-      inputs.forEach((data, k) => recording.write(k, /** @type {TypedArray} */ (data)));
-      return recording.read();
+  async run(inputs, sizes, wanted, states = []) {
+    const kept = await this.#kept(inputs, wanted);
+    return this.#attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
+  }
+
+  /**
+   * singe-gpu-io.js, which handles all but arrays in, new arrays out.
+   * @param {GivenInput[]} inputs
+   * @param {Wanted} wanted
+   */
+  #kept(inputs, wanted) {
+    return wanted !== "data" || !inputs.every(ArrayBuffer.isView) ? import("./singe-gpu-io.js") : undefined;
+  }
+
+  /**
+   * A run whose outputs nobody needs: when its inputs were written, and its commands.
+   * @param {GivenInput[]} inputs
+   * @param {Sizes} sizes
+   * @param {GPUBuffer[]} [states]
+   */
+  async timed(inputs, sizes, states = []) {
+    const kept = await this.#kept(inputs, "data");
+    return this.#attempt(sizes, async (plan) => {
+      plan.collected = [];
+      await plan.run(inputs, "data", states, kept);
+      const { written, commands, collected } = plan;
+      plan.collected = undefined;
+      return { written, commands: commands ?? collected };
     });
   }
 
   dispose() {
     this.gpu.dispose();
   }
-}
 
-class Recording {
-  /** @type {Device} */
-  #device;
-  /** @type {Sizes} */
-  #sizes;
-  /** @type {GPUBuffer[]} */
-  #owned = [];
-  /** @type {{ buffer: GPUBuffer, targets: GpuPlace[] } | undefined} */
-  #staging;
-  /** @type {GPUCommandBuffer | undefined} */
-  #next;
+  // --- states
+
+  /** @param {number} k */
+  #bytes(k) {
+    return align(bytesOf(this.program.buffers[this.program.states[k].buffer], {}), 4);
+  }
+
+  newStates() {
+    const states = this.program.states.map((_, k) => this.gpu.allocate(Math.max(LEAST, this.#bytes(k))));
+    this.#fill(states);
+    return states;
+  }
+
+  /** @param {GPUBuffer[]} states */
+  resetStates(states) {
+    return this.gpu.guard(() => this.#fill(states));
+  }
 
   /**
-   * @param {Device} device
-   * @param {Sizes} sizes
+   * Write the initial values.
+   * @param {GPUBuffer[]} states
    */
-  constructor(device, sizes) {
-    const { gpu, program, buffers } = device;
-    device.cover(areasOf(program, sizes));
-    this.gpu = gpu;
-    this.program = program;
-    this.buffers = buffers;
-    this.outputs = outputsOf(program, sizes);
-    this.#device = device;
-    this.#sizes = sizes;
-    /** @type {GpuCommand[]} */
-    this.steps = program.steps.flatMap((step) => this.#step(/** @type {PlainStep} */ (step)));
+  #fill(states) {
+    this.#copy((commands) => {
+      this.program.states.forEach(({ initial }, k) => {
+        if (initial === null) return commands.clearBuffer(states[k]);
+        const { buffer, offset } = this.weights.binding(this.program.buffers[initial].place[1], 0);
+        commands.copyBufferToBuffer(buffer, offset, states[k], 0, this.#bytes(k));
+      });
+    });
   }
 
-  /** @param {GPUBuffer} buffer */
-  #own(buffer) {
-    this.#owned.push(buffer);
-    return buffer;
-  }
-
-  free() {
-    this.#owned.forEach((buffer) => this.gpu.free(buffer));
+  /** @param {GPUBuffer[]} states */
+  copyStates(states) {
+    return this.gpu.guard(() => {
+      const copies = this.newStates();
+      this.#copy((commands) => states.forEach((from, k) => commands.copyBufferToBuffer(from, 0, copies[k], 0, from.size)));
+      return copies;
+    });
   }
 
   /**
-   * The bytes of a buffer, in whole words.
-   * @param {number} index
+   * @param {GPUBuffer[]} states
+   * @param {number} k
    */
-  bytes(index) {
-    return align(bytesOf(this.program.buffers[index], this.#sizes), 4);
+  readState(states, k) {
+    const buffer = this.program.buffers[this.program.states[k].buffer];
+    return this.gpu.guard(() => this.fetch(states[k], { ...buffer, count: countOf(/** @type {number[]} */ (buffer.shape)) }));
   }
 
   /**
-   * @param {number} index
-   * @returns {GpuPlace}
-   */
-  #binding(index) {
-    const [kind, at] = this.program.buffers[index].place;
-    const size = Math.max(16, this.bytes(index));
-    return kind === "weights" ? this.#device.weights.binding(at, size) : { buffer: this.buffers[kind][at], offset: 0, size };
-  }
-
-  /**
-   * @param {PlainStep} step
-   * @returns {GpuCommand[]}
-   */
-  #step(step) {
-    if (step.do === "copy") {
-      const [source, target] = [this.#binding(step.source), this.#binding(step.target)];
-      const bytes = this.bytes(step.source);
-      return bytes ? [{ step, source, target, bytes }] : [];
-    }
-    const kernel = this.program.kernels[step.kernel];
-    const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines.at(step.kernel);
-    const groups = dims.map((dim) => evaluate(dim, this.#sizes));
-    if (groups.some((n) => n <= 0)) return [];
-    const limit = this.gpu.device.limits.maxComputeWorkgroupsPerDimension;
-    const resources = step.buffers.map((i) => this.#binding(i));
-    if (hasSizes) resources.push(this.#uniform(kernel.sizes));
-    return [this.bind({ step, pipeline, layout, resources, groups: spreadGroups(groups, limit, kernel.label) })];
-  }
-
-  /**
-   * @param {Omit<GpuDispatch, "bound"> & Required<Pick<GpuDispatch, "layout" | "resources">>} step
-   * @returns {GpuDispatch}
-   */
-  bind(step) {
-    const { layout, resources } = step;
-    const entries = resources.map((resource, binding) => ({ binding, resource }));
-    return { ...step, bound: this.gpu.device.createBindGroup({ layout, entries }) };
-  }
-
-  /** @param {Dim[]} dims */
-  #uniform(dims) {
-    const values = new Int32Array(align(dims.length, 4));
-    values.set(dims.map((dim) => evaluate(dim, this.#sizes)));
-    const buffer = this.#own(this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target));
-    this.gpu.device.queue.writeBuffer(buffer, 0, values);
-    return /** @type {GpuPlace} */ ({ buffer });
-  }
-
-  /**
+   * @param {GPUBuffer[]} states
    * @param {number} k
    * @param {TypedArray} data
    */
-  write(k, data) {
-    const wide = widen(data, this.program.buffers[this.program.inputs[k]]);
-    this.gpu.device.queue.writeBuffer(this.buffers.input[k], 0, words(wide));
+  writeState(states, k, data) {
+    const wide = padded(widen(data, this.program.buffers[this.program.states[k].buffer]));
+    return this.gpu.guard(() => this.gpu.device.queue.writeBuffer(states[k], 0, wide));
+  }
+
+  /** @param {GPUBuffer[]} states */
+  freeStates(states) {
+    states.forEach((buffer) => this.gpu.free(buffer));
+  }
+
+  /** @param {(commands: GPUCommandEncoder) => void} fill */
+  #copy(fill) {
+    const commands = this.gpu.device.createCommandEncoder();
+    fill(commands);
+    this.gpu.device.queue.submit([commands.finish()]);
   }
 
   /**
-   * Steps, then copies of the outputs to targets.
-   * @param {GpuCommand[]} steps
-   * @param {GpuPlace[]} [targets]
+   * The first elements of a buffer, in a new array.
+   * @param {GPUBuffer} buffer
+   * @param {Pick<SizedOutput, "dtype" | "size" | "count">} output
+   * @param {number} [offset]
    */
-  record(steps, targets = []) {
-    const copies = targets.map((target, k) => {
-      const { index, bytes } = this.outputs[k];
-      return { source: this.#binding(index), target, bytes: align(bytes, 4) };
-    });
-    return encoded(this.gpu.device, [...steps, ...copies]);
-  }
-
-  #stage() {
-    let total = 0;
-    const starts = this.outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
-    const buffer = this.#own(this.gpu.allocate(total || 16, USAGE.read | USAGE.target));
-    return { buffer, targets: starts.map((offset) => ({ buffer, offset })) };
-  }
-
-  /**
-   * @param {GpuCommand[]} [steps]
-   * @param {(TypedArray | undefined)[]} [into]
-   * @returns {Promise<Answer[]>}
-   */
-  async read(steps = this.steps, into = []) {
-    const { device } = this.gpu;
-    const { buffer, targets } = (this.#staging ??= this.#stage());
-    buffer.unmap(); // saves a message
-    const own = steps === this.steps;
-    device.queue.submit([(own && this.#next) || this.record(steps, targets)]);
-    const done = mapped(device, buffer);
-    if (own) this.#next = this.record(this.steps, targets); // the next run's, while the GPU is busy
-    await done;
-    const range = buffer.getMappedRange();
-    return this.outputs.map((output, k) => {
-      return { data: elementsOf(range, targets[k].offset, output, into[k]), shape: [...output.shape], dtype: output.dtype };
-    });
-  }
-}
-
-/**
- * @param {GPUDevice} device
- * @param {GpuCommand[]} steps
- */
-function encoded(device, steps) {
-  const commands = device.createCommandEncoder();
-  /** @type {GPUComputePassEncoder | undefined} */
-  let pass;
-  for (const { pipeline, bound, groups, source, target, bytes } of /** @type {GpuParts[]} */ (/** @type {unknown} */ (steps))) {
-    if (pipeline) {
-      pass ??= commands.beginComputePass();
-      pass.setPipeline(pipeline);
-      pass.setBindGroup(0, bound);
-      pass.dispatchWorkgroups(...groups);
-    } else {
-      pass = /** @type {undefined} */ (pass?.end());
-      commands.copyBufferToBuffer(source.buffer, source.offset, target.buffer, target.offset, bytes);
+  async fetch(buffer, { dtype, size, count }, offset = 0) {
+    const { gpu } = this;
+    const bytes = align(count * size, 4);
+    if (!bytes) return new ARRAYS[dtype](0);
+    const staging = gpu.allocate(bytes, USAGE.read | USAGE.target);
+    try {
+      this.#copy((commands) => commands.copyBufferToBuffer(buffer, offset, staging, 0, bytes));
+      await mapped(gpu.device, staging);
+      return elementsOf(staging.getMappedRange(), 0, { dtype, size, count });
+    } finally {
+      gpu.free(staging);
     }
   }
-  pass?.end();
-  return commands.finish();
-}
-
-/**
- * A browser polls for finished work every few milliseconds, and whenever it is asked anything.
- * @param {GPUDevice} device
- * @param {GPUBuffer} buffer
- */
-export async function mapped(device, buffer) {
-  let waiting = true;
-  const done = buffer.mapAsync(GPUMapMode.READ).finally(() => (waiting = false));
-  for (const end = performance.now() + ASKING_MS; waiting && performance.now() < end; ) {
-    device.pushErrorScope("validation");
-    await Promise.race([done, device.popErrorScope().catch(() => {})]);
-  }
-  return done;
-}
-
-/**
- * The workgroups of a dispatch, x spread over x and y if it exceeds the limit.
- * @param {number[]} groups
- * @param {number} limit
- * @param {string} label
- * @returns {[x: number, y: number, z: number]}
- */
-function spreadGroups([x, y, z], limit, label) {
-  if (x > limit && y === 1) {
-    y = Math.ceil(x / limit);
-    x = Math.ceil(x / y);
-  }
-  if (Math.max(x, y, z) <= limit) return [x, y, z];
-  throw new SingeError("device", `the kernel ${label} needs ${x} × ${y} × ${z} workgroups, the limit is ${limit}`);
-}
-
-/**
- * Elements may be wider on the device.
- * @param {TypedArray} data
- * @param {{ size: number }} buffer
- * @returns {TypedArray}
- */
-const widen = (data, { size }) => (size === data.BYTES_PER_ELEMENT ? data : Uint32Array.from(/** @type {Uint8Array} */ (data)));
-
-/**
- * @param {ArrayBuffer} mapped
- * @param {number} at
- * @param {Pick<SizedOutput, "dtype" | "size" | "count">} output
- * @param {TypedArray} [into]
- * @returns {TypedArray}
- */
-function elementsOf(mapped, at, { dtype, size, count }, into) {
-  const own = ARRAYS[dtype];
-  const found = new /** @type {ArrayClass} */ (size === own.BYTES_PER_ELEMENT ? own : Uint32Array)(mapped, at, count);
-  /** @type {AnyElements | undefined} */ (into)?.set(/** @type {AnyElements} */ (found));
-  return into ?? new own(found);
 }

@@ -33,6 +33,20 @@ RUN: Final = """
 """The body of a test: the outputs of a bundle for each of its cases."""
 
 
+Group = tuple[int, int, list[int]]
+"""A group of words: the position of its head, the head, and the words that follow."""
+
+
+def groups_of(program: dict[str, Any]) -> list[Group]:
+    """The groups of a program in a manifest."""
+    words, at, found = program["words"], 0, []
+    while at < len(words):
+        end = at + 2 + words[at + 1]
+        found.append((at, words[at], words[at + 2 : end]))
+        at = end
+    return found
+
+
 def write_bundle(graph: Graph, folder: Path, name: str) -> Path:
     """The bundle of a graph, for both devices."""
     export(Model(graph, "numpy", name), folder)

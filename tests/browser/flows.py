@@ -15,6 +15,7 @@ import numpy as np
 
 from singe import __version__
 from singe.compiler.compile import compile_graph
+from singe.compiler.schedule.steps import Copy, Dispatch, If, Loop, Step, words_of
 from singe.compiler.target import find_target
 from singe.dtypes import DType, bool_, float32, int32, int64
 from singe.graph import Builder, Graph
@@ -26,15 +27,12 @@ from singe.program.program import (
     Bind,
     Buffer,
     Check,
-    Copy,
-    Dispatch,
     Host,
-    If,
-    Loop,
     ProgramData,
+    Specialised,
     State,
-    Step,
 )
+from singe.program.words import COPY
 from singe.shapes import Shape, size
 from singe.tools.export import bundle as export
 
@@ -106,10 +104,10 @@ class Flow:
         dispatches = {}
         for k, call in enumerate(calls):
             made = compiled.outputs[k]
-            printed = [s for s in compiled.steps if isinstance(s, Dispatch) and made in s.buffers]
+            printed = [g for g in compiled.groups if g.head >= 0 and made in g.reads]
             where = {compiled.buffers[i].name: i for i in compiled.inputs}
             known = moved | {where[f"c{k}_{j}"]: i for j, i in enumerate(call.inputs)} | {made: call.output}
-            dispatches[call] = [Dispatch(s.kernel, tuple(known[i] for i in s.buffers)) for s in printed]
+            dispatches[call] = [Dispatch(g.head, tuple(known[i] for i in g.reads)) for g in printed]
         states, at = [], align(compiled.weights.size)
         blocks = [(0, compiled.weights)]
         for name, index, initial in self.states:
@@ -125,9 +123,11 @@ class Flow:
         weights = aligned(at)
         for start, raw in blocks:
             weights[start : start + raw.size] = raw
+        steps = _dispatched(self.steps, dispatches)
+        words, counts, stops = words_of(steps, compiled.kernels, range(len(compiled.kernels)))
         return replace(
             compiled, inputs=tuple(self.inputs), outputs=tuple(self.outputs), buffers=tuple(buffers), slots=self.slots,
-            steps=_dispatched(self.steps, dispatches), weights=weights, facts={}, states=tuple(states),
+            words=words, counts=counts, stops=stops, weights=weights, facts={}, states=tuple(states),
         )  # fmt: skip
 
     def write(self, folder: Path, name: str) -> Path:
@@ -344,6 +344,25 @@ def found_case(x: np.ndarray) -> dict[str, np.ndarray]:
     return {"places": places, "doubled": np.repeat(2 * places, int(min(2, x.max())), axis=0)}
 
 
+class Either(Flow):
+    """x + 1. At N = 4 calls and copies alone, through the slot that grows in mid-run at other sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.x, self.y = self.input("x", float32, size("N")), self.output("y", float32, size("N"))
+        self.places = self.slot(int64, 1, size("M"))
+        self.steps = [Host("nonzero", {}, (self.x,), (self.places,)), self.call(_plus(1), self.x, to=self.y)]
+
+    def program(self, target_name: str) -> ProgramData:
+        whole = super().program(target_name)
+        buffers = list(whole.buffers)
+        buffers[self.places] = replace(buffers[self.y], name="scratch", place=("slot", 0))
+        *_, (_, head, rest, _, _, _) = whole.groups
+        through = (self.places if i == self.y and k < whole.kernels[head].ports else i for k, i in enumerate(rest))
+        words = (head, len(rest), *through, COPY, 3, self.y, self.places, 0)
+        return replace(whole, specialised=(Specialised({"N": 4}, 1, tuple(buffers), words),))
+
+
 FLOWS: Final[dict[str, Callable[[], Flow]]] = {
-    "collatz": collatz, "nested": nested, "counter": counter, "ring": ring, "found": found,
+    "collatz": collatz, "nested": nested, "counter": counter, "ring": ring, "found": found, "either": Either,
 }  # fmt: skip

@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from singe.compiler.schedule.steps import Dispatch, words_of
 from singe.dtypes import DType, bool_, float32, uint8
 from singe.errors import DeviceError
 from singe.ir import affine
@@ -17,7 +18,7 @@ from singe.ir.affine import flatten
 from singe.ir.interpreter import interpret
 from singe.ir.kernel import Kernel, Port, Reduce, Routine, Store, loop_vars
 from singe.ir.scalar import Expr, const, load, select
-from singe.program.program import Buffer, Code, Dispatch, ProgramData
+from singe.program.program import Buffer, Code, ProgramData
 from singe.runtime.devices import device
 from singe.runtime.eager import EagerDevice
 from singe.shapes import Dim, known, size, symbols
@@ -93,8 +94,9 @@ def program_of(
         for (of, p), v in zip(printed, variants, strict=True)
     )
     return ProgramData(
-        "wgsl", tuple(inputs), tuple(outputs), tuple(buffers), 0, codes, tuple(steps), modules, np.zeros(0, np.uint8)
-    )
+        "wgsl", tuple(inputs), tuple(outputs), tuple(buffers), 0, codes, *words_of(steps, codes, range(len(codes))), modules,
+        np.zeros(0, np.uint8),
+    )  # fmt: skip
 
 
 def _kernel(k: Kernel | Routine) -> Kernel:

@@ -13,7 +13,8 @@ from told import Told
 import singe as sg
 from singe import nn
 from singe.errors import NonFinite, OutOfRange
-from singe.program.program import Host, If, walk
+from singe.program.program import Host
+from singe.program.words import UNLESS
 from singe.tools.cli import main
 from singe.train.steps.fault import first_fault
 from singe.train.steps.step import TrainStep
@@ -95,9 +96,7 @@ def test_what_is_checked_is_read_with_the_loss() -> None:
 
 def test_checks_are_a_handful_of_calls_on_numpy() -> None:
     """A call of NumPy costs more than the arithmetic of a small network, however many states there are."""
-    counts = {
-        how: len([*walk(step("numpy", how).program(X, Y, GOOD).data.steps)]) for how in ("ignore", "stop", "skip")
-    }
+    counts = {how: len(step("numpy", how).program(X, Y, GOOD).data.groups) for how in ("ignore", "stop", "skip")}
     assert counts["stop"] - counts["ignore"] <= 3, "the norm, the checks, and the branch in which the states are new"
     assert counts["skip"] == counts["stop"]
 
@@ -105,8 +104,8 @@ def test_checks_are_a_handful_of_calls_on_numpy() -> None:
 @pytest.mark.parametrize("device_name", ["wasm", "webgpu"], indirect=True)
 def test_checks_ask_nothing_of_the_host_elsewhere(device_name: str) -> None:
     """A branch would be one more round trip to a GPU."""
-    steps = walk(step(device_name, "stop").program(X, Y, GOOD).data.steps)
-    assert not [s for s in steps if isinstance(s, (If, Host))]
+    groups = step(device_name, "stop").program(X, Y, GOOD).data.groups
+    assert not [g for g in groups if g.head == UNLESS or isinstance(g.stop, Host)]
 
 
 class Mixed(nn.Module):

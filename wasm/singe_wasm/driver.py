@@ -1,7 +1,7 @@
 """The function `run` of every module executes a whole run in one call, including its conditions and loops.
 
 run(at, end) executes the int32 words in memory from `at` to `end`, and returns where it stopped. The words are those of
-singe.extension.planner, with addresses in place of buffers, and N for a call of the function "kN". Functions get ALONE
+a Plan (singe.extension.words), with addresses in place of buffers, and N for a call of the function "kN". Functions get ALONE
 after their arguments. A run ends at `end`, or at a STOP, after which its caller continues.
 """
 
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from singe.extension import FormatError, planner
+from singe.extension import FormatError, words
 
 from .code.encode import Body, Function, get_local, i32, integers, memory, ops, unsigned_leb
 
@@ -22,7 +22,7 @@ _ENTRY: Final = re.compile(r"[^:]+:k(\d{1,6})", re.ASCII)
 _BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e"
 """block, end, br, br_if and br_table."""
 _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
-"""The cases of the switch, in the order of the planner's numbers (STOP is the least); the functions' cases come last."""
+"""The cases of the switch, in the order of the heads' numbers (STOP is the least); the functions' cases come last."""
 
 
 def function_number(entry: str) -> int:
@@ -55,7 +55,7 @@ def driver(functions: Mapping[str, Function]) -> Function:
         body.exit_if()
         with body.repeat():
             body.add(_BLOCK * moved + _BLOCK)  # one ends where each case begins
-            body.add(word(0) + i32(-planner.STOP) + ops("i32.add"))
+            body.add(word(0) + i32(-words.STOP) + ops("i32.add"))
             # A number that is not a function's (only STOP is left) goes to the first case.
             body.add(_LEAVE_BY + unsigned_leb(behind) + b"".join(map(unsigned_leb, (*range(behind), 0))) + _END)
             body.add(get_local(at) + ops("return") + _END)

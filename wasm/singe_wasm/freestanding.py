@@ -45,7 +45,7 @@ MARK: Final = 8
 """The bytes of the mark at the end of a file of weights."""
 NO_WEIGHTS: Final = "the weights are missing, or are another module's"
 ERRORS: Final = ("", NO_WEIGHTS)
-"""The texts of what `run` returns. Behind them come those of the Program's checks, by the planner's numbers."""
+"""The texts of what `run` returns. Behind them come those of the Program's checks, by the numbers of its stops."""
 STOPPED: Final = 8
 """Where the number of a step for the caller is, in bytes from where the words stop."""
 _PAGE: Final = 1 << 16
@@ -69,7 +69,7 @@ def freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool)
     at |= {("slot", k): layout.take(count) for k, count in enumerate(program.slot_bytes({}))}
 
     def address(buffer: int) -> int:
-        kind, number = plan.buffers[buffer].place
+        kind, number = plan.program.buffers[buffer].place
         if kind != "weights":
             return at[kind, number]
         start = program.start_of(number)
@@ -91,7 +91,7 @@ def freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool)
         "metadata": _constant(described),
         "weights": _constant(first if separate else 0),
         "input": _chosen(layout, [address(i) for i in program.inputs]),
-        "output": _chosen(layout, [address(i) for i in plan.outputs]),
+        "output": _chosen(layout, [address(i) for i in plan.program.outputs]),
         "reset": reset.finish(),
         "run": _run(begin, begin + words.nbytes, first + len(weights), mark),
     }
@@ -147,7 +147,7 @@ def _description(plan: Plan, facts: Mapping[str, Any], weights: int) -> bytes:
     """JSON in UTF-8, and a zero byte. weights: the bytes of their file."""
 
     def described(numbers: Sequence[int]) -> list[dict[str, Any]]:
-        buffers = [(i, plan.buffers[i]) for i in numbers]
+        buffers = [(i, plan.program.buffers[i]) for i in numbers]
         return [
             {"name": b.name, "dtype": b.dtype.name, "shape": plan.shape(i), "bytes": plan.bytes(i)} for i, b in buffers
         ]
@@ -155,10 +155,10 @@ def _description(plan: Plan, facts: Mapping[str, Any], weights: int) -> bytes:
     data = {
         **facts,
         "inputs": described(plan.program.inputs),
-        "outputs": described(plan.outputs),
+        "outputs": described(plan.program.outputs),
         "states": [s.name for s in plan.program.states],
         "weights": weights,
-        "errors": [*ERRORS, *(s.text for s in plan.stops if isinstance(s, Check))],
+        "errors": [*ERRORS, *(s.text for s in plan.program.stops if isinstance(s, Check))],
     }
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode() + b"\0"
 

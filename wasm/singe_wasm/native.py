@@ -15,7 +15,8 @@ from weakref import WeakSet
 import numpy as np
 import wasmtime
 
-from singe.extension import DeviceError, FormatError, ProgramData, Span, Timeline, bytes_text, planner
+from singe.extension import DeviceError, FormatError, ProgramData, Span, Timeline, bytes_text
+from singe.extension import words as heads
 
 from .driver import ALONE, NAME
 from .heap import Heap
@@ -62,7 +63,7 @@ class NativeExecutable(WasmExecutable):
         spans = []
         for at, arguments, begin, end in calls:
             cost = min(end - begin, engine.call_seconds(arguments))
-            spans.append(Span(plan.step_of[at], begin - start, end - begin - cost, cost))
+            spans.append(Span(at, begin - start, end - begin - cost, cost))
         clock = "wall clock around each call, less that of an empty call"
         return Timeline(outputs, seconds, tuple(spans), clock, dict(plan.sizes))
 
@@ -223,19 +224,19 @@ class WasmtimeEngine:
             self.read(address % (1 << 32), holds)
             return bool(holds[0])
 
-        for k in planner.execution_order(values, true, at):
-            if values[k] == planner.STOP:
+        for k in heads.execution_order(values, true, at):
+            if values[k] == heads.STOP:
                 words.view(np.int32)[:] = values
                 return k
             given = values[k + 2 : k + 2 + values[k + 1]]
             begin = time.perf_counter()
-            if values[k] == planner.COPY:
+            if values[k] == heads.COPY:
                 target, source, count = (value % (1 << 32) for value in given)
                 ctypes.memmove(self._pointer(target, count), self._pointer(source, count), count)
             else:
                 self._call(exports[f"k{values[k]}"], *given, *ALONE)
                 given += ALONE
-            calls.append((k, None if values[k] == planner.COPY else len(given), begin, time.perf_counter()))
+            calls.append((k, None if values[k] == heads.COPY else len(given), begin, time.perf_counter()))
         return words.size
 
     def call_seconds(self, arguments: int | None) -> float:

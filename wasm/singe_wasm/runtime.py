@@ -34,11 +34,11 @@ from singe.extension import (
     choose_variant,
     dtype,
     known,
-    planner,
     run_host_step,
     string,
     symbols,
 )
+from singe.extension import words as heads
 
 from .driver import NAME, function_number
 from .levels import levels_of
@@ -278,7 +278,7 @@ class WasmExecutable:
             engine.write(made.address, np.zeros(made.bytes, np.uint8))
         else:
             start = self.weight(self.program.buffers[initial].place[1])
-            engine.run(self._module, as_words([planner.COPY, 3, made.address, start, made.bytes]), 0)
+            engine.run(self._module, as_words([heads.COPY, 3, made.address, start, made.bytes]), 0)
         return made
 
     def execute(
@@ -307,19 +307,20 @@ class WasmExecutable:
             run.put(("state", k), own.address)
         for k, j in self.program.donated.items():
             run.outputs[k] = arguments[j][0]
-        run.make_outputs(placed.plan.outputs)
+        run.make_outputs(placed.plan.program.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
         while (at := engine.run(self._module, words, at)) != words.size:
             self._stop(run, at)
             at += 3
-        plan, outputs = placed.plan, zip(placed.plan.outputs, run.outputs, strict=True)
-        return [plan.texts(i) if plan.buffers[i].dtype is string else made for i, made in outputs]
+        plan, outputs = placed.plan, zip(placed.plan.program.outputs, run.outputs, strict=True)
+        return [plan.texts(i) if plan.program.buffers[i].dtype is string else made for i, made in outputs]
 
     def _stop(self, run: _WasmRun, at: int) -> None:
         """Run the step at which the words stopped."""
-        if run.plan.step_of.get(at) is None or run.plan.words[at] != planner.STOP:
-            raise FormatError(f"wasm: the module stopped at word {at}, where no step is for its caller")
-        run_host_step(run.plan, run.plan.stops[run.plan.words[at + 2]], run.read, run.write, run.found)
+        stop = run.plan.stops.get(at)
+        if stop is None:
+            raise FormatError(f"wasm: the module stopped at word {at}, where nothing is left to its caller")
+        run_host_step(run.plan, stop, run.read, run.write, run.found)
 
     def placed(self, shapes: Shapes, kinds: Sequence[DType]) -> Placed:
         """The words for inputs of these shapes and dtypes; those that do not fit are errors."""
@@ -336,7 +337,7 @@ class WasmExecutable:
         words = as_words(plan.words)
         where: dict[Place, list[int]] = {}
         for at in plan.named:
-            place = plan.buffers[plan.words[at]].place
+            place = plan.program.buffers[plan.words[at]].place
             kind, number = place
             if kind in ("weights", "slot") and place not in plan.late:
                 words[at] = self.weight(number) if kind == "weights" else starts[number]
@@ -393,7 +394,7 @@ class _WasmRun:
 
     def __init__(self, executable: WasmExecutable, placed: Placed, make: Callable[..., tuple[Any, int]]) -> None:
         self.plan: Final = placed.plan
-        self.outputs: Final[list[Any]] = [None] * len(placed.plan.outputs)
+        self.outputs: Final[list[Any]] = [None] * len(placed.plan.program.outputs)
         self._executable: Final = executable
         self._placed: Final = placed
         self._make: Final = make
@@ -418,7 +419,7 @@ class _WasmRun:
         """Allocate the outputs in these buffers whose sizes are known and that have memory of their own."""
         plan = self.plan
         for i in buffers:
-            b = plan.buffers[i]
+            b = plan.program.buffers[i]
             own = b.place[0] == "output" and b.dtype is not string
             if own and (not plan.late or symbols(b.shape) <= plan.sizes.keys()):
                 self.outputs[b.place[1]], address = self._make(plan.shape(i), b.dtype)
@@ -431,25 +432,25 @@ class _WasmRun:
         for at in sizes.words:
             words[at] = plan.words[at] & _WORD
         for i in sizes.buffers:
-            kind, number = plan.buffers[i].place
+            kind, number = plan.program.buffers[i].place
             if kind == "slot":
                 self.put((kind, number), self._executable.place_of(number, plan.bytes(i)))
-        self.make_outputs([i for i in sizes.buffers if i in plan.outputs])
+        self.make_outputs([i for i in sizes.buffers if i in plan.program.outputs])
 
     def _address(self, buffer: int) -> int:
-        place = self.plan.buffers[buffer].place
+        place = self.plan.program.buffers[buffer].place
         if place in self._at:
             return self._at[place]
         kind, number = place
         if kind == "weights":
             return self._executable.weight(number)
         if kind != "slot":
-            name = self.plan.buffers[buffer].name
+            name = self.plan.program.buffers[buffer].name
             raise DeviceError(f"wasm: a step reads {name!r} before there is memory for it: export the model again")
         return self._placed.starts[number]
 
     def read(self, buffer: int) -> np.ndarray:
-        out = np.empty(self.plan.shape(buffer), self.plan.buffers[buffer].dtype.numpy)
+        out = np.empty(self.plan.shape(buffer), self.plan.program.buffers[buffer].dtype.numpy)
         self._executable.backend.engine.read(self._address(buffer), out)
         return out
 

@@ -1,7 +1,7 @@
 """Compiles a Graph to a Program: it is rewritten, fused, scheduled and printed by a Target.
 
 `compile_graph(graph, target)` runs all stages. The Program for an ArrayTarget runs the rewritten graph op by op over whole
-arrays: its steps are Host steps. A Program may also have steps for particular sizes: the graph with
+arrays: its words are stops for Host ops. A Program may also have words for particular sizes: the graph with
 these numbers is compiled in the same way, and shares kernels and weights with the open graph.
 """
 
@@ -19,7 +19,7 @@ from ..graph import Graph, checks_at
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter, SharedBlocks
-from ..program.program import Buffer, Code, Dispatch, Host, ProgramData, Specialised, State, Step, replaced, walk
+from ..program.program import Buffer, Code, Host, ProgramData, Specialised, State
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
 from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
@@ -28,6 +28,7 @@ from .rewrite import rewrite
 from .rewrite.integers import in_integers
 from .schedule.buffers import BufferTable
 from .schedule.memory import RegionWork, StepScheduler, WeightUse
+from .schedule.steps import Step, words_of
 from .target import Target, execution_of
 
 ACTIVATIONS: Final = ("float32", "int8")
@@ -95,9 +96,9 @@ def compile_with_uses(
     if options.donate:
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
         facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
-    steps = Counter(s.op for s in walk(program.steps) if isinstance(s, Host))
-    if execution_of(target).fuses and steps:
-        facts["host"] = hosted_ops(graph, target, steps)
+    hosted = Counter(s.op for s in program.stops if isinstance(s, Host))
+    if execution_of(target).fuses and hosted:
+        facts["host"] = hosted_ops(graph, target, hosted)
         if options.fail_on_host:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
             raise HostNeeded(
@@ -193,31 +194,25 @@ def _linked(
     modules: Mapping[str, str | bytes] = {}
     kernels: dict[Code, int] = {}
     facts: dict[str, Any] = {}
-    steps = [part.steps for part in parts]
+    numbers: list[Sequence[int]] = [() for _ in parts]
     if execution_of(target).fuses:
         work = [w for part in parts for w in part.work]
         modules, variants = target.link([w.printed for w in work])
-        numbers = [
-            kernels.setdefault(_code(w, choices), len(kernels)) for w, choices in zip(work, variants, strict=True)
-        ]
+        every = [kernels.setdefault(_code(w, choices), len(kernels)) for w, choices in zip(work, variants, strict=True)]
         for k, part in enumerate(parts):
-            own, numbers = numbers[: len(part.work)], numbers[len(part.work) :]
-            steps[k] = _renumbered(part.steps, own)
+            numbers[k], every = every[: len(part.work)], every[len(part.work) :]
         facts["fused"] = list({id(w.group or w): w.group.ops if w.group else [w.label] for w in work}.values())
-    first, *others = parts
+    (first, words), *others = (
+        (part, words_of(part.steps, [*kernels], own)) for part, own in zip(parts, numbers, strict=True)
+    )
     return ProgramData(
         target.name, first.inputs, first.outputs, first.buffers, first.slots, tuple(kernels),
-        steps[0], modules, weights.block(), facts, first.states, first.checks,
+        *words, modules, weights.block(), facts, first.states, first.checks,
         tuple(
-            Specialised(dict(sizes), part.slots, part.buffers, own, part.checks)
-            for sizes, part, own in zip(specialised, others, steps[1:], strict=True)
+            Specialised(dict(sizes), part.slots, part.buffers, *own, part.checks)
+            for sizes, (part, own) in zip(specialised, others, strict=True)
         ),
     )  # fmt: skip
-
-
-def _renumbered(steps: Sequence[Step], numbers: Sequence[int]) -> tuple[Step, ...]:
-    """The steps with each kernel's number k replaced by numbers[k]."""
-    return replaced(steps, lambda s: replace(s, kernel=numbers[s.kernel]) if isinstance(s, Dispatch) else s)
 
 
 def _code(w: RegionWork, choices: Sequence[Any]) -> Code:

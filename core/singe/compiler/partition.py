@@ -21,7 +21,7 @@ from ..dtypes import DType, names
 from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ir.arrays.adapter import Array, ArrayAdapter
 from ..ops import Composite, Opaque, Region, Result, Row
-from ..program.program import Host, ProgramData, walk
+from ..program.program import Host, ProgramData
 from .lower.sorting_networks import is_ordered
 from .target import Target, arrays_of, execution_of
 
@@ -40,7 +40,7 @@ _COPY: Final = "reshape"
 
 def beyond_scripts(program: ProgramData) -> str:
     """Why a page cannot run a Program without Python, or "" if it can."""
-    missing = {s.op for s in walk(program.steps) if isinstance(s, Host)} - JS_HOST_OPS
+    missing = {s.op for s in program.stops if isinstance(s, Host)} - JS_HOST_OPS
     if not missing:
         return ""
     reasons: Mapping[str, Collection[str]] = program.facts.get("host") or dict.fromkeys(sorted(missing), ())

@@ -75,7 +75,7 @@ from ..ops.products.quantised import OFFSET as OFFSET
 from ..ops.products.quantised import PART as PART
 from ..ops.products.quantised import TOP as TOP
 from ..ops.products.quantised import step_of as step_of
-from ..program import planner as planner
+from ..program import words as words
 from ..program.block import alone as alone
 from ..program.container import ALIGN as ALIGN
 from ..program.container import align as align
@@ -84,8 +84,8 @@ from ..program.elements import from_stored as from_stored
 from ..program.elements import stored_type as stored_type
 from ..program.elements import to_stored as to_stored
 from ..program.format import header as header
-from ..program.planner import Found as Found
-from ..program.planner import Plan as Plan
+from ..program.plan import Found as Found
+from ..program.plan import Plan as Plan
 from ..program.program import Buffer as Buffer
 from ..program.program import Check as Check
 from ..program.program import Code as Code

@@ -17,7 +17,8 @@ from ..errors import DeviceError, InputError
 from ..files import write
 from ..graph import Graph
 from ..program.format import pieces, read_program
-from ..program.program import Dispatch, Host, ProgramData, walk
+from ..program.program import Host, ProgramData
+from ..program.words import COPY
 from ..runtime.backend import DirectExecutable, Executable
 from ..runtime.debugging import check_run, finite, looking
 from ..runtime.device import Device
@@ -227,14 +228,12 @@ class Program:
         data = self.data
         buffers = (*data.outputs, *(s.buffer for s in data.states))
         ports = dict(zip((p.name for p in (*self.outputs, *self.states)), buffers, strict=True))
-        last = [s for s in walk(data.steps) if ports[name] in s.writes][-1:]
-        match last:
-            case [Dispatch() as s]:
-                return f"the kernel {data.kernels[s.kernel].label!r}"
-            case [Host() as s]:
-                return f"the op {s.op!r}"
-            case _:
-                return "a copy"
+        for g in reversed(data.groups):
+            if ports[name] in g.writes:
+                if g.head > COPY:
+                    return f"the kernel {data.kernels[g.head].label!r}"
+                return f"the op {g.stop.op!r}" if isinstance(g.stop, Host) else "a copy"
+        return "a copy"
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which `Program.load` reads: of a function, as it is with the values outside of it now."""

@@ -1,32 +1,29 @@
 """What must hold of a Program that was read from a file, before anything in it is used.
 
-Every number that points somewhere points to something; every buffer fits the memory in which it lies; sizes are found
-before a step needs them; values of conditions and sizes can be read. singe-format.js and singe-plan.js in static/program
-check the same in pages.
+Every number that points somewhere points to something; every buffer fits the memory in which it lies; word_checks.py has
+what holds of the words. singe-format.js and singe-plan.js in static/program check the same in pages.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-from ..dtypes import bool_, int32, int64, string, uint32
+from ..dtypes import string, uint32
 from ..errors import FormatError
-from ..shapes import MAX_ELEMENTS, Dim, Shape, Size, at_least, evaluate, product, show, size_name, symbols
+from ..shapes import MAX_ELEMENTS, Size, evaluate, product, show, symbols
 from .container import ALIGN
-from .host_checks import check_hosted, finds_sizes
-from .program import PLACES, Bind, Copy, Dispatch, Host, If, Loop, ProgramData, Step, walk
-
-DEEPEST: Final = 32
-"""The greatest depth of nested steps."""
+from .host_checks import check_hosted
+from .program import PLACES, ProgramData
+from .word_checks import check_sizes, check_words, fits
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
 
 
 def check_program(program: ProgramData, name: str) -> None:
-    """Check a Program and its specialised steps; a FormatError begins with the name."""
+    """Check a Program and what it does at particular sizes; a FormatError begins with the name."""
     for number, part in enumerate(program.programs):
         sizes = program.specialised[number - 1].sizes if number else {}
         what = f"{name}, specialised for {sizes}" if number else name
@@ -43,9 +40,9 @@ def check_program(program: ProgramData, name: str) -> None:
         _check_specialised(program, part, sizes, need)
         _check_room(part, need)
         _check_kernels(part, need)
-        _check_steps(part, need)
+        check_words(part, need)
         check_hosted(part, need)
-        _Sizes(part, need).check(frozenset(sizes).union(*(_named(part.buffers[i].shape) for i in part.inputs)))
+        check_sizes(part, sizes, need)
 
 
 def _check_specialised(p: ProgramData, part: ProgramData, sizes: Mapping[str, int], need: Need) -> None:
@@ -99,7 +96,9 @@ def _check_ports(p: ProgramData, need: Need) -> None:
         )
     for number, i in enumerate(p.outputs):
         place = p.buffers[i].place
-        need(place[0] in ("output", "input"), f"output {number} is buffer {i}, which lies in {place}")
+        need(
+            place == ("output", number) or place[0] == "input", f"output {number} is buffer {i}, which lies in {place}"
+        )
     names = [p.buffers[i].name for i in p.inputs]
     need(len({*names}) == len(names), f"two inputs have one name: {', '.join(names):.200}")
     for number, j in p.donated.items():
@@ -165,7 +164,7 @@ def _check_room(p: ProgramData, need: Need) -> None:
             (b.dtype is string) == (owner.dtype is string),
             f"buffer {k} of {b.dtype} lies in {kind} {at}, which is of {owner.dtype}",
         )
-        need(_fits(b.bytes, owner.bytes), f"buffer {k} takes {b.bytes} bytes in {kind} {at}, which has {owner.bytes}")
+        need(fits(b.bytes, owner.bytes), f"buffer {k} takes {b.bytes} bytes in {kind} {at}, which has {owner.bytes}")
 
 
 def _check_kernels(p: ProgramData, need: Need) -> None:
@@ -179,94 +178,3 @@ def _check_kernels(p: ProgramData, need: Need) -> None:
                 v.entry.partition(":")[0] in p.modules,
                 f"kernel {k.label!r:.80} is in the module {v.entry!r:.80}, which is missing",
             )
-
-
-def _check_steps(p: ProgramData, need: Need) -> None:
-    """Check each step by itself, at any depth."""
-    need(_depth(p.steps) <= DEEPEST, f"steps are nested more than {DEEPEST} deep")
-    for s in walk(p.steps):
-        for i in (*s.reads, *s.writes):
-            need(i < len(p.buffers), f"a step names buffer {i} of {len(p.buffers)}")
-        if isinstance(s, Dispatch):
-            need(s.kernel < len(p.kernels), f"a step runs kernel {s.kernel} of {len(p.kernels)}")
-            ports = p.kernels[s.kernel].ports
-            need(
-                len(s.buffers) == ports,
-                f"a step gives {len(s.buffers)} buffers to kernel {s.kernel}, which takes {ports}",
-            )
-        elif isinstance(s, Copy):
-            source, target = p.buffers[s.source], p.buffers[s.target]
-            need(
-                _fits(source.bytes, target.bytes),
-                f"a step copies buffer {s.source} of {source.bytes} bytes to buffer {s.target} of {target.bytes}",
-            )
-        elif isinstance(s, Host):
-            need(bool(s.outputs), f"a step runs {s.op!r:.40} on the host and writes nothing")
-        elif isinstance(s, Bind):
-            what = f"a step binds {s.size!r:.40} to"
-            need((s.buffer is None) != (s.dim is None), f"{what} a buffer and to a dimension, or to neither")
-            need(
-                all(p.buffers[i].dtype in (int32, int64) and p.buffers[i].bytes != 0 for i in s.reads),
-                f"{what} buffer {s.buffer}, expected one of int32 or int64 that is not empty",
-            )
-        elif isinstance(s, If | Loop):
-            need(
-                all(p.buffers[i].dtype is bool_ and p.buffers[i].bytes != 0 for i in s.reads),
-                f"a step has buffer {s.condition} for a condition, expected one of bool that is not empty",
-            )
-            need(bool(s.reads or s.dims), "a loop has neither a count of turns nor a condition: it would never end")
-
-
-class _Sizes:
-    """Checks that every size is found before a step needs it."""
-
-    def __init__(self, p: ProgramData, need: Need) -> None:
-        self._program: Final = p
-        self._need: Final = need
-        self._of_buffers: Final = [symbols(b.shape) for b in p.buffers]
-        self._of_kernels: Final = [symbols((k.sizes, *(v.groups for v in k.variants))) for k in p.kernels]
-
-    def check(self, sizes: frozenset[str]) -> None:
-        """Check the steps, and then the outputs, which are read after the last step."""
-        last = self.follow(self._program.steps, sizes)
-        for number, i in enumerate(self._program.outputs):
-            self._known(self._of_buffers[i], last, f"output {number}")
-
-    def follow(self, steps: Sequence[Step], sizes: frozenset[str]) -> frozenset[str]:
-        """The sizes that are known after these steps: an If finds what both branches find, a Loop nothing."""
-        for s in steps:
-            what = f"a {type(s).__name__} step"
-            self._known(symbols(s.dims), sizes, what)
-            after = sizes | self._found(s)
-            for i in (*s.reads, *s.writes):
-                self._known(self._of_buffers[i], after, what)
-            if isinstance(s, Dispatch):
-                self._known(self._of_kernels[s.kernel], after, what)
-            ends = [self.follow(body, sizes) for body in s.bodies]
-            sizes = frozenset.intersection(*ends) if isinstance(s, If) else after
-        return sizes
-
-    def _found(self, s: Step) -> frozenset[str]:
-        if isinstance(s, Bind):
-            return frozenset((s.size,))
-        shapes = [self._program.buffers[i].shape for i in s.outputs] if isinstance(s, Host) and finds_sizes(s) else []
-        return frozenset[str]().union(*map(_named, shapes))
-
-    def _known(self, needed: frozenset[str], sizes: frozenset[str], what: str) -> None:
-        missing = sorted(needed - sizes)
-        self._need(not missing, f"{what} needs the size {missing[0] if missing else ''} before it is found")
-
-
-def _named(shape: Shape) -> frozenset[str]:
-    """The sizes that are dimensions of a shape by themselves."""
-    return frozenset(name for d in shape if (name := size_name(d)) is not None)
-
-
-def _fits(taken: Dim, bound: Dim) -> bool:
-    """Whether one count of bytes may be within the other, as far as no sizes are known."""
-    return not at_least(taken - bound, 1)
-
-
-def _depth(steps: Sequence[Step]) -> int:
-    """The depth of nested steps."""
-    return max((1 + _depth(body) for s in steps for body in s.bodies), default=0)

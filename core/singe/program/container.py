@@ -23,7 +23,7 @@ from ..shapes import COMBINED, Dim, Size, size
 
 MAGIC: Final = b"SINGE\x001\n"
 ALIGN: Final = 256
-PROGRAM: Final = "singe/2"
+PROGRAM: Final = "singe/3"
 RECORD: Final = "singe-record/1"
 FORMATS: Final[Mapping[str, tuple[str, str]]] = {
     PROGRAM: ("program", "singe.load, singe.Program.load and `singe run` read it"),

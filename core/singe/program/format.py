@@ -33,25 +33,12 @@ from .container import (
     string,
     whole,
 )
-from .program import (
-    Bind,
-    Buffer,
-    Check,
-    Code,
-    Copy,
-    Dispatch,
-    Host,
-    If,
-    Loop,
-    ProgramData,
-    Specialised,
-    State,
-    Step,
-    Variant,
-)
+from .program import Bind, Buffer, Check, Code, Host, ProgramData, Specialised, State, Stop, Variant
 from .ranges import IndexRange
 
 T = TypeVar("T")
+
+MAX_WORD: Final = 2**31 - 1
 
 
 def read_program(path: str | Path) -> ProgramData:
@@ -96,7 +83,7 @@ def from_bytes(data: bytes, name: str = "program") -> ProgramData:
 
 def made(head: Mapping[str, Any], modules: Mapping[str, str | bytes], weights: np.ndarray, name: str) -> ProgramData:
     """The Program of a header, its code and its weights, checked."""
-    fields = {name: codec.decode(head.get(name, []) if name in LATER else head[name]) for name, codec in HEADER.items()}
+    fields = {name: codec.decode(head[name]) for name, codec in HEADER.items()}
     program = ProgramData(**fields, modules=modules, weights=weights)
     check_program(program, name)
     return program
@@ -173,16 +160,22 @@ def _leaving_out(name: str, one: Codec) -> Codec:
     )
 
 
-def _encode_step(step: Step) -> dict[str, Any]:
-    kind = _KINDS[type(step)]
-    return {"do": kind, **_CODECS[kind].encode(step)}
+def _encode_stop(stop: Stop) -> dict[str, Any]:
+    kind = _KINDS[type(stop)]
+    return {"do": kind, **_CODECS[kind].encode(stop)}
 
 
-def _decode_step(data: Any) -> Step:
+def _decode_stop(data: Any) -> Stop:
     kind = string(_of(dict, data)["do"])
-    if kind not in STEPS:
-        raise ValueError(f"unknown step {kind!r:.40}, expected one of {', '.join(STEPS)}")
+    if kind not in STOPS:
+        raise ValueError(f"unknown stop {kind!r:.40}, expected one of {', '.join(STOPS)}")
     return _CODECS[kind].decode(data)
+
+
+def _word(data: Any) -> int:
+    if type(data) is not int or not -MAX_WORD <= data <= MAX_WORD:
+        raise ValueError(f"expected a word, an integer of 32 bits, got {data!r:.40}")
+    return data
 
 
 # --- the format ------------------------------------------------------------------------------------------------------
@@ -193,24 +186,21 @@ TEXT: Final = _same(string)
 FLAG: Final = _same(lambda data: _of(bool, data))
 DIM: Final = Codec(encode_dim, decode_dim)
 DIMS: Final = _list(DIM)
-BODY: Final = _list(Codec(_encode_step, _decode_step))
 PLACE: Final = Codec(list, lambda data: (string(data[0]), count(data[1])))
 
-STEPS: Final[Mapping[str, tuple[type[Step], Mapping[str, Codec]]]] = {
-    "dispatch": (Dispatch, {"kernel": COUNT, "buffers": COUNTS}),
-    "copy": (Copy, {"source": COUNT, "target": COUNT}),
+STOPS: Final[Mapping[str, tuple[type[Stop], Mapping[str, Codec]]]] = {
     "host": (
         Host,
         {"op": TEXT, "attrs": _object(Codec(encode_attr, decode_attr)), "inputs": COUNTS, "outputs": COUNTS},
     ),
-    "if": (If, {"condition": COUNT, "then": BODY, "else": BODY}),
-    "loop": (Loop, {"count": _maybe(DIM), "condition": _maybe(COUNT), "body": BODY}),
     "bind": (Bind, {"size": TEXT, "buffer": _maybe(COUNT), "dim": _maybe(DIM)}),
     "check": (Check, {"dim": DIM, "text": TEXT}),
 }
-"""A kind of step ↦ its class, and a name and a codec for each field of the class, in order."""
-_KINDS: Final = {make: kind for kind, (make, _) in STEPS.items()}
-_CODECS: Final = {kind: _record(make, **row) for kind, (make, row) in STEPS.items()}
+"""A kind of stop ↦ its class, and a name and a codec for each field of the class, in order."""
+_KINDS: Final = {make: kind for kind, (make, _) in STOPS.items()}
+_CODECS: Final = {kind: _record(make, **row) for kind, (make, row) in STOPS.items()}
+STOPS_OF: Final = _list(Codec(_encode_stop, _decode_stop))
+WORDS: Final = _list(_same(_word))
 
 BUFFERS: Final = _list(
     _record(Buffer, name=TEXT, dtype=Codec(lambda d: d.name, dtype_named), shape=DIMS, size=COUNT, place=PLACE)
@@ -238,14 +228,25 @@ HEADER: Final[Mapping[str, Codec]] = {
     "slots": COUNT,
     "buffers": BUFFERS,
     "kernels": _list(KERNEL),
-    "steps": BODY,
+    "words": WORDS,
+    "counts": DIMS,
+    "stops": STOPS_OF,
     "states": _list(STATE),
     "checks": CHECKS,
     "bounds": SIZES,
     "ranges": RANGES,
-    "specialised": _list(_record(Specialised, sizes=SIZES, slots=COUNT, buffers=BUFFERS, steps=BODY, checks=CHECKS)),
+    "specialised": _list(
+        _record(
+            Specialised,
+            sizes=SIZES,
+            slots=COUNT,
+            buffers=BUFFERS,
+            words=WORDS,
+            counts=DIMS,
+            stops=STOPS_OF,
+            checks=CHECKS,
+        )
+    ),
     "facts": _object(_same(lambda data: data)),
 }
 """A field of ProgramData ↦ its codec, in the order in which they are written."""
-LATER: Final = ("ranges",)
-"""Lists that older files of this version lack."""

@@ -1,7 +1,7 @@
 """What must hold of the ops that a Program from a file leaves to the host, and of the values that they read.
 
-An op's row accepts the step's inputs and attributes, and gives results as its outputs are declared. In a Program that is
-all host steps, each place holds a value of the declared shape and type wherever a step reads it: its runner keeps arrays,
+An op's row accepts the stop's inputs and attributes, and gives results as its outputs are declared. In a Program whose ops
+are all on the host, each place holds a value of the declared shape and type wherever it is read: its runner keeps arrays,
 not bytes.
 """
 
@@ -13,7 +13,8 @@ from typing import Any, Final, TypeAlias
 
 from ..ops import Elementwise, Opaque, Region, Result, Row, find_row, without_sizes
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
-from .program import HOST, Buffer, Copy, Host, Loop, Place, ProgramData, Step, walk
+from .program import HOST, Buffer, Host, Place, ProgramData
+from .words import COPY, settle, ways
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
@@ -24,21 +25,21 @@ def check_hosted(p: ProgramData, need: Need) -> None:
         for i, b in enumerate(p.buffers):
             own = b.dtype.size
             need(b.size == own, f"buffer {i} has elements of {b.size} bytes; those of {b.dtype} have {own}")
-    for s in walk(p.steps):
+    for s in p.stops:
         if isinstance(s, Host):
             _check_op(p, s, need)
     if p.target == HOST:
-        _KnownValues(p, need).check()
+        _check_values(p, need)
 
 
 def finds_sizes(s: Host) -> bool:
-    """Whether the dimensions of a step's results may depend on data."""
+    """Whether the dimensions of a stop's results may depend on data."""
     row = _row(s)
     return row is None or isinstance(row, Opaque)
 
 
 def _row(s: Host) -> Row | None:
-    """The row of a step's op. A Program may be read without the package that has it; a backend refuses to run it."""
+    """The row of a stop's op. A Program may be read without the package that has it; a backend refuses to run it."""
     try:
         return find_row(s.op)
     except KeyError:
@@ -49,9 +50,9 @@ def _check_op(p: ProgramData, s: Host, need: Need) -> None:
     row = _row(s)
     if row is None:
         return
-    need(not isinstance(row, Region | Result), f"a step runs {s.op!r} on the host, which only a graph has")
+    need(not isinstance(row, Region | Result), f"a stop runs {s.op!r} on the host, which only a graph has")
     inputs, outputs = [p.buffers[i] for i in s.inputs], [p.buffers[i] for i in s.outputs]
-    what = f"a step runs {s.op!r} over {', '.join(map(_show, inputs))}"
+    what = f"a stop runs {s.op!r} over {', '.join(map(_show, inputs))}"
     try:
         if not isinstance(row, Elementwise):  # which says itself what it takes
             Signature(row.parameters).bind(*inputs, **without_sizes(s.attrs))
@@ -84,88 +85,48 @@ def _differ(a: Dim, b: Dim) -> bool:
     return gap != 0 and (not isinstance(gap, Size) or at_least(gap, 1) or at_least(-gap, 1))
 
 
-KEPT: Final = -1
 Held: TypeAlias = Mapping[Place, frozenset[int | None]]
-"""A place ↦ the buffers of which one was written there last; None among them: perhaps nothing was. As the effect of some
-steps, KEPT among them: perhaps what was there before."""
+"""A place ↦ the buffers of which one was written there last; None among them: perhaps nothing was."""
+_NOTHING: Final[frozenset[int | None]] = frozenset((None,))
 
 
-class _KnownValues:
-    """Which buffers each place may hold as the steps run."""
+def _check_values(p: ProgramData, need: Need) -> None:
+    """Check that what is read was written before, with the shape and type that are read."""
+    groups = p.groups
 
-    def __init__(self, p: ProgramData, need: Need) -> None:
-        self._p: Final = p
-        self._need: Final = need
-        self._effects: Final[dict[int, Held]] = {}  # by the identity of a body, which the program holds
+    def after(k: int, held: Held) -> Held:
+        return {**held, **{p.buffers[i].place: frozenset((i,)) for i in groups[k].writes}}
 
-    def check(self) -> None:
-        p = self._p
-        first = (*p.inputs, *(s.buffer for s in p.states))
-        held = {p.buffers[i].place: frozenset[int | None]((i,)) for i in first}
-        self._read(p.steps, held)
-        held = _after(held, self._effect(p.steps))
-        for number, i in enumerate(p.outputs):
-            self._fits(i, held, f"output {number}")
+    def either(a: Held, b: Held) -> Held:
+        return {place: a.get(place, _NOTHING) | b.get(place, _NOTHING) for place in a.keys() | b.keys()}
 
-    def _fits(self, i: int, held: Held, what: str) -> None:
-        b = self._p.buffers[i]
+    def check(i: int, held: Held, what: str) -> None:
+        b = p.buffers[i]
         if b.place[0] == "weights":
             return
-        for k in held.get(b.place, (None,)):
+        for k in held.get(b.place, _NOTHING):
             if k is None:
-                self._need(False, f"{what} is buffer {i}, which no step wrote before")
+                need(False, f"{what} is buffer {i}, which nothing wrote before")
                 return
-            own = self._p.buffers[k]
-            self._need(
+            own = p.buffers[k]
+            need(
                 own.dtype is b.dtype
                 and (_same_shape(own.shape, b.shape) or product(own.shape) == product(b.shape) == 1),
                 f"{what} is buffer {i}, {_show(b)}, where buffer {k}, {_show(own)}, was written",
             )
 
-    def _read(self, steps: Sequence[Step], held: Held) -> None:
-        """Check what steps read that begin with these values."""
-        for s in steps:
-            if isinstance(s, Loop):  # a later turn begins with what an earlier one wrote
-                held = _either(held, _after(held, self._effect(s.body)))
-            what = f"what {s.op!r} reads" if isinstance(s, Host) else f"what a {type(s).__name__} step reads"
-            for i in s.reads:
-                self._fits(i, held, what)
-            if isinstance(s, Copy):
-                source = self._p.buffers[s.source]
-                self._need(
-                    source.dtype is self._p.buffers[s.target].dtype,
-                    f"a step copies buffer {s.source} of {source.dtype} to buffer {s.target} of another type",
-                )
-            for body in s.bodies:
-                self._read(body, held)
-            held = _after(held, self._effect((s,)))
-
-    def _effect(self, steps: Sequence[Step]) -> Held:
-        if id(steps) in self._effects:
-            return self._effects[id(steps)]
-        held: Held = {}
-        for s in steps:
-            if s.bodies:
-                ends = [self._effect(body) for body in s.bodies]
-                made = _either(*ends, *([{}] if isinstance(s, Loop) else []), absent=KEPT)
-            else:
-                made = {self._p.buffers[i].place: frozenset[int | None]((i,)) for i in s.writes}
-            held = _after(held, made, absent=KEPT)
-        if len(steps) != 1:
-            self._effects[id(steps)] = held
-        return held
-
-
-def _either(*held: Held, absent: int | None = None) -> Held:
-    """What places hold that hold what one of these says."""
-    places = {place for h in held for place in h}
-    return {place: frozenset(k for h in held for k in h.get(place, (absent,))) for place in places}
-
-
-def _after(held: Held, effect: Held, absent: int | None = None) -> Held:
-    """What places hold after steps of this effect."""
-    changed = {
-        place: (made - {KEPT}) | held.get(place, frozenset((absent,))) if KEPT in made else made
-        for place, made in effect.items()
-    }
-    return {**held, **changed}
+    first: Held = {p.buffers[i].place: frozenset((i,)) for i in (*p.inputs, *(s.buffer for s in p.states))}
+    reached = settle(ways(groups), first, after, either)
+    for g, held in zip(groups, reached, strict=False):
+        what = f"what {g.stop.op!r} reads" if isinstance(g.stop, Host) else f"what the group at word {g.at} reads"
+        for i in g.reads:
+            check(i, held or {}, what)
+        if g.head == COPY:
+            source, target = p.buffers[g.reads[0]], p.buffers[g.writes[0]]
+            need(
+                source.dtype is target.dtype,
+                f"a copy moves buffer {g.reads[0]} of {source.dtype} to buffer {g.writes[0]} of another type",
+            )
+    last = next(reached) or {}
+    for number, i in enumerate(p.outputs):
+        check(i, last, f"output {number}")

@@ -1,7 +1,7 @@
 """The Program: the compiled artifact, plain data that any runner can execute and that can be written to disk.
 
 A Program lists its buffers; a runner gives each one memory (weights at an offset, scratch in a slot, inputs and outputs
-owned by the caller) and walks the steps.
+owned by the caller) and does what the words say (words.py).
 
 A slot is a piece of scratch memory that several buffers use one after the other, and is as large as the largest of
 them. Slots never overlap, so a runner may give each its own GPU buffer (WebGPU forbids reading and writing one buffer
@@ -10,7 +10,7 @@ in the same dispatch) or place all of them in one memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeAlias
@@ -35,9 +35,10 @@ from ..shapes import (
 )
 from .container import align
 from .ranges import IndexRange
+from .words import COPY, STOP, WordGroup, groups_in, outermost
 
 HOST: Final = "host"
-"""The name of the target in Programs of host steps, which need no code generator."""
+"""The name of the target in Programs whose ops all run on the host, which need no code generator."""
 PLACES: Final = ("weights", "slot", "input", "output", "state")
 Place: TypeAlias = tuple[str, int]
 """Where a buffer lies: ("weights", byte offset), ("slot", number), ("input", number), ("output", number) or
@@ -63,7 +64,7 @@ class Buffer:
 class State:
     """A value kept from run to run, in `buffer`; it starts as the weight `initial` (None: zeros).
 
-    A runner keeps one such buffer for each session; steps read and write it in place. draws: None, or that it is a
+    A runner keeps one such buffer for each session; a run reads and writes it in place. draws: None, or that it is a
     sequence of keys, of which a run takes so many: two uint32 numbers, which a runner sets to what a seed gives.
     """
 
@@ -104,60 +105,6 @@ class Code:
     workspace: bool = False
 
 
-class _Step:
-    """The buffers that a step reads and writes itself, the dimensions that it needs, and the lists of steps within it.
-
-    A kind of step is a subclass, which names the fields that have them, and a row of the table in format.py. A kernel
-    may write any of its buffers. several: what people call a number of these steps.
-    """
-
-    several: ClassVar[str]
-    _reads: ClassVar[tuple[str, ...]] = ()
-    _writes: ClassVar[tuple[str, ...]] = ()
-    _dims: ClassVar[tuple[str, ...]] = ()
-    _bodies: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def reads(self) -> tuple[int, ...]:
-        return self._buffers(self._reads)
-
-    @property
-    def writes(self) -> tuple[int, ...]:
-        return self._buffers(self._writes)
-
-    @property
-    def dims(self) -> tuple[Dim, ...]:
-        return tuple(d for name in self._dims if (d := getattr(self, name)) is not None)
-
-    @property
-    def bodies(self) -> tuple[tuple[Step, ...], ...]:
-        return tuple(getattr(self, name) for name in self._bodies)
-
-    def _buffers(self, names: Sequence[str]) -> tuple[int, ...]:
-        found = (getattr(self, name) for name in names)
-        return tuple(i for x in found if x is not None for i in (x if isinstance(x, tuple) else (x,)))
-
-
-@dataclass(frozen=True)
-class Dispatch(_Step):
-    """Run kernel number `kernel` over buffers, one for each port, in order."""
-
-    kernel: int
-    buffers: tuple[int, ...]
-    _reads = _writes = ("buffers",)
-    several = "dispatches"
-
-
-@dataclass(frozen=True)
-class Copy(_Step):
-    """Copy all of one buffer to another."""
-
-    source: int
-    target: int
-    _reads, _writes = ("source",), ("target",)
-    several = "copies"
-
-
 def _sizes_in(value: Any) -> Iterator[Size]:
     """The Sizes in an attribute, at any depth."""
     if isinstance(value, tuple):
@@ -168,15 +115,21 @@ def _sizes_in(value: Any) -> Iterator[Size]:
 
 
 @dataclass(frozen=True)
-class Host(_Step):
-    """Run an op on the host over whole arrays (every step of the numpy backend; ops of data-dependent shape elsewhere)."""
+class Host:
+    """Run an op on the host over whole arrays (every stop of the numpy backend; ops of data-dependent shape elsewhere)."""
 
     op: str
     attrs: Mapping[str, Any]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
-    _reads, _writes = ("inputs",), ("outputs",)
-    several = "host"
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        return self.inputs
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        return self.outputs
 
     @property
     def dims(self) -> tuple[Dim, ...]:
@@ -184,57 +137,44 @@ class Host(_Step):
 
 
 @dataclass(frozen=True)
-class If(_Step):
-    """Run `then` if the first element of a bool buffer is true, `otherwise` if it is false."""
-
-    condition: int
-    then: tuple[Step, ...]
-    otherwise: tuple[Step, ...]
-    _reads, _bodies = ("condition",), ("then", "otherwise")
-    several = "ifs"
-
-
-@dataclass(frozen=True)
-class Loop(_Step):
-    """Run the body at most `count` times (None: no limit), as long as `condition` holds (None: always).
-
-    The condition is the first element of a bool buffer, read before each turn.
-    """
-
-    count: Dim | None
-    condition: int | None
-    body: tuple[Step, ...]
-    _reads, _dims, _bodies = ("condition",), ("count",), ("body",)
-    several = "loops"
-
-
-@dataclass(frozen=True)
-class Bind(_Step):
+class Bind:
     """Set a size that no input gives, to the first element of an integer buffer or to a dimension."""
 
     size: str
     buffer: int | None = None
     dim: Dim | None = None
-    _reads, _dims = ("buffer",), ("dim",)
-    several = "sizes found"
+    writes: ClassVar[tuple[int, ...]] = ()
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        return () if self.buffer is None else (self.buffer,)
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return () if self.dim is None else (self.dim,)
 
 
 @dataclass(frozen=True)
-class Check(_Step):
+class Check:
     """Fail with the error `text` if a dimension is negative."""
 
     dim: Dim
     text: str
-    _dims = ("dim",)
-    several = "checks of sizes"
+    reads: ClassVar[tuple[int, ...]] = ()
+    writes: ClassVar[tuple[int, ...]] = ()
+
+    @property
+    def dims(self) -> tuple[Dim, ...]:
+        return (self.dim,)
 
 
-Step: TypeAlias = "Dispatch | Copy | Host | If | Loop | Bind | Check"
+Stop: TypeAlias = "Host | Bind | Check"
+"""What a runner does itself in mid-run: the buffers that it reads and writes, and the dimensions that it needs."""
 
 
 @dataclass(frozen=True)
 class Specialised:
-    """The steps of a Program at particular sizes, with buffers and slots of their own.
+    """What a run does at particular sizes, with buffers and slots of its own.
 
     Inputs, outputs and states keep their numbers; kernels and weights are the Program's.
     """
@@ -242,21 +182,10 @@ class Specialised:
     sizes: Mapping[str, int]
     slots: int
     buffers: tuple[Buffer, ...]
-    steps: tuple[Step, ...]
+    words: tuple[int, ...]
+    counts: tuple[Dim, ...] = ()
+    stops: tuple[Stop, ...] = ()
     checks: tuple[tuple[Dim, str], ...] = ()
-
-
-def walk(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, each followed by the steps inside it. Steps are numbered in this order."""
-    for s in steps:
-        yield s
-        for body in s.bodies:
-            yield from walk(body)
-
-
-def replaced(steps: Sequence[Step], change: Callable[[Step], Step]) -> tuple[Step, ...]:
-    """The steps with each one changed, those inside others too."""
-    return tuple(change(replace(s, **{name: replaced(getattr(s, name), change) for name in s._bodies})) for s in steps)
 
 
 def sized_by(buffers: Sequence[Buffer], known_sizes: frozenset[str]) -> dict[str, list[int]]:
@@ -308,7 +237,9 @@ class ProgramData:
     buffers: tuple[Buffer, ...]
     slots: int
     kernels: tuple[Code, ...]
-    steps: tuple[Step, ...]
+    words: tuple[int, ...]
+    counts: tuple[Dim, ...]
+    stops: tuple[Stop, ...]
     modules: Mapping[str, str | bytes]
     weights: np.ndarray  # uint8, one block; buffers placed in it start at multiples of ALIGN
     facts: Mapping[str, Any] = field(default_factory=dict)  # for people: op counts, what was fused
@@ -331,6 +262,16 @@ class ProgramData:
         counts = {"inputs": self.inputs, "outputs": self.outputs, "states": self.states, "steps": self.steps}
         told = ", ".join(f"{what}: {len(parts)}" for what, parts in counts.items())
         return f"<program data for {self.target}: {told}, bytes of weights: {held}>"
+
+    @cached_property
+    def groups(self) -> tuple[WordGroup, ...]:
+        """The groups of its words."""
+        return tuple(groups_in(self.words, self.kernels, self.stops))
+
+    @property
+    def steps(self) -> tuple[WordGroup, ...]:
+        """The groups that do something: calls, copies and stops."""
+        return tuple(g for g in self.groups if g.head >= COPY or g.head == STOP)
 
     @property
     def symbols(self) -> frozenset[str]:
@@ -422,17 +363,17 @@ class ProgramData:
 
     @cached_property
     def _inner(self) -> tuple[tuple[Dim, str], ...]:
-        """The checks among the steps that depend on the inputs' sizes alone."""
+        """The checks among the stops that depend on the inputs' sizes alone."""
         return tuple(
             (s.dim, s.text)
-            for s in walk(self.steps)
+            for s in self.stops
             if isinstance(s, Check) and symbols(s.dim) and symbols(s.dim) <= self.symbols
         )
 
     @cached_property
     def _checks(self) -> tuple[tuple[Dim, str], ...]:
-        """The checks, that each buffer fits its place, and that no buffer of the outermost steps has a negative dimension."""
-        named = {*self.inputs, *self.outputs, *(i for s in self.steps for i in (*s.reads, *s.writes))}
+        """The checks, that each buffer fits its place, and that no buffer that every run uses has a negative dimension."""
+        named = {*self.inputs, *self.outputs, *(i for g in outermost(self.groups) for i in (*g.reads, *g.writes))}
         own = {
             d: f"{b.name}: the dimension {d} must be at least 0"
             for b in (self.buffers[i] for i in sorted(named))
@@ -476,13 +417,12 @@ class ProgramData:
         return sum(self.slot_bytes(sizes))
 
     def copied(self, sizes: Mapping[str, int]) -> int:
-        """Bytes of states and inputs that Copy steps move in a run at these sizes: 0 if all are updated in place."""
+        """Bytes of states and inputs that copies move in a run at these sizes: 0 if all are updated in place."""
         total = 0
-        for s in walk(self.steps):
-            if not isinstance(s, Copy):
-                continue
-            if {self.buffers[i].place[0] for i in (s.source, s.target)} & {"state", "input"}:
-                total += known(self.buffers[s.target].bytes, sizes)
+        for g in self.groups:
+            moved = (*g.reads, *g.writes) if g.head == COPY else ()
+            if {self.buffers[i].place[0] for i in moved} & {"state", "input"}:
+                total += known(self.buffers[g.writes[0]].bytes, sizes)
         return total
 
     def view(self, buffer: Buffer) -> np.ndarray:

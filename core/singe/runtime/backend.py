@@ -64,14 +64,13 @@ class DirectExecutable(Executable, Protocol):
 
 @dataclass(frozen=True)
 class Span:
-    """One step's part of a timed run.
+    """One group's part of a timed run.
 
-    step: its number among the Program's steps (as program.walk counts them); None for a copy that the runner adds.
-    start: seconds since the beginning of the run. overhead: the time of the call itself, if it was measured separately;
-    it is not part of `seconds`.
+    at: its position among the Program's words. start: seconds since the beginning of the run. overhead: the time of the
+    call itself, if it was measured separately; it is not part of `seconds`.
     """
 
-    step: int | None
+    at: int
     start: float
     seconds: float
     overhead: float = 0.0

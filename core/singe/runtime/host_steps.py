@@ -1,7 +1,7 @@
-"""The steps that a runner executes on the host in mid-run: those at which a Plan stops.
+"""What a runner does on the host in mid-run, where a Plan stops.
 
-A Host step computes an op over whole arrays with its row; a Bind step reads a size; a Check step refuses sizes that do
-not fit. Runners supply the arrays, and move the results to their device.
+A Host stop computes an op over whole arrays with its row; a Bind reads a size; a Check refuses sizes that do not fit.
+Runners supply the arrays, and move the results to their device.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ..errors import DeviceError, ShapeError, SingeError
 from ..graph import with_sizes
 from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..ops import Row, find_row
-from ..program.planner import Found, Plan
-from ..program.program import Bind, Check, Host
+from ..program.plan import Found, Plan
+from ..program.program import Bind, Check, Host, Stop
 from ..shapes import Shape, known, show, show_sizes, size_name, symbols
 
 ReadBuffer: TypeAlias = Callable[[int], np.ndarray]
@@ -27,7 +27,7 @@ WriteBuffer: TypeAlias = Callable[[int, np.ndarray], None]
 
 
 def run_host_step(
-    plan: Plan, step: Host | Bind | Check, read: ReadBuffer, write: WriteBuffer, notify_sizes: Callable[[Found], None]
+    plan: Plan, step: Stop, read: ReadBuffer, write: WriteBuffer, notify_sizes: Callable[[Found], None]
 ) -> None:
     """Run a step. If it binds sizes, `notify_sizes` is called before any result is written.
 
@@ -40,15 +40,15 @@ def run_host_step(
         value = known(step.dim or 0, plan.sizes) if step.buffer is None else int(read(step.buffer).reshape(-1)[0])
         notify_sizes(plan.bind({step.size: value}))
         return
-    inputs = [plan.texts(i) if plan.buffers[i].dtype is string else read(i) for i in step.inputs]
+    inputs = [plan.texts(i) if plan.program.buffers[i].dtype is string else read(i) for i in step.inputs]
     results = run_host(step, inputs, plan.sizes)
     sizes: dict[str, int] = {}
     for i, array in zip(step.outputs, results, strict=True):
-        sizes |= found_sizes(plan.buffers[i].shape, array.shape, plan.given)
+        sizes |= found_sizes(plan.program.buffers[i].shape, array.shape, plan.given)
     if sizes:
         notify_sizes(plan.bind(sizes))
     for i, array in zip(step.outputs, results, strict=True):
-        b, shape = plan.buffers[i], plan.shape(i)
+        b, shape = plan.program.buffers[i], plan.shape(i)
         if array.shape != shape or array.dtype != b.dtype.numpy:
             got = f"{array.dtype}{show(array.shape)}"
             raise DeviceError(f"{step.op} gave {got} for {b.name!r}, expected {b.dtype}{show(shape)}")

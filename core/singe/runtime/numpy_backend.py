@@ -1,14 +1,13 @@
-"""The backend "numpy": Programs of host steps, run op by op over whole arrays, with BLAS where there is one.
+"""The backend "numpy": Programs whose ops are all on the host, run one by one over whole arrays, with BLAS where there is one.
 
-The backend walks the tree of steps. An intermediate array is dropped after its last reader, or overwritten by it if no
-other array shares its memory. Sizes in attributes are evaluated when they are known, and again only when they change. A
-state is updated in place, or its array is replaced by the computed one.
+An intermediate array is dropped after its last reader, or overwritten by it if no other array shares its memory. Sizes in
+attributes are evaluated when they are known, and again only when they change. A state is updated in place, or its array is replaced by the computed one.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakSet
@@ -21,22 +20,8 @@ from ..dtypes import dtype, outward
 from ..errors import DeviceError, InputError, SingeError
 from ..ir.arrays.numpy import NUMPY_ARRAYS, NUMPY_IN_PLACE
 from ..ops import Elementwise, Opaque, Row, Update, View
-from ..program.program import (
-    HOST,
-    Bind,
-    Check,
-    Copy,
-    Dispatch,
-    Host,
-    If,
-    Loop,
-    Place,
-    ProgramData,
-    Step,
-    check_found,
-    sized_by,
-    walk,
-)
+from ..program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
+from ..program.words import AGAIN, COPY, LOOP, UNLESS, settle, ways
 from ..shapes import Size
 from .backend import HostArray, Span, Timeline
 from .donated_inputs import check_donated, writable
@@ -74,9 +59,10 @@ class NumpyBackend:
 
 @dataclass
 class _Op:
-    """A prepared Host step: its row, the inputs that it may overwrite, the place whose array it may overwrite with its
-    result, and the places that no later step reads."""
+    """A prepared Host op: its row, the inputs that it may overwrite, the place whose array it may overwrite with its
+    result, and the places that nothing reads afterwards."""
 
+    at: int
     step: Host
     row: Row
     sizes: tuple[str, ...]  # the sizes that its attributes need
@@ -94,17 +80,8 @@ class _Op:
 
 
 @dataclass
-class _Held:
-    """A value in a slot: the number of the step that reads it last, and whether another place may share its array."""
-
-    place: Place
-    shared: bool
-    last: int | None = None
-
-
-@dataclass
 class _Run:
-    """One run: the arrays by place, and the sizes known so far. If it is timed, the number of each step that ran, when it
+    """One run: the arrays by place, and the sizes known so far. If it is timed, the position of each group that ran, when it
     began, and when it ended."""
 
     values: dict[Place, np.ndarray]
@@ -137,83 +114,99 @@ class NumpyExecutable:
         }
         self._given = program.symbols
         self._sized_by = sized_by(program.buffers, self._given)
-        self._ops: dict[int, _Op] = {}  # by the identity of the step, which the program holds
-        self._drops: dict[int, tuple[Place, ...]] = {}
+        self._ops: dict[int, _Op] = {}  # by the number of the group
+        self._drops: dict[int, tuple[Place, ...]] = {}  # the places that a group other than an op is the last to read
+        self._dead: dict[
+            int, tuple[Place, ...]
+        ] = {}  # those that some way to a group leaves, and nothing reads from there
         self._own: set[Place] = {self._places[s.buffer] for s in program.states}
-        self._numbers = {id(step): k for k, step in enumerate(walk(program.steps))}
         self._specialised: dict[int, NumpyExecutable] = {}
         self._states: WeakSet[HostArray] = WeakSet()
         self._disposed = False
+        self._ways = ways(program.groups)
         self._fixed = self._fixed_shapes()
-        self._prepare(program.steps)
-        self._drop(program.steps)
+        self._prepare()
+        self._drop()
+        straight = len(self._ops) == len(program.groups)
+        self._straight = list(self._ops.values()) if straight else None
 
     def _fixed_shapes(self) -> list[tuple[int, ...]] | None:
         """The shapes of the inputs, if no run of these has anything to find or to check about sizes."""
         p = self.program
         known = all(type(d) is int for b in p.buffers for d in b.shape)
-        if not known or p.specialised or any(isinstance(s, Check) for s in p.steps) or p.unmet({}) is not None:
+        if not known or p.specialised or any(isinstance(s, Check) for s in p.stops) or p.unmet({}) is not None:
             return None
         return [_numbers(p.buffers[i].shape, {}) for i in p.inputs]
 
-    def _prepare(self, steps: Sequence[Step]) -> None:
-        for step in walk(steps):
-            if isinstance(step, Host):
-                row = row_of(step)
-                self._ops[id(step)] = _Op(step, row, tuple(sorted(shapes.symbols(step.dims))))
-                if isinstance(row, Update) and self._in_place(step):
-                    self._own.add(self._places[step.outputs[0]])
-                over = [k for k, i in enumerate(step.inputs) if self._places[i] == self._places[step.outputs[0]]]
-                if isinstance(row, Elementwise) and len(over) == 1:
-                    self._ops[id(step)].spent = tuple(over)
-                    self._own.add(self._places[step.outputs[0]])
-                elif isinstance(row, Elementwise) and self._places[step.outputs[0]][0] == "input":
-                    self._ops[id(step)].into = self._places[step.outputs[0]]
-                    self._own.add(self._places[step.outputs[0]])
-            elif isinstance(step, Dispatch):
-                raise DeviceError("the numpy backend cannot run a Dispatch step")
+    def _prepare(self) -> None:
+        for k, group in enumerate(self.program.groups):
+            step = group.stop
+            if group.head >= 0:
+                raise DeviceError("the numpy backend cannot call a kernel")
+            if not isinstance(step, Host):
+                continue
+            row, into = row_of(step), self._places[step.outputs[0]]
+            op = self._ops[k] = _Op(group.at, step, row, tuple(sorted(shapes.symbols(step.dims))))
+            if isinstance(row, Update) and self._in_place(step):
+                self._own.add(into)
+            over = [number for number, i in enumerate(step.inputs) if self._places[i] == into]
+            if isinstance(row, Elementwise) and len(over) == 1:
+                op.spent = tuple(over)
+                self._own.add(into)
+            elif isinstance(row, Elementwise) and into[0] == "input":
+                op.into = into
+                self._own.add(into)
 
     def _in_place(self, step: Host) -> bool:
         return self._places[step.inputs[0]] == self._places[step.outputs[0]]
 
-    def _drop(self, steps: Sequence[Step], after: Collection[Place] = ()) -> None:
-        """Find the values that each step is the last to read, among the outermost ones and in their branches. after: the places
-        that are read after these steps. Values of a loop live until it ends, or until they are replaced."""
-        read = set(after)
-        for step in reversed(steps):
-            for branch in (step.then, step.otherwise) if isinstance(step, If) else ():
-                self._drop(branch, frozenset(read))
-            if isinstance(step, (Host, Copy)):
-                read.difference_update([self._places[i] for i in step.writes])
-            read.update(self._places[i] for s in walk((step,)) for i in s.reads)
-        held: dict[Place, _Held] = {}
-        every: list[_Held] = []
-        for number, step in enumerate(steps):
-            plain = isinstance(step, Host) and not isinstance(self._ops[id(step)].row, View)
-            whole = isinstance(step, (Host, Copy))  # a region may leave a buffer that it can write unchanged
-            inner = list(walk((step,)))
-            reads, writes = {i for s in inner for i in s.reads}, {i for s in inner for i in s.writes}
-            for i in reads | (set() if whole else writes):
-                place = self._places[i]
-                if place in held:
-                    held[place].last = number
-                    held[place].shared |= not plain
-            for i in writes:
-                place = self._places[i]
-                if place[0] == "slot" and (whole or place not in held):
-                    held[place] = _Held(place, not plain)
-                    every.append(held[place])
-        for value in every:
-            if value.last is None or (value.place in after and held[value.place] is value):
-                continue
-            step, place = steps[value.last], value.place
-            if isinstance(step, Host):
-                op = self._ops[id(step)]
-                op.drops = (*op.drops, place)
-                if not value.shared:
-                    op.spent = (*op.spent, *(k for k, i in enumerate(step.inputs) if self._places[i] == place))
-            elif place not in {self._places[i] for s in walk((step,)) for i in s.writes}:
-                self._drops[id(step)] = (*self._drops.get(id(step), ()), place)
+    def _drop(self) -> None:
+        """Find the values that each group is the last to read, and those that it may overwrite."""
+        groups, end = self.program.groups, len(self._ways)
+        before: list[list[int]] = [[] for _ in range(end + 1)]
+        for k, there in enumerate(self._ways):
+            for to in there:
+                before[to].append(k)
+        slots = [
+            tuple(frozenset(p for i in named if (p := self._places[i])[0] == "slot") for named in (g.reads, g.writes))
+            for g in groups
+        ]
+        copies = [
+            not isinstance(self._ops[k].row, View) if k in self._ops else g.head != COPY for k, g in enumerate(groups)
+        ]
+
+        def needed(k: int, later: frozenset[Place]) -> frozenset[Place]:
+            """The places that are read from a group on, if those in `later` are read after it."""
+            return later if k == end else (later - slots[k][1]) | slots[k][0]
+
+        def share(k: int, shared: frozenset[Place]) -> frozenset[Place]:
+            """The places whose arrays others may share after a group, if those in `shared` may before it."""
+            reads, writes = slots[k]
+            return shared - writes if copies[k] else shared | reads | writes
+
+        nothing: frozenset[Place] = frozenset()
+        back = [
+            [end - to for to in before[end - k]] for k in range(end)
+        ]  # the ways from the end, in numbers from there
+        ahead = settle(back, nothing, lambda k, later: needed(end - k, later), frozenset.union)
+        read = [later or nothing for later in ahead][::-1]
+        shared = [places or nothing for places in settle(self._ways, nothing, share, frozenset.union)]
+        for k in range(end):
+            reads, writes = slots[k]
+            last = {p for p in reads if p not in read[k] or p in writes}
+            op = self._ops.get(k)
+            if op is not None:
+                op.drops = tuple(last)
+                alone = last - shared[k]
+                op.spent = (
+                    *op.spent,
+                    *(j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent),
+                )
+            elif last - writes:
+                self._drops[k] = tuple(last - writes)
+            left = nothing.union(*(read[b] for b in before[k])) - needed(k, read[k])
+            if left:
+                self._dead[k] = tuple(left)
 
     def new_states(self) -> list[HostArray]:
         """Arrays with the initial values of the states."""
@@ -299,7 +292,7 @@ class NumpyExecutable:
         for s, state in zip(p.states, states, strict=True):
             run.values[self._places[s.buffer]] = state.data
         with np.errstate(all="ignore"):
-            self._walk(p.steps, run)
+            self._follow(run)
         for s, state in zip(p.states, states, strict=True):
             state.data = run.values[self._places[s.buffer]]
         outputs: list[np.ndarray] = []
@@ -317,35 +310,50 @@ class NumpyExecutable:
             taken.append(outputs[-1])
         return outputs
 
-    def _walk(self, steps: Sequence[Step], run: _Run) -> None:
-        for step in steps:
-            begin = time.perf_counter() if run.times is not None else 0.0
-            if isinstance(step, Host):
-                self._op(self._ops[id(step)], run)
-            elif isinstance(step, Copy):
-                self._keep(run, self._places[step.target], run.values[self._places[step.source]], False)
-            elif isinstance(step, If):
-                self._walk(step.then if self._first(run, step.condition) else step.otherwise, run)
-            elif isinstance(step, Loop):
-                turns = None if step.count is None else shapes.known(step.count, run.sizes)
-                made = 0
-                while (turns is None or made < turns) and (step.condition is None or self._first(run, step.condition)):
-                    self._walk(step.body, run)
-                    made += 1
-            elif isinstance(step, Bind):
-                self._bind(step, run)
-            elif isinstance(step, Check):
-                check(step, run.sizes)
-            for place in self._drops.get(id(step), ()):
+    def _follow(self, run: _Run) -> None:
+        if self._straight is not None:
+            for op in self._straight:
+                begin = time.perf_counter() if run.times is not None else 0.0
+                self._op(op, run)
+                if run.times is not None:
+                    run.times.append((op.at, begin, time.perf_counter()))
+            return
+        groups, after = self.program.groups, self._ways
+        left: dict[int, int] = {}  # the turns of loops, by where their bodies begin
+        k = 0
+        while k < len(groups):
+            for place in self._dead.get(k, ()):
                 run.values.pop(place, None)
-            if run.times is not None and not isinstance(step, (If, Loop)):
-                run.times.append((self._numbers[id(step)], begin, time.perf_counter()))
+            group, there = groups[k], after[k]
+            begin = time.perf_counter() if run.times is not None else 0.0
+            onward = there[0]
+            if group.head == COPY:
+                self._keep(run, self._places[group.writes[0]], run.values[self._places[group.reads[0]]], False)
+            elif group.head == UNLESS:
+                onward = there[0] if self._first(run, group.reads[0]) else there[1]
+            elif group.head == LOOP:
+                left[k + 1] = shapes.known(self.program.counts[group.rest[1]], run.sizes)
+                onward = there[0] if left[k + 1] > 0 else there[1]
+            elif group.head == AGAIN:
+                left[there[1]] -= 1
+                onward = there[1] if left[there[1]] > 0 else there[0]
+            elif k in self._ops:
+                self._op(self._ops[k], run)
+            elif isinstance(group.stop, Bind):
+                self._bind(group.stop, run)
+            elif isinstance(group.stop, Check):
+                check(group.stop, run.sizes)
+            for place in self._drops.get(k, ()):
+                run.values.pop(place, None)
+            if run.times is not None and (group.head == COPY or group.stop is not None):
+                run.times.append((group.at, begin, time.perf_counter()))
+            k = onward
 
     def _first(self, run: _Run, i: int) -> Any:
         array = run.values[self._places[i]]
         if array.size == 0:
             raise DeviceError(
-                f"a step reads an element of {self.program.buffers[i].name!r}, which is empty: export the model again"
+                f"the run reads an element of {self.program.buffers[i].name!r}, which is empty: export the model again"
             )
         return array.reshape(-1)[0]
 

@@ -10,8 +10,8 @@ from ..errors import SizeNeeded
 from ..graph import Kind, Needed
 from ..model.arguments import TensorSpec
 from ..model.model import Model
-from ..program.format import STEPS
-from ..program.program import HOST, Copy, Dispatch, Host, ProgramData, Specialised, State, Step, walk
+from ..program.program import HOST, Bind, Check, Host, ProgramData, Specialised, State
+from ..program.words import COPY, LOOP, UNLESS, WordGroup
 from ..shapes import Dim, Size, bytes_text, dim_max, known, show, symbols
 from .report import LEFT, RIGHT, fields, quantity, seconds, table
 
@@ -74,23 +74,26 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     """Where the ops run, the kernels, the memory plan, the weights, and how long compiling took."""
     named = symbols([b.shape for b in program.buffers])
     at = dict.fromkeys(sorted(named | program.symbols), 1)
-    steps = list(walk(program.steps))
-    work = [s for s in steps if isinstance(s, Dispatch)]
-    hosted = Counter(s.op for s in steps if isinstance(s, Host))
+    work = [g for g in program.groups if g.head > COPY]
+    hosted = Counter(s.op for s in program.stops if isinstance(s, Host))
     slots = program.slot_bytes(at)
     facts = [
         (device, f"program for {program.target}, compiled in {seconds(program.seconds)}"),
         ("ops", _where(program, len(work))),
-        ("steps", f"{len(steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {_others(steps)}"),
+        (
+            "steps",
+            f"{len(program.steps)}: {len(work)} dispatches of {len(program.kernels)} kernels, {_others(program)}",
+        ),
         ("memory", f"{program.slots} slots, {bytes_text(sum(slots))}{_at(at)}{_formula(program)}"),
     ]
     if named - program.symbols:
         facts.append(("found in a run", ", ".join(sorted(named - program.symbols))))
-    for own in program.specialised:
+    for own, part in zip(program.specialised, program.programs[1:], strict=True):
+        steps = part.steps
         facts.append(
             (
                 "specialised",
-                f"{_sizes(own.sizes)}: {len(own.steps)} steps, {bytes_text(_own_weights(program, own))} of weights besides the shared ones",
+                f"{_sizes(own.sizes)}: {len(steps)} steps, {bytes_text(_own_weights(program, own))} of weights besides the shared ones",
             )
         )
     if "donated" in program.facts:
@@ -107,12 +110,17 @@ def describe_program(device: str, program: ProgramData, kernels: bool) -> str:
     return "\n\n".join(parts)
 
 
-def _others(steps: Sequence[Step]) -> str:
-    """How many steps there are besides dispatches, by kind; kinds other than host steps and copies only if there are any."""
-    count = Counter(type(s) for s in steps)
-    first = (Host, Copy)
-    kinds = (*first, *(kind for kind, _ in STEPS.values() if count[kind] and kind not in (Dispatch, *first)))
-    return ", ".join(f"{count[kind]} {kind.several}" for kind in kinds)
+def _others(program: ProgramData) -> str:
+    """What there is besides dispatches, by kind; kinds other than host ops and copies only if there are any."""
+    heads, stops = Counter(g.head for g in program.groups), Counter(map(type, program.stops))
+    first = [f"{stops[Host]} host", f"{heads[COPY]} copies"]
+    rest = (
+        (heads[UNLESS], "branches"),
+        (heads[LOOP], "loops"),
+        (stops[Bind], "sizes found"),
+        (stops[Check], "checks of sizes"),
+    )
+    return ", ".join([*first, *(f"{count} {several}" for count, several in rest if count)])
 
 
 def _where(program: ProgramData, dispatches: int) -> str:
@@ -213,9 +221,9 @@ def _weights(program: ProgramData) -> str:
     )
 
 
-def _kernels(program: ProgramData, work: Sequence[Dispatch], at: dict[str, int], each: bool) -> str:
+def _kernels(program: ProgramData, work: Sequence[WordGroup], at: dict[str, int], each: bool) -> str:
     """The kernels and their work at these sizes: each one, or a row per kind."""
-    uses = Counter(s.kernel for s in work)
+    uses = Counter(g.head for g in work)
     rows: dict[tuple[str, ...], list[int]] = {}
     for number, k in enumerate(program.kernels):
         row = rows.setdefault((k.label, k.kind) if each else (k.kind,), [0, 0, 0, 0])

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import singe as sg
 from singe.ops import Elementwise, View
-from singe.program.planner import Plan
-from singe.program.program import Dispatch, Host, ProgramData, Step, walk
+from singe.program.plan import Plan
+from singe.program.program import ProgramData
+from singe.program.words import WordGroup
 from singe.runtime.numpy_backend import NumpyExecutable
 from singe.shapes import show
 
@@ -24,8 +25,8 @@ LEFT = 110
 TOP = 44
 
 
-def _spans(program: ProgramData, steps: Sequence[Step]) -> dict[int, tuple[int, int]]:
-    """The buffers in slots ↦ the first and the last step that names each."""
+def _spans(program: ProgramData, steps: Sequence[WordGroup]) -> dict[int, tuple[int, int]]:
+    """The buffers in slots ↦ the first and the last group that names each."""
     used: dict[int, list[int]] = {}
     for at, step in enumerate(steps):
         for b in (*step.reads, *step.writes):
@@ -37,11 +38,11 @@ def _spans(program: ProgramData, steps: Sequence[Step]) -> dict[int, tuple[int, 
 def plan() -> str:
     """Which buffer lies in which slot of scratch memory, from the step that first uses it to the last."""
     program = digits_program("wasm")
-    steps = [s for s in walk(program.steps) if isinstance(s, Dispatch)]
+    steps = [g for g in program.groups if g.head >= 0]
     sheet = Sheet()
-    for at, s in enumerate(steps):
-        sheet.text(LEFT + at * COLUMN + 4, 16, f"{at + 1}. {program.kernels[s.kernel].kind}")
-        sheet.text(LEFT + at * COLUMN + 4, 32, program.kernels[s.kernel].label, quiet=True)
+    for at, g in enumerate(steps):
+        sheet.text(LEFT + at * COLUMN + 4, 16, f"{at + 1}. {program.kernels[g.head].kind}")
+        sheet.text(LEFT + at * COLUMN + 4, 32, program.kernels[g.head].label, quiet=True)
     for slot, size in enumerate(program.slot_bytes({})):
         sheet.text(0, TOP + slot * ROW + 18, f"slot {slot}")
         sheet.text(0, TOP + slot * ROW + 33, f"{size / 1000:.1f} kB", quiet=True)
@@ -57,17 +58,16 @@ def arrays() -> str:
     """The steps of the numpy backend, and the arrays that each leaves alive."""
     program = digits_program("host")
     ops = NumpyExecutable(program)._ops
-    steps = [s for s in walk(program.steps) if isinstance(s, Host)]
+    steps = program.steps
     sheet = Sheet()
     sheet.text(0, 14, "step", quiet=True)
     sheet.text(110, 14, "result", quiet=True)
     sheet.text(220, 14, "its array", quiet=True)
     sheet.text(360, 14, "arrays alive, by slot", quiet=True)
-    for at, s in enumerate(steps):
+    for at, op in ops.items():
         y = 24 + 26 * at
-        op = ops[id(s)]
-        sheet.text(0, y + 16, s.op)
-        sheet.text(110, y + 16, show(program.buffers[s.outputs[0]].shape), quiet=True)
+        sheet.text(0, y + 16, op.step.op)
+        sheet.text(110, y + 16, show(program.buffers[op.step.outputs[0]].shape), quiet=True)
         over = isinstance(op.row, Elementwise) and op.spent
         kind = "overwrites an input" if over else "a view" if isinstance(op.row, View) else "new"
         sheet.text(220, y + 16, kind, quiet=True)
@@ -99,14 +99,14 @@ def words() -> str:
 def held() -> str:
     """The bytes of scratch that hold values at each step of training."""
     program = step_program()
-    steps = [s for s in walk(program.steps) if isinstance(s, Dispatch)]
+    steps = [g for g in program.groups if g.head >= 0]
     bytes_at = [0.0] * len(steps)
     for b, (first, last) in _spans(program, steps).items():
         buffer = program.buffers[b]
         if buffer.name != "scratch":
             for at in range(first, last + 1):
                 bytes_at[at] += int(buffer.bytes)
-    labels = [program.kernels[s.kernel].label for s in steps]
+    labels = [program.kernels[g.head].label for g in steps]
     seed = next(at for at, label in enumerate(labels) if "_d0" in label or "_d1" in label)
     update = next(at for at, label in enumerate(labels) if "sqrt" in label and at > seed)
     most, top, tall, wide = max(bytes_at), 40, 170, 9
@@ -142,7 +142,7 @@ def bundle() -> str:
     sheet = Sheet()
     shown = {
         "singe.js": "the runner",
-        "model.json": "the manifest: inputs, kernels, buffers, steps",
+        "model.json": "the manifest: inputs, kernels, buffers, words",
         "kernels-relaxed.wasm": "the kernels",
         "weights": "the weights, in two files",
     }

@@ -29,10 +29,10 @@ from singe.extension import (
     bytes_text,
     evaluate,
     known,
-    planner,
     run_host_step,
     string,
     symbols,
+    words,
 )
 
 from .memory import (
@@ -58,8 +58,8 @@ MAX_COMMANDS_PER_BATCH: Final = 1024
 MAX_UPLOAD_BYTES: Final = 1 << 22
 """The most bytes of weights in transfer to a device at once."""
 
-Send: TypeAlias = Callable[[Sequence[Command], Sequence["int | None"]], None]
-"""Sends commands to the device, with the step number of each."""
+Send: TypeAlias = Callable[[Sequence[Command], Sequence[int]], None]
+"""Sends commands to the device, with the position of the words of each."""
 
 
 class Uploads:
@@ -198,8 +198,8 @@ class Recording:
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
         self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(MAX_CACHED_BINDINGS)
         if self.plan.is_straight:
-            self._work.update({at: self._resolve(at) for at in self.plan.step_of})
-        self._steps: Final = [step for at, step in self.plan.step_of.items() if self._work.get(at) is not None]
+            self._work.update({at: self._resolve(at) for at in self.plan.work})
+        self._steps: Final = [at for at in self.plan.work if self._work.get(at) is not None]
 
     def run(
         self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
@@ -214,9 +214,11 @@ class Recording:
                 else:
                     self._memory[kind, k] = array.buffer
         donated = self.plan.program.donated
-        outputs: list[Any] = [inputs[donated[k]] if k in donated else None for k in range(len(self.plan.outputs))]
+        outputs: list[Any] = [
+            inputs[donated[k]] if k in donated else None for k in range(len(self.plan.program.outputs))
+        ]
         self.plan.begin()
-        self._make_outputs(outputs, self.plan.outputs)
+        self._make_outputs(outputs, self.plan.program.outputs)
         if self.plan.is_straight:
             buffers = [x.buffer for x in (*inputs, *states, *outputs) if isinstance(x, GpuArray)]
             # The buffers are kept with the commands, so that their ids are not reused.
@@ -224,13 +226,16 @@ class Recording:
             send(commands, self._steps)
         else:
             self._walk(outputs, send)
-        pairs = zip(self.plan.outputs, outputs, strict=True)
-        return [HostArray(self.plan.texts(i), string) if self.plan.buffers[i].dtype is string else x for i, x in pairs]
+        pairs = zip(self.plan.program.outputs, outputs, strict=True)
+        return [
+            HostArray(self.plan.texts(i), string) if self.plan.program.buffers[i].dtype is string else x
+            for i, x in pairs
+        ]
 
     def _make_outputs(self, outputs: list[Any], buffers: Sequence[int]) -> None:
         """Allocate the outputs in these buffers whose sizes are known and that have memory of their own."""
         for i in buffers:
-            b = self.plan.buffers[i]
+            b = self.plan.program.buffers[i]
             own = b.place[0] == "output" and b.dtype is not string
             if own and symbols(b.shape) <= self.plan.sizes.keys():
                 array = GpuArray(self._pool, self.plan.shape(i), b.dtype, b.size)
@@ -238,14 +243,14 @@ class Recording:
                 self._memory[b.place] = array.buffer
 
     def _all_commands(self) -> list[Command]:
-        return [command for at in self.plan.step_of if (command := self._command(at)) is not None]
+        return [command for at in self.plan.work if (command := self._command(at)) is not None]
 
     # --- runs with conditions, loops and steps of the host ---
 
     def _walk(self, outputs: list[Any], send: Send) -> None:
         plan = self.plan
         waiting: list[Command] = []
-        steps: list[int | None] = []
+        steps: list[int] = []
 
         def hand_over() -> None:
             if waiting:
@@ -255,26 +260,26 @@ class Recording:
 
         def holds(buffer: int) -> bool:
             hand_over()
-            return bool(self._read_bytes(buffer, plan.buffers[buffer].size).any())
+            return bool(self._read_bytes(buffer, plan.program.buffers[buffer].size).any())
 
         def found(sizes: Found) -> None:
             if sizes.changed:
                 self._work.clear()
             self._rows.write(plan.sizes)
             for i in sizes.buffers:
-                if plan.buffers[i].place[0] == "slot":
-                    self._slots.grow(plan.buffers[i].place[1], align(plan.bytes(i)))
-            self._make_outputs(outputs, [i for i in sizes.buffers if i in plan.outputs])
+                if plan.program.buffers[i].place[0] == "slot":
+                    self._slots.grow(plan.program.buffers[i].place[1], align(plan.bytes(i)))
+            self._make_outputs(outputs, [i for i in sizes.buffers if i in plan.program.outputs])
 
-        for at in planner.execution_order(plan.words, holds):
-            if plan.words[at] == planner.STOP:
+        for at in words.execution_order(plan.words, holds):
+            if at in plan.stops:
                 hand_over()
-                run_host_step(plan, plan.stops[plan.words[at + 2]], self._read, self._write, found)
+                run_host_step(plan, plan.stops[at], self._read, self._write, found)
                 continue
             command = self._command(at)
             if command is not None:
                 waiting.append(command)
-                steps.append(plan.step_of[at])
+                steps.append(at)
             if len(waiting) >= MAX_COMMANDS_PER_BATCH:
                 hand_over()
         hand_over()
@@ -286,11 +291,11 @@ class Recording:
         return self._gpu.read(b.buffer, count, b.offset)
 
     def _read(self, buffer: int) -> np.ndarray:
-        b = self.plan.buffers[buffer]
+        b = self.plan.program.buffers[buffer]
         return from_device(self._read_bytes(buffer, self.plan.bytes(buffer)), self.plan.shape(buffer), b.dtype, b.size)
 
     def _write(self, buffer: int, array: np.ndarray) -> None:
-        b = self.plan.buffers[buffer]
+        b = self.plan.program.buffers[buffer]
         if array.size:
             self._gpu.write(self._handle(b.place), 0, to_device(array, b.size))
 
@@ -298,20 +303,20 @@ class Recording:
 
     def _resolve(self, at: int) -> _SizedDispatch | _Move | None:
         """The call or copy at a word; None if there is nothing to do."""
-        plan, words = self.plan, self.plan.words
-        if words[at] == planner.COPY:
-            target, source, count = words[at + 2 : at + 5]
+        plan, own = self.plan, self.plan.words
+        if own[at] == words.COPY:
+            target, source, count = own[at + 2 : at + 5]
             return _Move((source, count), (target, count)) if count else None
-        number = words[at]
+        number = own[at]
         code = plan.program.kernels[number]
         wanted = [known(d, plan.sizes) for d in self._kernels.variants[number].groups]
         groups = spread(wanted, self._gpu.limits.groups, code.label)
         if 0 in groups:
             return None
-        buffers = tuple((i, plan.bytes(i)) for i in words[at + 2 : at + 2 + code.ports])
+        buffers = tuple((i, plan.bytes(i)) for i in own[at + 2 : at + 2 + code.ports])
         for i, count in buffers:
-            self._check_binding(plan.buffers[i], count, code)
-        _no_aliases([plan.buffers[i].place for i, _ in buffers], self._kernels.access[number], code)
+            self._check_binding(plan.program.buffers[i], count, code)
+        _no_aliases([plan.program.buffers[i].place for i, _ in buffers], self._kernels.access[number], code)
         return _SizedDispatch(number, buffers, groups)
 
     def _check_binding(self, buffer: Buffer, count: int, code: Code) -> None:
@@ -342,7 +347,7 @@ class Recording:
         return Launch(pipeline, kept[1], work.groups)
 
     def _binding(self, buffer: int, count: int) -> Binding:
-        place = self.plan.buffers[buffer].place
+        place = self.plan.program.buffers[buffer].place
         count = max(16, -(-count // 4) * 4)
         if place[0] == "weights":
             return self._weights.binding(place[1], count)

@@ -119,14 +119,14 @@ class GpuExecutable:
         clocks: list[str] = []
         end = start
 
-        def send(commands: Sequence[Command], steps: Sequence[int | None]) -> None:
+        def send(commands: Sequence[Command], groups: Sequence[int]) -> None:
             nonlocal end
             begun = time.perf_counter()
             timed = self.backend.gpu.timed(commands)
             clocks.append(timed.clock)
             spans.extend(
-                Span(step, begun - start + begin, seconds, overhead)
-                for step, (begin, seconds, overhead) in zip(steps, timed.commands, strict=True)
+                Span(at, begun - start + begin, seconds, overhead)
+                for at, (begin, seconds, overhead) in zip(groups, timed.commands, strict=True)
             )
             end = begun + timed.seconds
 

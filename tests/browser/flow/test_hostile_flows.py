@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from bundles import STATIC, groups_of
 from changed import Edit, edited
 from flows import FLOWS
 from pages import node
@@ -13,6 +15,7 @@ from pages import node
 from singe.errors import FormatError
 from singe.program.container import PROGRAM, BlockPieces, file_pieces, read
 from singe.program.format import from_bytes, to_bytes
+from singe.program.words import COPY, JUMP, LOOP, STOP, UNLESS
 
 
 @pytest.fixture(scope="module")
@@ -24,9 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def deep(program: dict[str, Any], depth: int = 40) -> None:
-    for _ in range(depth):
-        program["steps"] = [{"do": "if", "condition": 0, "then": program["steps"], "else": []}]
+SUPPORT: Final = Path(__file__).parents[2] / "support"
 
 
 def more(program: dict[str, Any], index: int, **changed: Any) -> int:
@@ -35,20 +36,23 @@ def more(program: dict[str, Any], index: int, **changed: Any) -> int:
     return len(program["buffers"]) - 1
 
 
-def loop(program: dict[str, Any]) -> dict[str, Any]:
-    return next(s for s in program["steps"] if s["do"] == "loop")
+def stop(program: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next(s for s in program["stops"] if s["do"] == kind)
 
 
-def bind(program: dict[str, Any]) -> dict[str, Any]:
-    return next(s for s in program["steps"] if s["do"] == "bind")
+def head(program: dict[str, Any], kind: int) -> int:
+    """The position of the first group with this head."""
+    return next(at for at, found, _ in groups_of(program) if found == kind)
 
 
-def check(program: dict[str, Any]) -> dict[str, Any]:
-    return next(s for s in program["steps"] if s["do"] == "check")
+def put(program: dict[str, Any], at: int, *words: int) -> None:
+    program["words"][at : at + len(words)] = words
 
 
-def host(program: dict[str, Any]) -> dict[str, Any]:
-    return next(s for s in program["steps"] if s["do"] == "host")
+def pass_over(program: dict[str, Any], kind: str) -> None:
+    """Pass over the first stop of a kind."""
+    numbers = [k for k, s in enumerate(program["stops"]) if s["do"] == kind]
+    put(program, next(at for at, h, rest in groups_of(program) if h == STOP and rest[0] in numbers), JUMP, 1, 3)
 
 
 HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
@@ -66,32 +70,33 @@ HOSTILE: Final[dict[str, tuple[str, Edit]]] = {
     "a buffer that is larger than its state": ("counter", lambda p: more(p, p["states"][0]["buffer"], shape=[2**20])),
     "a buffer that is larger than its input": ("counter", lambda p: more(p, p["inputs"][0], shape=[2**20])),
     "a buffer that is larger than its output": ("counter", lambda p: more(p, p["outputs"][0], shape=[2**20])),
-    "a copy to a smaller buffer": ("counter", lambda p: p["steps"].append(
-        {"do": "copy", "source": p["inputs"][0], "target": more(p, p["outputs"][0], shape=[1])})),
-    "a deep tree": ("collatz", deep),
-    "a list that is none": ("collatz", lambda p: loop(p).update(body=None)),
-    "a step that is none": ("collatz", lambda p: loop(p)["body"].append(3)),
-    "a loop without an end": ("collatz", lambda p: loop(p).update(condition=None)),
-    "a condition out of range": ("collatz", lambda p: loop(p).update(condition=99)),
-    "a condition of numbers": ("collatz", lambda p: loop(p).update(condition=0)),
-    "an empty condition": ("collatz", lambda p: p["buffers"][loop(p)["condition"]].update(shape=[0])),
+    "a copy to a smaller buffer": ("counter", lambda p: p["words"].extend(
+        [COPY, 3, more(p, p["outputs"][0], shape=[1]), p["inputs"][0], 0])),
+    "words that are none": ("collatz", lambda p: p.update(words=None)),
+    "a word that is none": ("collatz", lambda p: put(p, 0, "copy")),
+    "a group without an end": ("collatz", lambda p: p["words"].pop()),
+    "a loop without an end": ("collatz", lambda p: put(p, head(p, UNLESS), COPY, 2)),
+    "a condition out of range": ("collatz", lambda p: put(p, head(p, UNLESS) + 3, 99)),
+    "a condition of numbers": ("collatz", lambda p: put(p, head(p, UNLESS) + 3, 0)),
+    "an empty condition": ("collatz", lambda p: p["buffers"][p["words"][head(p, UNLESS) + 3]].update(shape=[0])),
     "two inputs of one name": ("nested", lambda p: p["buffers"][p["inputs"][0]].update(name="flag")),
-    "a count of nothing": ("nested", lambda p: loop(p).update(count="N")),
-    "a count by an unknown size": ("nested", lambda p: loop(p).update(count=[[1, "M"]])),
-    "a kernel in a loop": ("nested", lambda p: loop(p)["body"][0]["body"][0].update(kernel=99)),
-    "too few buffers in a loop": ("nested", lambda p: loop(p)["body"][0]["body"][0]["buffers"].pop()),
-    "a size that is never found": ("found", lambda p: p["steps"].remove(bind(p))),
-    "a size found too late": ("found", lambda p: p["steps"].append(p["steps"].pop(p["steps"].index(host(p))))),
-    "a size found in some turns only": ("found", lambda p: p["steps"].remove(host(p))),
-    "a bind to nothing": ("found", lambda p: bind(p).update(buffer=None)),
-    "a bind to two things": ("found", lambda p: bind(p).update(dim=1)),
-    "a bind to floats": ("found", lambda p: bind(p).update(buffer=0)),
-    "a bind to itself": ("found", lambda p: bind(p).update(buffer=None, dim=[[1, "K"]])),
-    "a check of an unknown size": ("found", lambda p: check(p).update(dim=[[1, "L"]])),
-    "a check of nothing": ("found", lambda p: check(p).update(dim=None)),
-    "a host step's buffers": ("found", lambda p: host(p)["outputs"].append(99)),
-    "a host step of no outputs": ("found", lambda p: host(p).update(outputs=[])),
-    "a host step's attributes": ("found", lambda p: host(p).update(attrs=[])),
+    "a count of nothing": ("nested", lambda p: p["counts"].__setitem__(0, "N")),
+    "a count by an unknown size": ("nested", lambda p: p["counts"].__setitem__(0, [[1, "M"]])),
+    "a count that is not there": ("nested", lambda p: p["counts"].clear()),
+    "a kernel in a loop": ("nested", lambda p: put(p, head(p, 0), 99)),
+    "a loop that is left elsewhere": ("nested", lambda p: put(p, head(p, LOOP) + 2, 5)),
+    "a size that is never found": ("found", lambda p: pass_over(p, "bind")),
+    "a size found in some turns only": ("found", lambda p: pass_over(p, "host")),
+    "a bind to nothing": ("found", lambda p: stop(p, "bind").update(buffer=None)),
+    "a bind to two things": ("found", lambda p: stop(p, "bind").update(dim=1)),
+    "a bind to floats": ("found", lambda p: stop(p, "bind").update(buffer=0)),
+    "a bind to itself": ("found", lambda p: stop(p, "bind").update(buffer=None, dim=[[1, "K"]])),
+    "a check of an unknown size": ("found", lambda p: stop(p, "check").update(dim=[[1, "L"]])),
+    "a check of nothing": ("found", lambda p: stop(p, "check").update(dim=None)),
+    "a host stop's buffers": ("found", lambda p: stop(p, "host")["outputs"].append(99)),
+    "a host stop of no outputs": ("found", lambda p: stop(p, "host").update(outputs=[])),
+    "a host stop's attributes": ("found", lambda p: stop(p, "host").update(attrs=[])),
+    "stops that are none": ("found", lambda p: p.pop("stops")),
 }  # fmt: skip
 
 
@@ -121,8 +126,36 @@ def test_hostile_files(what: str) -> None:
         from_bytes(b"".join(file_pieces(head, block)), name)
 
 
+WORDS: Final = json.loads((SUPPORT / "networks" / "hostile_words.json").read_text())
+
+
+def test_hostile_words() -> None:
+    """Those of hostile_words.json, which tests/unit/program reads too; the program that they change is let through."""
+    body = f"""
+    const {{ checkTarget }} = await import({json.dumps((STATIC / "program" / "singe-checks.js").as_uri())});
+    return given.programs.map((program) => {{
+      const [inputs, outputs] = [program.inputs, program.outputs].map((side) => side.map((i) => program.buffers[i]));
+      const manifest = {{ targets: {{ wasm: {{ program, modules: {{}}, weights: [] }} }}, inputs, outputs }};
+      try {{
+        checkTarget(manifest, "wasm", "wasm");
+        return {{}};
+      }} catch ({{ name, code, message }}) {{
+        return {{ name, code, message }};
+      }}
+    }});
+    """
+    programs = [WORDS["program"], *({**WORDS["program"], **case["changes"]} for case in WORDS["cases"])]
+    first, *answers = node(body, programs=programs)
+    assert first == {}
+    for case, answer in zip(WORDS["cases"], answers, strict=True):
+        assert (answer.get("name"), answer.get("code")) == ("SingeError", "format"), (case["name"], answer)
+        assert case["text"] in answer["message"], (case["name"], answer)
+
+
 def test_a_host_op_that_is_not_there_is_named_before_anything_runs(root: Path, tmp_path: Path) -> None:
-    folder = spoilt(root, tmp_path / "found", "found", lambda p: host(p).update(op="divine"))
+    folder = spoilt(
+        root, tmp_path / "found", "found", lambda p: [s.update(op="divine") for s in p["stops"] if s["do"] == "host"]
+    )
     answer = node("return failure(() => load(given.url));", url=folder.as_uri())
     assert answer["code"] == "device"
     assert "no op divine for the host" in answer["message"]

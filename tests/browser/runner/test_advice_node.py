@@ -117,7 +117,7 @@ def test_a_model_without_states_has_no_steps_and_no_sessions(bundle: Callable[[s
 )
 def test_adapters_in_software_are_known_by_flag_or_name(info: dict[str, Any] | None, software: bool) -> None:
     body = f"""
-    const {{ isSoftware }} = await import({json.dumps((STATIC / "webgpu" / "singe-webgpu.js").as_uri())});
+    const {{ isSoftware }} = await import({json.dumps((STATIC / "webgpu" / "singe-gpu.js").as_uri())});
     return Boolean(isSoftware(given.info ?? undefined));
     """
     assert node(body, info=info) is software

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import MODELS, assert_close, model_case, packed, small_case, write_bundle
+from bundles import MODELS, Group, assert_close, groups_of, model_case, packed, small_case, write_bundle
 from changed import edited
 from networks.graphs import two_layers
 from pages import Page, node, open_page
@@ -18,6 +18,7 @@ from pages import Page, node, open_page
 from singe.dtypes import float32
 from singe.errors import DeviceError
 from singe.graph import Builder, Graph
+from singe.program.words import COPY
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools import cli
@@ -69,12 +70,19 @@ def program(page: Page, name: str, device: str) -> dict[str, Any]:
     return json.loads((page.root / name / "model.json").read_text())["targets"][device]["program"]
 
 
-def calls(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The steps of a run. Kernels of which each serves some sizes are neighbours over the same buffers: one of them runs."""
-    return [next(same) for _, same in groupby(steps, lambda step: step | {"kernel": None})]
+def calls(program: dict[str, Any]) -> list[str]:
+    """The labels of a run's calls and copies. Kernels of which each serves some sizes are neighbours over the same buffers:
+    one of them runs."""
+
+    def buffers(group: Group) -> list[int]:
+        _, head, rest = group
+        return rest[: program["kernels"][head]["ports"]] if head >= 0 else [COPY, *rest]
+
+    heads = [next(same)[1] for _, same in groupby(groups_of(program), buffers)]
+    return ["copy" if head == COPY else program["kernels"][head]["label"] for head in heads]
 
 
-def check(found: dict[str, Any], steps: int) -> None:
+def check(found: dict[str, Any], count: int) -> None:
     """Check the rules that hold for every profile."""
     kernels = found["kernels"]
     total = sum(k["seconds"] for k in kernels) + sum(found["rest"].values())
@@ -82,12 +90,12 @@ def check(found: dict[str, Any], steps: int) -> None:
     assert found["seconds"] >= 0.999 * found["run"]
     if found["device"] == "wasm" or found["rest"]["readback"] > 0:
         assert found["seconds"] == pytest.approx(found["run"])
-    assert sum(k["calls"] for k in kernels) == steps
+    assert sum(k["calls"] for k in kernels) == count
     assert [k["seconds"] for k in kernels] == sorted((k["seconds"] for k in kernels), reverse=True)
     assert min(0, *(k["seconds"] for k in kernels), *found["rest"].values()) == 0
     events = [e for e in found["trace"]["traceEvents"] if e["ph"] == "X"]
     assert sum(e["dur"] for e in events) == pytest.approx(1e6 * total)
-    assert len([e for e in events if e["tid"] == 2]) == steps
+    assert len([e for e in events if e["tid"] == 2]) == count
     assert all(a["ts"] + a["dur"] == pytest.approx(b["ts"]) for a, b in pairwise(events))
 
 
@@ -95,16 +103,13 @@ def check(found: dict[str, Any], steps: int) -> None:
 def test_it_adds_up_and_counts_each_step_once(chromium: Page, device: str, worker: bool) -> None:
     given = {"url": "/bundles/layers", "device": device, "tensors": packed(layers_case(5)), "worker": worker}
     found = chromium.run(PROFILE, **given, options={"seconds": 0.2})
-    steps = calls(program(chromium, "layers", device)["steps"])
-    check(found, len(steps))
+    labels = calls(program(chromium, "layers", device))
+    check(found, len(labels))
     assert found["device"] == device
     assert found["runs"] >= 1
     assert found["seconds"] > 0
     twice, *_ = [k for k in found["kernels"] if k["kind"] == "matmul"]
     assert (twice["calls"], twice["output"]) == (2, [5, 16])
-    labels = [
-        program(chromium, "layers", device)["kernels"][s["kernel"]]["label"] if "kernel" in s else "copy" for s in steps
-    ]
     assert [e["name"] for e in found["trace"]["traceEvents"] if e.get("tid") == 2 and e["ph"] == "X"] == labels
     assert "copy" in labels
 
@@ -114,8 +119,7 @@ def test_of_other_models(chromium: Page, device: str, name: str) -> None:
     inputs = {k: v[:1] for k, v in model_case(name)[0].items()} if name == "mnist_cnn" else dtypes_inputs()
     given = {"url": f"/bundles/{name}", "device": device, "tensors": packed(inputs)}
     found = chromium.run(PROFILE, **given, options={"seconds": 0.3})
-    steps = program(chromium, name, device)["steps"]
-    check(found, len(calls(steps)))
+    check(found, len(calls(program(chromium, name, device))))
     print(f"{name} on {device}: {found['seconds'] * 1e3:.2f} ms, {found['runs']} runs, {found['clock']}")
     for k in found["kernels"]:
         print(f"  {k['label']:40} {k['output']!s:20} {k['calls']} {k['seconds'] * 1e3:9.4f} ms")
@@ -218,7 +222,7 @@ def test_work_is_what_the_command_counts(
 def test_no_seconds_run_nothing(chromium: Page, device: str) -> None:
     given = {"url": "/bundles/layers", "device": device, "tensors": packed(layers_case(3))}
     found = chromium.run(PROFILE, **given, options={"seconds": 0})
-    check(found, len(calls(program(chromium, "layers", device)["steps"])))
+    check(found, len(calls(program(chromium, "layers", device))))
     assert (found["runs"], found["seconds"]) == (0, 0)
     (product,) = [k for k in found["kernels"] if k["kind"] == "matmul"]
     assert product["flops"] == 2 * 3 * 16 * (2 * 16 + 1)
@@ -268,12 +272,12 @@ def test_work_that_a_bundle_does_not_say_right_is_unknown(chromium: Page, tmp_pa
 
     folder = edited(chromium.root / "layers", tmp_path / "spoilt", spoil)
     found = node(PROFILE, url=folder.as_uri(), device="wasm", tensors=packed(layers_case(2)), options={"seconds": 0.05})
-    check(found, len(calls(program(chromium, "layers", "wasm")["steps"])))
+    check(found, len(calls(program(chromium, "layers", "wasm"))))
     assert sum(k["flops"] is None and k["bytes"] is None for k in found["kernels"]) == 2
 
 
 def test_in_node(chromium: Page) -> None:
     folder = chromium.root / "layers"
     found = node(PROFILE, url=folder.as_uri(), device="wasm", tensors=packed(layers_case(4)), options={})
-    check(found, len(calls(program(chromium, "layers", "wasm")["steps"])))
+    check(found, len(calls(program(chromium, "layers", "wasm"))))
     assert found["runs"] > 1

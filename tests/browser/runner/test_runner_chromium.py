@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import BOUND, BOUNDS, MODEL_NAMES, assert_close, dtypes_case, model_case, packed, small_case
+from bundles import BOUND, BOUNDS, MODEL_NAMES, assert_close, dtypes_case, groups_of, model_case, packed, small_case
 from pages import Page, open_page, phases
 
 import singe as sg
@@ -360,7 +360,7 @@ def test_the_time_to_expect_of_software_follows_from_what_is_compiled(
     const said = [], { warn: before } = console, later = globalThis.setTimeout;
     console.warn = (text) => said.push(text);
     globalThis.setTimeout = (done) => later(done, 0);
-    await warn({ vendor: "google" }, { kernels: [], steps: [] }, {}, { compiled: given.compiled, left: new Map(given.left.entries()) });
+    await warn({ vendor: "google" }, { kernels: [], words: [] }, {}, { compiled: given.compiled, left: new Map(given.left.entries()) });
     Object.assign(globalThis, { setTimeout: later });
     console.warn = before;
     delete navigator.hardwareConcurrency;
@@ -375,7 +375,7 @@ def test_a_kernel_of_several_steps_is_compiled_and_counted_once(chromium: Page) 
     model = sg.Model.of(lambda x: ((x @ weights).relu() @ weights).relu(), {"x": (4, 8)})
     sg.export(model, chromium.root / "twice")
     program = json.loads((chromium.root / "twice" / "model.json").read_text())["targets"]["webgpu"]["program"]
-    used = [step["kernel"] for step in program["steps"]]
+    used = [head for _, head, _ in groups_of(program)]
     assert len(set(used)) < len(used)
     body = """
     let said;

@@ -375,8 +375,8 @@ HOSTILE: dict[str, Edit] = {
         lambda p: [v.update(entry="simd:none") for v in p["kernels"][0]["variants"]] and None
     ),
     "more ports": program(lambda p: p["kernels"][0].update(ports=9)),
-    "a step's kernel": program(lambda p: p["steps"][0].update(kernel=99)),
-    "a step's buffers": program(lambda p: p["steps"][0]["buffers"].__setitem__(0, -1)),
+    "a call's kernel": program(lambda p: p["words"].__setitem__(0, 99)),
+    "a call's buffers": program(lambda p: p["words"].__setitem__(2, -1)),
 }
 
 
@@ -397,12 +397,10 @@ def test_absurd_sizes_are_refused(bundle: Callable[[str], Path], tmp_path: Path)
     assert failed(bundle("small"), many)["code"] == "input"
 
 
-@pytest.mark.parametrize("kind", ["a kind to come", "constructor", 3])
-def test_other_steps_are_refused(bundle: Callable[[str], Path], tmp_path: Path, kind: Any) -> None:
-    folder = edited(bundle("small"), tmp_path / "other", program(lambda p: p["steps"][0].update(do=kind)))
-    found = failed(folder)
-    assert found["code"] == "device"
-    assert f"steps[0] does {json.dumps(kind)}, which this runner lacks" in found["message"]
+def test_a_bundle_of_an_older_format_says_what_to_do(bundle: Callable[[str], Path], tmp_path: Path) -> None:
+    found = failed(edited(bundle("small"), tmp_path / "older", lambda m: m.update(format="singe/2")))
+    assert found["code"] == "format"
+    assert found["message"].endswith('singe/3 says: its format is "singe/2": export the model again')
 
 
 MATRICES = {"componentType": "f16", "resultComponentType": "f32", "M": 16, "N": 16, "K": 16}

@@ -168,7 +168,7 @@ def test_the_turns_of_a_loop_are_shared_where_together_they_are_long(chromium: P
     const post = Worker.prototype.postMessage;
     let plans = 0;
     Worker.prototype.postMessage = function (message, ...rest) {
-      plans += message.steps ? 1 : 0;
+      plans += message.calls ? 1 : 0;
       return post.call(this, message, ...rest);
     };
     const model = await load(given.url, { device: "wasm", threads: given.threads });

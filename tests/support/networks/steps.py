@@ -18,6 +18,7 @@ import numpy as np
 
 from singe.compiler.fuse import fuse
 from singe.compiler.rewrite import rewrite
+from singe.compiler.schedule.steps import Copy, Dispatch, If, Loop, Step, words_of
 from singe.compiler.target import find_target
 from singe.dtypes import DType, float32, uint8
 from singe.dtypes import dtype as dtype_of
@@ -30,14 +31,9 @@ from singe.program.program import (
     Bind,
     Buffer,
     Code,
-    Copy,
-    Dispatch,
     Host,
-    If,
-    Loop,
     ProgramData,
     State,
-    Step,
 )
 from singe.shapes import Dim, Shape
 
@@ -164,6 +160,6 @@ class Assembler:
         weights = aligned(len(self.block))
         weights[:] = np.frombuffer(self.block, np.uint8)
         return ProgramData(
-            name, tuple(self.inputs), tuple(self.outputs), tuple(self.buffers), self.slots, tuple(kernels), tuple(steps),
-            modules, weights, states=tuple(self.states),
+            name, tuple(self.inputs), tuple(self.outputs), tuple(self.buffers), self.slots, tuple(kernels),
+            *words_of(steps, kernels, range(len(kernels))), modules, weights, states=tuple(self.states),
         )  # fmt: skip

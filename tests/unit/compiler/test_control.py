@@ -14,8 +14,9 @@ from singe.compiler.target import ARRAYS
 from singe.dtypes import bool_, float32, int64
 from singe.errors import CompileError, DeviceError, ShapeError
 from singe.graph import Builder, Graph, GraphState, all_nodes, gradient, specialise
+from singe.program import words
 from singe.program.format import from_bytes, to_bytes
-from singe.program.program import Copy, Dispatch, Host, If, Loop
+from singe.program.program import Host, ProgramData
 from singe.runtime.devices import device as open_device
 from singe.shapes import deferring, size
 from singe.weights.records import model_record, read_graph
@@ -81,7 +82,7 @@ def test_a_reduction_stores_its_statistics_beside_what_it_normalises(on: Runner)
     graph = Graph((node,), (mean, variance, y), ("m", "v", "y"))
     program = on.prepare(graph)
     if on.backend.target is not ARRAYS:
-        dispatched = {s.buffers for s in program.program.steps if isinstance(s, Dispatch)}
+        dispatched = {g.reads for g in program.program.groups if g.head >= 0}
         assert len(dispatched) == 1  # one kernel, or one for some sizes each
     got = on.run(program, x)
     want = x.mean(1, keepdims=True), x.var(1, keepdims=True)
@@ -140,7 +141,7 @@ def test_a_condition_that_is_known_leaves_no_if() -> None:
     then, otherwise = branches(b)
     made = b.apply(IF, b.const(False), node, then=then, otherwise=otherwise)
     program = compile_graph(Graph((node,), made, ("a", "b")), ARRAYS)
-    assert not any(isinstance(s, If) for s in program.steps)
+    assert not any(g.head == words.UNLESS for g in program.groups)
 
 
 @pytest.mark.parametrize("taken", [True, False])
@@ -155,6 +156,12 @@ def test_branches_may_differ_in_a_dimension(on: Runner, taken: bool) -> None:
 
 
 # --- loops ------------------------------------------------------------------------------------------------------------
+
+
+def turns_of(program: ProgramData) -> list[list[words.WordGroup]]:
+    """The groups of a turn of each loop with a count."""
+    loops = [g for g in program.groups if g.head == words.LOOP]
+    return [[g for g in program.groups if loop.at < g.at < (loop.jump or 0)] for loop in loops]
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 7])
@@ -225,8 +232,9 @@ def test_a_row_is_written_in_place_in_each_turn(on: Runner) -> None:
     zeros = b.expand(b.const(0.0), shape=(N, 3))
     _, scanned = counted(b, body, N, b.const(0), zeros, captures=[node])
     program = on.prepare(Graph((node,), (scanned,), ("y",)))
-    loop = next(s for s in program.program.steps if isinstance(s, Loop))
-    assert not any(isinstance(s, Copy) for s in loop.body)
+    (turn,) = turns_of(program.program)
+    assert turn
+    assert not any(g.head == words.COPY for g in turn)
     np.testing.assert_allclose(on.run(program, x)[0], np.exp(x), rtol=1e-5)
 
 
@@ -235,7 +243,7 @@ def test_a_loop_of_one_turn_is_its_body() -> None:
     x, v, t = b.input("x", (N,), float32), b.input("v", (N,), float32), b.input("t", (), int64)
     body = Graph((v, t), (b.const(True), b.mul(v, b.cast(t, to=float32)), b.add(t, b.const(1))), ("c", "v", "t"))
     program = compile_graph(Graph((x,), counted(b, body, 1, x, b.const(2)), ("v", "t")), ARRAYS)
-    assert not any(isinstance(s, Loop) for s in program.steps)
+    assert all(g.jump is None for g in program.groups)
 
 
 def test_what_a_loop_carries_for_nothing_is_dropped(on: Runner) -> None:
@@ -247,8 +255,8 @@ def test_what_a_loop_carries_for_nothing_is_dropped(on: Runner) -> None:
     read, *_ = counted(b, body, N, node, node, node, node)
     program = on.prepare(Graph((node, long), (read,), ("y",)))
     if on.backend.target is ARRAYS:
-        (loop,) = (s for s in program.program.steps if isinstance(s, Loop))
-        assert {s.op for s in loop.body if isinstance(s, Host)} == {"add", "neg"}
+        (turn,) = turns_of(program.program)
+        assert {g.stop.op for g in turn if isinstance(g.stop, Host)} == {"add", "neg"}
     np.testing.assert_allclose(on.run(program, x, np.zeros(3, np.float32))[0], 2 * x, rtol=1e-6)
 
 
@@ -301,7 +309,7 @@ def test_states_live_from_run_to_run_and_apart(on: Runner) -> None:
     states = (GraphState(count, "count", None, after), GraphState(ring, "ring", first, written))
     program = on.prepare(Graph((x,), (after, b.reduce_sum(written, axes=(0,))), ("n", "sum"), b.size_nodes, states))
     kept = [s.buffer for s in program.program.states]
-    assert not any(isinstance(s, Copy) and kept[1] in (s.source, s.target) for s in program.program.steps)
+    assert not any(g.head == words.COPY and kept[1] in (*g.reads, *g.writes) for g in program.program.groups)
     sessions = [program.new_states(), program.new_states()]
     wanted = [first.copy(), first.copy()]
     for turn in range(6):

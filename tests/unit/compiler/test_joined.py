@@ -13,7 +13,8 @@ from networks.random_graphs.drawn import compare
 from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, bool_, float16, float32, int32, int64
 from singe.graph import Builder, Graph, GraphState, Node, gradient, leaf
-from singe.program.program import Copy, Dispatch, ProgramData, walk
+from singe.program.program import ProgramData
+from singe.program.words import COPY
 from singe.shapes import Dim, evaluate, size
 from singe_wasm.target import WasmTarget
 from singe_webgpu.target import WgslTarget
@@ -25,11 +26,11 @@ Shape = tuple[Dim, ...]
 
 def kernels(program: ProgramData) -> int:
     """Code for some sizes each is one kernel: it is dispatched over the same buffers."""
-    return len({s.buffers for s in walk(program.steps) if isinstance(s, Dispatch)})
+    return len({g.reads for g in program.groups if g.head >= 0})
 
 
 def copies(program: ProgramData) -> int:
-    return sum(isinstance(s, Copy) for s in walk(program.steps))
+    return sum(g.head == COPY for g in program.groups)
 
 
 def graph_of(build: Callable[..., Any], shape: Shape, kind: DType = float32, states: Sequence[str] = ()) -> Graph:
@@ -177,7 +178,7 @@ def test_a_training_step_updates_each_weight_by_one_kernel(device_name: str) -> 
     program = compare(device_name, graph, runs(graph, 1, 1, 1), tolerance=1e-5)
     if device_name != "numpy":
         moments = {k for k, b in enumerate(program.buffers) if b.name[:2] in ("m.", "v.")}
-        steps = [s for s in walk(program.steps) if isinstance(s, Dispatch) and not moments.isdisjoint(s.buffers)]
+        steps = [g for g in program.groups if g.head >= 0 and not moments.isdisjoint(g.reads)]
         assert (len(steps), copies(program)) == (2, 0)
 
 
@@ -293,4 +294,4 @@ def test_memory_does_not_grow(build: Callable[..., Any], target: Any, monkeypatc
 
 
 def moved(program: ProgramData) -> int:
-    return sum(program.buffers[k].bytes for s in walk(program.steps) if isinstance(s, Dispatch) for k in s.buffers)  # pyright: ignore[reportReturnType]
+    return sum(program.buffers[k].bytes for g in program.groups if g.head >= 0 for k in g.reads)  # pyright: ignore[reportReturnType]

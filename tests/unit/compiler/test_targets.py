@@ -10,7 +10,7 @@ from singe.compiler.compile import compile_graph
 from singe.compiler.target import ARRAYS, ArrayTarget, Execution, execution_of, find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
-from singe.program.program import HOST, Dispatch, Host
+from singe.program.program import HOST, Host
 from singe.runtime.eager import EagerDevice
 from singe.runtime.numpy_backend import NumpyBackend
 
@@ -24,11 +24,12 @@ def graph() -> Graph:
 
 def test_each_op_is_a_step_of_arrays_and_a_group_of_ops_one_of_a_code_generator() -> None:
     on_arrays = compile_graph(graph(), ARRAYS)
-    assert {type(s) for s in on_arrays.steps} == {Host}
+    assert {type(g.stop) for g in on_arrays.groups} == {Host}
     assert on_arrays.target == HOST == ARRAYS.name
-    assert "reshape" in {s.op for s in on_arrays.steps if isinstance(s, Host)}
+    assert "reshape" in {s.op for s in on_arrays.stops if isinstance(s, Host)}
     fused = compile_graph(graph(), find_target("wasm"))
-    assert {type(s) for s in fused.steps} == {Dispatch}
+    assert all(g.head >= 0 for g in fused.groups)
+    assert not fused.stops
     assert len(fused.steps) < len(on_arrays.steps)
 
 
@@ -38,7 +39,12 @@ def test_a_target_of_other_arrays_differs_in_its_name_alone() -> None:
 
     made, numpys = compile_graph(graph(), Others()), compile_graph(graph(), ARRAYS)
     assert made.target == "others"
-    assert (made.steps, made.buffers, made.slots) == (numpys.steps, numpys.buffers, numpys.slots)
+    assert (made.words, made.stops, made.buffers, made.slots) == (
+        numpys.words,
+        numpys.stops,
+        numpys.buffers,
+        numpys.slots,
+    )
 
 
 def test_the_target_of_host_steps_is_that_of_arrays() -> None:
@@ -61,8 +67,8 @@ def test_a_target_that_leaves_out_its_execution_is_a_code_generator() -> None:
     assert execution_of(plain) == Execution()
     made, wanted = compile_graph(graph(), plain), compile_graph(graph(), find_target("wasm"))
     assert made.target == "plain"
-    assert (made.steps, made.kernels, made.buffers, made.modules) == (
-        wanted.steps,
+    assert (made.words, made.kernels, made.buffers, made.modules) == (
+        wanted.words,
         wanted.kernels,
         wanted.buffers,
         wanted.modules,

@@ -243,7 +243,7 @@ def test_each_file_of_ours_says_what_reads_it(tmp_path: Path) -> None:
     sg.save(net, weights)
     sg.save(model, record)
     model.program().save(program)
-    assert [format_of(p) for p in (weights, record, program)] == ["singe-record/1", "singe-record/1", "singe/2"]
+    assert [format_of(p) for p in (weights, record, program)] == ["singe-record/1", "singe-record/1", "singe/3"]
     for act, words in (
         (
             lambda: sg.load(weights),

@@ -14,7 +14,7 @@ from recorded import recorded_cases
 
 import singe as sg
 from singe import nn, optim
-from singe.program.program import Copy, Dispatch, walk
+from singe.program.words import COPY
 
 _, ARRAYS = recorded_cases("optim")
 WEIGHTS = {key.removeprefix("weights/"): x for key, x in ARRAYS.items() if key.startswith("weights/")}
@@ -89,14 +89,11 @@ def test_a_parameter_and_its_moments_are_updated_by_one_kernel_in_place(name: st
     """And what all parameters share, such as the learning rate, is computed once for each group."""
     program = program_of(OPTIMISERS[name](), device_name).data
     buffers = [b.name for b in program.buffers]
-    steps = list(walk(program.steps))
-    updates = [
-        [s for s in steps if isinstance(s, Dispatch) and buffers.index(f"weight {path}") in s.buffers]
-        for path in WEIGHTS
-    ]
+    calls = [g for g in program.groups if g.head >= 0]
+    updates = [[g for g in calls if buffers.index(f"weight {path}") in g.writes] for path in WEIGHTS]
     assert [len(found) for found in updates] == [1] * len(WEIGHTS)
-    assert sum(isinstance(s, Dispatch) for s in steps) <= len(WEIGHTS) + SHARED
-    copied = [b for s in steps if isinstance(s, Copy) for b in (s.source, s.target)]
+    assert len(calls) <= len(WEIGHTS) + SHARED
+    copied = [b for g in program.groups if g.head == COPY for b in (*g.reads, *g.writes)]
     assert not [buffers[b] for b in copied if buffers[b].startswith(("weight", "moment", "square"))]
 
 
@@ -122,11 +119,9 @@ def test_layers_are_updated_by_one_kernel_for_each_parameter(clip: float | None,
     buffers = [b.name for b in program.data.buffers]
     for path, _ in layers.named_parameters():
         for name in (f"moment1.{path}", f"moment2.{path}"):
-            readers = [
-                s for s in walk(program.data.steps) if isinstance(s, Dispatch) and buffers.index(name) in s.buffers
-            ]
+            readers = [g for g in program.data.groups if g.head >= 0 and buffers.index(name) in g.reads]
             assert len(readers) == 1, name
-            assert buffers.index(f"weight {path}") in readers[0].buffers
+            assert buffers.index(f"weight {path}") in readers[0].writes
     model, state = layers, opt.init(layers)
     for _ in range(5):
         loss = program(x, y)

@@ -23,6 +23,7 @@ from singe.errors import DeviceError, FormatError
 from singe.graph import Builder, Graph
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
+from singe.program.words import COPY, STOP
 from singe.runtime.host_steps import run_host
 from singe.shapes import size
 
@@ -48,28 +49,29 @@ def program() -> tuple[dict[str, Any], bytes]:
 
 
 REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "an attribute that is missing": (lambda h: h["steps"][2]["attrs"].clear(), "missing a required argument: 'perm'"),
-    "an attribute that the row lacks": (lambda h: h["steps"][0]["attrs"].update(to=1), "add has no attribute to"),
-    "an axis that is not there": (lambda h: h["steps"][2]["attrs"].update(perm=[0, 2]), "which is wrong: transpose"),
-    "too few inputs": (lambda h: h["steps"][0]["inputs"].pop(), "add takes 2 inputs, got 1"),
+    "an attribute that is missing": (lambda h: h["stops"][2]["attrs"].clear(), "missing a required argument: 'perm'"),
+    "an attribute that the row lacks": (lambda h: h["stops"][0]["attrs"].update(to=1), "add has no attribute to"),
+    "an axis that is not there": (lambda h: h["stops"][2]["attrs"].update(perm=[0, 2]), "which is wrong: transpose"),
+    "too few inputs": (lambda h: h["stops"][0]["inputs"].pop(), "add takes 2 inputs, got 1"),
     "an attribute of a size that nothing gives": (
-        lambda h: h["steps"][0].update(op="expand", inputs=[3], attrs={"shape": [{"size": [[1, "Q"]]}, 3]}),
-        "a Host step needs the size Q before it is found",
+        lambda h: h["stops"][0].update(op="expand", inputs=[3], attrs={"shape": [{"size": [[1, "Q"]]}, 3]}),
+        "a stop at word 0 needs the size Q before it is found",
     ),
     "a size found by an op that finds none": (
         lambda h: h["buffers"][2].update(shape=[[[1, "Q"]], 3]),
-        "a Host step needs the size Q before it is found",
+        "a stop at word 0 needs the size Q before it is found",
     ),
     "elements of more bytes than the type has": (
         lambda h: h["buffers"][3].update(dtype="bool", size=4),
         "buffer 3 has elements of 4 bytes; those of bool have 1",
     ),
     "results of another shape": (lambda h: h["buffers"][1].update(shape=[3, 3, 1]), "does not give float32(3, 3, 1)"),
-    "an op of regions": (lambda h: h["steps"][1].update(op="loop"), "which only a graph has"),
-    "a value that nothing wrote": (lambda h: h["steps"].pop(0), "which no step wrote before"),
+    "an op of regions": (lambda h: h["stops"][1].update(op="loop"), "which only a graph has"),
+    "a value that nothing wrote": (lambda h: h["words"].__delitem__(slice(3)), "which nothing wrote before"),
     "a value of another shape": (
         lambda h: (
-            h["steps"].pop(1),
+            h["stops"].pop(1),
+            h.update(words=[STOP, 1, 0, STOP, 1, 1]),
             h["buffers"][4].update(shape=[[[1, "N"]], 4], place=["slot", 0]),
             h["buffers"][1].update(shape=[4, [[1, "N"]]]),
         ),
@@ -77,17 +79,21 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     ),
     "a copy to another type": (
         lambda h: (
-            h["steps"].insert(0, {"do": "copy", "source": 3, "target": 5}),
+            h.update(words=[COPY, 3, 5, 3, 0, *h["words"]]),
             h["buffers"].append({**h["buffers"][3], "dtype": "int32", "place": ["slot", 0]}),
         ),
-        "copies buffer 3 of float32 to buffer 5 of another type",
+        "a copy moves buffer 3 of float32 to buffer 5 of another type",
     ),
     "an output that is none": (lambda h: h.update(outputs=[2]), "output 0 is buffer 2, which lies in"),
+    "an output that lies in another one": (
+        lambda h: h.update(outputs=[h["outputs"][0]] * 2),
+        "which lies in ('output', 0)",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_steps_that_do_not_fit_are_refused(name: str) -> None:
+def test_ops_that_do_not_fit_are_refused(name: str) -> None:
     change, message = REFUSED[name]
     head, block = program()
     change(head)

@@ -198,9 +198,9 @@ def test_a_model_is_compiled_with_its_own_options() -> None:
     x, w = b.input("x", (4, 32), float32), b.const(np.ones((32, 32), np.float32))
     model = Model(Graph((x,), (b.dot(x, w),), ("y",)), "numpy", activations="int8", fail_on_host=True)
     assert sg.compile(model) is model.program()
-    steps = sg.compile(model, activations="float32").data.steps
-    assert [s.op for s in steps if isinstance(s, Host)] == ["dot"]
-    assert steps != model.program().data.steps
+    stops = sg.compile(model, activations="float32").data.stops
+    assert [s.op for s in stops if isinstance(s, Host)] == ["dot"]
+    assert stops != model.program().data.stops
 
 
 @RUNNERS

@@ -1,4 +1,4 @@
-"""The file format singe/2: as documented, the same after a round trip, and refused when it is damaged."""
+"""The file format singe/3: as documented, the same after a round trip, and refused when it is damaged."""
 
 from __future__ import annotations
 
@@ -16,36 +16,21 @@ from typing import Any
 import numpy as np
 import pytest
 from containers import flipped, joined, split, with_hostile_values
+from networks.every_group import WORDS, every_group
 
 import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
-from singe.dtypes import bool_, float32, int64
+from singe.dtypes import float32
 from singe.errors import DeviceError, FormatError, InputError
 from singe.files import write
 from singe.graph import Builder, Graph
 from singe.model.program import write_program
 from singe.program.container import checking
 from singe.program.format import STATE, from_bytes, header, made, read_program, to_bytes
-from singe.program.program import (
-    HOST,
-    Bind,
-    Buffer,
-    Check,
-    Code,
-    Copy,
-    Dispatch,
-    Host,
-    If,
-    Loop,
-    ProgramData,
-    Specialised,
-    State,
-    Variant,
-)
-from singe.program.ranges import IndexRange
+from singe.program.program import HOST, ProgramData, State
 from singe.runtime.registry import open_backend
-from singe.shapes import evaluate, size
+from singe.shapes import size
 
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
 BACKENDS = {HOST: "numpy", "wasm": "wasm", "wgsl": "webgpu"}
@@ -69,48 +54,6 @@ def documented_program() -> ProgramData:
     return compile_graph(Graph((x,), (y,), ("y",)), find_target("wgsl"))
 
 
-def every_step() -> ProgramData:
-    """A Program with each kind of step and each kind of attribute, of an op that Singe lacks; it is never run."""
-    n = size("N")
-    buffers = (
-        Buffer("x", float32, (n, 4), 4, ("input", 0)),
-        Buffer("k", int64, (1,), 8, ("weights", 0)),
-        Buffer("t", float32, ((n + 1) // 2, 4), 4, ("slot", 0)),
-        Buffer("y", float32, (n, 4), 4, ("output", 0)),
-        Buffer("count", int64, (1,), 8, ("state", 0)),
-        Buffer("sum", float32, (2, 2), 4, ("state", 1)),
-        Buffer("flag", bool_, (), 4, ("slot", 0)),
-    )
-    host = Host(
-        "of_another_package",
-        {"axes": (0, n * 2), "to": int64, "least": -np.inf, "eps": 0.5, "name": "a", "flag": True},
-        (0,),
-        (2,),
-    )
-    steps = (
-        Dispatch(0, (0, 2)),
-        Copy(0, 3),
-        host,
-        If(6, (Copy(0, 3),), ()),
-        Loop(n + 1, None, (Copy(0, 2),)),
-        Loop(None, 6, ()),
-        Bind("M", buffer=1),
-        Bind("K", dim=n * 2),
-        Check(size("K") - 2, "K must be at least 2"),
-    )
-    closed = tuple(replace(b, shape=tuple(evaluate(d, {"N": 8}) for d in b.shape)) for b in buffers)
-    kernel = Code("relu", "elementwise", 2, (n * 4,), (Variant("w0", ("shader-f16",), (n, 1, 1)),), n * 4, n * 32)
-    modules = {"w0": "fn main() {}", "b": b"\0asm"}
-    return ProgramData(
-        "wgsl", (0,), (3,), buffers, 1, (kernel,), steps, modules, np.arange(256, dtype=np.uint8), {"ops": {"relu": 1}},
-        (State("count", 4, 1), State("sum", 5, None)),
-        ((size("N") - 1, "N must be at least 1"),),
-        (Specialised({"N": 8}, 1, closed, steps[:2], ((size("M") - 1, "M must be at least 1"),)),),
-        {"N": 64},
-        (IndexRange(0, ((0, 2, size("N")), (0, 1, 4)), -4, size("N"), -100, "index"),),
-    )  # fmt: skip
-
-
 # --- the document -----------------------------------------------------------------------------------------------------
 
 
@@ -124,15 +67,15 @@ def written_fields() -> set[str]:
             for item in data:
                 walk(item, path)
         elif isinstance(data, dict):
-            path = re.sub(r"^specialised\.(buffers|steps|checks)", r"\1", path)
+            path = re.sub(r"^specialised\.(buffers|stops|checks)", r"\1", path)
             if path in ("modules", "facts", "bounds") or path.endswith((".attrs", ".sizes")):
                 data = {"*": next(iter(data.values()))} if path == "modules" else {}
             for key, value in data.items():
-                name = f"steps.{key}" if path.startswith("steps") else f"{path}.{key}" if path else key
+                name = f"{path}.{key}" if path else key
                 found.add(name)
                 walk(value, name)
 
-    walk(split(to_bytes(every_step()))[0], "")
+    walk(split(to_bytes(every_group()))[0], "")
     walk(STATE.encode(State("key", 0, None, 1)), "states")
     return found
 
@@ -142,7 +85,7 @@ def test_the_document_names_every_field_and_no_other() -> None:
     of_programs = DOCUMENT.read_text().split("## The bundle")[0]
     documented = set(re.findall(r"^\| `([a-z0-9_.*]+)` \|", of_programs, re.M))
     assert documented == written_fields()
-    assert set(header(every_step())) == {f for f in written_fields() if "." not in f} - {"blocks", "modules", "sha256"}
+    assert set(header(every_group())) == {f for f in written_fields() if "." not in f} - {"blocks", "modules", "sha256"}
 
 
 def test_the_example_in_the_document_is_what_is_written() -> None:
@@ -174,15 +117,16 @@ def test_a_program_runs_the_same_after_a_round_trip(target: str, tmp_path: Path)
         np.testing.assert_array_equal(one, two)
 
 
-def test_every_kind_of_step_survives() -> None:
-    program = every_step()
+def test_every_kind_of_group_survives() -> None:
+    program = every_group()
     again = from_bytes(to_bytes(program))
+    assert program.words == WORDS
     assert header(again) == header(program)
-    assert (again.steps, again.modules) == (program.steps, program.modules)
+    assert (again.groups, again.counts, again.modules) == (program.groups, program.counts, program.modules)
 
 
 def test_saving_copies_no_weights(tmp_path: Path) -> None:
-    program = replace(every_step(), weights=np.ones(1 << 23, np.uint8))
+    program = replace(every_group(), weights=np.ones(1 << 23, np.uint8))
     tracemalloc.start()
     try:
         write_program(program, tmp_path / "p.singe")
@@ -262,11 +206,11 @@ def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
 
 
 def test_another_version_is_named() -> None:
-    head, block = split(to_bytes(every_step()))
+    head, block = split(to_bytes(every_group()))
     with pytest.raises(
-        FormatError, match="'singe/1', this version of Singe reads 'singe/2'; compile, export or save the model again"
+        FormatError, match="'singe/2', this version of Singe reads 'singe/3'; compile, export or save the model again"
     ):
-        from_bytes(joined(head | {"format": "singe/1"}, block))
+        from_bytes(joined(head | {"format": "singe/2"}, block))
 
 
 def test_truncation_at_every_offset() -> None:
@@ -295,7 +239,7 @@ def accepts_or_refuses(data: bytes) -> bool:
 
 @pytest.mark.slow
 def test_flipped_bytes() -> None:
-    data = to_bytes(every_step())
+    data = to_bytes(every_group())
     for damaged in flipped(data, 2000):
         accepts_or_refuses(damaged)
 
@@ -311,7 +255,7 @@ def test_flipped_bytes_in_the_block_are_noticed() -> None:
 @pytest.mark.slow
 def test_every_value_replaced_by_hostile_ones() -> None:
     """The hash is corrected, so that only the other checks can refuse the file."""
-    for data in with_hostile_values(to_bytes(every_step())):
+    for data in with_hostile_values(to_bytes(every_group())):
         accepts_or_refuses(data)
 
 
@@ -328,14 +272,6 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "an input that lies elsewhere": (lambda h: h.update(inputs=[2]), "input 0 is buffer 2"),
     "a module that is not there": (lambda h: h["kernels"][0]["variants"][0].update(entry="w9"), "'w9'"),
     "more slots than buffers": (lambda h: h.update(slots=2**40), "slots"),
-    "a step of no kernel": (lambda h: h["steps"][0].update(kernel=3), "kernel 3 of 1"),
-    "a step with too few buffers": (
-        lambda h: h["steps"][0].update(buffers=[0]),
-        "1 buffers to kernel 0, which takes 2",
-    ),
-    "a step of no buffer": (lambda h: h["steps"][1].update(source=44), "buffer 44 of 7"),
-    "a step within a loop": (lambda h: h["steps"][4]["body"][0].update(target=44), "buffer 44 of 7"),
-    "a step of no kind": (lambda h: h["steps"][0].update(do="jump"), "'jump'"),
     "a kernel with no variant": (lambda h: h["kernels"][0].update(variants=[]), "no complete variant"),
     "a block beyond the file": (lambda h: h["blocks"].update(weights=[0, 10**9]), "the file holds"),
     "a field that is missing": (lambda h: h.pop("slots"), "slots"),
@@ -364,47 +300,33 @@ REFUSED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
         "buffer 7 lies in output 0, which has no memory of its own",
     ),
     "more elements than a kernel counts": (lambda h: h["buffers"][2].update(shape=[2**31]), "2147483648 elements"),
-    "a copy to a smaller buffer": (
-        lambda h: h["steps"][1].update(source=5, target=4),
-        "copies buffer 5 of 16 bytes to buffer 4 of 8",
+    "words that are no list": (lambda h: h.update(words="x"), "expected a list, got 'x'"),
+    "a word that is no number": (lambda h: h["words"].append(True), "expected a word, an integer of 32 bits, got True"),
+    "a word of more bits": (
+        lambda h: h["words"].append(2**31),
+        "expected a word, an integer of 32 bits, got 2147483648",
     ),
-    "a condition of numbers": (lambda h: h["steps"][3].update(condition=0), "buffer 0 for a condition"),
-    "a size from floats": (lambda h: h["steps"][6].update(buffer=0), "'M' to buffer 0, expected one of int32 or int64"),
-    "a loop without an end": (lambda h: h["steps"][4].update(count=None), "it would never end"),
-    "a size that is found too late": (
-        lambda h: h["steps"].insert(0, h["steps"].pop()),
-        "a Check step needs the size K before it is found",
-    ),
-    "an output of a size that is never found": (
-        lambda h: h["buffers"][3].update(shape=[[[1, "M"]], 4]) or h.update(steps=[]),
-        "output 0 needs the size M before it is found",
-    ),
-    "steps that are no list": (lambda h: h.update(steps="x"), "expected a list, got 'x'"),
-    "a name that is none": (lambda h: h["steps"][2].update(op=None), "expected a string, got None"),
+    "a stop of no kind": (lambda h: h["stops"][0].update(do="jump"), "unknown stop 'jump', expected one of host"),
+    "a name that is none": (lambda h: h["stops"][0].update(op=None), "expected a string, got None"),
     "two states of one name": (lambda h: h["states"][1].update(name="count"), "two states have one name"),
-    "a size that is bound twice": (lambda h: h["steps"][6].update(dim=3), "to a buffer and to a dimension"),
-    "a step of no buffer at some sizes": (
-        lambda h: h["specialised"][0]["steps"][1].update(source=44),
-        "specialised for {'N': 8}: a step names buffer 44 of 7",
-    ),
     "an input of another shape at some sizes": (
         lambda h: h["specialised"][0]["buffers"][0].update(shape=[9, 4]),
         "specialised for {'N': 8}: buffer 0 is not 'x' at these sizes",
     ),
     "fewer buffers at some sizes": (lambda h: h["specialised"][0].update(buffers=[], slots=0), "buffer 0 of 0"),
     "a bound below zero": (lambda h: h["bounds"].update(N=-1), "-1"),
-    "steps within steps within …": (lambda h: h.update(steps=[nested(40)]), "32 deep"),
+    "dimensions within dimensions within …": (lambda h: h["counts"].__setitem__(0, nested(40)), "a dimension must be"),
 }
 
 
-def nested(depth: int) -> dict[str, Any]:
-    return {"do": "loop", "condition": 6, "count": None, "body": [nested(depth - 1)] if depth else []}
+def nested(depth: int) -> Any:
+    return [[1, ["div", nested(depth - 1), 2]]] if depth else [[1, "N"]]
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_references_out_of_range(name: str) -> None:
     damage, message = REFUSED[name]
-    head, block = split(to_bytes(every_step()))
+    head, block = split(to_bytes(every_group()))
     damage(head)
     with pytest.raises(FormatError, match=re.escape(message)):
         from_bytes(joined(head, block))
@@ -422,13 +344,7 @@ def test_references_out_of_range(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_range_that_points_nowhere_is_refused(change: dict[str, Any]) -> None:
-    head = json.loads(json.dumps(header(every_step())))
+    head = json.loads(json.dumps(header(every_group())))
     head["ranges"][0] |= change
     with pytest.raises(FormatError), checking("the file"):
-        made(head, every_step().modules, every_step().weights, "the file")
-
-
-def test_a_file_without_ranges_is_read() -> None:
-    head = header(every_step())
-    del head["ranges"]
-    assert made(head, every_step().modules, every_step().weights, "the file").ranges == ()
+        made(head, every_group().modules, every_group().weights, "the file")

@@ -1,4 +1,4 @@
-"""Steps of every kind on every runner that reads the planner's words, in Programs that are assembled by hand."""
+"""Groups of every kind on every runner that reads a Plan's words, in Programs that are assembled by hand."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from singe.dtypes import bool_, float32, int32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.ir import scalar
 from singe.ir.kernel import Kernel, Port, Store, loop_vars
-from singe.program.planner import LOOP, Plan, execution_order
+from singe.program.plan import Plan
 from singe.program.program import ProgramData
+from singe.program.words import COPY, LOOP, execution_order
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools.inspection import describe_program
@@ -288,8 +289,9 @@ def test_a_thousand_runs_keep_one_state(on: Runner) -> None:
         del y
     assert held() == before
     np.testing.assert_array_equal(on.backend.download(states[0]), [1000] * 3)
-    steps = [span.step for span in run.executable.profile([array], states).spans]
-    assert steps == [0, 1]
+    groups = run.executable.program.groups
+    assert [span.at for span in run.executable.profile([array], states).spans] == [g.at for g in groups]
+    assert [min(g.head, 0) for g in groups] == [0, COPY]
 
 
 def test_a_ring_buffer_is_written_in_place(on: Runner) -> None:
@@ -366,14 +368,15 @@ def test_a_profile_counts_every_turn(on: Runner) -> None:
     executable = on.backend.prepare(data)
     arrays = [on.backend.upload(a) for a in (np.ones(4, np.float32), is_true(True))]
     timeline = executable.profile(arrays)
-    on_device = [span.step for span in timeline.spans if span.step != 5]
-    assert on_device == [0, *[3, 4] * 3]
+    first, doubled, copied, hosted = (g.at for g in data.steps)
+    on_device = [span.at for span in timeline.spans if span.at != hosted]
+    assert on_device == [first, *[doubled, copied] * 3]
     np.testing.assert_array_equal(on.backend.download(timeline.outputs[0]), [4] * 4)
 
 
 def test_inspection_counts_what_is_inside(on: Runner) -> None:
     text = describe_program(on.name, flow(on.assembler()), True)
-    assert "6: 1 dispatches of 1 kernels, 1 host, 2 copies, 1 ifs, 1 loops" in text
+    assert "4: 1 dispatches of 1 kernels, 1 host, 2 copies, 1 branches, 1 loops" in text
 
 
 def test_words_are_where_the_contract_says() -> None:

@@ -16,8 +16,8 @@ from singe.errors import FormatError
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.ops import ROWS
-from singe.program.program import Copy, walk
 from singe.program.weight_codecs import STORED, StoredPart, decode, read_piece
+from singe.program.words import COPY
 from singe.shapes import size
 from singe.tools.export import weights
 from singe.tools.export.bundle import Bundle, make_bundle, page_targets
@@ -100,7 +100,7 @@ def test_weights_that_are_outputs_too_do_not_become_int8(target: str, nested: bo
     if nested:
         z = b.apply(ROWS["if"], flag, x, then=b.graph((inner,), (w,)), otherwise=b.graph((inner,), (inner,)))
     program, channels = compiled(Graph((x, flag), (b.matmul(x, w), z), ("y", "z")), target)
-    places = [program.buffers[s.source].place for s in walk(program.steps) if isinstance(s, Copy)]
+    places = [program.buffers[g.reads[0]].place for g in program.groups if g.head == COPY]
     copied = [at for kind, at in places if kind == "weights"]
     assert copied
     parts = {p.at: p for p in encode(program, "int8", channels)[0]}

@@ -15,6 +15,7 @@ from onnx import helper
 import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.compiler.partition import JS_HOST_OPS, beyond_scripts
+from singe.compiler.schedule.steps import words_of
 from singe.compiler.target import ARRAYS, find_target
 from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, uint8, widened
 from singe.errors import HostNeeded, InputError
@@ -24,7 +25,8 @@ from singe.ir.arrays import convert
 from singe.model.model import Model
 from singe.onnx import backend
 from singe.ops import ROWS, Elementwise, Opaque
-from singe.program.program import Buffer, Check, Copy, Dispatch, Host, Loop, ProgramData
+from singe.program.program import Buffer, Check, Host, ProgramData
+from singe.program.words import COPY, LOOP
 from singe.shapes import known, size
 from singe.tensors import arithmetic
 from singe.tools import cli
@@ -223,13 +225,10 @@ def test_a_network_s_turns_are_one_kernel() -> None:
         b = Builder()
         x = b.input("x", (length,), float32)
         program = compile_graph(Graph((x,), b.sort(x, axis=0), ("values", "places")), find_target("wgsl"))
-        (loop,) = (s for s in program.steps if isinstance(s, Loop))
-        assert [type(s) for s in loop.body if not isinstance(s, Check)] == [
-            Dispatch,
-            Dispatch,
-            Copy,
-        ]  # the turn, its number, the places
-        assert known(loop.count or 0, {"N": 5000}) == 91
+        (loop,) = (g for g in program.groups if g.head == LOOP)
+        turn = [g for g in program.steps if loop.at < g.at < (loop.jump or 0) and not isinstance(g.stop, Check)]
+        assert [min(g.head, 0) for g in turn] == [0, 0, COPY], "the turn, its number, the places"
+        assert known(program.counts[loop.rest[1]], {"N": 5000}) == 91
         assert "host" not in program.facts
 
 
@@ -247,8 +246,8 @@ def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:
 def test_what_a_page_lacks_is_said_without_the_compilers_facts() -> None:
     """A file of a Program may have none."""
     x, y = (Buffer(place, float32, (4,), 4, (place, 0)) for place in ("input", "output"))
-    steps = (Host("levitate", {}, (0,), (1,)),)
-    program = ProgramData("wgsl", (0,), (1,), (x, y), 0, (), steps, {}, np.zeros(0, np.uint8))
+    words = words_of([Host("levitate", {}, (0,), (1,))], (), ())
+    program = ProgramData("wgsl", (0,), (1,), (x, y), 0, (), *words, {}, np.zeros(0, np.uint8))
     assert beyond_scripts(program).startswith("these ops run on the host: levitate; for that, singe.js lacks levitate")
 
 

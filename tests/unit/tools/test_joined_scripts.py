@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from singe.tools.export import scripts
-from singe.tools.export.scripts import bundle_scripts, compact, joined_scripts, readable_scripts
+from singe.tools.export.scripts import EAGER, bundle_scripts, compact, joined_scripts, readable_scripts
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
@@ -69,6 +69,16 @@ def test_a_package_with_built_scripts_gives_these_with_the_texts_of_the_modules(
     assert found.keys() == {"singe.js", "singe.js.map"}
     assert found["singe.js"] == b"built"
     assert json.loads(found["singe.js.map"])["sourcesContent"] == [readable_scripts()["singe-format.js"].decode()]
+
+
+def test_the_main_file_waits_for_no_other() -> None:
+    """The others wait for it."""
+    sources = {name: data.decode() for name, data in readable_scripts().items()}
+    imported = {
+        other for name in EAGER for other in re.findall(r'^import .* from "\./([\w-]+\.js)";$', sources[name], re.M)
+    }
+    assert imported <= EAGER
+    assert "=await Promise.all([import(" not in joined_scripts()["singe.js"].decode()
 
 
 def test_a_source_map_leads_each_line_to_its_own() -> None:

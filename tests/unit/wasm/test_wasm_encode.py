@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import wasmtime
 
-from singe.program.planner import COPY
+from singe.program.words import COPY
 from singe_wasm.code.encode import OPS, Body, Function, i32, integers, memory, module, signed_leb, unsigned_leb
 from singe_wasm.driver import ALONE, NAME, driver
 from singe_wasm.heap import Heap

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from singe.compiler.compile import compile_graph
+from singe.compiler.schedule.steps import Copy, words_of
 from singe.dtypes import float32
 from singe.errors import DeviceError, FormatError, ShapeError
 from singe.graph import Builder, Graph
 from singe.program.format import from_bytes, to_bytes
-from singe.program.program import Buffer, Code, Copy, ProgramData
+from singe.program.program import Buffer, Code, ProgramData
 from singe.shapes import size
 from singe_wasm.target import WasmTarget
 
@@ -37,6 +38,12 @@ def entry(text: str) -> Callable[[ProgramData], ProgramData]:
     return kernels(lambda k: replace(k, variants=tuple(replace(v, entry=text) for v in k.variants)))
 
 
+def one_more_size(p: ProgramData) -> ProgramData:
+    """Its one kernel takes one size more."""
+    (kernel,), (head, count, *rest) = p.kernels, p.words
+    return replace(p, kernels=(replace(kernel, sizes=(*kernel.sizes, 1)),), words=(head, count + 1, *rest, 0))
+
+
 def code(text: str) -> Callable[[ProgramData], ProgramData]:
     """Modules of this text in place of the Program's."""
     return lambda p: replace(p, modules=dict.fromkeys(p.modules, bytes(wasmtime.wat2wasm(text))))
@@ -50,10 +57,10 @@ REFUSED: Final = {
     "an entry without a function": (entry("simd"), 'the entry \'simd\', expected "module:kN"'),
     "a function that is not there": (entry("simd:k7"), "function k7 is not there, expected one of 5"),
     "a function of other arguments": (
-        kernels(lambda k: replace(k, sizes=(*k.sizes, 1))),
+        one_more_size,
         "function k0 takes 5 arguments, expected one of 6",
     ),
-    "no modules": (lambda p: replace(p, kernels=(), steps=(), modules={}), "kernels are in [], expected one module"),
+    "no modules": (lambda p: replace(p, kernels=(), words=(), modules={}), "kernels are in [], expected one module"),
     "a module of text": (
         lambda p: replace(p, modules=dict.fromkeys(p.modules, "x")),
         "expected one module",
@@ -114,6 +121,7 @@ def test_a_buffer_that_does_not_fit_its_input_at_the_sizes_of_a_run_is_an_error(
         Buffer("square", float32, (n * n,), 4, ("input", 0)),
         Buffer("y", float32, (n * n,), 4, ("output", 0)),
     )
-    p = replace(p, buffers=(*p.buffers, *large), outputs=(first + 1,), steps=(Copy(first, first + 1),))
+    words, _, _ = words_of([Copy(first, first + 1)], p.kernels, ())
+    p = replace(p, buffers=(*p.buffers, *large), outputs=(first + 1,), words=words)
     with pytest.raises(ShapeError, match=r"square: its 4.* bytes must fit the input in which it lies"):
         run(from_bytes(to_bytes(p)))

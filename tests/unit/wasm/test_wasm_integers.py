@@ -17,7 +17,7 @@ from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, evaluate_node, specialise
 from singe.ops.products.quantised import DEEPEST, OFFSET, quantise_weights
-from singe.program.program import Dispatch, ProgramData
+from singe.program.program import Host, ProgramData
 from singe.shapes import deferring, known, size
 
 pytest.importorskip("wasmtime")
@@ -250,14 +250,14 @@ def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.
     import wasmtime  # noqa: PLC0415
 
     sizes = {"N": len(x)}
-    (step,) = (s for s in program.steps if isinstance(s, Dispatch))
+    (call,) = (g for g in program.groups if g.head >= 0)
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
     engine = wasmtime.Engine(config)
     store = wasmtime.Store(engine)
     places: list[int] = []
     end = 256
-    buffers = [program.buffers[i] for i in step.buffers]
+    buffers = [program.buffers[i] for i in call.reads]
     for buffer in buffers:
         places.append(end)
         end += known(buffer.bytes, sizes) // 256 * 256 + 256
@@ -269,7 +269,7 @@ def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.
             memory.write(store, x.tobytes(), at)
     module = program.modules[level]
     assert isinstance(module, bytes)
-    code = program.kernels[step.kernel]
+    code = program.kernels[call.head]
     entry = next(v.entry for v in code.variants if v.entry.startswith(level)).split(":")[1]
     function: Any = wasmtime.Instance(store, wasmtime.Module(engine, module), [memory]).exports(store)[entry]
     for part in reversed(range(parts)):
@@ -284,7 +284,7 @@ def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.
 
 def ops_of(graph: Graph) -> set[str]:
     program = compile_graph(graph, ARRAYS, Options("int8"))
-    return {s.op for s in program.steps if hasattr(s, "op")}  # pyright: ignore[reportAttributeAccessIssue]
+    return {s.op for s in program.stops if isinstance(s, Host)}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from singe.dtypes import float32
 from singe.graph import Builder, Graph, specialise
 from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Kernel, Routine
-from singe.program.program import Dispatch
 from singe.shapes import Shape, known, size
 from singe_gpu.device.tune import _parsed, _text
 from singe_gpu.kernels.cut_choice import RATES, costs, possible
@@ -89,7 +88,7 @@ def test_one_text_runs_at_each_size(name: str) -> None:
 def test_open_sizes_take_no_more_dispatches_than_known_ones(graph: Graph, sizes: Mapping[str, int]) -> None:
     def dispatches(graph: Graph) -> int:
         program = compile_graph(graph, WgslTarget())
-        kernels = [program.kernels[s.kernel] for s in program.steps if isinstance(s, Dispatch)]
+        kernels = [program.kernels[g.head] for g in program.groups if g.head >= 0]
         return sum(known(k.variants[-1].groups[0], sizes) > 0 for k in kernels)
 
     assert dispatches(graph) <= dispatches(specialise(graph, sizes))

@@ -10,10 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from singe.compiler.schedule.steps import Copy, Dispatch, Step, words_of
 from singe.dtypes import float16, float32
 from singe.errors import DeviceError, DeviceLost, InputError, ShapeError
 from singe.program.container import ALIGN
-from singe.program.program import Buffer, Code, Copy, Dispatch, Host, ProgramData, Variant
+from singe.program.program import Buffer, Code, Host, ProgramData, Variant
 from singe.runtime.backend import Backend
 from singe.shapes import size
 
@@ -62,8 +63,8 @@ def adding(code: str = ADD) -> ProgramData:
         Buffer("z", float32, (4,), 4, ("output", 1)),
     )
     add = Code("add", "nest", 3, (n * 4,), (Variant("w0", groups=((n * 4 + 63) // 64, 1, 1)),))
-    steps = (Dispatch(0, (0, 1, 3)), Dispatch(0, (3, 2, 4)), Copy(2, 5))
-    return ProgramData("wgsl", (0,), (4, 5), buffers, 1, (add,), steps, {"w0": code}, weights)
+    words = words_of([Dispatch(0, (0, 1, 3)), Dispatch(0, (3, 2, 4)), Copy(2, 5)], (add,), (0,))
+    return ProgramData("wgsl", (0,), (4, 5), buffers, 1, (add,), *words, {"w0": code}, weights)
 
 
 def answer(x: np.ndarray) -> np.ndarray:
@@ -249,6 +250,12 @@ def test_bad_shaders_show_their_line(gpu: WebGpuBackend) -> None:
         gpu.prepare(adding(ADD.replace("b0[point] + b1[point % 4i]", "b0[point] * true")))
 
 
+def doing(program: ProgramData, step: Step) -> ProgramData:
+    """The Program with this step alone."""
+    words, counts, stops = words_of([step], program.kernels, range(len(program.kernels)))
+    return replace(program, words=words, counts=counts, stops=stops)
+
+
 def test_what_cannot_run_is_refused(gpu: WebGpuBackend) -> None:
     program = adding()
     with pytest.raises(DeviceError, match="target 'wgsl'"):
@@ -258,15 +265,17 @@ def test_what_cannot_run_is_refused(gpu: WebGpuBackend) -> None:
         gpu.prepare(replace(program, kernels=(needy,)))
     x = gpu.upload(np.zeros((1, 4), np.float32))
     with pytest.raises(DeviceError, match="op 'levitate' on the host"):
-        gpu.prepare(replace(program, steps=(Host("levitate", {}, (0,), (4,)),))).run([x])
+        gpu.prepare(doing(program, Host("levitate", {}, (0,), (4,)))).run([x])
     with pytest.raises(DeviceError, match="through two bindings"):
-        gpu.prepare(replace(program, steps=(Dispatch(0, (3, 1, 3)),))).run([x])
+        gpu.prepare(doing(program, Dispatch(0, (3, 1, 3)))).run([x])
 
 
 def test_an_odd_number_of_halves_is_copied_whole(gpu: WebGpuBackend) -> None:
     n = size("N")
     buffers = (Buffer("x", float16, (n,), 2, ("input", 0)), Buffer("y", float16, (n,), 2, ("output", 0)))
-    program = ProgramData("wgsl", (0,), (1,), buffers, 0, (), (Copy(0, 1),), {}, np.zeros(0, np.uint8))
+    program = ProgramData(
+        "wgsl", (0,), (1,), buffers, 0, (), *words_of([Copy(0, 1)], (), ()), {}, np.zeros(0, np.uint8)
+    )
     x = np.arange(7, dtype=np.float16)
     np.testing.assert_array_equal(gpu.download(gpu.prepare(program).run([gpu.upload(x)])[0]), x)
 

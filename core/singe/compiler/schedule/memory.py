@@ -21,13 +21,14 @@ from ...dtypes import DType, bool_, string, uint8
 from ...graph import Graph, Node
 from ...ir.kernel import Kernel, Routine
 from ...ops import Elementwise, Opaque, Region, Update, without_sizes
-from ...program.program import Bind, Buffer, Check, Copy, Dispatch, Host, If, Loop, Step
+from ...program.program import Bind, Buffer, Check, Host
 from ...shapes import Checks, Dim, Shape, Size, deferring, repeating, require, symbols
 from ..fuse import Group
 from ..lower.runtime_sizes import named
 from ..partition import unsupported_dtypes
 from ..target import Packer, Printed, Target, execution_of
 from .buffers import BufferTable, Slots, bytes_of
+from .steps import Copy, Dispatch, If, Loop, Step
 from .work import BindSize, Item, Items, found_by
 
 

@@ -91,7 +91,8 @@ class NumpyAdapter(ArrayAdapter):
     # --- what NumPy does faster ---------------------------------------------------------------------------------------
 
     def take(self, x: np.ndarray, indices: np.ndarray, axis: int) -> np.ndarray:
-        return np.asarray(x.take(indices, axis))
+        # As intp: with 32-bit addresses, as in a page, NumPy takes no int64 here.
+        return np.asarray(x.take(indices.astype(np.intp, copy=False), axis))
 
     def at(self, x: np.ndarray, places: Places) -> np.ndarray:
         return np.asarray(x[tuple(places)], order="C")

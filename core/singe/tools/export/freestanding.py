@@ -18,7 +18,7 @@ from ...dtypes import string
 from ...errors import DeviceError, InputError
 from ...files import write
 from ...model.model import Model
-from ...program.program import Bind, Host, ProgramData, walk
+from ...program.program import Bind, Host, ProgramData
 from ...runtime.registry import BackendFactory, factories
 from ...shapes import bytes_text, known, show, symbols
 from ..report import LEFT, RIGHT, fields, table
@@ -67,13 +67,13 @@ def _compiled(model: Model, factory: BackendFactory, activations: str) -> Progra
             f"--input-shape (`shapes` of singe.load), as in --input-shape {open_inputs[0].name}={example}"
         )
     program = compile_graph(graph, find_target(factory.target_name), replace(model.options, activations=activations))
-    if any(isinstance(s, Host) for s in walk(program.steps)):
+    if any(isinstance(s, Host) for s in program.stops):
         ops = program.facts["host"]
         told = "; ".join(f"{op} ({', '.join(why)})" for op, why in ops.items())
         raise InputError(
             f"a freestanding module has no host, and these ops of the model run there: {told}; export a bundle instead, whose page has one"
         )
-    found = sorted({s.size for s in walk(program.steps) if isinstance(s, Bind)})
+    found = sorted({s.size for s in program.stops if isinstance(s, Bind)})
     if found:
         raise InputError(
             f"a freestanding module has a fixed layout, and the model finds sizes in mid-run: {', '.join(found)}; export a bundle instead, which may"

@@ -23,14 +23,16 @@ MAIN: Final = "singe.js"
 EAGER: Final = frozenset(
     f"singe{part}.js"
     for part in (
-        "", "-arguments", "-cache", "-files", "-format", "-model", "-spawn", "-wasm", "-webgpu", "-worker", "-worker-model"
+        "", "-arguments", "-cache", "-checks", "-files", "-format", "-model", "-plan", "-spawn", "-wasm", "-wasm-plan", "-words",
+        "-worker", "-worker-model",
     )
 )  # fmt: skip
-"""The modules in the main file."""
+"""The modules in the main file: what one of them imports at once is another."""
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
+    "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
 }
 """A file ↦ the modules in it, where these are several."""

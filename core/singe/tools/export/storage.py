@@ -32,8 +32,9 @@ from ...ir import scalar
 from ...ir.arrays import NUMPY
 from ...ir.kernel import Kernel, Reduce, Routine
 from ...program.elements import stored_type
-from ...program.program import Copy, ProgramData, walk
+from ...program.program import ProgramData
 from ...program.weight_codecs import StoredPart
+from ...program.words import COPY
 from ...shapes import known
 from .narrow import Uses, narrow
 
@@ -148,7 +149,7 @@ def encode(
     if dtype not in DTYPES:
         raise InputError(f"dtype: got {dtype!r}, expected one of {', '.join(DTYPES)}")
     programs = program.programs
-    copied = {p.buffers[s.source].place for p in programs for s in walk(p.steps) if isinstance(s, Copy)}
+    copied = {p.buffers[g.reads[0]].place for p in programs for g in p.groups if g.head == COPY}
     found: dict[int, StoredPart] = {}
     kept: list[Kept] = []
     for buffer in (b for p in programs for b in p.buffers):

@@ -21,7 +21,8 @@ from ...graph import Builder, Graph
 from ...ir.kernel import Routine
 from ...model.program import Program
 from ...ops import View, find_row
-from ...program.program import Bind, Check, Copy, Dispatch, Host, ProgramData, Step, walk
+from ...program.program import Bind, Host, ProgramData
+from ...program.words import COPY, WordGroup
 from ...runtime.backend import Span, TimedExecutable, Timeline
 from ...shapes import known, show
 from ..report import LEFT, RIGHT, quantity, table
@@ -33,8 +34,6 @@ REST: Final[Mapping[str, str]] = {
     "readback": "outputs from the device",
 }
 """The parts of a run outside of its kernels."""
-RUNNER: Final = "copy to an output"
-"""The name for spans that belong to no step."""
 PORTS: Final = 8
 """The limit of buffers per kernel when the work of a host step is counted by fusing it."""
 
@@ -173,25 +172,23 @@ _Key = tuple[str, str, str, Any]
 
 
 class _Workload:
-    """The operations and bytes of a Program's steps at known sizes."""
+    """The operations and bytes of what a Program does at known sizes."""
 
     def __init__(self, program: ProgramData, sizes: Mapping[str, int]) -> None:
         self._program = program
         self._sizes = sizes
-        self._steps = list(walk(program.steps))
+        self._groups = {g.at: g for g in program.groups}
         self._keys: dict[int, _Key] = {}
         self._work: dict[_Key, tuple[int | None, int]] = {}
 
     def key(self, span: Span) -> _Key:
-        """The key under which a step is counted. Only steps that ran have one: sizes of others may be unknown."""
-        if span.step is None:
-            return (RUNNER, "copy", "", None)
-        if span.step not in self._keys:
-            step = self._steps[span.step]
-            key = self._keys[span.step] = self._step_key(step)
+        """The key under which a group is counted. Only groups that ran have one: sizes of others may be unknown."""
+        if span.at not in self._keys:
+            group = self._groups[span.at]
+            key = self._keys[span.at] = self._group_key(group)
             if key not in self._work:
-                self._work[key] = self._counted(step)
-        return self._keys[span.step]
+                self._work[key] = self._counted(group)
+        return self._keys[span.at]
 
     def kernel(self, key: _Key, calls: int, taken: float) -> KernelTime:
         count, moved = self._work.get(key, (None, 0))
@@ -203,35 +200,34 @@ class _Workload:
     def _bytes(self, *buffers: int) -> int:
         return sum(known(self._program.buffers[i].bytes, self._sizes) for i in buffers)
 
-    def _step_key(self, step: Step) -> _Key:
-        match step:
-            case Dispatch(number, buffers):
-                code = self._program.kernels[number]
-                output = buffers[-2] if code.workspace else buffers[-1]
-                return code.label, code.kind, self._shape(output), number
-            case Copy(source, target):
-                return "copy", "copy", self._shape(target), self._bytes(source)
-            case Host(op, attrs, inputs, outputs):
-                shapes = tuple(self._shape(i) for i in inputs)
-                return op, "host", self._shape(outputs[0]), (shapes, repr(sorted(attrs.items())))
-            case Bind(name):
-                return f"size {name}", "bind", "", id(step)
-            case Check(_, text):
-                return text, "check", "", id(step)
-        raise AssertionError(f"{type(step).__name__} steps are not timed")
+    def _group_key(self, group: WordGroup) -> _Key:
+        stop = group.stop
+        if group.head >= 0:
+            code = self._program.kernels[group.head]
+            output = group.writes[-2] if code.workspace else group.writes[-1]
+            return code.label, code.kind, self._shape(output), group.head
+        if group.head == COPY:
+            return "copy", "copy", self._shape(group.writes[0]), self._bytes(*group.reads)
+        if isinstance(stop, Host):
+            shapes = tuple(self._shape(i) for i in stop.inputs)
+            return stop.op, "host", self._shape(stop.outputs[0]), (shapes, repr(sorted(stop.attrs.items())))
+        assert stop is not None, "jumps are not timed"
+        if isinstance(stop, Bind):
+            return f"size {stop.size}", "bind", "", group.at
+        return stop.text, "check", "", group.at
 
-    def _counted(self, step: Step) -> tuple[int | None, int]:
+    def _counted(self, group: WordGroup) -> tuple[int | None, int]:
         """Operations and bytes of one call."""
-        match step:
-            case Dispatch(number, _):
-                code = self._program.kernels[number]
-                return known(code.flops, self._sizes), known(code.bytes, self._sizes)
-            case Copy(source, target):
-                return 0, self._bytes(source, target)
-            case Host(op, _, inputs, outputs):
-                # A view of another array moves no bytes.
-                moved = 0 if isinstance(find_row(op), View) else self._bytes(*inputs, *outputs)
-                return self._host_flops(step), moved
+        stop = group.stop
+        if group.head >= 0:
+            code = self._program.kernels[group.head]
+            return known(code.flops, self._sizes), known(code.bytes, self._sizes)
+        if group.head == COPY:
+            return 0, self._bytes(*group.reads, *group.writes)
+        if isinstance(stop, Host):
+            # A view of another array moves no bytes.
+            moved = 0 if isinstance(find_row(stop.op), View) else self._bytes(*stop.inputs, *stop.outputs)
+            return self._host_flops(stop), moved
         return None, 0
 
     def _host_flops(self, step: Host) -> int | None:

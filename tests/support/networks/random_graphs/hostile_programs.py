@@ -1,5 +1,5 @@
-"""Programs of random graphs with one to three changes of their headers: each is refused, or runs, but never ends in an
-error of another kind than Singe's, nor takes much memory.
+"""Programs of random graphs with one to three changes of their headers, most of them of words, counts and stops: each is
+refused, or runs, but never ends in an error of another kind than Singe's, nor takes much memory.
 
 python tests/support/networks/random_graphs/hostile_programs.py numpy 0 3000      # these seeds; prints each failure and how many there are
 """
@@ -12,8 +12,9 @@ import random
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,12 +30,14 @@ from networks.random_graphs.drawn import kinds_on
 from singe.compiler.compile import compile_graph
 from singe.errors import SingeError
 from singe.program.format import from_bytes, to_bytes
+from singe.program.words import AGAIN, JUMP, LOOP, UNLESS
 from singe.runtime.devices import device as open_device
 
 SECONDS: Final = 10
 """After so long a case ends: a changed loop may go on forever."""
 MOST_BYTES: Final = 1 << 30
 """The most memory that a case may take."""
+JUMPS: Final = (JUMP, UNLESS, LOOP, AGAIN)
 BASES: Final = 60
 """How many random graphs there are: one for the seeds with an equal remainder."""
 
@@ -54,18 +57,27 @@ def at(data: Any, path: tuple[Any, ...]) -> Any:
     return data
 
 
+WORK: Final = ("words", "counts", "stops")
+"""The fields that say what a run does."""
+
+
 def change(head: dict[str, Any], rng: random.Random) -> None:
-    """Change one value of a header: to a hostile one, to another value of the same name, or in its order or number."""
+    """Change one value of a header: to a hostile one, to another value of the same name, or in its order or number; or
+    change whole groups of words."""
     paths = [p for p in places(head) if p and p[0] not in ("sha256", "format", "blocks", "modules", "facts")]
-    steps = [p for p in paths if p[0] == "steps"]
-    path = rng.choice(steps if steps and rng.random() < 0.6 else paths)
+    draw = rng.random()
+    if draw < 0.25 and change_groups(head, rng):
+        return
+    field = rng.choice(WORK)
+    work = [p for p in paths if p[0] == field]
+    path = rng.choice(work if work and draw < 0.7 else paths)
     inner, key = at(head, path[:-1]), path[-1]
     value = inner[key]
     match rng.randrange(6):
         case 0:
             inner[key] = copy.deepcopy(rng.choice(HOSTILE))
         case 1 if type(value) is int:
-            inner[key] = rng.choice((value + 1, value - 1, 2 * value, -value, 10**9))
+            inner[key] = rng.choice((value + 1, value - 1, 2 * value, -value, rng.randrange(-7, 8), 10**9))
         case 2:
             del inner[key]
         case 3 if isinstance(inner, list):
@@ -77,6 +89,64 @@ def change(head: dict[str, Any], rng: random.Random) -> None:
             names = [k for k in path if isinstance(k, str)]
             alike = [p for p in paths if [k for k in p if isinstance(k, str)] == names and len(p) == len(path)]
             inner[key] = copy.deepcopy(at(head, rng.choice(alike)))
+
+
+def groups_of(words: Sequence[Any]) -> list[list[int]]:
+    """The groups of words; none if an earlier change left no whole ones."""
+    found: list[list[int]] = []
+    at = 0
+    while at < len(words):
+        count = words[at + 1] if at + 1 < len(words) else None
+        group = list(words[at : at + 2 + count]) if type(count) is int and count >= 0 else []
+        if len(group) < 2 or len(group) != 2 + group[1] or any(type(word) is not int for word in group):
+            return []
+        found.append(group)
+        at += len(group)
+    return found
+
+
+def change_groups(head: dict[str, Any], rng: random.Random) -> bool:
+    """Take a whole group away, double it, put it elsewhere, or let it jump to another one; most of the time all jumps lead
+    to the same groups as before. Returns whether there are groups."""
+    if not isinstance(head.get("words"), list):
+        return False
+    groups = groups_of(head["words"])
+    if not groups:
+        return False
+    starts = {at: k for k, at in enumerate(accumulate(map(len, groups), initial=0))}
+    end = [0, 0]
+    there = [*groups, end]
+    leads = {
+        id(g): there[starts[at + g[2]]]
+        for at, g in zip(starts, groups, strict=False)
+        if g[0] in JUMPS and g[1] and at + g[2] in starts
+    }
+    k = rng.randrange(len(groups))
+    group = groups[k]
+    match rng.randrange(4):
+        case 0:
+            del groups[k]
+            for jump, to in leads.items():
+                if to is group:
+                    leads[jump] = there[k + 1]
+        case 1:
+            again = [*group]
+            groups.insert(rng.randrange(len(groups) + 1), again)
+            if id(group) in leads:
+                leads[id(again)] = leads[id(group)]
+        case 2:
+            groups.insert(rng.randrange(len(groups)), groups.pop(k))
+        case _:
+            jumps = [g for g in groups if id(g) in leads]
+            if jumps:
+                leads[id(rng.choice(jumps))] = rng.choice(there)
+    if rng.random() < 0.9:
+        places = {id(g): at for g, at in zip((*groups, end), accumulate(map(len, groups), initial=0), strict=True)}
+        for g in groups:
+            if id(g) in leads and id(leads[id(g)]) in places:
+                g[2] = places[id(leads[id(g)])] - places[id(g)]
+    head["words"] = [word for g in groups for word in g]
+    return True
 
 
 def case(device_name: str, seed: int) -> tuple[Drawn, bytes]:

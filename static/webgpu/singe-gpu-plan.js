@@ -1,0 +1,371 @@
+/**
+ * A plan with its buffers and commands on a GPU, and its run there.
+ *
+ * Contract: a plan of calls and copies alone is recorded once; its next run is encoded while the GPU is busy. Of others,
+ * commands are collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size
+ * that the GPU computed, the inputs of a host stop, the outputs. Buffers of sizes found in mid-run grow and keep their size.
+ */
+
+/** @import { TypedArray } from "../types/public.d.ts" */
+/** @import { Answer, AreaKind, Areas, GivenInput, GpuCommand, GpuDispatch, GpuPlace, SizedOutput, Sizes, Wanted } from "../types/program.d.ts" */
+/** @import { GpuRunner } from "./singe-webgpu.js" */
+
+/** @import * as io from "./singe-gpu-io.js" */
+
+import { align, byName, bytesOf, countOf, evaluate, shapeOf } from "../program/singe-format.js";
+import { Plan, walk } from "../program/singe-plan.js";
+import { COPY, headsOf, portsAt } from "../program/singe-words.js";
+import { LEAST, USAGE, elementsOf, encoded, mapped, padded, spreadGroups, widen } from "./singe-gpu.js";
+
+/** Commands are submitted in batches of this many, while more are collected. */
+const MOST_PENDING = 2048;
+const GROWTH = 1.5;
+
+/** @typedef {{ version: number, command: GpuCommand | undefined }} Made */
+
+/** What `walk` calls a machine is the plan itself. */
+export class GpuPlan extends Plan {
+  /** @type {GpuRunner} */
+  #device;
+  /** @type {GpuCommand[]} */
+  #pending = [];
+  /**
+   * Commands by their word, each with the version that it was made for; commands on states by the states.
+   * @type {WeakMap<GPUBuffer[], Map<number, Made>>}
+   */
+  #made = new WeakMap();
+  /** @type {Map<number, GPUBuffer>} */
+  #uniforms = new Map();
+  #version = 0;
+  /**
+   * The sizes for which commands were last made.
+   * @type {Sizes}
+   */
+  #latest = byName();
+  /** @type {GPUBuffer[]} */
+  #none = [];
+  /**
+   * The next run, encoded, and where its outputs go.
+   * @type {{ run: GPUCommandBuffer, buffer: GPUBuffer } | undefined}
+   */
+  #next;
+  /** @type {GivenInput[]} */
+  #given = [];
+  /** @type {GPUBuffer[]} */
+  #states = [];
+  /** @type {SizedOutput[]} */
+  outputs = [];
+  /** When the inputs of the last run were written. */
+  written = 0;
+  /**
+   * The commands of a run, where they are wanted.
+   * @type {GpuCommand[] | undefined}
+   */
+  collected = undefined;
+  /**
+   * Those of every run, if these are calls and copies alone.
+   * @type {GpuCommand[] | undefined}
+   */
+  commands = undefined;
+
+  /**
+   * @param {GpuRunner} device
+   * @param {Sizes} sizes
+   */
+  constructor(device, sizes) {
+    super(device.program, sizes);
+    const areas = this.areas();
+    device.cover(areas);
+    /** What outputs of the largest sizes take, where there are bounds: memory does not grow from run to run. */
+    this.room = areas.output.reduce((sum, bytes) => sum + bytes, 0);
+    this.gpu = device.gpu;
+    this.buffers = device.buffers;
+    this.#device = device;
+    if (this.isStraight && !this.program.states.length) this.#record();
+  }
+
+  /** Make the commands of every run. */
+  #record() {
+    this.outputs = this.sizedOutputs();
+    this.commands = headsOf(this.words).flatMap((at) => this.#command(at) ?? []);
+    this.#next = undefined;
+    this.#version = this.#device.grown;
+  }
+
+  free() {
+    this.#uniforms.forEach((buffer) => this.gpu.free(buffer));
+  }
+
+  /**
+   * kept: singe-gpu-io.js, unless the inputs are arrays and the outputs new ones.
+   * @param {GivenInput[]} inputs
+   * @param {Wanted} wanted
+   * @param {GPUBuffer[]} states
+   * @param {typeof io | undefined} kept
+   * @returns {Promise<Answer[]>}
+   */
+  async run(inputs, wanted, states, kept) {
+    if (this.commands) {
+      if (this.#version !== this.#device.grown) this.#record(); // over the buffers that there are now
+      if (kept) return kept.run(this, inputs, wanted);
+      inputs.forEach((data, k) => this.upload(k, /** @type {TypedArray} */ (data)));
+      return this.answer();
+    }
+    this.begin();
+    this.#pending = [];
+    this.#given = inputs;
+    this.#states = states;
+    inputs.forEach((data, k) => (ArrayBuffer.isView(data) ? this.upload(k, data) : kept?.copyIn(this, k, data)));
+    this.written = performance.now();
+    await walk(this, this);
+    this.outputs = this.sizedOutputs();
+    if (kept?.areOnGpu(wanted)) return this.gpu.guard(() => kept.copyOut(this, wanted, inputs));
+    const into = kept && wanted !== "data" ? kept.arraysFor(this.outputs, wanted) : [];
+    return this.gpu.guard(() => this.answer(this.#pending.splice(0), into));
+  }
+
+  /**
+   * @param {number} k
+   * @param {TypedArray} data
+   */
+  upload(k, data) {
+    this.#write(this.buffers.input[k], this.program.inputs[k], data);
+  }
+
+  /**
+   * @param {GPUBuffer} buffer
+   * @param {number} index
+   * @param {TypedArray} data
+   */
+  #write(buffer, index, data) {
+    this.gpu.device.queue.writeBuffer(buffer, 0, padded(widen(data, this.program.buffers[index])));
+  }
+
+  /**
+   * The bytes of a buffer, in whole words.
+   * @param {number} index
+   */
+  bytes(index) {
+    return align(bytesOf(this.program.buffers[index], this.sizes), 4);
+  }
+
+  /**
+   * @param {number} index
+   * @returns {GpuPlace}
+   */
+  binding(index) {
+    const [kind, at] = this.program.buffers[index].place;
+    const size = Math.max(LEAST, this.bytes(index));
+    if (kind === "weights") return this.#device.weights.binding(at, size);
+    return { buffer: kind === "state" ? this.#states[at] : this.buffers[kind][at], offset: 0, size };
+  }
+
+  // --- commands
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  calls(from, to) {
+    for (let at = from; at < to; at += 2 + this.words[at + 1]) {
+      const command = this.#known(at);
+      if (!command) continue;
+      this.#pending.push(command);
+      this.collected?.push(command);
+    }
+    if (this.#pending.length > MOST_PENDING) this.flush();
+  }
+
+  /**
+   * @param {GpuPlace} source
+   * @param {GpuPlace} target
+   * @param {number} bytes
+   */
+  copy(source, target, bytes) {
+    if (bytes) this.#pending.push({ source, target, bytes });
+  }
+
+  flush() {
+    const commands = this.#pending.splice(0);
+    if (commands.length) this.gpu.device.queue.submit([encoded(this.gpu.device, commands)]);
+  }
+
+  /**
+   * The command of the group at a word, made once for its buffers and sizes.
+   * @param {number} at
+   * @returns {GpuCommand | undefined}
+   */
+  #known(at) {
+    const version = this.#version + this.#device.grown;
+    const known = this.#made.get(this.#none)?.get(at) ?? this.#made.get(this.#states)?.get(at);
+    if (known?.version === version) return known.command;
+    const command = this.#command(at);
+    const named = this.words.slice(...portsAt(this.program, this.words, at));
+    const owner = named.some((i) => this.program.buffers[i].place[0] === "state") ? this.#states : this.#none;
+    const made = this.#made.get(owner) ?? new Map();
+    this.#made.set(owner, made.set(at, { version, command }));
+    return command;
+  }
+
+  /**
+   * The command of the group at a word; undefined if there is nothing to do.
+   * @param {number} at
+   * @returns {GpuCommand | undefined}
+   */
+  #command(at) {
+    const { words, gpu, program } = this;
+    if (words[at] === COPY) {
+      const [target, source] = [words[at + 2], words[at + 3]];
+      const bytes = this.bytes(source);
+      return bytes ? { at, source: this.binding(source), target: this.binding(target), bytes } : undefined;
+    }
+    const { label } = program.kernels[words[at]];
+    const { pipeline, layout, hasSizes, groups: dims } = this.#device.pipelines.at(words[at]);
+    const groups = dims.map((dim) => evaluate(dim, this.sizes));
+    if (groups.some((n) => n <= 0)) return undefined;
+    const resources = words.slice(...portsAt(program, words, at)).map((i) => this.binding(i));
+    if (hasSizes) resources.push({ buffer: this.#uniform(at), offset: 0 });
+    return this.bound({ at, pipeline, layout, resources, groups: spreadGroups(groups, gpu.device.limits.maxComputeWorkgroupsPerDimension, label) });
+  }
+
+  /**
+   * A dispatch with its bind group.
+   * @param {Omit<GpuDispatch, "bound">} dispatch
+   * @returns {GpuDispatch}
+   */
+  bound(dispatch) {
+    const { layout, resources } = dispatch;
+    const entries = resources.map((resource, binding) => ({ binding, resource }));
+    return { ...dispatch, bound: this.gpu.device.createBindGroup({ layout, entries }) };
+  }
+
+  /**
+   * The sizes of a call, as its kernel reads them.
+   * @param {number} at
+   */
+  #uniform(at) {
+    const sizes = this.words.slice(portsAt(this.program, this.words, at)[1], at + 2 + this.words[at + 1]);
+    const values = new Int32Array(align(sizes.length, 4));
+    values.set(sizes);
+    const buffer = this.#uniforms.get(at) ?? this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target);
+    this.#uniforms.set(at, buffer);
+    this.gpu.device.queue.writeBuffer(buffer, 0, values);
+    return buffer;
+  }
+
+  // --- outputs
+
+  /**
+   * Commands, then copies of the outputs to targets.
+   * @param {GpuCommand[]} commands
+   * @param {GpuPlace[]} [targets]
+   */
+  encode(commands, targets = []) {
+    const copies = targets.map((target, k) => {
+      const { index, bytes } = this.outputs[k];
+      return { source: this.binding(index), target, bytes: align(bytes, 4) };
+    });
+    return encoded(this.gpu.device, [...commands, ...copies]);
+  }
+
+  /**
+   * The outputs after some commands, by one copy each and one wait.
+   * @param {GpuCommand[]} [commands]
+   * @param {(TypedArray | undefined)[]} [into]
+   * @returns {Promise<Answer[]>}
+   */
+  async answer(commands = this.commands ?? [], into = []) {
+    const { device } = this.gpu;
+    if (this.commands) this.written = performance.now();
+    let total = 0;
+    const starts = this.outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
+    const buffer = this.#device.stage(Math.max(total, this.room));
+    const targets = starts.map((offset) => ({ buffer, offset }));
+    buffer.unmap(); // saves a message
+    const own = commands === this.commands;
+    device.queue.submit([own && this.#next?.buffer === buffer ? this.#next.run : this.encode(commands, targets)]);
+    const done = mapped(device, buffer);
+    if (own) this.#next = { run: this.encode(commands, targets), buffer }; // while the GPU is busy
+    await done;
+    const range = buffer.getMappedRange();
+    return this.outputs.map((output, k) => {
+      return { data: elementsOf(range, starts[k], output, into[k]), shape: [...output.shape], dtype: output.dtype };
+    });
+  }
+
+  // --- stops
+
+  /**
+   * A buffer's elements; for an input that is an array, and that no output overwrites, the array.
+   * @param {number} index
+   * @param {number} count
+   * @returns {Promise<TypedArray>}
+   */
+  async #elements(index, count) {
+    const buffer = this.program.buffers[index];
+    const [kind, k] = buffer.place;
+    const given = this.#given[k];
+    const isKept = kind === "input" && this.program.outputs.every((i) => this.program.buffers[i].place.join() !== `input,${k}`);
+    if (isKept && ArrayBuffer.isView(given)) return given;
+    const { buffer: from, offset } = this.binding(index);
+    return this.gpu.guard(() => {
+      this.flush();
+      return this.#device.fetch(from, { ...buffer, count }, offset);
+    });
+  }
+
+  /**
+   * @param {number} index
+   * @returns {Promise<number | bigint>}
+   */
+  async first(index) {
+    return (await this.#elements(index, Math.min(1, countOf(shapeOf(this.program.buffers[index], this.sizes)))))[0];
+  }
+
+  /** @param {number} index */
+  async read(index) {
+    const shape = shapeOf(this.program.buffers[index], this.sizes);
+    return { data: await this.#elements(index, countOf(shape)), shape };
+  }
+
+  /**
+   * @param {number} index
+   * @param {TypedArray} data
+   */
+  write(index, data) {
+    return this.gpu.guard(() => {
+      this.flush();
+      this.#write(this.binding(index).buffer, index, data);
+    });
+  }
+
+  /** @param {Sizes} found */
+  bind(found) {
+    this.learn(found);
+    const changed = Object.entries(found).some(([name, value]) => this.#latest[name] !== value);
+    Object.assign(this.#latest, found);
+    const areas = this.areas();
+    return this.gpu.guard(() => {
+      this.flush(); // what is written anew is not for what was asked for already
+      this.late.forEach((place) => this.#grow(place, areas));
+      if (changed) this.#version++;
+    });
+  }
+
+  /**
+   * @param {string} place
+   * @param {Areas} areas
+   */
+  #grow(place, areas) {
+    const [kind, k] = /** @type {[AreaKind, number]} */ (/** @type {unknown} */ (place.split(",")));
+    const before = this.buffers[kind][k];
+    if (areas[kind][k] <= before.size) return;
+    const limit = this.gpu.device.limits.maxBufferSize;
+    const now = this.gpu.allocate(Math.max(areas[kind][k], Math.min(limit, align(GROWTH * before.size))));
+    this.copy({ buffer: before, offset: 0 }, { buffer: now, offset: 0 }, before.size);
+    this.flush();
+    this.buffers[kind][k] = now;
+    this.gpu.free(before);
+    this.#device.grown++;
+  }
+}
