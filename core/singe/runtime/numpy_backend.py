@@ -197,7 +197,7 @@ class NumpyExecutable:
             op = self._ops.get(k)
             if op is not None:
                 op.drops = tuple(last)
-                alone = last - shared[k]
+                alone = last - shared[k] if copies[k] else nothing
                 op.spent = (
                     *op.spent,
                     *(j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent),
