@@ -14,14 +14,16 @@ from rows.samples import Sample
 from test_rows import SPECIAL, assert_close, expected, seed_of
 
 from singe.dtypes import DType, float32, int32, int64, uint32
+from singe.errors import DTypeError
 from singe.graph import Graph
 from singe.graph.transform import specialise
+from singe.ir.arrays.adapter import ArrayAdapter
 from singe.ir.arrays.numpy import NUMPY_ARRAYS
 from singe.ops import ROWS, Elementwise, Region, Result, Row
 
 pytest.importorskip("array_api_strict")
 from array_api_strict import ArrayAPIStrictFlags
-from strict_arrays import STRICT
+from strict_arrays import FUNCTIONS, STRICT
 
 NOT_RUN: Final[Mapping[str, str]] = {
     **dict.fromkeys(("lstm", "gru", "rnn", "path_sums"), "loops over other rows, which a runner turns"),
@@ -135,6 +137,32 @@ def test_every_portable_row_is_run_or_has_a_reason() -> None:
     portable = {row.name for row in own if row.portable and not isinstance(row, (Region, Result))}
     run = {case.values[0].name for case in ROW_CASES} | {case.split(" ")[0] for case in OTHERS}
     assert portable - run == NOT_RUN.keys()
+
+
+def test_an_adapter_says_what_its_library_lacks() -> None:
+    class Sealed:
+        dtype = "f4"
+
+    class Few:
+        asarray, float32 = staticmethod(lambda values, dtype: Sealed()), "f4"
+
+    with pytest.raises(AttributeError, match="Few has no 'add', a function of the array API standard: add it there"):
+        ArrayAdapter(Few)
+    for name in FUNCTIONS:
+        if not hasattr(Few, name):
+            setattr(Few, name, None)
+    few = ArrayAdapter(Few)
+    x = few.asarray(1, float32)
+    assert few.dtype(x) is float32
+    with pytest.raises(DTypeError, match="NumPy reads no elements from Sealed: override the adapter's `host`"):
+        few.host(x)
+    with pytest.raises(DTypeError, match="Few has no element type 'int64': add it there, or override"):
+        few.arange(3)
+    x.dtype = "f8"
+    with pytest.raises(DTypeError, match=r"the type 'f8', expected one of \['f4'\], the types of Few"):
+        few.dtype(x)
+    with pytest.raises(NotImplementedError, match="softmax is no function of arrays: run the rows to which its node"):
+        ROWS["softmax"].run(STRICT, [STRICT.asarray(X)], {"axis": 1})
 
 
 def test_numpy_has_native_functions_of_rows_only() -> None:

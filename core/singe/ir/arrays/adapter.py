@@ -3,6 +3,9 @@
 Its own methods say what the standard lacks, or says otherwise than our words: a row uses DTypes, casts saturate, folds are in
 the compute type. Each is derived from the standard; an adapter of a library overrides those that the library has itself. All other names
 are the functions of the library, as the standard defines them: `xp.matmul`, `xp.permute_dims`, `xp.where`.
+
+An adapter of a library whose element types are no attributes of the namespace, with Singe's names, overrides `_types` and `_of`; one whose
+arrays `np.asarray` does not read, `host`; one that takes none of NumPy's arrays, `asarray`.
 """
 
 from __future__ import annotations
@@ -15,12 +18,14 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from ...dtypes import DTYPES, DType, bool_, int64
+from ...errors import DTypeError
 from .. import scalar
 from ..kernel import IDENTITY
 from ..scalar import Expr
 
 Array: TypeAlias = Any
-"""An array of the adapter's library: with `shape`, `ndim`, `size`, Python's operators, and indexing by numbers, slices and None."""
+"""An array of the adapter's library: with `shape`, `ndim`, `size`, `dtype`, Python's operators, and indexing by numbers, slices,
+`...` and None."""
 Places: TypeAlias = "Sequence[Any]"
 """Where elements are: for each of the first axes an array of integers, all of which broadcast to one shape; or for each axis a slice."""
 Words: TypeAlias = "Mapping[str, Callable[..., Any]]"
@@ -42,7 +47,8 @@ RUNNING: Final = {"add": "cumulative_sum", "mul": "cumulative_prod"}
 
 class ArrayAdapter:
     """See the module's docstring. namespace: the library's functions. native: the row's name ↦ the library's own function of its arrays
-    and attributes, which is called in place of the row's `evaluate`. dtypes: the element types that the library has."""
+    and attributes, which is called in place of the row's `evaluate`, or of the rows to which a composite is lowered; elementwise rows are
+    computed with `words`, and rows with `on_host` by NumPy. dtypes: the element types that the library has."""
 
     dtypes: tuple[DType, ...]
 
@@ -56,14 +62,27 @@ class ArrayAdapter:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(self.namespace, name)
+        try:
+            found = getattr(self.namespace, name)
+        except AttributeError:
+            raise AttributeError(
+                f"{self._library} has no {name!r}, a function of the array API standard: add it there, or as a method to the adapter",
+                name=name,
+                obj=self,
+            ) from None
         setattr(self, name, found)
         return found
 
     # --- element types -----------------------------------------------------------------------------------------------
 
     def dtype(self, x: Array) -> DType:
-        return self._dtypes[x.dtype]
+        try:
+            return self._dtypes[x.dtype]
+        except KeyError:
+            raise DTypeError(
+                f"an array has elements of the type {x.dtype!r}, expected one of {list(self._dtypes)}, the types of {self._library}: "
+                "give an array of that library, or override the adapter's `_types`"
+            ) from None
 
     def cast(self, x: Array, to: DType) -> Array:
         """The word `cast`: floats become integers toward zero, saturating, and NaN becomes 0; integers wrap."""
@@ -85,12 +104,23 @@ class ArrayAdapter:
         kind = self.dtype(x)
         return self.cast(x, kind.compute) if kind.is_float else x
 
+    @property
+    def _library(self) -> str:
+        """The namespace's name, for messages."""
+        return getattr(self.namespace, "__name__", type(self.namespace).__name__)
+
     def _types(self) -> dict[Any, DType]:
-        """The library's element types ↦ ours."""
+        """The library's element types, which are the `dtype` of its arrays, ↦ ours."""
         return {getattr(self.namespace, name): kind for name, kind in DTYPES.items() if hasattr(self.namespace, name)}
 
     def _of(self, kind: DType) -> Any:
-        return getattr(self.namespace, kind.name)
+        """The library's element type of ours, as its functions take it."""
+        try:
+            return getattr(self.namespace, kind.name)
+        except AttributeError:
+            raise DTypeError(
+                f"{self._library} has no element type {kind.name!r}: add it there, or override the adapter's `_of` and `_types`"
+            ) from None
 
     # --- arrays from numbers, and numbers of arrays ------------------------------------------------------------------
 
@@ -111,7 +141,10 @@ class ArrayAdapter:
 
     def host(self, x: Array) -> np.ndarray:
         """NumPy's array of the elements."""
-        return np.asarray(x)
+        found = np.asarray(x)
+        if found.dtype == object:
+            raise DTypeError(f"NumPy reads no elements from {type(x).__name__}: override the adapter's `host`")
+        return found
 
     def item(self, x: Array) -> Any:
         """The first element as a number."""

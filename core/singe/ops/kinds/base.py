@@ -124,7 +124,10 @@ class Row:
             return native(*arrays, **attrs)
         evaluate: Callable[..., Any] | None = getattr(self, "evaluate", None)
         if evaluate is None:
-            raise NotImplementedError(f"{self.name}: arrays compute the rows of which it is composed")
+            raise NotImplementedError(
+                f"{self.name} is no function of arrays: run the rows to which its node is lowered (`Node.lowered`) or whose graphs it owns, "
+                "or give the adapter a function in `native`"
+            )
         return evaluate(xp, *arrays, **attrs)
 
     def is_index(self, k: int) -> bool:
