@@ -171,7 +171,8 @@ class NumpyExecutable:
             tuple(frozenset(p for i in named if (p := self._places[i])[0] == "slot") for named in (g.reads, g.writes))
             for g in groups
         ]
-        copies = [
+        # Whether a group's results share no array with what it reads.
+        fresh = [
             not isinstance(self._ops[k].row, View) if k in self._ops else g.head != COPY for k, g in enumerate(groups)
         ]
 
@@ -182,12 +183,11 @@ class NumpyExecutable:
         def share(k: int, shared: frozenset[Place]) -> frozenset[Place]:
             """The places whose arrays others may share after a group, if those in `shared` may before it."""
             reads, writes = slots[k]
-            return shared - writes if copies[k] else shared | reads | writes
+            return shared - writes if fresh[k] else shared | reads | writes
 
         nothing: frozenset[Place] = frozenset()
-        back = [
-            [end - to for to in before[end - k]] for k in range(end)
-        ]  # the ways from the end, in numbers from there
+        # The ways from the end, in numbers from there.
+        back = [[end - to for to in before[end - k]] for k in range(end)]
         ahead = settle(back, nothing, lambda k, later: needed(end - k, later), frozenset.union)
         read = [later or nothing for later in ahead][::-1]
         shared = [places or nothing for places in settle(self._ways, nothing, share, frozenset.union)]
@@ -197,7 +197,7 @@ class NumpyExecutable:
             op = self._ops.get(k)
             if op is not None:
                 op.drops = tuple(last)
-                alone = last - shared[k] if copies[k] else nothing
+                alone = last - shared[k] if fresh[k] else nothing
                 op.spent = (
                     *op.spent,
                     *(j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent),
