@@ -33,15 +33,17 @@ _devices: Final[dict[str, EagerDevice]] = {}
 
 
 def _opened(name: str) -> MaybeAwaitable[Device]:
-    """The only device of a backend; another one after it was lost. Callers that wait for it at the same time get the same
-    device."""
+    """The only device with this name; another one after it was lost. Callers that wait for it at the same time get the same
+    device, and so do those who ask for it by another of its names: "torch" may be "torch:cpu"."""
 
     def kept(backend: Backend) -> Device:
-        made = EagerDevice(backend)
-        found = _devices.setdefault(name, made)
-        if found is not made:  # two callers opened it at the same time
+        own = backend.name if backend.name.partition(":")[0] == name.partition(":")[0] else name
+        found = _devices.get(own)
+        if found is None or found.lost:
+            found = _devices[own] = EagerDevice(backend)
+        else:
             backend.dispose()
-        return found
+        return _devices.setdefault(name, found)
 
     with _opening:
         if name in _devices and _devices[name].lost:

@@ -2,7 +2,8 @@
 
 A package registers a backend by an entry point of the group `singe.backends`. The name of the entry point is the
 backend's name. It loads a factory: the Backend's class, or a BackendFactory if opening a device imports an engine that
-may be missing.
+may be missing. A device's name is that of its backend, and for a backend with several devices what chooses one, after a colon:
+"webgpu:1".
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class BackendFactory:
     target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target).
     preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
     pages: whether singe.js runs Programs of the target too, under the backend's name. freestanding: makes a module that any
-    engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form.
+    engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form. choices: what may
+    follow the name after a colon, for people; `open` takes it as `choice`. "": the backend has one device.
     """
 
     open: Callable[..., MaybeAwaitable[Backend]]
@@ -38,6 +40,7 @@ class BackendFactory:
     preference: int = 0
     pages: bool = False
     freestanding: Freestanding | None = None
+    choices: str = ""
 
     def __call__(self, **options: Any) -> MaybeAwaitable[Backend]:
         return self.open(**options)
@@ -48,7 +51,8 @@ def backend_names() -> tuple[str, ...]:
 
 
 def backend_factory(name: str) -> BackendFactory:
-    """The factory of an installed backend; DeviceError if it is missing or broken."""
+    """The factory of an installed backend, of which a device may be named; DeviceError if it is missing or broken."""
+    name = name.partition(":")[0]
     found = plugins.load_plugin(GROUP, name, "backend")
     target = getattr(found, "target_name", None)
     if not callable(found) or not isinstance(target, str):
@@ -59,7 +63,8 @@ def backend_factory(name: str) -> BackendFactory:
     if isinstance(found, BackendFactory):
         return found
     make: Callable[..., Any] = found
-    facts = {name: getattr(found, name) for name in ("preference", "pages", "freestanding") if hasattr(found, name)}
+    known = ("preference", "pages", "freestanding", "choices")
+    facts = {name: getattr(found, name) for name in known if hasattr(found, name)}
     return BackendFactory(make, target, **facts)
 
 
@@ -79,9 +84,16 @@ def backends_for(target: str) -> tuple[str, ...]:
     return tuple(name for name, factory in factories().items() if factory.target_name == target)
 
 
-def open_backend(name: str, **options: Any) -> MaybeAwaitable[Backend]:
-    """A new device of a backend; DeviceError says why there is none."""
-    factory = backend_factory(name)
+def open_backend(address: str, **options: Any) -> MaybeAwaitable[Backend]:
+    """A new device with this name; DeviceError says why there is none."""
+    factory = backend_factory(address)
+    name, colon, choice = address.partition(":")
+    if colon:
+        if not factory.choices:
+            raise DeviceError(f"no device {address!r}: the backend {name!r} has one device; write {name!r}")
+        if not choice:
+            raise DeviceError(f"no device {address!r}: expected after the colon {factory.choices}")
+        options["choice"] = choice
     try:
         made = factory(**options)
     except SingeError:
