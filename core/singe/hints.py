@@ -97,7 +97,7 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "lu_solve": f"{_SOLVE}, which factors the matrix itself",
         "no_grad": _NO_GRAD,
         "script": "sg.compile(function, *examples)",
-        "set_default_device": "the argument device= of what makes tensors and models",
+        "set_default_device": "the variable SINGE_DEVICE of the environment, or the argument device= of what makes tensors and models",
         "set_default_dtype": "the argument dtype= of what makes tensors",
         "set_grad_enabled": _NO_GRAD,
         "trace_module": "sg.Model.of(module, shapes)",
@@ -253,7 +253,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "For a model: loss, grads = sg.value_and_grad(loss_of)(model, x, y), on every device",
     },
     "backend": {
-        "cpu": '"numpy", or "wasm", which is faster',
         "cuda": '"webgpu"',
         "gpu": '"webgpu"',
         "mps": '"webgpu"',

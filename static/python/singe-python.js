@@ -55,7 +55,8 @@ export function linkModule(memory, bytes) {
 
 // --- WebGPU ----------------------------------------------------------------------------------------------------------
 
-export const openGpu = async () => new PythonGpu(new Gpu(await requestDevice(), true));
+/** @param {GPUPowerPreference} [power] */
+export const openGpu = async (power) => new PythonGpu(new Gpu(await requestDevice(power), true));
 
 /** A buffer that may not exist yet: `ready` resolves to it, `idle` when all work on it is done. */
 class Held {

@@ -25,8 +25,9 @@ export const LEAST = 16;
 export const isSoftware = ({ isFallbackAdapter, architecture, device, description } = {}) =>
   isFallbackAdapter || /swiftshader|(llvm|soft)pipe|basic render|software/i.test(/** @type {string} */ (/** @type {unknown} */ ([architecture, device, description])));
 
-export async function requestDevice() {
-  const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference: "high-performance" });
+/** @param {GPUPowerPreference} powerPreference */
+export async function requestDevice(powerPreference = "high-performance") {
+  const adapter = await globalThis.navigator?.gpu?.requestAdapter({ powerPreference });
   if (!adapter) throw new SingeError("device", "this engine has no WebGPU adapter");
   if (adapter.features.has(MATRICES)) import("./singe-matrices.js").catch(() => {}); // comes while the device is opened
   const { maxBufferSize, maxStorageBufferBindingSize, maxComputeWorkgroupStorageSize } = adapter.limits;

@@ -40,6 +40,17 @@ class AcmeBackend:
         return {"made by": "Acme"}
 
 
+class ManyBackend(AcmeBackend):
+    target_name = "acme-code"
+
+    def __init__(self, choice="0"):
+        super().__init__()
+        self.name = "acme-many" if choice in ("0", "first") else f"acme-many:{choice}"
+
+
+many = BackendFactory(ManyBackend, target_name="acme-code", choices="a number", list_choices=lambda: ("0", "1"))
+
+
 def _absent():
     import acme_engine
 
@@ -82,6 +93,7 @@ acme = acme:AcmeBackend
 acme-absent = acme:absent
 acme-broken = acme:broken
 acme-half = acme:HalfBackend
+acme-many = acme:many
 acme-mistaken = acme:mistaken
 acme-nothing = acme:NoSuchName
 acme-silent = acme:silent

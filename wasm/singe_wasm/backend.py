@@ -23,4 +23,6 @@ def _freestanding(program: ProgramData, facts: Mapping[str, Any], separate: bool
     return make(program, facts, separate)
 
 
-open_backend = BackendFactory(_open, target_name="wasm", preference=20, pages=True, freestanding=_freestanding)
+open_backend = BackendFactory(
+    _open, target_name="wasm", preference=20, pages=True, freestanding=_freestanding, cpu=True
+)

@@ -11,8 +11,7 @@ from ..dtypes import DType, float32
 from ..dtypes import dtype as dtype_of
 from ..errors import InputError
 from ..ir.scalar import Number
-from ..runtime.devices import DEFAULT
-from ..runtime.devices import device as find_device
+from ..runtime.devices import device_or_default
 from ..tensors.argument_errors import check_functions, in_words
 from ..tensors.functions import creation
 from ..tensors.nodes.promotion import plain_array
@@ -36,7 +35,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         kind = dtype_of("complex64")
     if kind is None and isinstance(obj, complex):
         kind = dtype_of("complex64")
-    on = find_device(device or DEFAULT)
+    on = device_or_default(device)
     return Tensor(on, on.upload(plain_array(_plain(obj), kind)))
 
 
@@ -55,7 +54,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> T
         raise InputError(
             f"from_dlpack: got {in_words(x)} as x, expected an array that has DLPack; sg.tensor(…) takes others"
         )
-    return on_device(np.from_dlpack(x), find_device(device or DEFAULT))
+    return on_device(np.from_dlpack(x), device_or_default(device))
 
 
 def arange(
@@ -67,7 +66,7 @@ def arange(
         floats = any(isinstance(v, float) for v in (first, end, step))
         kind = dtype_of(dtype) if dtype is not None else None
         array = np.arange(first, end, step)
-        return on_device(array, find_device(device or DEFAULT), kind or (float32 if floats else dtype_of("int64")))
+        return on_device(array, device_or_default(device), kind or (float32 if floats else dtype_of("int64")))
     return creation.arange(start, stop, step, dtype=dtype, device=device)
 
 
@@ -81,7 +80,7 @@ def linspace(
     if kind.is_int:
         raise InputError(f"linspace: got {kind}, expected a floating-point dtype")
     array = np.linspace(start, stop, num, endpoint=endpoint, dtype=kind.numpy if not kind.held else None)
-    return on_device(array, find_device(device or DEFAULT), kind)
+    return on_device(array, device_or_default(device), kind)
 
 
 def full(shape: int | Sequence[int], fill_value: Number, *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -94,7 +93,7 @@ def full(shape: int | Sequence[int], fill_value: Number, *, dtype: Any = None, d
         return creation.full(shape, value, kind, device)
     chosen = dtype_of(kind) if kind is not None else None
     array = np.broadcast_to(plain_array(value, chosen), shape)
-    return on_device(np.array(array), find_device(device or DEFAULT))
+    return on_device(np.array(array), device_or_default(device))
 
 
 def zeros(shape: int | Sequence[int], *, dtype: Any = None, device: Any = None) -> Tensor:
@@ -138,7 +137,7 @@ def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
     kind: DType = float32 if dtype is None else dtype_of(dtype)
-    return on_device(np.eye(n_rows, n_cols, k), find_device(device or DEFAULT), kind)
+    return on_device(np.eye(n_rows, n_cols, k), device_or_default(device), kind)
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:

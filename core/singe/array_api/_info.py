@@ -6,8 +6,7 @@ from typing import Any
 
 from ..dtypes import DTYPES, DType, complex64, float32, int64
 from ..runtime.device import Device
-from ..runtime.devices import DEFAULT
-from ..runtime.devices import device as find_device
+from ..runtime.devices import device_or_default
 from ..runtime.devices import devices as find_devices
 from ._types import NAMES, isdtype
 
@@ -19,7 +18,7 @@ class Info:
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> Device:
-        return find_device(DEFAULT)
+        return device_or_default()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         return {"real floating": float32, "complex floating": complex64, "integral": int64, "indexing": int64}

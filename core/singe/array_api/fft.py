@@ -10,8 +10,7 @@ import numpy as np
 from ..dtypes import complex64, complex128, float32, float64
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
-from ..runtime.devices import DEFAULT
-from ..runtime.devices import device as find_device
+from ..runtime.devices import device_or_default
 from ..shapes import number, show, whole
 from ..tensors.argument_errors import check_functions
 from ..tensors.nodes.shaping import chosen_axes
@@ -86,7 +85,7 @@ def _frequencies(function: Callable[..., Any], n: int, d: float, dtype: Any, dev
         raise InputError(f"fftfreq: got {kind}, expected a real floating-point dtype")
     if whole(n, "fftfreq", "n") < 1 or number(d, "fftfreq", "d") == 0:
         raise InputError(f"fftfreq: got {n} samples at distances {d}, expected at least 1, and a distance other than 0")
-    return on_device(function(n, d), find_device(device or DEFAULT), kind)
+    return on_device(function(n, d), device_or_default(device), kind)
 
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:

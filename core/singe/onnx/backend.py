@@ -18,7 +18,7 @@ from ..model.program import Program
 from ..runtime.device import Device
 from ..runtime.devices import DEFAULT
 from ..runtime.devices import device as open_device
-from ..runtime.registry import backend_names
+from ..runtime.registry import backend_factory, backend_names
 from .importer import unsupported_ops
 from .model import FORMAT, OnnxGraph, OnnxModel, OnnxType, OnnxValue, read_model
 from .source import OnnxSource
@@ -30,10 +30,11 @@ OPSET: Final = 25
 
 def _device(name: str) -> Device:
     known = {"CPU": DEFAULT} | {n.upper(): n for n in backend_names() if n != DEFAULT}
-    backend = known.get(name.partition(":")[0].upper())
+    kind, _, choice = name.partition(":")
+    backend = known.get(kind.upper())
     if backend is None:
         raise DeviceError(f"there is no device {name!r}; use one of {', '.join(known)}")
-    return open_device(backend)
+    return open_device(f"{backend}:{choice}" if choice and backend_factory(backend).choices else backend)
 
 
 def _read(argument: Any) -> OnnxModel:

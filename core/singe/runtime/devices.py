@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -12,16 +13,17 @@ from ..errors import DeviceError, InputError
 from .backend import Backend
 from .device import Device
 from .eager import EagerDevice
-from .registry import backend_names, backends_for, factories, open_backend
+from .registry import BackendFactory, addresses, backend_names, backends_for, factories, open_backend
 
-MAX_CACHED_PROGRAMS: Final = 512
-"""How many compiled Programs a device keeps; the least recently used is dropped first."""
-MAX_HOST_COPY_BYTES: Final = 1 << 20
-"""The most bytes of an array of integers, of 32 bits or more, of which a device whose elements must be waited for keeps a copy on
-the host, by which indices are checked: smaller types are those of pictures and quantised weights."""
 DEFAULT: Final = "numpy"
 """The backend in this package, which is always available."""
-
+VARIABLE: Final = "SINGE_DEVICE"
+"""The variable of the environment that names the device where none is named, and that of "auto"."""
+CHOSEN: Final[Mapping[str, Callable[[BackendFactory], object]]] = {
+    "auto": lambda factory: factory.preference,
+    "cpu": lambda factory: factory.cpu,
+}
+"""The names that let Singe choose ↦ among which backends: it takes the most preferred that opens."""
 
 SLOW: Final = '%s runs in software here (%s): right, but slow, about 1 GFLOP/s; device="wasm" or "numpy" is faster'
 
@@ -56,8 +58,16 @@ def _opened_now(name: str) -> Device:
 
 
 def device(name: str | Device = "auto") -> Device:
-    """The device of the backend with this name, opened once and shared; "auto": the most preferred one available."""
+    """The device with this name, opened once and shared: two names of one device give the same object.
+
+    "numpy", "wasm", "webgpu": that of a backend; "webgpu:1", "webgpu:nvidia": one of its devices. "auto": the one that the
+    variable SINGE_DEVICE names, otherwise the most preferred one here. "cpu": the fastest here that is the CPU."""
     return finished(_chosen(name, _opened_now))
+
+
+def device_or_default(name: str | Device | None = None) -> Device:
+    """A device; where none is named, that of the variable SINGE_DEVICE, otherwise "numpy"."""
+    return device(name or ("auto" if os.environ.get(VARIABLE) else DEFAULT))
 
 
 async def device_async(name: str | Device = "auto") -> Device:
@@ -70,14 +80,21 @@ async def _chosen(name: str | Device, opened: Callable[[str], MaybeAwaitable[Dev
         return name
     if not isinstance(name, str):
         raise InputError(f"device: got {name!r:.80}, expected a name, such as 'numpy' or 'auto', or a Device")
-    if name != "auto":
+    named = os.environ.get(VARIABLE, "") if name == "auto" else ""
+    if named and named != "auto":
+        try:
+            return await _chosen(named, opened)
+        except DeviceError as e:
+            raise DeviceError(f"{VARIABLE} names the device {named!r}: {e}") from e
+    among = CHOSEN.get(name)
+    if among is None:
         found = await resolve_async(opened(name))
         if name not in _told and (facts := found.describe()).get("software"):
             _log.warning(SLOW, name, facts["adapter"])
         _told.add(name)
         return found
     reasons: list[str] = []
-    for candidate in (name for name, factory in factories().items() if factory.preference):
+    for candidate in (name for name, factory in factories().items() if among(factory)):
         try:
             found = await resolve_async(opened(candidate))
         except DeviceError as e:
@@ -104,9 +121,11 @@ def separate(names: Sequence[str | Device]) -> list[Device]:
 
 
 def device_for(target: str) -> Device:
-    """The most preferred available device that runs Programs of a target."""
+    """The device that runs Programs of a target: that of SINGE_DEVICE if it does, otherwise the most preferred one here."""
     reasons: list[str] = []
-    for name in backends_for(target):
+    names = backends_for(target)
+    named = os.environ.get(VARIABLE, "")
+    for name in (named, *names) if named.partition(":")[0] in names else names:
         try:
             return _opened_now(name)
         except DeviceError as e:
@@ -122,13 +141,21 @@ def device_for(target: str) -> Device:
 
 
 def devices() -> dict[str, Device | DeviceError]:
-    """Every backend by name: its device, or why there is none."""
+    """All devices here by name, and for each installed backend that has none why: "webgpu", "webgpu:1"."""
     found: dict[str, Device | DeviceError] = {}
-    for name in backend_names():
+    for backend in backend_names():
         try:
-            found[name] = _opened_now(name)
+            names = addresses(backend)
         except DeviceError as e:
-            found[name] = e
+            found[backend] = e
+            continue
+        for name in names:
+            try:
+                one = _opened_now(name)
+            except DeviceError as e:
+                found[name] = e
+            else:
+                found[one.name if one.name.partition(":")[0] == backend else name] = one
     return found
 
 
@@ -142,9 +169,12 @@ def Wasm() -> Device:
     return device("wasm")
 
 
-def WebGpu() -> Device:
-    """The device "webgpu": WGSL kernels on a GPU, natively through wgpu or a browser's own."""
-    return device("webgpu")
+def WebGpu(choice: int | str | None = None) -> Device:
+    """The device "webgpu": WGSL kernels on a GPU, natively through wgpu or a browser's own.
+
+    choice: the number of an adapter, a part of its name ("nvidia"), or "low-power"; the first, which is the faster of two, is
+    that of "webgpu"."""
+    return device("webgpu" if choice is None else f"webgpu:{choice}")
 
 
 def in_words(name: str, facts: Mapping[str, Any]) -> str:

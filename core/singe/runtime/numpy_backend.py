@@ -34,6 +34,7 @@ class NumpyBackend:
     name = "numpy"
     target_name = HOST
     preference = 10
+    cpu = True
     target: Target = ARRAYS
     renews = True
     reads_now = True

@@ -8,7 +8,7 @@ may be missing. A device's name is that of its backend, and for a backend with s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
@@ -32,7 +32,8 @@ class BackendFactory:
     preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
     pages: whether singe.js runs Programs of the target too, under the backend's name. freestanding: makes a module that any
     engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form. choices: what may
-    follow the name after a colon, for people; `open` takes it as `choice`. "": the backend has one device.
+    follow the name after a colon, for people; `open` takes it as `choice`. "": the backend has one device. list_choices: a choice
+    for each of its devices that is here. cpu: "cpu" takes the backend of the highest preference of those that have it.
     """
 
     open: Callable[..., MaybeAwaitable[Backend]]
@@ -41,6 +42,8 @@ class BackendFactory:
     pages: bool = False
     freestanding: Freestanding | None = None
     choices: str = ""
+    list_choices: Callable[[], Sequence[str]] | None = None
+    cpu: bool = False
 
     def __call__(self, **options: Any) -> MaybeAwaitable[Backend]:
         return self.open(**options)
@@ -63,7 +66,7 @@ def backend_factory(name: str) -> BackendFactory:
     if isinstance(found, BackendFactory):
         return found
     make: Callable[..., Any] = found
-    known = ("preference", "pages", "freestanding", "choices")
+    known = ("preference", "pages", "freestanding", "choices", "list_choices", "cpu")
     facts = {name: getattr(found, name) for name in known if hasattr(found, name)}
     return BackendFactory(make, target, **facts)
 
@@ -82,6 +85,16 @@ def factories() -> dict[str, BackendFactory]:
 def backends_for(target: str) -> tuple[str, ...]:
     """The backends that run Programs of a target, the most preferred first."""
     return tuple(name for name, factory in factories().items() if factory.target_name == target)
+
+
+def addresses(name: str) -> tuple[str, ...]:
+    """Names that open the devices of a backend that are here; its own name alone if it cannot list them."""
+    listed = backend_factory(name).list_choices
+    try:
+        choices = () if listed is None else listed()
+    except Exception:  # engines of other packages may raise anything; opening the backend says why
+        choices = ()
+    return tuple(f"{name}:{choice}" for choice in choices) or (name,)
 
 
 def open_backend(address: str, **options: Any) -> MaybeAwaitable[Backend]:

@@ -22,7 +22,7 @@ from ..errors import InputError
 from ..ops import ROWS
 from ..runtime import random_keys
 from ..runtime.device import Device
-from ..runtime.devices import DEFAULT
+from ..runtime.devices import DEFAULT, device_or_default
 from ..runtime.devices import device as find_device
 from ..shapes import same_form
 from .calls import apply_row
@@ -158,7 +158,7 @@ def _place(device: str | Device | None) -> Device:
     tracer = present_tracer()
     if tracer is not None and running_again(tracer) is not None:
         return device if isinstance(device, Tracer) else tracer
-    return device if isinstance(device, Device) else find_device(device or DEFAULT)
+    return device if isinstance(device, Device) else device_or_default(device)
 
 
 def _block_key(block: KeyBlock, who: str, device: Device) -> Tensor:

@@ -23,7 +23,7 @@ from ..errors import DeviceError, DTypeError, InputError, ShapeError, SizeNeeded
 from ..ir.arrays import convert
 from ..ir.scalar import Number
 from ..runtime.device import Device, DeviceValue
-from ..runtime.devices import DEFAULT
+from ..runtime.devices import DEFAULT, device_or_default
 from ..runtime.devices import device as find_device
 from ..shapes import Size, same_form, show, symbols, traced
 from . import printing
@@ -223,12 +223,12 @@ class Tensor:
         device, dtype = destination("to", targets, device, dtype)
         x = self if dtype is None else self.cast(dtype)  # pyright: ignore[reportAttributeAccessIssue]
         target = x.device if device is None else find_device(device)
-        if target is not x.device and x.device.trace_depth:
+        if target != x.device and x.device.trace_depth:
             raise DeviceError(
                 f"to: got the device {target.name!r} while a function is traced (to compile it, or for its gradient), which runs "
                 "on one device; leave the move out, and move its arguments before the call, or what it returns"
             )
-        return x if target is x.device else Tensor(target, target.upload(x.numpy()))
+        return x if target == x.device else Tensor(target, target.upload(x.numpy()))
 
     def cpu(self) -> Tensor:
         """The tensor on the device "numpy"."""
@@ -344,7 +344,7 @@ def home_of(operands: Sequence[Any]) -> Device:
     for x in operands:
         if isinstance(x, Tensor) and (home is None or x._device.trace_depth > home.trace_depth):
             home = x._device
-    return find_device(DEFAULT) if home is None else home
+    return device_or_default() if home is None else home
 
 
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:

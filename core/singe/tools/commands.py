@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -13,6 +14,7 @@ from functools import partial
 from io import BytesIO
 from pathlib import Path
 from statistics import median
+from textwrap import indent
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -33,7 +35,7 @@ from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program, write_program
 from ..program.container import PROGRAM, format_of
-from ..runtime.devices import DEFAULT, in_words
+from ..runtime.devices import CHOSEN, DEFAULT, VARIABLE, device_or_default, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import backend_names
@@ -209,8 +211,7 @@ def compile(args: Namespace) -> None:
     out = Path(args.out)
     if out.exists() and not is_url(args.model) and out.samefile(args.model):
         raise InputError(f"-o {args.out}: this is the model itself, which the program would replace; give another file")
-    name = open_device(args.device).name if args.device == "auto" else args.device
-    program = compiled(single_model(args), name, activations=args.activations, fail_on_host=args.fail_on_host)
+    program = compiled(single_model(args), args.device, activations=args.activations, fail_on_host=args.fail_on_host)
     with doing("writing"):
         write_program(program, args.out)
     size = bytes_text(Path(args.out).stat().st_size)
@@ -454,9 +455,13 @@ def devices(args: Namespace) -> None:
             continue
         facts = found.describe()
         say(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
-        for key, value in facts.items():
-            say(f"  {fields([(key, _plain(value))])}")
-    say(fields([("auto", open_device("auto").name)]))
+        say(indent(fields([(key, _plain(value)) for key, value in facts.items()]), "  "))
+    named = os.environ.get(VARIABLE)
+    without = f"{VARIABLE}={named}" if named else f"{VARIABLE} is not set"
+    say(fields([
+        *((name, open_device(name).name) for name in CHOSEN),
+        ("no name", f"{device_or_default().name} ({without})"),
+    ]))  # fmt: skip
 
 
 def _plain(value: Any) -> str:

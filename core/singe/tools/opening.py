@@ -16,7 +16,8 @@ from ..model.model import Model
 from ..model.program import Program
 from ..program.container import PROGRAM, format_of
 from ..program.program import ProgramData
-from ..runtime.devices import DEFAULT
+from ..runtime.devices import CHOSEN, DEFAULT
+from ..runtime.devices import device as open_device
 from ..runtime.registry import backend_factory
 from .inputs.files import once
 from .progress import doing
@@ -56,8 +57,8 @@ def is_program(path: str) -> bool:
 
 
 def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
-    """The model's Program for a device; changes: options that replace the model's own."""
-    found = backend_factory(name).target_name
+    """The model's Program for a device, available or not; changes: options that replace the model's own."""
+    found = open_device(name).target.name if name in CHOSEN else backend_factory(name).target_name
     with doing(f"compiling for {name}"):
         options = replace(model.options, specialised=model.specialised, **changes)
         return compile_graph(model.graph(), find_target(found), options)

@@ -14,6 +14,7 @@ from typing import Any, Final, NoReturn
 
 from .. import __version__
 from ..hints import suggest
+from ..runtime.devices import CHOSEN
 from ..runtime.registry import backend_names
 from .completion import SHELLS
 
@@ -40,7 +41,7 @@ class _Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as e:
-            hint = suggest("backend", str(value)) if action.dest == "device" else ""
+            hint = suggest("backend", str(value).partition(":")[0]) if action.dest == "device" else ""
             raise argparse.ArgumentError(action, f"{e.message}{hint}") from None
 
     def parse_known_args(  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -73,8 +74,17 @@ def parser(examples: bool) -> argparse.ArgumentParser:
     return root
 
 
-def _devices() -> tuple[str, ...]:
-    return "auto", *backend_names()
+class _Names(tuple[str, ...]):
+    """Names of devices as the choices of an option, each of which one of its devices may follow: "webgpu:1"."""
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(str(name).partition(":")[0])
+
+
+def _devices() -> _Names:
+    return _Names((*CHOSEN, *backend_names()))
 
 
 # --- the commands -----------------------------------------------------------------------------------------------------
@@ -100,7 +110,7 @@ def _inspect(command: argparse.ArgumentParser) -> None:
     _shapes(command)
     _specialise(command)
     command.add_argument(
-        "--device", choices=_devices()[1:], help="compile for this device only, available or not (default: for each)"
+        "--device", choices=_devices(), help="compile for this device only, available or not (default: for each)"
     )
     _fail_on_host(command)
     command.add_argument("--kernels", action="store_true", help="list every kernel")

@@ -220,7 +220,8 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(capsys, "devices")
     assert code == 0
     assert re.search(r"^numpy +here$", out, re.M)
-    assert {line.split()[0] for line in out.splitlines() if line[0] != " "} == {"numpy", "wasm", "webgpu", "auto"}
+    names = {line.split("  ")[0] for line in out.splitlines() if line[0] != " "}
+    assert names == {"numpy", "wasm", "webgpu", "auto", "cpu", "no name"}
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------

@@ -43,11 +43,16 @@ MAX_SHAPE_SETS: Final = 64
 _JS_ERRORS: Final = js_errors()
 
 
-async def open_backend() -> BrowserBackend:
-    """The backend on the page's high-performance adapter."""
+LOW_POWER: Final = "low-power"
+
+
+async def open_backend(choice: str = "") -> BrowserBackend:
+    """The backend on the page's high-performance adapter, or the one of low power: a page has no list of its adapters."""
+    if choice not in ("", LOW_POWER):
+        raise DeviceError(f'no WebGPU adapter {choice!r}: a page has "webgpu" and "webgpu:{LOW_POWER}"')
     found = await resolve_async(scripts())
     try:
-        return BrowserBackend(await found.openGpu())
+        return BrowserBackend(await (found.openGpu(choice) if choice else found.openGpu()), choice)
     except _JS_ERRORS as e:
         raise device_error(e, "no WebGPU in this page") from None
 
@@ -68,9 +73,8 @@ class BrowserArray:
 class BrowserBackend:
     """See the module's docstring, and runtime/backend.py."""
 
-    name: Final = "webgpu"
-
-    def __init__(self, gpu: Any) -> None:
+    def __init__(self, gpu: Any, choice: str = "") -> None:
+        self.name: Final = f"webgpu:{choice}" if choice else "webgpu"
         self.gpu: Final = gpu
         self.target: Final = WgslTarget()
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -67,6 +67,9 @@ _MAX_UNUSED_PIPELINES: Final = 128
 _SUBMITS_TO_TIME: Final = 15
 """Empty submits whose median time is the cost of a submit and a wait."""
 _RAISED: Final = ("max-buffer-size", "max-storage-buffer-binding-size")
+_OPENGL: Final = "OpenGL"
+LOW_POWER: Final = "low-power"
+Power: TypeAlias = Literal["low-power", "high-performance"]
 LOST: Final = (
     "the device is lost, with all that it held; sg.device('webgpu') opens another one, on which training goes on from a state "
     "that was kept"
@@ -75,14 +78,16 @@ _KINDS: Final = {"storage, read_write": "storage", "storage, read": "read-only-s
 
 
 class WebGpuBackend(GpuRuntime):
-    """The backend over the first high-performance adapter; `software=True` asks for one that runs on the CPU."""
+    """The backend over an adapter: the fastest, or the one that `choice` names (see `_chosen`). `software=True` asks for one that
+    runs on the CPU."""
 
     survives_fork = False
 
-    def __init__(self, software: bool = False) -> None:
-        gpu = NativeGpu(_adapter(software))
+    def __init__(self, choice: str = "", software: bool = False) -> None:
+        at, adapter = _chosen(choice) if choice else (0, _adapter(software=software))
+        gpu = NativeGpu(adapter)
         self.tuner = Tuner(gpu, WGSL, gpu.label) if wanted(gpu.describe()["software"]) else None
-        super().__init__("webgpu", gpu, WgslTarget(self.tuner.choose if self.tuner else None))
+        super().__init__(f"webgpu:{at}" if at else "webgpu", gpu, WgslTarget(self.tuner.choose if self.tuner else None))
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}
@@ -120,14 +125,48 @@ def _mapped(status: int, message: Any, answer: Any, _: Any) -> None:
     _C.from_handle(answer).append((status, from_c_string_view(message)))
 
 
-def _adapter(software: bool) -> Any:
+def _adapter(power: Power = "high-performance", software: bool = False) -> Any:
     with _translated("no WebGPU adapter"), _quiet():
-        found = wgpu.gpu.request_adapter_sync(power_preference="high-performance", force_fallback_adapter=software)
+        found = wgpu.gpu.request_adapter_sync(power_preference=power, force_fallback_adapter=software)
     if found is None:
         raise DeviceError(
             "no WebGPU adapter: install a Vulkan, Metal or DX12 driver (Mesa's llvmpipe, mesa-vulkan-drivers, runs without a GPU)"
         )
     return found
+
+
+def adapters() -> list[Any]:
+    """The adapters, first the one that is opened without a choice. wgpu lists a GPU once for each interface that reaches it: it is
+    taken through one of them, and through OpenGL, which computes with half as much, only where there is no other."""
+    first = _key(_adapter())
+    with _translated("listing WebGPU adapters"), _quiet():
+        listed = sorted(wgpu.gpu.enumerate_adapters_sync(), key=lambda adapter: _key(adapter) != first)
+    apis: dict[str, str] = {}
+    for adapter in listed:
+        apis.setdefault(adapter.info["device"], adapter.info["backend_type"])
+    found = [a for a in listed if a.info["backend_type"] == apis[a.info["device"]]]
+    return [a for a in found if a.info["backend_type"] != _OPENGL] or found
+
+
+def _key(adapter: Any) -> tuple[Any, ...]:
+    """What adapters of one GPU through one interface have in common; two GPUs of one model have it, too."""
+    return tuple(adapter.info[name] for name in ("device", "vendor_id", "device_id", "backend_type"))
+
+
+def _chosen(choice: str) -> tuple[int, Any]:
+    """The adapter, and its number, that a choice names: a number, a part of a name, or "low-power"."""
+    there = adapters()
+    if choice == LOW_POWER:
+        wanted = _key(_adapter(LOW_POWER))
+        matching = [k for k, adapter in enumerate(there) if _key(adapter) == wanted]
+    elif choice.isdecimal() and int(choice) < len(there):
+        matching = [int(choice)]
+    else:
+        matching = [k for k, adapter in enumerate(there) if choice.lower() in adapter.info["device"].lower()]
+    if not matching:
+        names = ", ".join(f'"webgpu:{k}" ({adapter.info["device"]})' for k, adapter in enumerate(there))
+        raise DeviceError(f"no WebGPU adapter {choice!r}; there are {names}")
+    return matching[0], there[matching[0]]
 
 
 @contextmanager

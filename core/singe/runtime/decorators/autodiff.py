@@ -68,17 +68,19 @@ class Autodiff(Decorator):
     A module on it: model.to(ad).map(sg.Tensor.require_grad). `sg.value_and_grad` needs no such device.
     """
 
+    def __eq__(self, other: object) -> bool:
+        """Another Autodiff of the same device is this one: what is recorded is in the values."""
+        return isinstance(other, Autodiff) and other.inner == self.inner
+
+    def __hash__(self) -> int:
+        return hash((Autodiff, self.inner))
+
     @property
     def eager(self) -> Device:
         return self.inner.eager
 
     def import_value(self, value: Any, source: Device) -> RecordedValue:
-        """Another Autodiff of the same device is this one: what is recorded is in the values."""
-        return (
-            value
-            if isinstance(source, Autodiff) and source.inner is self.inner
-            else super().import_value(value, source)
-        )
+        return value if source == self else super().import_value(value, source)
 
     def upload(self, array: np.ndarray) -> RecordedValue:
         return RecordedValue(self.inner.upload(array))

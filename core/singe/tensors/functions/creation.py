@@ -14,8 +14,7 @@ from ...errors import InputError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ...runtime.device import Device
-from ...runtime.devices import DEFAULT
-from ...runtime.devices import device as find_device
+from ...runtime.devices import device_or_default
 from ...shapes import MAX_ELEMENTS, Dim, Size, ceildiv, dim_max, number, plain, show
 from ..argument_errors import check_functions, in_words
 from ..calls import apply_row, traced
@@ -40,7 +39,7 @@ def tensor(data: Any, dtype: Any = None, device: str | Device | None = None, *, 
         moved = data if device is None else data.to(device)
         made = moved if dtype is None else moved.cast(dtype)
     else:
-        on = find_device(device or DEFAULT)
+        on = device_or_default(device)
         made = Tensor(on, on.upload(plain_array(data, _kind(dtype))))
     return made.require_grad() if requires_grad else made
 
