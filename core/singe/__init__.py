@@ -47,6 +47,7 @@ from .errors import ImportFailure as ImportFailure
 from .errors import InputError as InputError
 from .errors import NonFinite as NonFinite
 from .errors import OutOfRange as OutOfRange
+from .errors import RemoteDisconnected as RemoteDisconnected
 from .errors import ShapeError as ShapeError
 from .errors import SingeError as SingeError
 from .errors import UnsupportedOp as UnsupportedOp
@@ -74,6 +75,7 @@ from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
 from .runtime.devices import device_async as device_async
 from .runtime.devices import devices as devices
+from .runtime.remote.client import Remote as Remote
 from .tensors.custom_ops import op as op
 from .tensors.functions.combining import atleast_1d as atleast_1d
 from .tensors.functions.combining import atleast_2d as atleast_2d
@@ -161,6 +163,8 @@ __all__ = [
     "OutOfRange",
     "PictureSpec",
     "Program",
+    "Remote",
+    "RemoteDisconnected",
     "Session",
     "ShapeError",
     "SingeError",
@@ -278,7 +282,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LAZY = ("array_api", "cluster", "data", "fft", "linalg", "metrics", "optim", "random", "train")
+_LAZY = ("array_api", "cluster", "data", "fft", "linalg", "metrics", "optim", "random", "remote", "train")
 """Submodules that are imported when they are first used."""
 _RANDOM = (
     "manual_seed", "multinomial", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",

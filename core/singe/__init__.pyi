@@ -60,6 +60,7 @@ from .errors import ImportFailure as ImportFailure
 from .errors import InputError as InputError
 from .errors import NonFinite as NonFinite
 from .errors import OutOfRange as OutOfRange
+from .errors import RemoteDisconnected as RemoteDisconnected
 from .errors import ShapeError as ShapeError
 from .errors import SingeError as SingeError
 from .errors import UnsupportedOp as UnsupportedOp
@@ -86,6 +87,7 @@ from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
 from .runtime.devices import device_async as device_async
 from .runtime.devices import devices as devices
+from .runtime.remote.client import Remote as Remote
 from .tensors.custom_ops import op as op
 from .tensors.functions.combining import atleast_1d as atleast_1d
 from .tensors.functions.combining import atleast_2d as atleast_2d
@@ -160,6 +162,7 @@ from . import linalg as linalg
 from . import metrics as metrics
 from . import optim as optim
 from . import random as random
+from . import remote as remote
 from . import train as train
 from .random import manual_seed as manual_seed
 from .random import multinomial as multinomial
@@ -195,6 +198,8 @@ __all__ = [
     "OutOfRange",
     "PictureSpec",
     "Program",
+    "Remote",
+    "RemoteDisconnected",
     "Session",
     "ShapeError",
     "SingeError",

@@ -15,6 +15,7 @@ SingeError
 │   └── HostNeeded          ops that would run on the host, although the caller wants all on the device
 └── DeviceError         a device that is missing, fails, or cannot do what it was asked to
     └── DeviceLost      a device that was lost while it held our buffers
+        └── RemoteDisconnected  the connection to a device elsewhere was lost
 """
 
 from __future__ import annotations
@@ -99,3 +100,7 @@ class DeviceError(SingeError, RuntimeError):
 
 class DeviceLost(DeviceError):
     """A device that was lost while it held our buffers."""
+
+
+class RemoteDisconnected(DeviceLost):
+    """The connection to a device elsewhere was lost; the message says whether the next call may make it again."""

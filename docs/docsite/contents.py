@@ -56,6 +56,7 @@ PARTS: Final = (
             *_own(
                 "guides",
                 ("devices", "Devices"),
+                ("remote", "A device elsewhere"),
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
                 ("quantise", "Quantise"),

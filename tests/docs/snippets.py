@@ -27,6 +27,7 @@ FENCE: Final = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.M | re.S)
 NOT_RUN: Final = {
     "pip install": "changes the environment",
     "npm ": "changes the environment",
+    "singe host": "runs until it is stopped",
     "singe serve": "runs until it is stopped",
     "make ": "runs for long",
 }

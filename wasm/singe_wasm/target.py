@@ -39,6 +39,7 @@ class WasmTarget:
     counted = 64
     networks = False
     repeated = 0
+    confined = "the engine validates WebAssembly, which reaches its own memory only"
     dtypes = frozenset(ELEMENTS)
 
     def __init__(self, levels: Names = PAGES) -> None:

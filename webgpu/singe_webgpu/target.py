@@ -16,6 +16,8 @@ from .code.user_shaders import print_own
 class WgslTarget(GpuTarget):
     """The code generator for WebGPU."""
 
+    confined = "WebGPU validates shaders, and keeps them within their buffers"
+
     def __init__(self, choose: Choose | None = None) -> None:
         super().__init__(WGSL, choose)
 

@@ -68,7 +68,8 @@ class Execution:
 
 
 class Target(Protocol):
-    """A code generator: Kernels and Routines in, text or bytes out. The attribute `execution`, an Execution, may be left out."""
+    """A code generator: Kernels and Routines in, text or bytes out. The attribute `execution`, an Execution, may be left out, and
+    so may `confined`: why a Program of a stranger cannot harm the machine that runs it."""
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
@@ -120,6 +121,7 @@ class ArrayTarget:
     networks: bool = False
     repeated: int = 0
     dtypes: Collection[DType] = tuple(DTYPES.values())
+    confined = "its steps are ops of Singe's own rows"
     execution: Execution = Execution(fuses=False, views=False, allocates=True, narrow=False)
     arrays: ArrayAdapter = NUMPY_ARRAYS
 
@@ -156,6 +158,12 @@ def find_target(name: str) -> Target:
 
 def execution_of(target: Target) -> Execution:
     return getattr(target, "execution", _COMPILED)
+
+
+def confinement(target: Target) -> str:
+    """Why a Program of a stranger for this target cannot harm the machine that runs it; "" if it can, as native code does what it
+    wants."""
+    return getattr(target, "confined", "")
 
 
 def arrays_of(target: Target) -> ArrayAdapter:

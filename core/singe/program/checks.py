@@ -79,9 +79,11 @@ def _check_buffers(p: ProgramData, need: Need) -> None:
         )
         need(kind in PLACES, f"buffer {k} has the place {kind!r:.40}, expected one of {PLACES}")
         if kind == "weights":
+            start = p.start_of(at)
+            room = start + p.blocks[start].size
             need(
-                isinstance(taken, int) and at % ALIGN == 0 and at + taken <= p.weights.size,
-                f"buffer {k} takes {taken} bytes at {at} of {p.weights.size}",
+                isinstance(taken, int) and at % ALIGN == 0 and at + taken <= room,
+                f"buffer {k} takes {taken} bytes at {at} of {room}",
             )
         else:
             need(at < ends[kind], f"buffer {k} lies in {kind} {at} of {ends[kind]}")

@@ -81,10 +81,16 @@ def from_bytes(data: bytes, name: str = "program") -> ProgramData:
         return made(head, code, weights, name)
 
 
-def made(head: Mapping[str, Any], modules: Mapping[str, str | bytes], weights: np.ndarray, name: str) -> ProgramData:
-    """The Program of a header, its code and its weights, checked."""
+def made(
+    head: Mapping[str, Any],
+    modules: Mapping[str, str | bytes],
+    weights: np.ndarray,
+    name: str,
+    shared: Mapping[int, np.ndarray] | None = None,
+) -> ProgramData:
+    """The Program of a header, its code and its weights, checked. shared: blocks of weights that others hold, too, by their start."""
     fields = {name: codec.decode(head[name]) for name, codec in HEADER.items()}
-    program = ProgramData(**fields, modules=modules, weights=weights)
+    program = ProgramData(**fields, modules=modules, weights=weights, shared=shared or {})
     check_program(program, name)
     return program
 

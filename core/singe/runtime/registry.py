@@ -20,6 +20,8 @@ from ..program.program import ProgramData
 from .backend import Backend
 
 GROUP: Final = "singe.backends"
+ELSEWHERE: Final = "remote"
+"""The backend whose devices are those of servers, and have their addresses."""
 Freestanding: TypeAlias = Callable[[ProgramData, Mapping[str, Any], bool], tuple[bytes, bytes]]
 """A Program, facts for its description, and whether the weights go into a file of their own ↦ a module, and that file."""
 
@@ -28,7 +30,8 @@ Freestanding: TypeAlias = Callable[[ProgramData, Mapping[str, Any], bool], tuple
 class BackendFactory:
     """Opens a device, and has the facts known without opening one. A class with these attributes is a factory too.
 
-    target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target).
+    target_name: the target whose Programs the backend runs ("host": Programs of host steps, which need no target; "": that of the
+    device that is opened).
     preference: "auto" takes the backend of the highest preference that opens and is not emulated in software; 0: never.
     pages: whether singe.js runs Programs of the target too, under the backend's name. freestanding: makes a module that any
     engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form. choices: what may
@@ -50,7 +53,8 @@ class BackendFactory:
 
 
 def backend_names() -> tuple[str, ...]:
-    return plugins.plugin_names(GROUP)
+    """The installed backends that have a device on this machine."""
+    return tuple(name for name in plugins.plugin_names(GROUP) if name != ELSEWHERE)
 
 
 def backend_factory(name: str) -> BackendFactory:
@@ -121,7 +125,7 @@ def open_backend(address: str, **options: Any) -> MaybeAwaitable[Backend]:
         target = target_of(backend)
         plugins.check_plugin(target, Target, GROUP, name, "target of the backend")
         runs = target.name
-        if runs != factory.target_name:
+        if factory.target_name and runs != factory.target_name:
             raise DeviceError(
                 f"the backend {name!r} of {_package(name)} runs programs for {runs!r}, and its factory says {factory.target_name!r}"
             )

@@ -58,7 +58,7 @@ def is_program(path: str) -> bool:
 
 def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
     """The model's Program for a device, available or not; changes: options that replace the model's own."""
-    found = open_device(name).target.name if name in CHOSEN else backend_factory(name).target_name
+    found = ("" if name in CHOSEN else backend_factory(name).target_name) or open_device(name).target.name
     with doing(f"compiling for {name}"):
         options = replace(model.options, specialised=model.specialised, **changes)
         return compile_graph(model.graph(), find_target(found), options)

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 from .. import __version__
 from ..hints import suggest
 from ..runtime.devices import CHOSEN
-from ..runtime.registry import backend_names
+from ..runtime.registry import ELSEWHERE, backend_names
 from .completion import SHELLS
 
 LAYOUTS: Final = ("nchw", "nhwc")
@@ -84,7 +84,7 @@ class _Names(tuple[str, ...]):
 
 
 def _devices() -> _Names:
-    return _Names((*CHOSEN, *backend_names()))
+    return _Names((*CHOSEN, *backend_names(), ELSEWHERE))
 
 
 # --- the commands -----------------------------------------------------------------------------------------------------
@@ -242,6 +242,30 @@ def _serve(command: argparse.ArgumentParser) -> None:
     )
 
 
+def _host(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--device", choices=_devices(), default="auto", help="the device that is lent (default: auto)")
+    command.add_argument("--port", metavar="N", type=_count, default=3000, help="default: 3000; 0 takes any free port")
+    text = "the address to listen on (default: 127.0.0.1, for this machine only); beyond it, put TLS in front"
+    command.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help=text)
+    text = "what clients must give (default: that of SINGE_REMOTE_TOKEN, or one that is made and printed)"
+    command.add_argument("--token", help=text)
+    text = "pages of this origin may connect, too, as in https://example.org"
+    command.add_argument("--origin", metavar="ORIGIN", action="append", default=[], help=text)
+    text = "what else this server is called, where a name leads to it"
+    command.add_argument("--name", metavar="NAME", action="append", default=[], help=text)
+    command.add_argument(
+        "--memory", metavar="MIB", type=_positive, help="the most that one client may hold (default: 4096)"
+    )
+    command.add_argument(
+        "--seconds", metavar="N", type=_positive, help="how long one client may compute (default: no limit)"
+    )
+    command.add_argument(
+        "--clients", metavar="N", type=_positive, default=16, help="how many there may be (default: 16)"
+    )
+    text = "how long what a client holds is kept after its connection was lost (default: 60 seconds)"
+    command.add_argument("--grace", metavar="SECONDS", type=_count, default=60, help=text)
+
+
 def _runs(command: argparse.ArgumentParser) -> None:
     text = "the folder in which runs are, or that of a run (default: runs)"
     command.add_argument("folder", metavar="FOLDER", nargs="?", default="runs", help=text)
@@ -271,6 +295,7 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     "diff": ("Compare a model's values on devices, layer by layer: which differs first, and by how much.", _diff),
     "bench": ("Time a model and its kernels; without MODEL, measure the devices of this machine.", _bench),
     "serve": ("Serve a folder to a browser, with the headers that threads in WebAssembly need.", _serve),
+    "host": ("Lend a device of this machine to clients elsewhere: sg.Remote.", _host),
     "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
     "devices": ("Show which devices are available, and why others are not.", _nothing),
     "runs": ("List and compare training runs, or write a report of some as a page.", _runs),

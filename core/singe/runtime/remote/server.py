@@ -1,0 +1,359 @@
+"""The server of a device elsewhere: connections, tokens, and how long a session outlives its connection.
+
+Each session has a device of its own, and the thread of its connection. A connection that is lost leaves its session for some time, in
+which the client may come back with the session's name, a secret that the server made; then it is freed.
+
+It listens on loopback, and wants a token of 128 bits, unless that is turned off there. A page may connect if it is of this machine, or if its
+origin was listed; a Host that names neither an address nor this server is refused, since its name may have been made to lead here.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import re
+import secrets
+import socket
+import threading
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from ...awaitables import resolve
+from ...compiler.target import confinement
+from ...errors import DeviceError, InputError, SingeError
+from ...texts import say
+from ..device import Device
+from ..devices import device as open_device
+from ..registry import open_backend
+from .protocol import CALLS, FRAMES_PER_ACK, NAME, PORT, TOKEN_VARIABLE, VERSION, Batch, BatchReader
+from .served_session import TWIN, Answer, ServedSession, SessionLimits
+from .socket import LinkLost, SocketLink, listen
+
+LOOPBACK: Final = "127.0.0.1"
+GRACE_SECONDS: Final = 60.0
+TOKEN_SECONDS: Final = 5.0
+"""How long a client may take to give the token."""
+TAKEOVER_SECONDS: Final = 10.0
+"""How long a client that comes back waits for the end of the batch that its session is doing."""
+MAX_SESSIONS: Final = 16
+MAX_NEW_CONNECTIONS: Final = 16
+"""How many connections may wait for their token."""
+
+
+@dataclass(eq=False)
+class _Hosted:
+    """A session, its name, and its connection while it has one. turn: held while it does a batch."""
+
+    name: str
+    session: ServedSession
+    link: SocketLink | None = None
+    batches: int = 0
+    turn: threading.Lock = field(default_factory=threading.Lock)
+    end: threading.Timer | None = None
+
+
+class RemoteServer:
+    """A server of a device of this machine, for `sg.Remote` elsewhere.
+
+        with sg.remote.RemoteServer("wasm", port=0) as server:
+            device = sg.Remote(server.url, server.token)
+
+    Arguments are those of `serve`.
+    """
+
+    def __init__(
+        self,
+        device: str | Device = "auto",
+        *,
+        port: int = PORT,
+        host: str = LOOPBACK,
+        token: str | None = None,
+        origins: Collection[str] = (),
+        names: Collection[str] = (),
+        limits: SessionLimits = SessionLimits(),  # noqa: B008 (frozen)
+        sessions: int = MAX_SESSIONS,
+        grace: float = GRACE_SECONDS,
+    ) -> None:
+        opened = open_device(device).eager
+        self.device: Final = opened.name
+        self.target: Final = opened.target.name
+        if not confinement(opened.target):
+            raise DeviceError(
+                f"{NAME}: programs for {self.target!r} are native code, with which a client could do anything on this machine: "
+                f"{self.device} is not lent; lend another device"
+            )
+        if not 0 <= port < 1 << 16:
+            raise InputError(f"port {port}: expected a number from 0 (any that is free) to {(1 << 16) - 1}")
+        given = os.environ.get(TOKEN_VARIABLE) if token is None else token
+        self.token: Final = secrets.token_hex(16) if given is None else given
+        self.is_local: Final = _is_loopback(host)
+        if not self.token and not self.is_local:
+            raise InputError(
+                f"{NAME}: anyone who reaches {host} could use this device: give a token, or none to have one made"
+            )
+        self.limits: Final = limits
+        self.most: Final = sessions
+        self.grace: Final = grace
+        self._origins: Final = {o.rstrip("/").lower() for o in origins}
+        self._names: Final = {n.lower() for n in (host, *names, "localhost", socket.gethostname())}
+        self._places: Final[dict[str, _Hosted]] = {}
+        self._lock: Final = threading.Lock()
+        self._new = self._opening = 0
+        self._links: Final[set[SocketLink]] = set()
+        self._stopped = ""
+        try:
+            self._server: Final[Any] = listen(host, port, self._take, self._refusal)
+        except OSError as e:
+            raise InputError(
+                f"{NAME}: cannot listen on {host}, port {port}: {e.strerror or e}; give another port or host"
+            ) from e
+        self.port: Final[int] = self._server.socket.getsockname()[1]
+        self.url: Final = f"ws://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def __enter__(self) -> RemoteServer:
+        threading.Thread(target=self._server.serve_forever, name="singe remote", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop("the server was stopped")
+
+    def run(self) -> None:
+        """Serve until interrupted."""
+        try:
+            self._server.serve_forever()
+        except KeyboardInterrupt:
+            self.stop("the server was stopped by Ctrl-C")
+            raise
+        finally:
+            self.stop("the server was stopped")
+
+    def stop(self, reason: str) -> None:
+        """End all sessions, whose clients get the reason."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = reason
+            links, places = list(self._links), list(self._places.values())
+        for link in links:
+            _say_bye(link, DeviceError(reason))
+        self._server.shutdown()
+        for place in places:
+            self._end(place)
+
+    # --- connections ---
+
+    def _refusal(self, host: str | None, origin: str | None) -> str:
+        """Why a request with these headers is not answered."""
+        if not self._is_own_name(re.sub(r":\d*$", "", (host or "").strip().lower())):
+            return f"this server is {self.url}, and not {host!r:.80}; list other names that lead to it"
+        if origin is not None and not self._is_allowed(origin):
+            return f"pages of {origin!r:.80} may not connect; list their origin"
+        with self._lock:
+            if self._new >= MAX_NEW_CONNECTIONS:
+                return "too many connections"
+        return ""
+
+    def _is_own_name(self, host: str) -> bool:
+        try:
+            ip_address(host.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return host in self._names or host.endswith(".localhost")
+        return True
+
+    def _is_allowed(self, origin: str) -> bool:
+        if origin.lower() in self._origins:
+            return True
+        try:
+            host = urlsplit(origin).hostname or ""
+        except ValueError:
+            return False
+        return _is_loopback(host)
+
+    def _take(self, link: SocketLink) -> None:
+        """Serve a connection, in a thread of its own."""
+        with self._lock:
+            self._new += 1
+            self._links.add(link)
+        try:
+            try:
+                place = self._welcome(link)
+            finally:
+                with self._lock:
+                    self._new -= 1
+            if place is not None:
+                self._converse(place, link)
+        except LinkLost:
+            pass
+        except SingeError as e:
+            _say_bye(link, e)
+        finally:
+            link.close()
+            with self._lock:
+                self._links.discard(link)
+
+    def _welcome(self, link: SocketLink) -> _Hosted | None:
+        """The session of a client that has given its token."""
+        reader = BatchReader({"hello": CALLS["hello"]}, lambda *_: False, "client")
+        try:
+            batch = reader.feed(link.receive(TOKEN_SECONDS))
+        except TimeoutError:
+            raise DeviceError(f"no token came within {TOKEN_SECONDS:g} s") from None
+        if batch is None or len(batch) != 1:
+            raise DeviceError("the first message must be one hello")
+        version, token, resumed = batch[0].values
+        if not hmac.compare_digest(token.encode(errors="replace"), self.token.encode(errors="replace")):
+            raise DeviceError(
+                f"the token is wrong: give the one that the server printed, as token=… or in {TOKEN_VARIABLE}"
+            )
+        if version != VERSION:
+            raise DeviceError(
+                f"the client speaks {version!r:.80}, and the server {VERSION!r}: install one version of Singe on both"
+            )
+        place = self._found(resumed, link) if resumed else self._opened(link)
+        hello = Batch()
+        hello.add("ready", place.name, self.device, self.target, self.grace, place.batches)
+        _send(link, hello)
+        return place
+
+    def _opened(self, link: SocketLink) -> _Hosted:
+        """A new session."""
+        with self._lock:
+            if self._stopped or len(self._places) + self._opening >= self.most:
+                raise DeviceError(self._stopped or f"the server has {self.most} sessions already, and allows no more")
+            self._opening += 1
+        try:
+            backend = resolve(open_backend(self.device), TWIN)
+        finally:
+            with self._lock:
+                self._opening -= 1
+        place = _Hosted(secrets.token_hex(16), ServedSession(backend, self.limits), link)
+        with self._lock:
+            self._places[place.name] = place
+        return place
+
+    def _found(self, name: str, link: SocketLink) -> _Hosted:
+        """The session of a client that comes back."""
+        with self._lock:
+            place = next(
+                (
+                    p
+                    for p in self._places.values()
+                    if hmac.compare_digest(p.name.encode(), name.encode(errors="replace"))
+                ),
+                None,
+            )
+            if place is None:
+                raise DeviceError(self._stopped or "this session is no longer there")
+            if place.end is not None:
+                place.end.cancel()
+                place.end = None
+            before, place.link = place.link, link
+        if before is not None:
+            before.close()
+        if not place.turn.acquire(timeout=TAKEOVER_SECONDS):
+            raise LinkLost  # it still computes; the client may try again
+        place.turn.release()
+        return place
+
+    def _converse(self, place: _Hosted, link: SocketLink) -> None:
+        """Do what the client says until it leaves, or its connection is lost."""
+        session = place.session
+        left = False
+        try:
+            reader = BatchReader(CALLS, session.has_room, "client")
+            frames = told = 0
+            while True:
+                batch = reader.feed(link.receive())
+                frames += 1
+                answers: list[Answer] = []
+                if batch is not None:
+                    with place.turn:
+                        if place.link is not link:
+                            return
+                        left = any(m.name == "leave" for m in batch)
+                        if left:
+                            return
+                        answers = session.perform(batch)
+                        place.batches += 1
+                if answers or frames - told >= FRAMES_PER_ACK:
+                    told = frames
+                    _reply(link, answers, place.batches, frames)
+        except SingeError:
+            left = True
+            raise
+        finally:
+            session.forget_coming()
+            if left:
+                self._end(place)
+            else:
+                self._leave_for_a_while(place, link)
+
+    def _leave_for_a_while(self, place: _Hosted, link: SocketLink) -> None:
+        """Free a session that lost its connection, unless its client comes back."""
+        with self._lock:
+            if place.link is not link or place.name not in self._places:
+                return
+            place.link = None
+            place.end = threading.Timer(self.grace, self._end, (place,))
+            place.end.daemon = True
+            place.end.start()
+
+    def _end(self, place: _Hosted) -> None:
+        with self._lock:
+            if self._places.pop(place.name, None) is None:
+                return
+            if place.end is not None:
+                place.end.cancel()
+        with place.turn:
+            place.session.close()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _send(link: SocketLink, batch: Batch) -> None:
+    for frame in batch.frames():
+        link.send(frame)
+
+
+def _reply(link: SocketLink, answers: list[Answer], batches: int, frames: int) -> None:
+    batch = Batch()
+    batch.add("ack", batches, frames)
+    for name, values, raw in answers:
+        batch.add(name, *values, parts=(raw,) if raw else ())
+    _send(link, batch)
+
+
+def _say_bye(link: SocketLink, error: SingeError) -> None:
+    """Tell a client why its session ends, and close the connection."""
+    batch = Batch()
+    batch.add("bye", type(error).__name__, Exception.__str__(error))
+    with suppress(LinkLost):
+        _send(link, batch)
+    link.close(str(error))
+
+
+def serve(device: str | Device = "auto", **options: Any) -> None:
+    """Lend a device of this machine to clients elsewhere, `sg.Remote`, until Ctrl-C; the address and the token are printed.
+
+        sg.remote.serve("webgpu", port=3000)
+
+    token: what clients must give; by default that of SINGE_REMOTE_TOKEN, or one that is made. host: the address to listen on. Beyond
+    loopback, put something in front of it that speaks TLS: without, token and data can be read on the way. origins, names: of pages
+    that may connect beside those of this machine, and what else the server is called. limits: what one session may have;
+    sessions: how many there may be; grace: for how many seconds a session outlives its connection.
+    """
+    server = RemoteServer(device, **options)
+    say(f"{server.device} is at {server.url} (Ctrl-C ends)")
+    say(f"token: {server.token}" if server.token else "no token is needed")
+    if not server.is_local:
+        say("without TLS in front, token and data can be read on the way: let clients connect to a proxy with wss://")
+    server.run()
