@@ -68,6 +68,7 @@ from .ops import Wgsl as Wgsl
 from .runtime.debugging import debug as debug
 from .runtime.decorators import Autodiff as Autodiff
 from .runtime.decorators import Fusion as Fusion
+from .runtime.decorators import Router as Router
 from .runtime.device import Device as Device
 from .runtime.devices import Numpy as Numpy
 from .runtime.devices import Wasm as Wasm
@@ -165,6 +166,7 @@ __all__ = [
     "Program",
     "Remote",
     "RemoteDisconnected",
+    "Router",
     "Session",
     "ShapeError",
     "SingeError",

@@ -80,6 +80,7 @@ from .ops import Wgsl as Wgsl
 from .runtime.debugging import debug as debug
 from .runtime.decorators import Autodiff as Autodiff
 from .runtime.decorators import Fusion as Fusion
+from .runtime.decorators import Router as Router
 from .runtime.device import Device as Device
 from .runtime.devices import Numpy as Numpy
 from .runtime.devices import Wasm as Wasm
@@ -200,6 +201,7 @@ __all__ = [
     "Program",
     "Remote",
     "RemoteDisconnected",
+    "Router",
     "Session",
     "ShapeError",
     "SingeError",
@@ -1463,6 +1465,8 @@ def tile(x: Tensor, *axis: Any) -> Tensor:
 def to(x: Tensor, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
     """The tensor on another device, or in another dtype, or both: to("wasm"), to(sg.float16), to("wasm", sg.float16), or
     those of another tensor, to(x)."""
+async def to_async(x: Tensor, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
+    """`to` for a page, where reading from the device may have to be awaited."""
 def to_device(x: Tensor, device: str | Device, *, stream: Any = None) -> Tensor:
     """`to`, under the name of the array API standard."""
 def tolist(x: Tensor) -> Any:

@@ -21,13 +21,20 @@ G = TypeVar("G")
 
 def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
     """The norm of all gradients as one vector: a float32 scalar. norm_type=math.inf: the largest absolute value."""
-    values = [g.detach().cast(float32) for g in grads.values()]
-    if not values:
+    if not len(grads):
         raise InputError("global_norm: got no gradients, expected those that backward or sg.grad gave")
-    if norm_type == math.inf:
-        return functools.reduce(_larger, (g.abs().amax() for g in values))
     if not norm_type > 0:
         raise InputError(f"global_norm: got norm_type={norm_type!r}, expected a positive number or math.inf")
+    places: dict[Any, list[Tensor]] = {}
+    for g in grads.values():
+        places.setdefault(g.device, []).append(g.detach().cast(float32))
+    first, *others = (_joint_norm(values, norm_type) for values in places.values())
+    return _joint_norm([first, *(x.to(first.device) for x in others)], norm_type) if others else first
+
+
+def _joint_norm(values: Sequence[Tensor], norm_type: float) -> Tensor:
+    if norm_type == math.inf:
+        return functools.reduce(_larger, (g.abs().amax() for g in values))
     if norm_type == 2:
         return apply_row(ROWS["joint_norm"], values)
     return functools.reduce(operator.add, ((g.abs() ** norm_type).sum() for g in values)) ** (1 / norm_type)
@@ -36,7 +43,7 @@ def global_norm(grads: Any, norm_type: float = 2.0) -> Tensor:
 def clip_norm(grads: G, max_norm: float, norm_type: float = 2.0) -> G:
     """The gradients, scaled down together if their norm is over max_norm; as torch.nn.utils.clip_grad_norm_ does it."""
     factor = (max_norm / (global_norm(grads, norm_type) + 1e-6)).clamp(max=1.0)
-    return mapped(grads, lambda g: (g * factor).cast(g.dtype))
+    return mapped(grads, lambda g: (g * beside(factor, g)).cast(g.dtype))
 
 
 def clip_value(grads: G, clip_value: float) -> G:
@@ -66,6 +73,12 @@ def mapped(grads: Any, function: Callable[..., Tensor], *others: Any) -> Any:
 def gradient_of(grads: Any, path: str, parameter: Tensor) -> Tensor | None:
     """The gradient of a parameter, if there is one: of this tensor, or else of that in its place in a copy of the module."""
     return grads.get(path) if isinstance(grads, Mapping) else grads.get(parameter, grads.get(path))
+
+
+def beside(number: Tensor, x: Tensor) -> Tensor:
+    """A number on the device of a tensor: the parts of a model may be on several."""
+    traced = number.device.trace_depth or x.device.trace_depth
+    return number if traced else number.to(x.device)
 
 
 def _larger(x: Tensor, y: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from ..nn._module import matches
 from ..shapes import same_form, show
 from ..tensors.functions.creation import full, zeros
 from ..tensors.tensor import Tensor
-from ._gradients import gradient_of
+from ._gradients import beside, gradient_of
 from ._schedule import Rate, rate_at
 
 M = TypeVar("M")
@@ -126,7 +126,7 @@ class Optimizer(ABC):
         """
         count = held(state, COUNT)
         after = {**state, COUNT: count + 1}
-        shared: dict[tuple[str, ...], Any] = {}
+        shared: dict[tuple[tuple[str, ...], Any], Any] = {}
         new: dict[Tensor, Tensor] = {}
         parameters = self._parameters(model)
         if isinstance(grads, Mapping) and (unknown := grads.keys() - Held(model).state_dict().keys()):
@@ -142,10 +142,10 @@ class Optimizer(ABC):
                     f"the gradient of {path!r} has the shape {show(g.shape)}, expected {show(parameter.shape)}"
                 )
             moments = {name: held(state, key(name, path)) for name in own._moments(parameter)}
-            matching = self._matching(path)
-            if matching not in shared:
-                shared[matching] = own._factors(count)
-            value, moments = own._update(elements(parameter), elements(g), moments, shared[matching])
+            alike = self._matching(path), parameter.device
+            if alike not in shared:
+                shared[alike] = own._factors(beside(count, parameter))
+            value, moments = own._update(elements(parameter), elements(g), moments, shared[alike])
             new[parameter] = successor(parameter, value)
             after |= {key(name, path): x for name, x in moments.items()}
         if parameters and not new and len(grads):

@@ -3,6 +3,7 @@
     EagerDevice(backend)   runs an op when it is called                 eager.py
     Fusion(device)         runs what a value needs when it is read      decorators/fusion.py
     Autodiff(device)       records ops for gradients                    decorators/autodiff.py
+    Router(a, b)           several devices under one name               decorators/router.py
     Tracer()               runs nothing: it records a Graph             ../tensors/tracing.py
 
 A decorator is a Device that wraps another. It uses the inner device only through these methods, so decorators compose
@@ -18,7 +19,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from ..awaitables import MaybeAwaitable, resolve
+from ..awaitables import MaybeAwaitable, map_result, resolve
 from ..compiler.target import Target
 from ..dtypes import DType
 from ..errors import DeviceError
@@ -68,6 +69,16 @@ class Device(ABC):
         """The name with those of decorators, for people."""
         return self.name
 
+    @property
+    def first(self) -> Device:
+        """The device on which something is that is made on this one: itself, or the first of a Router's."""
+        return self
+
+    @property
+    def written(self) -> str:
+        """The device as code."""
+        return f'"{self.name}"'
+
     def __repr__(self) -> str:
         return f"<device {self.label}>"
 
@@ -95,7 +106,13 @@ class Device(ABC):
             raise DeviceError(
                 f"values of two devices {self!r} meet, which were made by two calls; make one device, and give it to both tensors"
             )
-        raise DeviceError(f"a value of {source!r} meets one of {self!r}; move one of them with .to(device)")
+        raise DeviceError(
+            f"a value of {source!r} meets one of {self!r}; move one of them with .to({self.written}) or .to({source.written})"
+        )
+
+    def receive(self, value: Any, source: Device) -> MaybeAwaitable[Any]:
+        """Another device's value, moved to this device."""
+        return map_result(source.fetch(value), self.upload)
 
     # ops
 
@@ -129,9 +146,10 @@ class Device(ABC):
         """Whether the value depends on a watched one."""
         return False
 
-    def backward(self, value: Any, keep: bool, seed: Any = None) -> Mapping[Any, Any]:
-        """The gradients of the sum of a value: each watched value on which it depends ↦ the gradient. keep: they are recorded,
-        too. seed: a value of the same shape, by whose elements those of the first are multiplied before."""
+    def backward(self, value: Any, keep: bool, seed: Any = None) -> Sequence[tuple[Device, Any, Any]]:
+        """The gradients of the sum of a value: of each watched value on which it depends, the device, the value, the gradient.
+        keep: they are recorded, too. seed: a value of the same shape, by whose elements those of the first are multiplied
+        before."""
         raise DeviceError(f"backward: {self!r} does not record gradients{suggest('backward', '')}")
 
     # Programs

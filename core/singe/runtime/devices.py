@@ -77,7 +77,7 @@ async def device_async(name: str | Device = "auto") -> Device:
 
 async def _chosen(name: str | Device, opened: Callable[[str], MaybeAwaitable[Device]]) -> Device:
     if isinstance(name, Device):
-        return name
+        return name.first
     if not isinstance(name, str):
         raise InputError(f"device: got {name!r:.80}, expected a name, such as 'numpy' or 'auto', or a Device")
     named = os.environ.get(VARIABLE, "") if name == "auto" else ""

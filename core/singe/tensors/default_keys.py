@@ -158,7 +158,7 @@ def _place(device: str | Device | None) -> Device:
     tracer = present_tracer()
     if tracer is not None and running_again(tracer) is not None:
         return device if isinstance(device, Tracer) else tracer
-    return device if isinstance(device, Device) else device_or_default(device)
+    return device_or_default(device)
 
 
 def _block_key(block: KeyBlock, who: str, device: Device) -> Tensor:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import numpy as np
 
-from ..awaitables import resolve_async
+from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async
 from ..dtypes import DTYPES, DType, own, plain
 from ..dtypes import dtype as dtype_of
 from ..errors import DeviceError, DTypeError, InputError, ShapeError, SizeNeeded
@@ -220,15 +220,25 @@ class Tensor:
     def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
         """The tensor on another device, or in another dtype, or both: to("wasm"), to(sg.float16), to("wasm", sg.float16), or
         those of another tensor, to(x)."""
+        return resolve(self._moved(targets, device, dtype), "await tensor.to_async(device)")
+
+    async def to_async(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
+        """`to` for a page, where reading from the device may have to be awaited."""
+        return await resolve_async(self._moved(targets, device, dtype))
+
+    def _moved(self, targets: Sequence[Any], device: Any, dtype: Any) -> MaybeAwaitable[Tensor]:
         device, dtype = destination("to", targets, device, dtype)
         x = self if dtype is None else self.cast(dtype)  # pyright: ignore[reportAttributeAccessIssue]
         target = x.device if device is None else find_device(device)
-        if target != x.device and x.device.trace_depth:
+        if target == x.device:
+            return x
+        if x.device.trace_depth:
             raise DeviceError(
                 f"to: got the device {target.name!r} while a function is traced (to compile it, or for its gradient), which runs "
-                "on one device; leave the move out, and move its arguments before the call, or what it returns"
+                "on one device; leave the move out, and move its arguments before the call, or what it returns. Gradients go back "
+                "through moves by backward(), on the devices of sg.Autodiff(sg.Router(…))"
             )
-        return x if target == x.device else Tensor(target, target.upload(x.numpy()))
+        return map_result(target.receive(x._value, x.device), lambda value: Tensor(target, value))
 
     def cpu(self) -> Tensor:
         """The tensor on the device "numpy"."""
@@ -267,7 +277,7 @@ class Tensor:
 
         seed = None if gradient is None else self._seed(gradient)
         found = self._device.backward(self._value, create_graph, seed)
-        return Gradients([(Tensor(self._device, x), Tensor(self._device, g)) for x, g in found.items()])
+        return Gradients([(Tensor(on, x), Tensor(on, g)) for on, x, g in found])
 
     def _seed(self, gradient: TensorLike) -> DeviceValue:
         """What `backward` begins with, as a value of this tensor's device and dtype."""

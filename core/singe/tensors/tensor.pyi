@@ -1291,6 +1291,8 @@ class Tensor:
     def to(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
         """The tensor on another device, or in another dtype, or both: to("wasm"), to(sg.float16), to("wasm", sg.float16), or
         those of another tensor, to(x)."""
+    async def to_async(self, *targets: Any, device: str | Device | None = None, dtype: Any = None) -> Tensor:
+        """`to` for a page, where reading from the device may have to be awaited."""
     def to_device(self, device: str | Device, *, stream: Any = None) -> Tensor:
         """`to`, under the name of the array API standard."""
     def tolist(self) -> Any:

@@ -22,6 +22,7 @@ from ..files import clear_parts
 from ..files import reason as why
 from ..metrics import LearningRate, Metric
 from ..nn import Module
+from ..runtime.decorators import Router
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.random_keys import KEY, new_seed
@@ -120,6 +121,7 @@ class Learner:
         self.metrics: Final = checked_metrics(metrics)
         self.checkpoints: Final = checkpoints or Checkpoints()
         self._objective = objective(loss, predictions=bool(of_predictions(self.metrics)))
+        device = tuple(device) if isinstance(device, Router) else device
         several = not isinstance(device, (str, Device))
         if several and workers is not None:
             raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")

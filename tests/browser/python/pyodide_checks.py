@@ -339,6 +339,22 @@ async def lost():
     return ["nothing", ""]
 
 
+async def routed(device: str):
+    """What moved off a device and back; gradients that go back onto it, and off it, or the error of an engine that cannot wait."""
+    here = sg.Router(await sg.device_async(device), "numpy")
+    whole = await sg.tensor([2**53 + 1, -5], device=here[0]).to_async(here[1])
+    found = [whole.tolist(), (await whole.to(here[0]).numpy_async()).tolist()]
+    recorded = sg.Autodiff(sg.Fusion(here))
+    for first, second in (recorded, (recorded[1], recorded[0])):
+        x = sg.tensor([2.0, 3.0], device=first, requires_grad=True)
+        y = await (x * x).to_async(second)
+        try:
+            found.append((await (y * y).sum().backward()[x].numpy_async()).tolist())
+        except sg.DeviceError as e:
+            found.append(str(e))
+    return found
+
+
 async def wrong_input(device: str):
     program = sg.compile(lambda x: x + 1, np.zeros((2, 2), np.float32), device=await sg.device_async(device))
     try:

@@ -167,6 +167,15 @@ def test_who_asks_for_a_device_gets_the_same(host: Host, device: str) -> None:
     assert host.call("one_device", device)
 
 
+def test_tensors_and_gradients_move_between_devices(host: Host, device: str) -> None:
+    there, back, onto, off = host.call("routed", device)
+    assert there == back == [2**53 + 1, -5]
+    assert onto == [4 * 8, 4 * 27]
+    if off != onto:
+        assert device == "webgpu"
+        assert "nothing can wait here without await" in off
+
+
 def test_inputs_that_do_not_fit(host: Host, device: str) -> None:
     assert "got shape (3, 2), expected (2, 2)" in host.call("wrong_input", device)
 

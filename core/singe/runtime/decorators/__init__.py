@@ -3,3 +3,4 @@
 from .autodiff import Autodiff as Autodiff
 from .decorator import Decorator as Decorator
 from .fusion import Fusion as Fusion
+from .router import Router as Router

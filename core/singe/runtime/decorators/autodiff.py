@@ -2,7 +2,7 @@
 
 `backward` goes through the record from the last op to the first. For each op, a Graph of its gradient is run on the device
 inside, with the op's inputs, so a device that is lazy (`Autodiff(Fusion(device))`) compiles the forward and the backward
-pass, and what is done with the gradients, as one Program.
+pass, and what is done with the gradients, as one Program. A move to another Autodiff is recorded, too: its gradient moves back.
 
 The record belongs to the values: it is freed with them, and is not changed by `backward`. So threads may share watched
 values, and a number may be differentiated twice.
@@ -11,11 +11,12 @@ values, and a number may be differentiated twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 import numpy as np
 
-from ...awaitables import MaybeAwaitable
+from ...awaitables import MaybeAwaitable, map_result, resolve
 from ...dtypes import FLOATS, DType
 from ...errors import DTypeError, InputError
 from ...graph import Builder, Graph, gradient, inline, leaf
@@ -24,14 +25,38 @@ from .decorator import Decorator
 
 
 class RecordedOp:
-    """What was computed from values of which at least one is recorded."""
+    """What was computed on a device from its values, of which at least one is recorded."""
 
-    __slots__ = ("build", "inputs", "outputs")
+    __slots__ = ("build", "inputs", "on")
 
-    def __init__(self, build: Build, inputs: tuple[RecordedValue, ...], outputs: int) -> None:
+    def __init__(self, on: Autodiff, build: Build, inputs: tuple[RecordedValue, ...]) -> None:
+        self.on: Final = on
         self.build: Final = build
         self.inputs: Final = inputs
-        self.outputs: Final = outputs
+
+    def gradients(
+        self, seeds: Mapping[int, RecordedValue], wanted: Sequence[int], keep: bool
+    ) -> Sequence[RecordedValue]:
+        """From the gradients of some outputs, those of the inputs `wanted`."""
+        graph = _backward(self, tuple(seeds), wanted)
+        return self.on.computing(keep).run(graph, [*self.inputs, *seeds.values()])
+
+
+class RecordedMove:
+    """A recorded value of one device that was moved to another."""
+
+    __slots__ = ("inputs", "on", "target")
+
+    def __init__(self, on: Autodiff, value: RecordedValue, target: Autodiff) -> None:
+        self.on: Final = on
+        self.inputs: Final = (value,)
+        self.target: Final = target
+
+    def gradients(
+        self, seeds: Mapping[int, RecordedValue], wanted: Sequence[int], keep: bool
+    ) -> Sequence[RecordedValue]:
+        moved = (self.on.received(g, self.target, keep) for g in seeds.values())
+        return [resolve(g, "sg.value_and_grad of a function on one device") for g in moved]
 
 
 class RecordedValue:
@@ -39,7 +64,9 @@ class RecordedValue:
 
     __slots__ = ("__weakref__", "held", "index", "origin", "watched")
 
-    def __init__(self, held: Any, origin: RecordedOp | None = None, index: int = 0, watched: bool = False) -> None:
+    def __init__(
+        self, held: Any, origin: RecordedOp | RecordedMove | None = None, index: int = 0, watched: bool = False
+    ) -> None:
         self.held: Final = held
         self.origin: Final = origin
         self.index: Final = index
@@ -82,6 +109,20 @@ class Autodiff(Decorator):
     def import_value(self, value: Any, source: Device) -> RecordedValue:
         return value if source == self else super().import_value(value, source)
 
+    def receive(self, value: Any, source: Device) -> MaybeAwaitable[RecordedValue]:
+        if isinstance(source, Autodiff):
+            return self.received(value, source, value.recorded)
+        return map_result(value if source is self.inner else self.inner.receive(value, source), RecordedValue)
+
+    def received(self, value: RecordedValue, source: Autodiff, recorded: bool) -> MaybeAwaitable[RecordedValue]:
+        """Another Autodiff's value, moved here. recorded: gradients go back."""
+        origin = RecordedMove(source, value, self) if recorded and value.recorded else None
+        return map_result(self.inner.receive(value.held, source.inner), lambda held: RecordedValue(held, origin))
+
+    def computing(self, keep: bool) -> Device:
+        """The device that computes with recorded values. keep: and records what it does."""
+        return self if keep else _Unrecorded(self.inner)
+
     def upload(self, array: np.ndarray) -> RecordedValue:
         return RecordedValue(self.inner.upload(array))
 
@@ -95,7 +136,7 @@ class Autodiff(Decorator):
         made = self.inner.apply(build, [v.held for v in values])
         if not any(v.recorded for v in values):
             return tuple(map(RecordedValue, made))
-        op = RecordedOp(build, tuple(values), len(made))
+        op = RecordedOp(self, build, tuple(values))
         return tuple(RecordedValue(held, op, k) for k, held in enumerate(made))
 
     def run(self, graph: Graph, values: Sequence[RecordedValue]) -> tuple[RecordedValue, ...]:
@@ -114,7 +155,7 @@ class Autodiff(Decorator):
 
     def backward(
         self, value: RecordedValue, keep: bool, seed: RecordedValue | None = None
-    ) -> Mapping[RecordedValue, RecordedValue]:
+    ) -> Sequence[tuple[Device, RecordedValue, RecordedValue]]:
         if value.dtype not in FLOATS:
             raise DTypeError(f"backward: got a tensor of {value.dtype}, expected one of a float type")
         if not value.recorded:
@@ -123,33 +164,36 @@ class Autodiff(Decorator):
                 "x = x.require_grad() (or sg.tensor(…, requires_grad=True)) before it is computed with, and for the parameters of a "
                 "module model = model.to(device).map(sg.Tensor.require_grad)"
             )
-        with self.lock:
-            return self._gradients(value, seed, self if keep else _Unrecorded(self.inner))
+        ops = _ops_below(value)
+        locks = {self.lock, *(op.on.lock for op in ops)}
+        with self.lock if len(locks) == 1 else nullcontext():  # who holds the locks of two devices may wait for ever
+            return self._gradients(value, ops, seed, keep)
 
     def _gradients(
-        self, value: RecordedValue, seed: RecordedValue | None, on: Device
-    ) -> Mapping[RecordedValue, RecordedValue]:
-        """`on` computes the gradients; its values are those of this device."""
-        first = seed or on.apply(lambda b: b.expand(b.const(1, value.dtype), shape=value.shape), ())[0]
+        self, value: RecordedValue, ops: Sequence[RecordedOp | RecordedMove], seed: RecordedValue | None, keep: bool
+    ) -> Sequence[tuple[Device, RecordedValue, RecordedValue]]:
+        one = self.computing(keep)
+        first = seed or one.apply(lambda b: b.expand(b.const(1, value.dtype), shape=value.shape), ())[0]
         watched: dict[RecordedValue, RecordedValue] = {}
-        parts: dict[RecordedOp, dict[int, RecordedValue]] = {}  # for an op, the gradient of each of its outputs
+        places: dict[RecordedValue, Device] = {}
+        parts: dict[Any, dict[int, RecordedValue]] = {}  # for an op, the gradient of each of its outputs
 
-        def give(x: RecordedValue, g: RecordedValue) -> None:
+        def give(x: RecordedValue, g: RecordedValue, on: Autodiff) -> None:
             into, key = (watched, x) if x.origin is None else (parts.setdefault(x.origin, {}), x.index)
             into: dict[Any, RecordedValue]
-            into[key] = on.apply(lambda b, u, v: b.add(u, v), [into[key], g])[0] if key in into else g
+            into[key] = on.computing(keep).apply(lambda b, u, v: b.add(u, v), [into[key], g])[0] if key in into else g
+            if x.origin is None:
+                places[x] = on
 
-        give(value, first)
-        for op in reversed(_ops_below(value)):
+        give(value, first, self)
+        for op in reversed(ops):
             seeds = parts.pop(op, {})
             wanted = [k for k, x in enumerate(op.inputs) if x.recorded and x.dtype in FLOATS]
             if not seeds or not wanted:
                 continue
-            graph = _backward(op, tuple(seeds), wanted)
-            found = on.run(graph, [*op.inputs, *seeds.values()])
-            for k, g in zip(wanted, found, strict=True):
-                give(op.inputs[k], g)
-        return watched
+            for k, g in zip(wanted, op.gradients(seeds, wanted, keep), strict=True):
+                give(op.inputs[k], g, op.on)
+        return [(places[x], x, g) for x, g in watched.items()]
 
 
 class _Unrecorded(Decorator):
@@ -162,10 +206,10 @@ class _Unrecorded(Decorator):
         return tuple(map(RecordedValue, self.inner.run(graph, [v.held for v in values])))
 
 
-def _ops_below(value: RecordedValue) -> list[RecordedOp]:
+def _ops_below(value: RecordedValue) -> list[RecordedOp | RecordedMove]:
     """The recorded ops on which a value depends, each after those that it depends on."""
-    order: list[RecordedOp] = []
-    seen: set[RecordedOp] = set()
+    order: list[RecordedOp | RecordedMove] = []
+    seen: set[RecordedOp | RecordedMove] = set()
     stack = [(value.origin, False)]
     while stack:
         op, ready = stack.pop()

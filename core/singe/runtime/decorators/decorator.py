@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self, overload
 
 import numpy as np
 
@@ -15,9 +15,24 @@ from ..backend import Executable
 from ..device import Build, Device
 from ..devices import device
 
+if TYPE_CHECKING:
+    from .router import Router
+
 
 class Decorator(Device):
-    """A Device that passes every call on to another, which is given or named, and has its values."""
+    """A Device that passes every call on to another, which is given or named, and has its values. Around a Router it is a
+    Router of such devices."""
+
+    @overload
+    def __new__(cls, inner: Router, *args: Any, **named: Any) -> Router: ...
+    @overload
+    def __new__(cls, inner: Device | str, *args: Any, **named: Any) -> Self: ...
+    def __new__(cls, inner: Device | str, *args: Any, **named: Any) -> Any:
+        from .router import Router  # noqa: PLC0415 (which is a Decorator)
+
+        if isinstance(inner, Router):
+            return Router(*(cls(one, *args, **named) for one in inner))
+        return super().__new__(cls)
 
     def __init__(self, inner: Device | str) -> None:
         self.inner: Final = device(inner)
@@ -30,6 +45,10 @@ class Decorator(Device):
     @property
     def label(self) -> str:
         return f"{type(self).__name__.lower()}({self.inner.label})"
+
+    @property
+    def written(self) -> str:
+        return "x.device"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.inner,)
@@ -64,7 +83,7 @@ class Decorator(Device):
     def is_recorded(self, value: Any) -> bool:
         return self.inner.is_recorded(value)
 
-    def backward(self, value: Any, keep: bool, seed: Any = None) -> Mapping[Any, Any]:
+    def backward(self, value: Any, keep: bool, seed: Any = None) -> Sequence[tuple[Device, Any, Any]]:
         return self.inner.backward(value, keep, seed)
 
     @property

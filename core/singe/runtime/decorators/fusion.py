@@ -92,6 +92,9 @@ class Fusion(Decorator):
         with self.lock:
             return self.holding(self.inner.upload(array))
 
+    def receive(self, value: Any, source: Device) -> MaybeAwaitable[LazyValue]:
+        return self.holding(value) if source is self.inner else super().receive(value, source)
+
     def holding(self, value: Any) -> LazyValue:
         """A value of the device inside as one of this device's."""
         return LazyValue(self._leaf(value))
