@@ -15,6 +15,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from itertools import count
 from typing import Any, Final
 
@@ -147,11 +148,9 @@ class RemoteConnection:
         if self.ended:
             return
         self._batch.add("leave")
-        try:
+        with suppress(DeviceError, FormatError):  # it may be gone already
             if self._link is not None:
                 self._send()
-        except DeviceError:
-            pass  # it is gone already
         self._end(f"{self.name} was disposed of")
 
     # --- sending and receiving ---
@@ -169,6 +168,9 @@ class RemoteConnection:
                 self._pass_on(batch)
                 return
             except LinkLost:
+                with suppress(LinkLost, TimeoutError):  # the last words may say why
+                    while True:
+                        self._receive(0)
                 self._cut()
         self._come_back()
 
@@ -181,10 +183,10 @@ class RemoteConnection:
             self._frames += 1
             self.sent += len(frame)
 
-    def _receive(self) -> None:
+    def _receive(self, timeout: float | None = None) -> None:
         """Take one frame from the server."""
         assert self._link is not None
-        frame = self._link.receive()
+        frame = self._link.receive(timeout)
         self.received += len(frame)
         for message in self._reader.feed(frame) or ():
             self._hear(message)

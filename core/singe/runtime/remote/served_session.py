@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -232,10 +232,13 @@ class ServedSession:
             if code is not None
         }
         weights = held.pop(0)
-        data = made(json.loads(bytes(head)), texts, weights, f"{NAME}: a program", held)
-        for stop in data.stops:
-            if isinstance(stop, Host) and _is_from_outside(stop.op):
-                raise ValueError(f"the program runs {stop.op!r:.40}, which is an op of the server's own code")
+        fields = json.loads(bytes(head))
+        foreign = next(filter(_is_from_outside, _host_ops(fields)), None)
+        if foreign is not None:
+            text = f"a program runs {foreign!r:.40}, an op that code of the server's process declares: only Singe's own are lent"
+            prepared.executable = self._poison("DeviceError", text)
+            return
+        data = made(fields, texts, weights, f"{NAME}: a program", held)
         prepared.label = label(data)
         prepared.executable = self._tried(lambda: self.backend.prepare(data), f"preparing {prepared.label}")
 
@@ -408,6 +411,14 @@ def label(program: ProgramData) -> str:
     ]
     names = [name for name in names if name]
     return ", ".join(names[:MAX_NAMED_STEPS]) + (", …" if len(names) > MAX_NAMED_STEPS else "") or "a program"
+
+
+def _host_ops(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The ops that a Program leaves to the host, by its header, of which nothing is checked yet."""
+    for part in (fields, *fields["specialised"]):
+        for stop in part["stops"]:
+            if stop["do"] == "host":
+                yield stop["op"]
 
 
 def _is_from_outside(op: str) -> bool:

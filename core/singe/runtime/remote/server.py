@@ -62,7 +62,7 @@ class RemoteServer:
         with sg.remote.RemoteServer("wasm", port=0) as server:
             device = sg.Remote(server.url, server.token)
 
-    Arguments are those of `serve`.
+    It serves from the first line on, in threads. Arguments are those of `serve`.
     """
 
     def __init__(
@@ -100,11 +100,12 @@ class RemoteServer:
         self.grace: Final = grace
         self._origins: Final = {o.rstrip("/").lower() for o in origins}
         self._names: Final = {n.lower() for n in (host, *names, "localhost", socket.gethostname())}
-        self._places: Final[dict[str, _Hosted]] = {}
+        self._hosted: Final[dict[str, _Hosted]] = {}
         self._lock: Final = threading.Lock()
         self._new = self._opening = 0
         self._links: Final[set[SocketLink]] = set()
         self._stopped = ""
+        self._end_asked: Final = threading.Event()
         try:
             self._server: Final[Any] = listen(host, port, self._take, self._refusal)
         except OSError as e:
@@ -113,23 +114,21 @@ class RemoteServer:
             ) from e
         self.port: Final[int] = self._server.socket.getsockname()[1]
         self.url: Final = f"ws://{f'[{host}]' if ':' in host else host}:{self.port}"
+        threading.Thread(target=self._server.serve_forever, name="singe remote", daemon=True).start()
 
     def __enter__(self) -> RemoteServer:
-        threading.Thread(target=self._server.serve_forever, name="singe remote", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop("the server was stopped")
 
-    def run(self) -> None:
-        """Serve until interrupted."""
+    def wait(self) -> None:
+        """Wait until it is stopped, or interrupted: clients are told which."""
         try:
-            self._server.serve_forever()
+            self._end_asked.wait()
         except KeyboardInterrupt:
             self.stop("the server was stopped by Ctrl-C")
             raise
-        finally:
-            self.stop("the server was stopped")
 
     def stop(self, reason: str) -> None:
         """End all sessions, whose clients get the reason."""
@@ -137,12 +136,13 @@ class RemoteServer:
             if self._stopped:
                 return
             self._stopped = reason
-            links, places = list(self._links), list(self._places.values())
+            self._end_asked.set()
+            links, left = list(self._links), list(self._hosted.values())
         for link in links:
             _say_bye(link, DeviceError(reason))
         self._server.shutdown()
-        for place in places:
-            self._end(place)
+        for hosted in left:
+            self._end(hosted)
 
     # --- connections ---
 
@@ -180,12 +180,12 @@ class RemoteServer:
             self._links.add(link)
         try:
             try:
-                place = self._welcome(link)
+                hosted = self._welcome(link)
             finally:
                 with self._lock:
                     self._new -= 1
-            if place is not None:
-                self._converse(place, link)
+            if hosted is not None:
+                self._converse(hosted, link)
         except LinkLost:
             pass
         except SingeError as e:
@@ -213,16 +213,16 @@ class RemoteServer:
             raise DeviceError(
                 f"the client speaks {version!r:.80}, and the server {VERSION!r}: install one version of Singe on both"
             )
-        place = self._found(resumed, link) if resumed else self._opened(link)
+        hosted = self._found(resumed, link) if resumed else self._opened(link)
         hello = Batch()
-        hello.add("ready", place.name, self.device, self.target, self.grace, place.batches)
+        hello.add("ready", hosted.name, self.device, self.target, self.grace, hosted.batches)
         _send(link, hello)
-        return place
+        return hosted
 
     def _opened(self, link: SocketLink) -> _Hosted:
         """A new session."""
         with self._lock:
-            if self._stopped or len(self._places) + self._opening >= self.most:
+            if self._stopped or len(self._hosted) + self._opening >= self.most:
                 raise DeviceError(self._stopped or f"the server has {self.most} sessions already, and allows no more")
             self._opening += 1
         try:
@@ -230,38 +230,38 @@ class RemoteServer:
         finally:
             with self._lock:
                 self._opening -= 1
-        place = _Hosted(secrets.token_hex(16), ServedSession(backend, self.limits), link)
+        hosted = _Hosted(secrets.token_hex(16), ServedSession(backend, self.limits), link)
         with self._lock:
-            self._places[place.name] = place
-        return place
+            self._hosted[hosted.name] = hosted
+        return hosted
 
     def _found(self, name: str, link: SocketLink) -> _Hosted:
         """The session of a client that comes back."""
         with self._lock:
-            place = next(
+            hosted = next(
                 (
                     p
-                    for p in self._places.values()
+                    for p in self._hosted.values()
                     if hmac.compare_digest(p.name.encode(), name.encode(errors="replace"))
                 ),
                 None,
             )
-            if place is None:
+            if hosted is None:
                 raise DeviceError(self._stopped or "this session is no longer there")
-            if place.end is not None:
-                place.end.cancel()
-                place.end = None
-            before, place.link = place.link, link
+            if hosted.end is not None:
+                hosted.end.cancel()
+                hosted.end = None
+            before, hosted.link = hosted.link, link
         if before is not None:
             before.close()
-        if not place.turn.acquire(timeout=TAKEOVER_SECONDS):
+        if not hosted.turn.acquire(timeout=TAKEOVER_SECONDS):
             raise LinkLost  # it still computes; the client may try again
-        place.turn.release()
-        return place
+        hosted.turn.release()
+        return hosted
 
-    def _converse(self, place: _Hosted, link: SocketLink) -> None:
+    def _converse(self, hosted: _Hosted, link: SocketLink) -> None:
         """Do what the client says until it leaves, or its connection is lost."""
-        session = place.session
+        session = hosted.session
         left = False
         try:
             reader = BatchReader(CALLS, session.has_room, "client")
@@ -271,45 +271,45 @@ class RemoteServer:
                 frames += 1
                 answers: list[Answer] = []
                 if batch is not None:
-                    with place.turn:
-                        if place.link is not link:
+                    with hosted.turn:
+                        if hosted.link is not link:
                             return
                         left = any(m.name == "leave" for m in batch)
                         if left:
                             return
                         answers = session.perform(batch)
-                        place.batches += 1
+                        hosted.batches += 1
                 if answers or frames - told >= FRAMES_PER_ACK:
                     told = frames
-                    _reply(link, answers, place.batches, frames)
+                    _reply(link, answers, hosted.batches, frames)
         except SingeError:
             left = True
             raise
         finally:
             session.forget_coming()
             if left:
-                self._end(place)
+                self._end(hosted)
             else:
-                self._leave_for_a_while(place, link)
+                self._leave_for_a_while(hosted, link)
 
-    def _leave_for_a_while(self, place: _Hosted, link: SocketLink) -> None:
+    def _leave_for_a_while(self, hosted: _Hosted, link: SocketLink) -> None:
         """Free a session that lost its connection, unless its client comes back."""
         with self._lock:
-            if place.link is not link or place.name not in self._places:
+            if hosted.link is not link or hosted.name not in self._hosted:
                 return
-            place.link = None
-            place.end = threading.Timer(self.grace, self._end, (place,))
-            place.end.daemon = True
-            place.end.start()
+            hosted.link = None
+            hosted.end = threading.Timer(self.grace, self._end, (hosted,))
+            hosted.end.daemon = True
+            hosted.end.start()
 
-    def _end(self, place: _Hosted) -> None:
+    def _end(self, hosted: _Hosted) -> None:
         with self._lock:
-            if self._places.pop(place.name, None) is None:
+            if self._hosted.pop(hosted.name, None) is None:
                 return
-            if place.end is not None:
-                place.end.cancel()
-        with place.turn:
-            place.session.close()
+            if hosted.end is not None:
+                hosted.end.cancel()
+        with hosted.turn:
+            hosted.session.close()
 
 
 def _is_loopback(host: str) -> bool:
@@ -356,4 +356,4 @@ def serve(device: str | Device = "auto", **options: Any) -> None:
     say(f"token: {server.token}" if server.token else "no token is needed")
     if not server.is_local:
         say("without TLS in front, token and data can be read on the way: let clients connect to a proxy with wss://")
-    server.run()
+    server.wait()
