@@ -262,7 +262,7 @@ def write_program(program: ProgramData, path: str | Path) -> None:
 
 
 def _on_device(data: ProgramData, device_argument: str | Device | None) -> Program:
-    on = device_for(data.target) if device_argument is None else open_device(device_argument)
+    on = device_for(data.target) if device_argument in (None, "auto") else open_device(device_argument)
     target = on.target.name
     if target != data.target:
         raise DeviceError(

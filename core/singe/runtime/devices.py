@@ -62,12 +62,14 @@ def device(name: str | Device = "auto") -> Device:
 
     "numpy", "wasm", "webgpu": that of a backend; "webgpu:1", "webgpu:nvidia": one of its devices. "auto": the one that the
     variable SINGE_DEVICE names, otherwise the most preferred one here. "cpu": the fastest here that is the CPU."""
-    return finished(_chosen(name, _opened_now))
+    return name.first if isinstance(name, Device) else finished(_chosen(name, _opened_now))
 
 
 def device_or_default(name: str | Device | None = None) -> Device:
     """A device; where none is named, that of the variable SINGE_DEVICE, otherwise "numpy"."""
-    return device(name or ("auto" if os.environ.get(VARIABLE) else DEFAULT))
+    if name or os.environ.get(VARIABLE):
+        return device(name or "auto")
+    return _devices.get(DEFAULT) or device(DEFAULT)
 
 
 async def device_async(name: str | Device = "auto") -> Device:

@@ -38,7 +38,7 @@ from ..program.container import PROGRAM, format_of
 from ..runtime.devices import CHOSEN, DEFAULT, VARIABLE, device_or_default, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
-from ..runtime.registry import backend_names
+from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
 from ..shapes import bytes_text, show
 from ..texts import say
 from .completion import script
@@ -468,6 +468,11 @@ def devices(args: Namespace) -> None:
         facts = found.describe()
         say(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))
         say(indent(fields([(key, _plain(value)) for key, value in facts.items()]), "  "))
+    say(
+        fields(
+            [(ELSEWHERE, f"with {backend_factory(ELSEWHERE).choices}, where `singe host` runs; needs singe[remote]")]
+        )
+    )
     named = os.environ.get(VARIABLE)
     without = f"{VARIABLE}={named}" if named else f"{VARIABLE} is not set"
     say(fields([

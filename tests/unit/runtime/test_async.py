@@ -89,12 +89,25 @@ def test_tensors(late: EagerDevice) -> None:
     x = sg.tensor([[1.0, 2.0], [3.0, 4.0]], device=late)
     y = (x @ x).exp() * 0 + 2
     assert np.array_equal(asyncio.run(y.numpy_async()), np.full((2, 2), 2, np.float32))
-    for read in (y.numpy, y.item if y.size == 1 else y.tolist, lambda: np.asarray(y), lambda: y.to("numpy")):
+    for read in (y.numpy, y.item if y.size == 1 else y.tolist, lambda: np.asarray(y)):
         with pytest.raises(sg.DeviceError, match=r"await tensor\.numpy_async\(\)"):
             read()
+    with pytest.raises(sg.DeviceError, match=r"await tensor\.to_async\(device\)"):
+        y.to("numpy")
+    assert asyncio.run(y.to_async("numpy")).tolist() == [[2, 2], [2, 2]]
     assert "…" in repr(y)
     with pytest.raises(sg.DeviceError, match="numpy_async"):
         late.synchronize()
+
+
+def test_gradients_go_back_through_awaited_moves_onto_a_device_but_not_off_it(late: EagerDevice) -> None:
+    here, there = sg.Autodiff("numpy"), sg.Autodiff(sg.Fusion(late))
+    x = sg.tensor([1.0, 2.0], device=there, requires_grad=True)
+    loss = (asyncio.run((x * x).to_async(here)) * 3).sum()
+    assert asyncio.run(loss.backward()[x].numpy_async()).tolist() == [6, 12]
+    y = sg.tensor([1.0, 2.0], device=here, requires_grad=True)
+    with pytest.raises(sg.DeviceError, match="nothing can wait here without await: write sg.value_and_grad"):
+        (y.to(there) * 3).sum().backward()
 
 
 def test_fused_tensors(late: EagerDevice) -> None:

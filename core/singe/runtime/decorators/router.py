@@ -38,7 +38,7 @@ class Router(Decorator):
     expected, a Router is the first. sg.Autodiff(sg.Fusion(router))[1] is such a device around the second.
 
     fallback: an op that a device cannot do is done by the next one that can, and its result is moved back; describe() says
-    which ops these were. Programs of models run on their device alone.
+    which ops these were. Programs of models run on their device alone, and so does what fails only when it is read.
     """
 
     def __new__(cls, *devices: Device | str, fallback: bool = False) -> Router:
