@@ -35,6 +35,7 @@ from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program, write_program
 from ..program.container import PROGRAM, format_of
+from ..runtime.device import Device
 from ..runtime.devices import CHOSEN, DEFAULT, VARIABLE, device_or_default, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
@@ -346,7 +347,7 @@ def host(args: Namespace) -> None:
 def diff(args: Namespace) -> int:
     """Compare a model's values on devices; 1 if one differs."""
     model = model_on_numpy(args)
-    there = {name: open_device(name) for name in args.devices} if args.devices else all_devices()
+    there = {name: open_device(name) for name in args.devices} if args.devices else _worth_measuring()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
     if not devices:
         raise InputError(f"there is no device to compare with {args.against}; name others with --devices")
@@ -430,7 +431,7 @@ def _bench_devices(args: Namespace) -> None:
     found: dict[str, Any] = {}
     lines: dict[str, str] = {}
     with doing("opening devices") as tell:
-        there = {args.device: open_device(args.device)} if args.device else all_devices()
+        there = {args.device: open_device(args.device)} if args.device else _worth_measuring()
         for name, device in there.items():
             if isinstance(device, DeviceError):
                 found[name] = device
@@ -442,6 +443,16 @@ def _bench_devices(args: Namespace) -> None:
         say(json.dumps({"machine": machine(), "devices": facts}, indent=1))
         return
     say(describe_peaks(found, lines))
+
+
+def _worth_measuring() -> dict[str, Device | DeviceError]:
+    """All devices but what runs in software beside another of its backend, as Mesa's adapter beside a GPU."""
+    there = all_devices()
+    return {
+        name: found
+        for name, found in there.items()
+        if isinstance(found, DeviceError) or ":" not in name or not found.describe().get("software")
+    }
 
 
 # --- train ------------------------------------------------------------------------------------------------------------
