@@ -420,6 +420,8 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/remote/test_remote_safety.py::test_many_mutated_sessions": none(
         "test_mutated_sessions_are_refused_with_an_error_of_singes holds some of them"
     ),
+    "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_the_kernels_of_real_models": only(model="mnist_cnn"),
+    "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_every_golden_kernel": only(architecture=90),
     "unit/program/test_word_checks.py::test_a_changed_word_is_refused_or_leaves_a_run_that_ends": none(
         "the words that change least are changed in `make quick`, the others only take longer"
     ),

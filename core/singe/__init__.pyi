@@ -82,6 +82,7 @@ from .runtime.decorators import Autodiff as Autodiff
 from .runtime.decorators import Fusion as Fusion
 from .runtime.decorators import Router as Router
 from .runtime.device import Device as Device
+from .runtime.devices import Cuda as Cuda
 from .runtime.devices import Numpy as Numpy
 from .runtime.devices import Wasm as Wasm
 from .runtime.devices import WebGpu as WebGpu
@@ -183,6 +184,7 @@ __all__ = [
     "Autodiff",
     "Bundle",
     "CompileError",
+    "Cuda",
     "DType",
     "DTypeError",
     "Device",

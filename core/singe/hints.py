@@ -22,9 +22,7 @@ _DATASET: Final = "sg.data.Dataset.of((x, y))"
 _FUNCTIONAL: Final = (
     "methods of Tensor, as in x.relu() or sg.relu(x), and layers called at once, as in nn.CrossEntropyLoss()(x, y)"
 )
-_DEVICE: Final = (
-    'a device by its name: "numpy" or "wasm" for the CPU, "webgpu" for a GPU, "auto" for the best that is there'
-)
+_DEVICE: Final = 'a device by its name: "numpy" or "wasm" for the CPU, "cuda:0" or "webgpu" for a GPU, "auto" for the best that is there'
 _STATE: Final = "nothing: an optimiser holds no state; optimizer.init(model) gives it as a dict of tensors, and step gives the next one"
 _PARAMETER: Final = (
     "the tensor itself: every Tensor in a module's field is a parameter, unless the class names it among its buffers"
@@ -174,8 +172,8 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "add_module": "module = module.replace(name=…)",
         "apply": "module = module.map_parameters(lambda path, t: …)",
         "children": "module.fields().values(), or module.named_modules() for all of them at any depth",
-        "cpu": 'module = module.to("numpy")',
-        "cuda": 'module = module.to("webgpu")',
+        "cpu": 'module = module.to("cpu")',
+        "cuda": 'module = module.to("cuda:0")',
         "double": "module = module.cast(sg.float64)",
         "load_state_dict": "module = module.with_state(state), or sg.load_weights(module, path)",
         "modules": "module.named_modules()",
@@ -201,7 +199,7 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "set_": "x = y, the other tensor itself: none of them changes",
         "uniform_": "x = sg.rand_like(x) * (high - low) + low",
         "zero_": "x = sg.zeros_like(x)",
-        "cuda": 'x.to("webgpu")',
+        "cuda": 'x.to("cuda:0")',
         "data": "x.detach(), or x itself: a tensor does not change",
         "as_strided": "slices, or x.unfold(dim, size, step)",
         "get_device": "x.device",
@@ -253,7 +251,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "For a model: loss, grads = sg.value_and_grad(loss_of)(model, x, y), on every device",
     },
     "backend": {
-        "cuda": '"webgpu"',
         "gpu": '"webgpu"',
         "mps": '"webgpu"',
     },

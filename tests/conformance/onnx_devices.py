@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from devices import MORE
 
 from singe.dtypes import outward, own, widened
 from singe.errors import SingeError
 from singe.onnx.model import read_tensor
 from singe.runtime.devices import device as open_device
 
-DEVICES = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu"}
+DEVICES = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu", **{name.upper(): name for name in MORE}}
 """ONNX's names of devices ↦ our backends."""
 loader = pytest.importorskip("onnx.backend.test.loader")
 ONNX_DATA = Path(pytest.importorskip("onnx").__file__).parent / "backend" / "test" / "data"

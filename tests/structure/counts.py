@@ -23,6 +23,7 @@ PACKAGES: Final = {
     "core": "core/singe",
     "gpu": "gpu/singe_gpu",
     "webgpu": "webgpu/singe_webgpu",
+    "cuda": "cuda/singe_cuda",
     "wasm": "wasm/singe_wasm",
 }
 WALK: Final = """

@@ -13,7 +13,7 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[2]
-PACKAGES: Final = ("core/singe", "gpu/singe_gpu", "webgpu/singe_webgpu", "wasm/singe_wasm")
+PACKAGES: Final = ("core/singe", "gpu/singe_gpu", "webgpu/singe_webgpu", "cuda/singe_cuda", "wasm/singe_wasm")
 IN_CODE: Final = re.compile(r"(?<![\w./-])((?:\w+/)+\w+\.py)\b")
 IN_README: Final = re.compile(r"`((?:[\w-]+/)*[\w-]+\.(?:py|js))`")
 
@@ -65,7 +65,7 @@ def test_files_that_code_names_are_there(files: Sequence[str]) -> None:
 
 def test_files_that_readmes_name_are_there(files: Sequence[str]) -> None:
     known = ends(files)
-    folders = ("core/", "gpu/", "webgpu/", "wasm/", "static/", "tests/")
+    folders = ("core/", "gpu/", "webgpu/", "cuda/", "wasm/", "static/", "tests/")
     readmes = [name for name in files if name.endswith("README.md") and name.startswith(folders)]
     lost = [
         f"{name}: {path}"

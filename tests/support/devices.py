@@ -6,6 +6,7 @@ for tests that run on some devices only, or on some of them, or with some of the
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -129,12 +130,12 @@ def run_model(device: str, graph: Graph, arrays: Arrays) -> list[np.ndarray]:
 Run = Callable[[Graph, Arrays], list[np.ndarray]]
 """(graph, arrays) ↦ the graph's outputs."""
 
+MORE: Sequence[str] = os.environ.get("SINGE_TEST_DEVICES", "").split()
+"""Further devices for which tests loop, by name, as in SINGE_TEST_DEVICES="cuda:0": on machines that have them."""
 DEVICES: dict[str, Run] = {
     "array": run_array,
     "interpret": run_interpreted,
-    "numpy": partial(run_model, "numpy"),
-    "wasm": partial(run_model, "wasm"),
-    "webgpu": partial(run_model, "webgpu"),
+    **{name: partial(run_model, name) for name in ("numpy", "wasm", "webgpu", *MORE)},
 }
 
 

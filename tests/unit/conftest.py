@@ -4,9 +4,11 @@ one device eagerly, and one under Fusion."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
 import pytest
-from devices import slow
+from devices import MORE, slow
 
 import singe as sg
 
@@ -17,10 +19,13 @@ DEVICES: dict[str, Callable[[], sg.Device]] = {
     "fusion-wasm": lambda: sg.Fusion(sg.Wasm()),
     "webgpu": sg.WebGpu,
     "fusion-webgpu": lambda: sg.Fusion(sg.WebGpu()),
+    **{name: partial(sg.device, name) for name in MORE},
+    **{f"fusion-{name}": partial(sg.Fusion, name) for name in MORE},
 }
+SLOW: Final = [name for name in DEVICES if name not in ("numpy", "fusion-wasm")]
 
 
-@pytest.fixture(params=["numpy", "fusion-wasm", *slow("fusion-numpy", "wasm", "webgpu", "fusion-webgpu")])
+@pytest.fixture(params=["numpy", "fusion-wasm", *slow(*SLOW)])
 def on(request: pytest.FixtureRequest) -> sg.Device:
     """Each device in turn."""
     try:

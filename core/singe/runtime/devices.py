@@ -179,6 +179,13 @@ def WebGpu(choice: int | str | None = None) -> Device:
     return device("webgpu" if choice is None else f"webgpu:{choice}")
 
 
+def Cuda(choice: int = 0) -> Device:
+    """The device "cuda:0": CUDA kernels on an NVIDIA GPU, compiled when they are first needed; it needs the driver and the extra `cuda`.
+
+    choice: the number of the card."""
+    return device(f"cuda:{choice}")
+
+
 def in_words(name: str, facts: Mapping[str, Any]) -> str:
     """A device and what it describes itself as: "wasm (wasmtime 50.0.1)"."""
     what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(

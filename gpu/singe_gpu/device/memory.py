@@ -99,6 +99,10 @@ class Gpu(Protocol):
 
     def bind(self, pipeline: Handle, bindings: Sequence[Binding]) -> Handle: ...
 
+    def record(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The same commands in the form in which they are submitted fastest, again and again."""
+        ...
+
     def submit(self, commands: Sequence[Command]) -> None: ...
 
     def timed(self, commands: Sequence[Command]) -> Timed:

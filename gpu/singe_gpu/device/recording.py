@@ -196,7 +196,7 @@ class Recording:
         self._rows: Final = _Rows(pool, program, kernels, sizes)
         self._work: Final[dict[int, _SizedDispatch | _Move | None]] = {}
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
-        self._whole: Final[Recent[tuple[list[Command], list[Handle]]]] = Recent(MAX_CACHED_BINDINGS)
+        self._whole: Final[Recent[tuple[Sequence[Command], list[Handle]]]] = Recent(MAX_CACHED_BINDINGS)
         if self.plan.is_straight:
             self._work.update({at: self._resolve(at) for at in self.plan.work})
         self._steps: Final = [at for at in self.plan.work if self._work.get(at) is not None]
@@ -222,7 +222,9 @@ class Recording:
         if self.plan.is_straight:
             buffers = [x.buffer for x in (*inputs, *states, *outputs) if isinstance(x, GpuArray)]
             # The buffers are kept with the commands, so that their ids are not reused.
-            commands, _ = self._whole.at(tuple(map(id, buffers)), lambda: (self._all_commands(), buffers))
+            commands, _ = self._whole.at(
+                tuple(map(id, buffers)), lambda: (self._gpu.record(self._all_commands()), buffers)
+            )
             send(commands, self._steps)
         else:
             self._walk(outputs, send)

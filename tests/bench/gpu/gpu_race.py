@@ -35,7 +35,7 @@ from singe.tools.measuring.bench import (
 )
 from singe.tools.measuring.profiling import describe_profile, profile, profile_data
 from singe_gpu.device.memory import Pool
-from singe_webgpu.device.native import WebGpuBackend
+from singe_gpu.device.runtime import GpuRuntime
 
 SIZES: Final = (
     (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096), (33, 47, 129), (1, 1000, 1280),
@@ -268,15 +268,18 @@ def main(arguments: list[str], folder: Path) -> None:
     parser.add_argument("--out", type=Path, help="write all figures here, as JSON")
     parser.add_argument("--quick", action="store_true", help="small problems, for trying it where there is no GPU")
     parser.add_argument("--profile", action="store_true", help="a table for each model of where its time goes")
+    parser.add_argument("--device", default="webgpu", help="the device to race, such as cuda:0 (default: webgpu)")
     parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
     args = parser.parse_args(arguments)
-    device = open_device("webgpu")
+    device = open_device(args.device)
     assert isinstance(device, EagerDevice)
-    assert isinstance(device.backend, WebGpuBackend)
+    assert isinstance(device.backend, GpuRuntime)
     device.backend.pool = Pool(device.backend.gpu, KEPT)
     facts, torch = device.describe(), pytorch()
     peer = f"PyTorch {torch.__version__}" if torch else "no PyTorch"
-    print(f"{facts['adapter']}, {facts['api']}, singe {machine()['singe']}; {peer}")
+    print(
+        f"{facts['adapter']}, {device.name}, {facts.get('api') or facts['driver']}, singe {machine()['singe']}; {peer}"
+    )
     found = {
         "machine": machine(), "device": facts, "peer": peer, "products": products(device, torch, args.quick),
         "chains": chains(device, torch, args.quick), "models": models(device, torch, args.models, args.quick, args.profile),

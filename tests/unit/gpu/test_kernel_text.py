@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from gpu_kernels import casts, graph_of, templates
 from respelling import respelled
 
 from singe.compiler.compile import compile_graph
-from singe.dtypes import DType, bfloat16, bool_, float16, float32, int8, int32, int64, uint8, uint32, uint64
+from singe.dtypes import float16, float32
 from singe.errors import CompileError
-from singe.graph import Builder, Graph, Node
-from singe.shapes import Dim, size
+from singe.graph import Graph
 from singe_gpu.target import GpuTarget
 from singe_webgpu.code.dialect import WGSL
 
@@ -76,39 +76,6 @@ CPP: Final = replace(
     WGSL, name="cpp", features=(), join=lambda parts: respelled(WGSL.join(parts)), bindings=lambda text: ()
 )
 """C++ with WGSL's words and library, for devices without features."""
-TYPES: Final = (bool_, int8, uint8, int32, uint32, int64, uint64, float16, bfloat16, float32)
-
-
-def casts() -> list[Graph]:
-    """All types to all others: what of the library they need."""
-    found = []
-    for kind in TYPES:
-        b = Builder()
-        x = b.input("x", (size("N"), 4), kind)
-        ys = [b.cast(x, to=other) for other in TYPES if other is not kind]
-        found += [Graph((x,), (y,), ("y",)) for y in ys]
-    return found
-
-
-def graph_of(op: str, *inputs: tuple[tuple[Dim, ...], DType], **attrs: object) -> Graph:
-    b = Builder()
-    given = [b.input(f"x{k}", *what) for k, what in enumerate(inputs)]
-    y: Node = getattr(b, op)(*given, **attrs)
-    return Graph(tuple(given), (y,), ("y",))
-
-
-def templates() -> list[Graph]:
-    """A graph for each template."""
-    n = size("N")
-    return [
-        graph_of("matmul", ((n, 30), float16), ((30, 44), float16)),
-        graph_of("matmul", ((5, n), int64), ((n, 8), int64)),
-        graph_of("softmax", ((n, 1000), bfloat16), axis=-1),
-        graph_of("attention", *[((1, 2, n, 20), float16)] * 3, causal=True),
-        graph_of("attention", *[((1, 2, 1, 33), float32)] * 3),
-        graph_of("scatter_elements_reduce", ((n, 7), float32), ((3, 7), float32), ((3, 7), int64), axis=0, reduction="add"),
-        graph_of("scatter_nd_reduce", ((4, n), int32), ((3, n), int32), ((3, 1), uint32), reduction="max"),
-    ]  # fmt: skip
 
 
 @pytest.mark.slow

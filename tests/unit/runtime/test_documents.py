@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 
 def documents() -> list[Path]:
     """The Markdown files of the repository, without files that a build made."""
-    folders = [ROOT / name for name in ("core", "gpu", "webgpu", "wasm", "static", "demos", "docs", "tests")]
+    folders = [ROOT / name for name in ("core", "gpu", "webgpu", "cuda", "wasm", "static", "demos", "docs", "tests")]
     found = [*ROOT.glob("*.md"), *(p for folder in folders for p in folder.rglob("*.md"))]
     return [p for p in found if not {".cache", "site", "node_modules"} & set(p.relative_to(ROOT).parts)]
 

@@ -221,7 +221,7 @@ def test_devices(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert re.search(r"^numpy +here$", out, re.M)
     names = {line.split("  ")[0] for line in out.splitlines() if line[0] != " "}
-    assert {"numpy", "wasm", "webgpu", "auto", "cpu", "no name"} <= names
+    assert {"numpy", "cuda", "wasm", "webgpu", "auto", "cpu", "no name"} <= names
 
 
 # --- errors -----------------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ REFUSED = {
         ["run", "{}/m.onnx", "{inputs}", "--labels", "{}/bad.json"],
         "bad.json: expected a JSON list",
     ),
-    "PyTorch's device": (["run", "{}/m.onnx", "--device", "cuda"], '; in its place: "webgpu"'),
+    "PyTorch's device": (["run", "{}/m.onnx", "--device", "mps"], '; in its place: "webgpu"'),
     "no such device": (["run", "{}/m.onnx", "--device", "abacus"], "invalid choice: 'abacus'"),
     "a top of none": (["run", "{}/m.onnx", "--top", "0"], "expected a number above 0, got '0'"),
     "a size that is none": (["run", "{}/m.onnx", "--size", "2x3x4"], "expected 224 or 240x320, got '2x3x4'"),

@@ -14,7 +14,7 @@ import re
 from functools import cache
 from typing import Final
 
-from .elements import CONVERSIONS
+from singe_gpu.code.narrow_floats import CONVERSIONS
 
 LIBRARY: Final = """
 var<private> nan_bits: u32 = 0x7fc00000u;

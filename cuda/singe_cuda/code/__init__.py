@@ -1,0 +1,1 @@
+"""The dialect: how kernel text becomes CUDA C++."""

@@ -1,0 +1,32 @@
+"""CUDA C++ as a dialect of kernel text."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from singe.extension import DType
+from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect
+
+from .elements import ELEMENTS
+from .text import bindings, join
+from .words import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
+
+
+def element_size(dtype: DType) -> int:
+    return dtype.size
+
+
+CUDA: Final = Dialect(
+    name="cuda",
+    types=TYPES,
+    elements=ELEMENTS,
+    element_size=element_size,
+    words=SPELLINGS,
+    vector_words=VECTOR_WORDS,
+    vector_casts=VECTOR_CASTS,
+    literal=literal,
+    features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    max_ports=64,  # of the 4,096 bytes of a kernel's parameters, each takes 16
+    join=join,
+    bindings=bindings,
+)

@@ -1,0 +1,123 @@
+"""A kernel's text in CUDA C++: kernel text respelled, its functions and `main` as methods of a struct, whose members are the ports,
+the sizes and the arrays in workgroup memory; and the entry point, which makes the struct. The prelude stands before it when it is compiled."""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Final
+
+from singe_gpu.code.narrow_floats import CONVERSIONS
+from singe_gpu.dialect import SUBGROUP_MATRIX, SUBGROUPS, ShaderParts
+
+ENTRY_POINT: Final = "run"
+"""The kernel's name for the driver: `main` is no name of a kernel in C++."""
+_TYPE: Final = r"\w+(?:<(?:[^<>;]|<(?:[^<>;]|<[^<>;]*>)*>)*>)?"
+_STEPS: Final = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\bvar (\w+): ([^=;]+?)(?= =|;)", r"\2 \1"),
+        (r"\bvar (\w+)", r"auto \1"),
+        (r"\blet (\w+)", r"const auto \1"),
+        (r"\b(0x[0-9a-fA-F]+|\d+)i\b", r"\1"),
+        (r"\.(xy|zw)\b", r".\1()"),
+    )
+)
+"""Patterns, each with what replaces it, in this order."""
+_FUNCTION: Final = re.compile(rf"\bfn (\w+)\(([^{{]*)\)(?: -> ({_TYPE}))? {{")
+_STRUCT: Final = re.compile(r"\bstruct (\w+) \{ ([^}]*) \}")
+_NAMED: Final = re.compile(rf"(\w+): ({_TYPE})")
+_BUFFERS: Final = re.compile(rf"__launch_bounds__\(\d+\) {ENTRY_POINT}\(([^)]*)\)")
+_KINDS: Final = {"Read": "storage, read", "Written": "storage, read_write", "Sizes": "uniform"}
+_MEMBERS: Final = {
+    SUBGROUPS: "const u32 member = lane & 31, members = 32;",
+    SUBGROUP_MATRIX: "const u32 subgroup = lane >> 5;",
+}
+"""Feature ↦ what it declares for `main`."""
+_HELPERS: Final = {found[1]: text for text in CONVERSIONS if (found := re.match(r"fn (\w+)", text))}
+
+
+@cache
+def prelude() -> str:
+    return files("singe_cuda.code").joinpath("prelude.cuh").read_text("utf-8")
+
+
+@lru_cache(maxsize=1024)
+def bindings(code: str) -> tuple[str, ...]:
+    """How a text declares its buffers, in order."""
+    found = _BUFFERS.search(code)
+    return tuple(_KINDS[part.split()[0]] for part in found[1].split(", ")) if found and found[1] else ()
+
+
+def join(parts: ShaderParts) -> str:
+    """The whole text, without the prelude."""
+    names = [f"b{number}" for number in range(len(parts.ports))]
+    members = [
+        f"{'Written' if written else 'Read'}Port<{kind}> {name};"
+        for name, (kind, written) in zip(names, parts.ports, strict=True)
+    ]
+    buffers = [
+        f"{'Written' if written else 'Read'} {name}" for name, (_, written) in zip(names, parts.ports, strict=True)
+    ]
+    made = [
+        f"{'Written' if written else 'Read'}Port<{kind}>({name})"
+        for name, (kind, written) in zip(names, parts.ports, strict=True)
+    ]
+    if parts.size_vectors:
+        members.append("const vec4<i32> *sizes;")
+        buffers.append("Sizes sizes")
+        made.append("sizes.data")
+    members += [f"{kind} &{name};" for name, kind in parts.shared.items()]
+    made += list(parts.shared)
+    own = "\n\n".join((*parts.functions, "\n".join(parts.body)))
+    helpers = [text for name, text in _HELPERS.items() if re.search(rf"\b{name}\b", own)]
+    structs = [
+        text for text in parts.functions if text.startswith("struct ")
+    ]  # a method's parameters need them before it
+    functions = [text for text in (*helpers, *parts.functions) if text not in structs]
+    lines = [
+        *map(respelled, structs),
+        "struct Kernel {",
+        *members,
+        *map(respelled, functions),
+        "void main(const vec3<u32> group, const vec3<u32> groups, const u32 lane) {",
+        *(text for feature, text in _MEMBERS.items() if feature in parts.features),
+        *map(respelled, parts.body),
+        "}",
+        "};",
+        f'extern "C" __global__ void __launch_bounds__({parts.threads}) {ENTRY_POINT}({", ".join(buffers)}) {{',
+        *(f"__shared__ {kind} {name};" for name, kind in parts.shared.items()),
+        f"Kernel kernel{{{', '.join(made)}}};",
+        "kernel.main({blockIdx.x, blockIdx.y, blockIdx.z}, {gridDim.x, gridDim.y, gridDim.z}, threadIdx.x);",
+        "}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def threads(code: str) -> int:
+    """The invocations of a workgroup of a text."""
+    found = re.search(r"__launch_bounds__\((\d+)\)", code)
+    assert found is not None
+    return int(found[1])
+
+
+def respelled(text: str) -> str:
+    """Kernel text in C++."""
+    for pattern, replacement in _STEPS:
+        text = pattern.sub(replacement, text)
+    return _STRUCT.sub(_struct, _FUNCTION.sub(_function, text))
+
+
+def _function(found: re.Match[str]) -> str:
+    parameters = _NAMED.sub(r"const \2 \1", found[2])
+    return f"{found[3] or 'void'} {found[1]}({parameters}) {{"
+
+
+def _struct(found: re.Match[str]) -> str:
+    """A struct with a constructor, since kernel text makes one by a call."""
+    fields = _NAMED.findall(found[2])
+    members = " ".join(f"{kind} {name};" for name, kind in fields)
+    parameters = ", ".join(f"{kind} {name}" for name, kind in fields)
+    made = ", ".join(f"{name}({name})" for name, _ in fields)
+    return f"struct {found[1]} {{ {members} {found[1]}({parameters}) : {made} {{}} }};"

@@ -1,0 +1,1 @@
+"""NVRTC, the driver, and the device over both."""

@@ -1,0 +1,369 @@
+"""A CUDA device as a Gpu: one stream, on which all work runs in order.
+
+Compiled kernels are kept on disk beside the autotuner's results, by a hash of all that they depend on, each with the hash of its own
+bytes. A list of commands that is submitted a second time becomes a graph of the driver's, which starts them with one call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import tempfile
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import byref, c_char_p, c_float, c_size_t, c_uint64, c_void_p
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from singe.extension import DeviceError, DeviceLost
+from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Timed
+from singe_gpu.device.tune import cache_path
+from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS
+
+from ..code.text import ENTRY_POINT, prelude, threads
+from .driver import Driver, architectures, compile_text, nvrtc_version
+
+LEAST_CAPABILITY: Final = 75
+"""The least compute capability, times ten."""
+_FEATURES: Final = {SUBGROUPS: 75, SHADER_F16: 75, PACKED_DOTS: 75, SUBGROUP_MATRIX: 80}
+"""Feature ↦ the least compute capability that has it."""
+MAX_BINDING_BYTES: Final = (1 << 31) - 4
+"""Kernels number elements in 32 bits, and an element may be a byte."""
+MAX_WORKGROUPS: Final = 65535
+MAX_UNUSED_PIPELINES: Final = 128
+"""How many pipelines are kept after their last use: trying kernels, or loading a model again, needs them."""
+LEAST_GRAPH_COMMANDS: Final = 2
+"""A list of fewer commands gains nothing as a graph."""
+OPTIONS: Final = ("--std=c++17", "--device-as-default-execution-space", "--diag-suppress=177")
+"""NVRTC's options for every text; 177 are names that a text binds and does not use."""
+_MAX_THREADS: Final = 8
+_OF_ATTRIBUTE: Final = {"major": 75, "minor": 76, "multiprocessors": 16}
+_THREAD_LOCAL: Final = 1
+"""The mode of a capture that other threads' calls do not disturb."""
+_RELEASE_THRESHOLD: Final = 4
+"""The attribute of the driver's pool that says how much freed memory it keeps."""
+_DIGEST_BYTES: Final = 32
+
+
+class DeviceMemory:
+    """Memory of the device, by its address."""
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: int) -> None:
+        self.address: Final = address
+
+
+class CudaKernel:
+    """A loaded kernel."""
+
+    __slots__ = ("__weakref__", "function", "threads")
+
+    def __init__(self, function: c_void_p, threads: int) -> None:
+        self.function: Final = function
+        self.threads: Final = threads
+
+
+class _Port(ctypes.Structure):
+    """A buffer as a kernel takes it: `Read`, `Written` and `Sizes` of the prelude."""
+
+    _fields_ = (("data", c_uint64), ("bytes", c_uint64))
+
+
+class Arguments:
+    """A kernel's arguments, and the addresses by which the driver reads them."""
+
+    __slots__ = ("addresses", "ports")
+
+    def __init__(self, bindings: Sequence[Binding]) -> None:
+        self.ports: Final = [_Port(b.buffer.address + b.offset, b.bytes) for b in bindings]
+        self.addresses: Final = (c_void_p * len(self.ports))(*map(ctypes.addressof, self.ports))
+
+
+class Recorded(list[Command]):
+    """Commands that are submitted again and again; `graph` is theirs once they were submitted twice."""
+
+    graph: c_void_p | None = None
+    submitted = False
+
+
+class CudaGpu:
+    """See the module's docstring, and memory.Gpu."""
+
+    has_timestamps = True
+
+    def __init__(self, number: int) -> None:
+        self.driver: Final = Driver()
+        count = self.driver.number("DeviceGetCount")
+        if not 0 <= number < count:
+            there = (
+                f"there are {count}: cuda:0 to cuda:{count - 1}"
+                if count > 1
+                else f"there is {'cuda:0 alone' if count else 'none'}"
+            )
+            raise DeviceError(f"no device cuda:{number}; {there}")
+        device = self.driver.number("DeviceGet", number)
+        facts = {name: self.driver.number("DeviceGetAttribute", at, device) for name, at in _OF_ATTRIBUTE.items()}
+        self.capability: Final = 10 * facts["major"] + facts["minor"]
+        if self.capability < LEAST_CAPABILITY:
+            raise DeviceError(
+                f"cuda:{number} has the compute capability {self.capability / 10}, expected {LEAST_CAPABILITY / 10} or more; use sg.WebGpu()"
+            )
+        self.features: frozenset[str] = frozenset(f for f, least in _FEATURES.items() if self.capability >= least)
+        self.lost = False
+        self._device: Final = device
+        self._context: Final = c_void_p()
+        self.driver.call("DevicePrimaryCtxRetain", byref(self._context), device)
+        self._current: Final = threading.local()
+        self._enter()
+        self._stream: Final = c_void_p()
+        self.driver.call("StreamCreate", byref(self._stream), 1)
+        pool, whole = c_void_p(), c_uint64(2**64 - 1)
+        self.driver.call("DeviceGetDefaultMemPool", byref(pool), device)
+        self.driver.call("MemPoolSetAttribute", pool, _RELEASE_THRESHOLD, byref(whole))
+        self.memory: Final = self.driver.number("DeviceTotalMem_v2", device, kind=c_size_t)
+        self.limits: Final = Limits(self.memory, MAX_BINDING_BYTES, MAX_WORKGROUPS)
+        self._pipelines: Final[WeakValueDictionary[str, CudaKernel]] = WeakValueDictionary()
+        self._lately: Final[deque[CudaKernel]] = deque(maxlen=MAX_UNUSED_PIPELINES)
+        self._architecture, self._binary = _architecture(self.capability)
+        self._version: Final = nvrtc_version()
+
+    def _enter(self) -> None:
+        """Make the context this thread's."""
+        if not hasattr(self._current, "entered"):
+            self.driver.call("CtxSetCurrent", self._context)
+            self._current.entered = True
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        self._enter()
+        try:
+            self.driver.call(name, *arguments)
+        except DeviceLost:
+            self.lost = True
+            raise
+
+    # --- memory ---
+
+    def allocate(self, size: int) -> DeviceMemory:
+        found = c_uint64()
+        self._call("MemAllocAsync", byref(found), c_size_t(size), self._stream)
+        return DeviceMemory(found.value)
+
+    def free(self, buffer: DeviceMemory) -> None:
+        self._call("MemFreeAsync", c_uint64(buffer.address), self._stream)
+
+    def write(self, buffer: DeviceMemory, offset: int, data: np.ndarray) -> None:
+        data = np.ascontiguousarray(data)
+        self._call(
+            "MemcpyHtoDAsync_v2",
+            c_uint64(buffer.address + offset),
+            c_void_p(data.ctypes.data),
+            c_size_t(data.nbytes),
+            self._stream,
+        )  # the driver has read the memory when it returns, since it is none of its own
+
+    def read(self, buffer: DeviceMemory, count: int, offset: int = 0) -> np.ndarray:
+        out = np.empty(count, np.uint8)
+        self._call(
+            "MemcpyDtoHAsync_v2",
+            c_void_p(out.ctypes.data),
+            c_uint64(buffer.address + offset),
+            c_size_t(count),
+            self._stream,
+        )
+        self.wait()
+        return out
+
+    # --- kernels ---
+
+    def pipelines(self, codes: Sequence[str]) -> list[Handle]:
+        made = {code: pipeline for code in codes if (pipeline := self._pipelines.get(code))}
+        new = [code for code in dict.fromkeys(codes) if code not in made]
+        with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+            binaries = list(pool.map(self._binary_of, new))
+        made.update({code: self._load(code, binary) for code, binary in zip(new, binaries, strict=True)})
+        self._pipelines.update(made)
+        self._lately.extend(made.values())
+        return [made[code] for code in codes]
+
+    def _binary_of(self, code: str) -> bytes:
+        text, options = prelude() + code, (f"--gpu-architecture={self._architecture}", *OPTIONS)
+        key = hashlib.sha256("\0".join((text, *options, self._version)).encode()).hexdigest()
+        path = cache_path().with_name("cuda") / key
+        binary = kept(path)
+        if binary is None:
+            binary, _ = compile_text(text, "kernel.cu", options, self._binary)
+            keep(path, binary)
+        return binary
+
+    def _load(self, code: str, binary: bytes) -> CudaKernel:
+        module, function = c_void_p(), c_void_p()
+        self._call("ModuleLoadData", byref(module), c_char_p(binary))
+        self._call("ModuleGetFunction", byref(function), module, ENTRY_POINT.encode())
+        found = CudaKernel(function, threads(code))
+        weakref.finalize(found, self._unload, module).atexit = False
+        return found
+
+    def _unload(self, module: c_void_p) -> None:
+        with contextlib.suppress(DeviceError):
+            self._call("ModuleUnload", module)
+
+    def bind(self, pipeline: CudaKernel, bindings: Sequence[Binding]) -> Arguments:
+        return Arguments(bindings)
+
+    # --- work ---
+
+    def record(self, commands: Sequence[Command]) -> Sequence[Command]:
+        return Recorded(commands)
+
+    def submit(self, commands: Sequence[Command]) -> None:
+        if not isinstance(commands, Recorded) or len(commands) < LEAST_GRAPH_COMMANDS:
+            self._send(commands)
+        elif commands.graph is not None:
+            self._call("GraphLaunch", commands.graph, self._stream)
+        elif not commands.submitted:
+            commands.submitted = True
+            self._send(commands)
+        else:
+            commands.graph = self._graph(commands)
+            self._call("GraphLaunch", commands.graph, self._stream)
+
+    def _send(self, commands: Sequence[Command]) -> None:
+        self._enter()
+        for command in commands:
+            self._one(command)
+
+    def _one(self, command: Command) -> None:
+        if isinstance(command, Launch):
+            self._call(
+                "LaunchKernel", command.pipeline.function, *command.groups, command.pipeline.threads, 1, 1, 0, self._stream,
+                command.bindings.addresses, None,
+            )  # fmt: skip
+            return
+        source, target = command.source, command.target
+        self._call(
+            "MemcpyDtoDAsync_v2", c_uint64(target.buffer.address + target.offset),
+            c_uint64(source.buffer.address + source.offset), c_size_t(source.bytes), self._stream,
+        )  # fmt: skip
+
+    def _graph(self, commands: Recorded) -> c_void_p:
+        graph, made = c_void_p(), c_void_p()
+        self._call("StreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
+        try:
+            self._send(commands)
+        finally:
+            self._call("StreamEndCapture", self._stream, byref(graph))
+        try:
+            self._call("GraphInstantiateWithFlags", byref(made), graph, c_uint64(0))
+        finally:
+            self._call("GraphDestroy", graph)
+        weakref.finalize(commands, self._forget, made).atexit = False
+        return made
+
+    def _forget(self, graph: c_void_p) -> None:
+        with contextlib.suppress(DeviceError):
+            self._call("GraphExecDestroy", graph)
+
+    def timed(self, commands: Sequence[Command]) -> Timed:
+        events = [c_void_p() for _ in range(len(commands) + 1)]
+        for event in events:
+            self._call("EventCreate", byref(event), 0)
+        try:
+            start = time.perf_counter()
+            self._call("EventRecord", events[0], self._stream)
+            for command, event in zip(commands, events[1:], strict=True):
+                self._one(command)
+                self._call("EventRecord", event, self._stream)
+            self.wait()
+            seconds = time.perf_counter() - start
+            ends = [0.0, *(self._between(events[0], event) for event in events[1:])]
+        finally:
+            for event in events:
+                self._call("EventDestroy_v2", event)
+        spans = [(begin, max(0.0, end - begin), 0.0) for begin, end in pairwise(ends)]
+        return Timed(seconds, spans, "the driver's events around each command")
+
+    def _between(self, first: c_void_p, second: c_void_p) -> float:
+        found = c_float()
+        self._call("EventElapsedTime", byref(found), first, second)
+        return found.value * 1e-3
+
+    def wait(self) -> None:
+        self._call("StreamSynchronize", self._stream)
+
+    # --- facts ---
+
+    @property
+    def label(self) -> str:
+        """The card and its driver: the key under which measurements are kept."""
+        return f"{self._name()}, CUDA {self.driver.number('DriverGetVersion')}"
+
+    def _name(self) -> str:
+        name = ctypes.create_string_buffer(256)
+        self._call("DeviceGetName", name, len(name), self._device)
+        return name.value.decode(errors="replace")
+
+    def describe(self) -> Mapping[str, Any]:
+        version = self.driver.number("DriverGetVersion")
+        return {
+            "adapter": self._name(),
+            "capability": self.capability / 10,
+            "software": False,
+            "memory": self.memory,
+            "driver": f"CUDA {version // 1000}.{version % 1000 // 10}",
+            "compiler": f"NVRTC {self._version}",
+            "features": sorted(self.features),
+            "limits": {"buffer": self.limits.buffer, "binding": self.limits.binding, "workgroups": self.limits.groups},
+        }
+
+    def destroy(self) -> None:
+        self._pipelines.clear()
+        self._lately.clear()
+        with contextlib.suppress(DeviceError):
+            self.wait()
+            self._call("StreamDestroy_v2", self._stream)
+            self._call("DevicePrimaryCtxRelease_v2", self._device)
+
+
+def _architecture(capability: int) -> tuple[str, bool]:
+    """NVRTC's name of what to compile for, and whether it makes a binary: PTX for cards newer than the compiler."""
+    known = [a for a in architectures() if a <= capability]
+    if not known:
+        raise DeviceError(
+            f"NVRTC {nvrtc_version()} makes code from compute capability {architectures()[0] / 10} on, this card has {capability / 10}; "
+            "install an older nvidia-cuda-nvrtc"
+        )
+    return (f"sm_{capability}", True) if known[-1] == capability else (f"compute_{known[-1]}", False)
+
+
+# --- compiled kernels on disk ----------------------------------------------------------------------------------------------------
+
+
+def kept(path: Path) -> bytes | None:
+    """A file's contents without the hash before them; None if there is no such file, or it does not fit its hash."""
+    try:
+        raw = path.read_bytes()
+    except OSError:
+        return None
+    binary = raw[_DIGEST_BYTES:]
+    return binary if hashlib.sha256(binary).digest() == raw[:_DIGEST_BYTES] else None
+
+
+def keep(path: Path, binary: bytes) -> None:
+    """Write a file as a whole. A folder that cannot be written only means to compile again."""
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(hashlib.sha256(binary).digest() + binary)
+        os.replace(name, path)

@@ -1,0 +1,157 @@
+"""The text of kernels in CUDA C++: golden files, and that NVRTC compiles it without a warning, for which no GPU is needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from gpu_kernels import KERNELS, casts, graph_of, matmul_bias_relu, templates
+
+import singe as sg
+from singe.compiler.compile import compile_graph
+from singe.dtypes import float16, float64, int8, int64
+from singe.graph import Graph
+from singe.model.files import load
+from singe.shapes import size
+from singe_cuda.code.text import ENTRY_POINT, bindings, prelude, threads
+from singe_cuda.device.driver import architectures, compile_text
+from singe_cuda.device.gpu import OPTIONS
+from singe_cuda.target import CudaTarget
+
+GOLDEN: Final = Path(__file__).parents[2] / "golden"
+MODELS: Final = Path(__file__).parents[3].parent / "shared" / "models"
+ARCHITECTURES: Final = (80, 90)
+SHOWN: Final = ("relu", "softmax", "matmul_bias_relu")
+"""The kernels of which the whole text is a golden file: it shows how each kind of declaration is spelled."""
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> None:
+    try:
+        architectures()
+    except sg.DeviceError as e:
+        pytest.skip(f"no NVRTC here: {e}")
+
+
+def refused(texts: Iterable[str], architecture: int) -> str:
+    """What NVRTC says of texts, warnings too. They are compiled together, since most of the time goes to the prelude."""
+    spaces = [
+        f"namespace text{k} {{\n{text.replace(f'{ENTRY_POINT}(', f'{ENTRY_POINT}{k}(')}\n}}"
+        for k, text in enumerate(texts)
+    ]
+    source, options = "\n".join((prelude(), *spaces)), (f"--gpu-architecture=sm_{architecture}", *OPTIONS)
+    try:
+        return compile_text(source, "kernels.cu", options, True)[1]
+    except sg.DeviceError as e:
+        return str(e)
+
+
+def texts_of(graphs: Iterable[Graph]) -> list[str]:
+    return sorted({str(text) for graph in graphs for text in compile_graph(graph, CudaTarget()).modules.values()})
+
+
+def printed(name: str) -> list[str]:
+    """The texts of a kernel, each variant once."""
+    constants = [k for k, port in enumerate(KERNELS[name].ports) if port.dtype is int8]
+    first = CudaTarget().print(KERNELS[name], constants)
+    assert first is not None
+    return [str(code) for one in (first, *first.others) for code in one.code]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_cuda_text_is_golden(name: str) -> None:
+    path, code = GOLDEN / f"{name}.cu", printed(name)[-1]
+    if os.environ.get("SINGE_UPDATE_GOLDEN"):
+        path.write_text(code)
+    assert code == path.read_text()
+
+
+def test_a_product_of_halves_on_tensor_cores_is_golden() -> None:
+    found = CudaTarget().print(matmul_bias_relu(size("N"), kind=float16), ())
+    assert found is not None
+    path = GOLDEN / "matmul_matrices.cu"
+    if os.environ.get("SINGE_UPDATE_GOLDEN"):
+        path.write_text(found.code[0])
+    assert found.code[0] == path.read_text()
+
+
+def test_a_text_says_what_it_binds_and_how_many_threads_it_has() -> None:
+    text = printed("softmax")[-1]
+    assert bindings(text) == ("storage, read", "storage, read_write", "uniform")
+    assert threads(text) in (64, 256)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("name", KERNELS)
+def test_nvrtc_compiles_every_golden_kernel(nvrtc: None, name: str, architecture: int) -> None:
+    assert refused(printed(name), architecture) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nvrtc_compiles_every_template(nvrtc: None, architecture: int) -> None:
+    assert refused(texts_of(templates()), architecture) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_nvrtc_compiles_every_cast(nvrtc: None, architecture: int) -> None:
+    assert refused(texts_of(casts()), architecture) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [float64, int64])
+def test_nvrtc_compiles_words_of_64_bits(nvrtc: None, kind: Any) -> None:
+    words = ("add", "mul", "div", "minimum", "maximum", "neg", "abs") + (
+        ("exp", "tanh", "sin") if kind is float64 else ()
+    )
+    arity = {"add": 2, "mul": 2, "div": 2, "minimum": 2, "maximum": 2}
+    graphs = [graph_of(word, *[((size("N"), 3), kind)] * arity.get(word, 1)) for word in words]
+    assert refused(texts_of(graphs), 90) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "model", ["mnist_cnn", "magika", "ppocr_cls", "silero_vad", "efficientnet_lite0", "minilm_l6_v2_int8"]
+)
+def test_nvrtc_compiles_the_kernels_of_real_models(nvrtc: None, model: str, architecture: int) -> None:
+    path = MODELS / f"{model}.onnx"
+    if not path.exists():
+        pytest.skip(f"no {path} here")
+    assert refused(texts_of([load(path, "numpy").graph()]), architecture) == ""
+
+
+def test_what_does_not_compile_is_told_with_the_compilers_words(nvrtc: None) -> None:
+    with pytest.raises(sg.DeviceError, match=r"CUDA C\+\+ does not compile: .*identifier \"nothing\" is undefined"):
+        compile_text("int x = nothing;", "kernel.cu", OPTIONS, False)
+
+
+def test_without_a_driver_the_device_says_what_to_do() -> None:
+    try:
+        found = sg.Cuda(99)
+    except sg.DeviceError as e:
+        assert "no NVIDIA driver is here" in str(e) or "no device cuda:99; there" in str(e)  # noqa: PT017
+    else:
+        pytest.fail(f"{found} opened")
+
+
+def test_kernels_on_disk_are_used_only_if_whole(tmp_path: Path) -> None:
+    from singe_cuda.device.gpu import keep, kept  # noqa: PLC0415
+
+    path = tmp_path / "cuda" / "key"
+    assert kept(path) is None
+    keep(path, b"binary")
+    assert kept(path) == b"binary"
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+    assert kept(path) is None
+    path.write_bytes(b"")
+    assert kept(path) is None
+    assert np.all([p.name == "key" for p in path.parent.iterdir()])
