@@ -53,13 +53,13 @@ class DirectLink:
         self._answers: Final[list[bytes]] = []
         self._batches = self._taken = 0
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: Any) -> None:
         batch = self._reader.feed(frame)
         answer = Batch()
         if batch and batch[0].name == "hello":
-            answer.add("ready", "s", "here", self._target, 60, 0)
+            answer.add("ready", "s", "here", self._target, {}, 60, 0)
         else:
-            self.frames.append(frame)
+            self.frames.append(bytes(frame))
             self._taken += 1
             answers = [] if batch is None else self.session.perform(batch)
             self._batches += batch is not None
@@ -165,7 +165,7 @@ def _damaged(draw: random.Random, frame: bytes) -> bytes:
     return bytes(data)
 
 
-def changed_messages(draw: random.Random, frames: Sequence[bytes]) -> Iterator[bytes]:
+def changed_messages(draw: random.Random, frames: Sequence[bytes]) -> Iterator[Any]:
     """Frames whose messages are changed, and encoded well."""
     messages = [m for batch in _batches(frames) for m in batch]
     for _ in range(draw.choice((0, 0, 1, 2))):

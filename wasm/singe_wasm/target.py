@@ -12,7 +12,19 @@ from dataclasses import replace
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
-from singe.extension import Dim, DType, Kernel, Packer, Printed, Routine, Shape, Variant, attention, collapse
+from singe.extension import (
+    DeviceError,
+    Dim,
+    DType,
+    Kernel,
+    Packer,
+    Printed,
+    Routine,
+    Shape,
+    Variant,
+    attention,
+    collapse,
+)
 
 from .code.encode import Function, module
 from .driver import NAME, driver
@@ -42,8 +54,11 @@ class WasmTarget:
     confined = "the engine validates WebAssembly, which reaches its own memory only"
     dtypes = frozenset(ELEMENTS)
 
-    def __init__(self, levels: Names = PAGES) -> None:
-        self.levels: Final = levels
+    def __init__(self, levels: Sequence[str] = PAGES) -> None:
+        self.levels: Final = tuple(levels)
+        if not self.levels or not set(self.levels) <= LEVELS.keys():
+            raise DeviceError(f"wasm: got the levels {levels!r:.80}, expected some of {', '.join(LEVELS)}")
+        self.settings: Final = {"levels": self.levels}
 
     def element_size(self, dtype: DType) -> int:
         return dtype.size

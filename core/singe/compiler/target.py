@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from ..dtypes import DTYPES, DType
+from ..errors import DeviceError
 from ..ir.arrays.adapter import ArrayAdapter
 from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..ir.kernel import Kernel, Routine
@@ -69,7 +70,8 @@ class Execution:
 
 class Target(Protocol):
     """A code generator: Kernels and Routines in, text or bytes out. The attribute `execution`, an Execution, may be left out, and
-    so may `confined`: why a Program of a stranger cannot harm the machine that runs it."""
+    so may `confined`: why a Program of a stranger cannot harm the machine that runs it; and `settings`: arguments, as data of JSON, with
+    which its class makes the same target in another process."""
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
@@ -147,17 +149,28 @@ class ArrayTarget:
 ARRAYS: Final = ArrayTarget()
 
 
-def find_target(name: str) -> Target:
-    """The target with this name."""
+def find_target(name: str, settings: Mapping[str, Any] | None = None) -> Target:
+    """The target with this name, and with settings of another one (`settings_of`)."""
     if name == HOST:
         return ARRAYS
-    made = load_plugin(GROUP, name, "target")()
+    make = load_plugin(GROUP, name, "target")
+    try:
+        made = make(**(settings or {}))
+    except TypeError as e:
+        raise DeviceError(
+            f"the target {name!r} has no settings {settings!r:.200}: install one version of Singe on both sides"
+        ) from e
     check_plugin(made, Target, GROUP, name, "target")
     return made
 
 
 def execution_of(target: Target) -> Execution:
     return getattr(target, "execution", _COMPILED)
+
+
+def settings_of(target: Target) -> Mapping[str, Any]:
+    """With what `find_target` makes the same target in another process."""
+    return getattr(target, "settings", {})
 
 
 def confinement(target: Target) -> str:

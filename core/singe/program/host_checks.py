@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from inspect import Signature
 from typing import Any, Final, TypeAlias
 
-from ..ops import Elementwise, Opaque, Region, Result, Row, find_row, without_sizes
+from ..graph import Builder, leaf
+from ..ir.arrays.numpy import NUMPY_ARRAYS
+from ..ops import Composite, Elementwise, Opaque, Region, Result, Row, find_row, without_sizes
 from ..shapes import Dim, Shape, Size, at_least, deferring, product, show
 from .program import HOST, Buffer, Host, Place, ProgramData
 from .words import COPY, settle, ways
@@ -50,19 +52,31 @@ def _check_op(p: ProgramData, s: Host, need: Need) -> None:
     row = _row(s)
     if row is None:
         return
-    need(not isinstance(row, Region | Result), f"a stop runs {s.op!r} on the host, which only a graph has")
+    whole = isinstance(row, Composite) and row.name in NUMPY_ARRAYS.native
+    need(
+        not isinstance(row, Region | Result | Composite) or whole,
+        f"a stop runs {s.op!r} on the host, which only a graph has",
+    )
     inputs, outputs = [p.buffers[i] for i in s.inputs], [p.buffers[i] for i in s.outputs]
     what = f"a stop runs {s.op!r} over {', '.join(map(_show, inputs))}"
     try:
         if not isinstance(row, Elementwise):  # which says itself what it takes
             Signature(row.parameters).bind(*inputs, **without_sizes(s.attrs))
         with deferring():
-            results = list(row.infer_results(inputs, s.attrs))
+            results = _results(row, inputs, s.attrs)
         fits = len(results) == len(outputs) and all(map(_agree, results, outputs))
     except Exception as e:  # rows expect attributes of the right type, and these come from a file
         need(False, f"{what}, which is wrong: {e}")
         return
     need(fits, f"{what}, which does not give {', '.join(map(_show, outputs))}")
+
+
+def _results(row: Row, inputs: Sequence[Buffer], attrs: Mapping[str, Any]) -> list[tuple[Sequence[Dim | None], Any]]:
+    """Shapes and types that a row gives; a composite's are those of what it is lowered to."""
+    if not isinstance(row, Composite):
+        return list(row.infer_results(inputs, attrs))
+    nodes = [leaf(b.shape, b.dtype, f"x{k}") for k, b in enumerate(inputs)]
+    return list(Builder().node(row, *nodes, **attrs).results)
 
 
 def _show(b: Buffer) -> str:

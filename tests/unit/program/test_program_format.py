@@ -125,6 +125,18 @@ def test_every_kind_of_group_survives() -> None:
     assert (again.groups, again.counts, again.modules) == (program.groups, program.counts, program.modules)
 
 
+def test_composites_that_stay_whole_survive() -> None:
+    """A step that looks at the norm of its gradients has some on NumPy."""
+    given = sg.nn.Linear(2, 2, rng=0), sg.optim.SGD(0.1), sg.nn.CrossEntropyLoss()
+    step = sg.train.TrainStep(*given, device="numpy", seed=0, nonfinite="stop")
+    program = step.program(np.ones((3, 2), np.float32), np.array([0, 1, 0])).data
+    assert {"joint_norm", "checks"} <= {getattr(stop, "op", "") for stop in program.stops}
+    data = to_bytes(program)
+    assert from_bytes(data).stops == program.stops
+    with pytest.raises(FormatError, match="'layer_norm' on the host, which only a graph has"):
+        made(json.loads(json.dumps(header(program)).replace("joint_norm", "layer_norm")), {}, program.weights, "p")
+
+
 def test_saving_copies_no_weights(tmp_path: Path) -> None:
     program = replace(every_group(), weights=np.ones(1 << 23, np.uint8))
     tracemalloc.start()

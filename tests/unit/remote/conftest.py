@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
+from remote_kinds import Join, Serve
 
 import singe as sg
 from singe.runtime import devices
@@ -17,10 +18,6 @@ from singe.runtime.remote.client import RemoteBackend
 @pytest.fixture(autouse=True, scope="session")
 def needs_websockets() -> None:
     pytest.importorskip("websockets", reason="the extra `remote` is not installed")
-
-
-Serve = Callable[..., sg.remote.RemoteServer]
-Join = Callable[..., EagerDevice]
 
 
 @pytest.fixture

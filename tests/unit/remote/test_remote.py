@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from conftest import Join, Serve
+from remote_kinds import Join, Serve
 
 import singe as sg
 from singe import nn

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from conftest import Join, Serve
+from remote_kinds import Join, Serve
 from slow_link import SlowLink
 
 import singe as sg

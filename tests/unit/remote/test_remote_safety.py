@@ -10,7 +10,7 @@ from contextlib import suppress
 import numpy as np
 import pytest
 import remote_fuzz
-from conftest import Join, Serve
+from remote_kinds import Join, Serve
 
 import singe as sg
 from singe import nn

@@ -65,7 +65,7 @@ class RemoteBackend:
         self.connection: Final = RemoteConnection(url, token, open_link)
         self.connection.tidy = self._tidy
         self.name: str = self.connection.name
-        self.target: Any = find_target(self.connection.target)
+        self.target: Any = find_target(self.connection.target, self.connection.settings)
         self._freed: Final[deque[int]] = deque()
         self._dropped: Final[deque[int]] = deque()
         self._blocks: Final[
@@ -80,7 +80,7 @@ class RemoteBackend:
     def upload(self, array: np.ndarray) -> RemoteArray:
         with self.connection.lock:
             made = RemoteArray(self, next(self.connection.numbers), dtype_of(array.dtype), array.shape)
-            self._upload(made.number, array)
+            self._upload(made.number, array, bytes(to_wire(array)))
             return made
 
     def download(self, array: RemoteArray) -> np.ndarray:
@@ -127,8 +127,7 @@ class RemoteBackend:
             )
         return array
 
-    def _upload(self, number: int, array: np.ndarray) -> None:
-        raw = to_wire(array)
+    def _upload(self, number: int, array: np.ndarray, raw: Bytes) -> None:
         self.connection.say("upload", number, dtype_of(array.dtype).name, array.shape, len(raw), parts=(raw,))
 
     def _read(self, number: int, kind: DType, shape: tuple[int, ...] | None) -> int:
@@ -142,7 +141,8 @@ class RemoteBackend:
         if message.name != "value" or message.parts[0] is None:
             raise FormatError(f"{self.name}: the server answered a read with {message.name!r}")
         _, kind, shape, _ = message.values
-        return from_wire(message.parts[0], kind, shape)
+        found = from_wire(message.parts[0], kind, shape)
+        return found if found.flags.writeable and found.flags.aligned else found.copy()
 
     def _register(self, number: int, program: ProgramData) -> None:
         """Send a Program, and those of its blocks that the server does not have."""
@@ -224,7 +224,7 @@ class RemoteExecutable:
             shapes = self._output_shapes([x.shape for x in inputs], [dtype_of(x.dtype) for x in inputs])
             numbers = [next(backend.connection.numbers) for _ in inputs]
             for number, x in zip(numbers, inputs, strict=True):
-                backend._upload(number, np.asarray(x))
+                backend._upload(number, x, to_wire(np.asarray(x)))
             outputs = self._begin(numbers, kept, None)
             reads = []
             for k, (i, shape) in enumerate(zip(outputs, shapes, strict=True)):

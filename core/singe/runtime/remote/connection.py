@@ -14,7 +14,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
@@ -61,8 +61,8 @@ class Question:
 class RemoteConnection:
     """See the module's docstring. The caller of its methods holds the lock.
 
-    tidy: adds messages to a batch before it is sent, about what is not needed any more. server_device, target: the name of the server's
-    device, and of its target. sent, received: bytes. trips: how often something was waited for.
+    tidy: adds messages to a batch before it is sent, about what is not needed any more. server_device, target, settings: the name of the
+    server's device, that of its target, and that one's settings. sent, received: bytes. trips: how often something was waited for.
     """
 
     def __init__(self, url: str, token: str, open_link: Callable[[str], Link] = connect) -> None:
@@ -87,14 +87,15 @@ class RemoteConnection:
         self._flusher: threading.Thread | None = None
         self._wake: Final = threading.Event()
         try:
-            self.server_device, self.target = self._greet()
+            self.server_device, self.target, self.settings = self._greet()
         except LinkLost as e:
             raise DeviceError(
                 f"{NAME}: no server answers at {url}: {e}; start one there: singe host --device webgpu"
             ) from None
 
     def say(self, name: str, *values: Any, parts: Iterable[Bytes] = ()) -> None:
-        """Have a message sent, soon. The bytes of its parts must not change afterwards."""
+        """Have a message sent, soon. The bytes of its parts must not change afterwards; those of one that is waited for, not before that
+        ends."""
         if self.ended:
             raise RemoteDisconnected(self.ended)
         self._batch.add(name, *values, parts=parts)
@@ -127,6 +128,8 @@ class RemoteConnection:
         except LinkLost as e:
             self._cut()
             self._questions.clear()
+            for _, batch in self._log:
+                batch.keep()
             raise RemoteDisconnected(
                 f"{self.name}: the connection was lost: {e}; the next call connects again, for {self._grace:g} s, and what was called "
                 "before is done then, once"
@@ -227,8 +230,8 @@ class RemoteConnection:
 
     # --- the link ---
 
-    def _greet(self) -> tuple[str, str]:
-        """Connect, and begin the session or come back to it; the server's device, and its target."""
+    def _greet(self) -> tuple[str, str, Mapping[str, Any]]:
+        """Connect, and begin the session or come back to it; the server's device, its target, and that one's settings."""
         link = self._open_link(self.url)
         self._reader: BatchReader = BatchReader(REPLIES, self._has_room, "server")
         hello = Batch()
@@ -247,10 +250,10 @@ class RemoteConnection:
         except BaseException:
             link.close()
             raise
-        self._session, device, target, self._grace, done = first.values
+        self._session, device, target, settings, self._grace, done = first.values
         self._link, self._frames, self._taken = link, 0, 0
         self._forget(done)
-        return device, target
+        return device, target, settings
 
     def _cut(self) -> None:
         """The link is gone."""

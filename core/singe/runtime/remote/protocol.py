@@ -42,6 +42,7 @@ PORT: Final = 3000
 TOKEN_VARIABLE: Final = "SINGE_REMOTE_TOKEN"
 """The variable of the environment that has the token, for both sides."""
 _LENGTH: Final = struct.Struct("<I")
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 
 Bytes: TypeAlias = "bytes | memoryview"
 Check: TypeAlias = Callable[[Any], Any]
@@ -57,7 +58,7 @@ class MessageRow(NamedTuple):
 
 @dataclass(frozen=True)
 class RemoteMessage:
-    """A message that came. parts: its bytes; None in place of those for which there was no room."""
+    """A message that came. parts: its bytes, which may be read-only; None in place of those for which there was no room."""
 
     name: str
     values: tuple[Any, ...]
@@ -137,8 +138,8 @@ CALLS: Final[Mapping[str, MessageRow]] = {
 """What a client says."""
 
 REPLIES: Final[Mapping[str, MessageRow]] = {
-    # name of the session, the device's name, its target, seconds for which a session outlives its link, batches done
-    "ready": MessageRow((string, string, string, _seconds, count)),
+    # name of the session, the device's name, its target and that one's settings, seconds for which a session outlives its link, batches done
+    "ready": MessageRow((string, string, string, _facts, _seconds, count)),
     # question, dtype, shape, bytes
     "value": MessageRow((count, *_ARRAY), lambda v: (v[3],)),
     # question, the shapes of a run's outputs
@@ -168,7 +169,7 @@ def error_of(kind: str, text: str) -> SingeError:
 
 
 class Batch:
-    """Messages that will travel together, and their bytes, which must not change afterwards."""
+    """Messages that will travel together, and their bytes, which must not change before `keep`."""
 
     def __init__(self) -> None:
         self._messages: Final[list[bytes]] = []
@@ -181,7 +182,7 @@ class Batch:
         return len(self._messages)
 
     def add(self, name: str, *values: Any, parts: Iterable[Bytes] = ()) -> None:
-        text = json.dumps((name, *values), separators=(",", ":")).encode()
+        text = _ENCODER.encode((name, *values)).encode()
         if self.header_bytes + len(text) >= MAX_HEADER_BYTES:
             raise DeviceError(
                 f"{NAME}: a message {name!r} takes {len(text)} bytes, and at most {MAX_HEADER_BYTES} may be sent at once: it names too much"
@@ -192,15 +193,20 @@ class Batch:
             self._parts.append(part)
             self.bytes += len(part)
 
-    def frames(self) -> Iterator[bytes]:
+    def keep(self) -> None:
+        """Copy the bytes that are others'."""
+        self._parts[:] = map(bytes, self._parts)
+
+    def frames(self) -> Iterator[Bytes]:
         """The frames that carry it."""
         header = b"[" + b",".join(self._messages) + b"]"
         start = _LENGTH.pack(len(header)) + header
-        room, pieces = MAX_FRAME_BYTES - len(start), [memoryview(start)]
+        room = MAX_FRAME_BYTES - len(start)
+        pieces: list[Bytes] = [start]
         for part in self._parts:
             rest = memoryview(part)
             while len(rest) > room:
-                yield b"".join((*pieces, rest[:room]))
+                yield b"".join((*pieces, rest[:room])) if pieces else rest[:room]
                 rest, pieces, room = rest[room:], [], MAX_FRAME_BYTES
             pieces.append(rest)
             room -= len(rest)
@@ -208,7 +214,8 @@ class Batch:
 
 
 class BatchReader:
-    """Makes batches of frames; a frame that is wrong is a FormatError, after which nothing more can be read.
+    """Makes batches of frames: the bytes of one that is a single frame stay in its memory.
+    A frame that is wrong is a FormatError, after which nothing more can be read.
 
     room: whether there is memory for the bytes of a message, by its name, its values and the count; if not, they are left out.
     """
@@ -244,7 +251,8 @@ class BatchReader:
         end = _LENGTH.size + length
         if length > MAX_HEADER_BYTES or end > len(frame):
             raise ValueError(f"a header of {length} bytes in a frame of {len(frame)}")
-        self._rows, wanted = [], []
+        self._rows = []
+        wanted: list[tuple[Sequence[int], bool]] = []
         for data in _listed(json.loads(bytes(frame[_LENGTH.size : end]))):
             name, *given = _listed(data)
             if not isinstance(name, str) or name not in self._table:
@@ -255,11 +263,29 @@ class BatchReader:
             values = tuple(check(v) for check, v in zip(row.checks, given, strict=True))
             sizes = row.parts(values)
             fits = not sizes or self._room(name, values, sum(sizes))
-            parts = [aligned(n) if fits else None for n in sizes]
-            self._rows.append((name, values, parts))
-            wanted += zip(parts, sizes, strict=True)
-        self._wanted, self._filled = [pair for pair in reversed(wanted) if pair[1]], 0
-        return frame[end:]
+            wanted.append((sizes, fits))
+            self._rows.append((name, values, []))
+        rest = frame[end:]
+        whole = sum(n for sizes, _ in wanted for n in sizes) == len(rest)
+        at = 0
+        for (_, _, parts), (sizes, fits) in zip(self._rows, wanted, strict=True):
+            for n in sizes:
+                if not fits:
+                    parts.append(None)
+                elif whole:
+                    parts.append(np.frombuffer(rest[at : at + n], np.uint8))
+                else:
+                    parts.append(aligned(n))
+                at += n
+        if whole:
+            return rest[:0]
+        given = (
+            (part, n)
+            for (_, _, parts), (sizes, _) in zip(self._rows, wanted, strict=True)
+            for part, n in zip(parts, sizes, strict=True)
+        )
+        self._wanted, self._filled = [pair for pair in given if pair[1]][::-1], 0
+        return rest
 
     def _fill(self, rest: memoryview) -> None:
         while rest:
@@ -280,15 +306,15 @@ class BatchReader:
 
 
 def to_wire(array: np.ndarray) -> Bytes:
-    """A copy of an array's elements as bytes."""
+    """An array's elements as bytes, which may be those of the array itself."""
     kind = dtype(array.dtype)
     if kind is TEXT:
         return json.dumps(array[kind.name].reshape(-1).tolist()).encode()
-    return array.tobytes()
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def from_wire(raw: np.ndarray, kind: DType, shape: tuple[int, ...]) -> np.ndarray:
-    """The array of bytes that came, in their memory; ValueError if they do not fit."""
+    """The array of bytes that came, in their memory, which may be read-only; ValueError if they do not fit."""
     size = math.prod(shape)
     if kind is TEXT:
         values = _list(string)(json.loads(raw.tobytes()))

@@ -17,13 +17,16 @@ from typing import Any, Final
 import numpy as np
 
 from ...awaitables import resolve
+from ...compiler.target import execution_of
 from ...dtypes import string
 from ...errors import DeviceError, FormatError, SingeError
 from ...ops import find_row
+from ...program.elements import aligned
 from ...program.format import made
 from ...program.program import Host, ProgramData
 from ...shapes import evaluate, known, show
 from ..backend import Backend, Executable
+from ..registry import target_of
 from .protocol import NAME, RemoteMessage, from_wire, to_wire
 
 TWIN: Final = "the server where engines need no await"
@@ -94,6 +97,7 @@ class ServedSession:
         self.limits: Final = limits
         self.bytes = 0
         self.seconds = 0.0
+        self._keeps_arrays: Final = not execution_of(target_of(backend)).fuses
         self._coming = 0  # bytes of the batch that is on its way
         self._arrays: Final[dict[int, Any]] = {}
         self._programs: Final[dict[int, _PreparedProgram]] = {}
@@ -155,6 +159,8 @@ class ServedSession:
             self._enter(number, self._full(math.prod(shape) * kind.size, f"an array {kind}{show(shape)}"))
             return
         array = from_wire(raw, kind, shape)
+        if self._keeps_arrays or not array.flags.aligned:
+            array = array.copy()
         self._enter(number, self._tried(lambda: self.backend.upload(array), f"an upload of {kind}{show(shape)}"))
 
     def _read(self, message: RemoteMessage) -> Answer:
@@ -210,7 +216,7 @@ class ServedSession:
                 if block in self._blocks:
                     raise ValueError(f"there is a block {block} already")
                 part = next(parts)
-                self._blocks[block] = _HeldBlock(np.zeros(0, np.uint8) if part is None else part)
+                self._blocks[block] = _HeldBlock(np.zeros(0, np.uint8) if part is None else in_own_memory(part))
                 self.bytes += 0 if part is None else part.size
             elif block not in self._blocks:
                 raise ValueError(f"there is no block {block}")
@@ -394,6 +400,15 @@ _DO: Final[Mapping[str, Callable[[ServedSession, RemoteMessage], Answer | None]]
     "describe": ServedSession._describe,
 }
 """A message ↦ what it does. The server itself takes the others, which begin and end a session."""
+
+
+def in_own_memory(part: np.ndarray) -> np.ndarray:
+    """A block of weights in memory of its own, where its buffers are aligned."""
+    if part.flags.writeable:
+        return part
+    made = aligned(part.size)
+    made[:] = part
+    return made
 
 
 def bytes_of(array: Any) -> int:

@@ -23,7 +23,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from ...awaitables import resolve
-from ...compiler.target import confinement
+from ...compiler.target import confinement, settings_of
 from ...errors import DeviceError, InputError, SingeError
 from ...texts import say
 from ..device import Device
@@ -81,6 +81,7 @@ class RemoteServer:
         opened = open_device(device).eager
         self.device: Final = opened.name
         self.target: Final = opened.target.name
+        self._settings: Final = dict(settings_of(opened.target))
         if not confinement(opened.target):
             raise DeviceError(
                 f"{NAME}: programs for {self.target!r} are native code, with which a client could do anything on this machine: "
@@ -215,7 +216,7 @@ class RemoteServer:
             )
         hosted = self._found(resumed, link) if resumed else self._opened(link)
         hello = Batch()
-        hello.add("ready", hosted.name, self.device, self.target, self.grace, hosted.batches)
+        hello.add("ready", hosted.name, self.device, self.target, self._settings, self.grace, hosted.batches)
         _send(link, hello)
         return hosted
 

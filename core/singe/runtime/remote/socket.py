@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from ...errors import DeviceError
-from .protocol import MAX_FRAME_BYTES, MAX_FRAMES_UNDER_WAY, NAME
+from .protocol import MAX_FRAME_BYTES, MAX_FRAMES_UNDER_WAY, NAME, Bytes
 
 HEARTBEAT_SECONDS: Final = 20.0
 """Between pings, and for an answer to one."""
@@ -30,7 +30,7 @@ class LinkLost(Exception):
 class Link(Protocol):
     """A connection that carries frames."""
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: Bytes) -> None:
         """Send a frame; LinkLost if the connection is gone."""
         ...
 
@@ -48,7 +48,7 @@ class SocketLink:
         self._socket: Final = socket
         self._closed: Final = _websockets().exceptions.ConnectionClosed
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: Bytes) -> None:
         try:
             self._socket.send(frame)
         except self._closed as e:
