@@ -339,6 +339,17 @@ async def lost():
     return ["nothing", ""]
 
 
+async def adapters():
+    """The name of the adapter of low power, what it computes, and why there is no second one."""
+    on = await sg.device_async("webgpu:low-power")
+    twice = (await (sg.ones(2, device=on) * 2).numpy_async()).tolist()
+    try:
+        await sg.device_async("webgpu:1")
+    except sg.DeviceError as e:
+        return [on.name, twice, str(e)]
+    return [on.name, twice, "nothing failed"]
+
+
 async def routed(device: str):
     """What moved off a device and back; gradients that go back onto it, and off it, or the error of an engine that cannot wait."""
     here = sg.Router(await sg.device_async(device), "numpy")

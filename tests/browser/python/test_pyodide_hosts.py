@@ -167,6 +167,12 @@ def test_who_asks_for_a_device_gets_the_same(host: Host, device: str) -> None:
     assert host.call("one_device", device)
 
 
+def test_a_page_has_an_adapter_of_low_power(page: Host) -> None:
+    name, twice, refused = page.call("adapters")
+    assert (name, twice) == ("webgpu:low-power", [2, 2])
+    assert refused == 'no WebGPU adapter \'1\': a page has "webgpu" and "webgpu:low-power"'
+
+
 def test_tensors_and_gradients_move_between_devices(host: Host, device: str) -> None:
     there, back, onto, off = host.call("routed", device)
     assert there == back == [2**53 + 1, -5]
