@@ -200,6 +200,56 @@ def test_ctrl_c_ends_the_command_and_its_sessions_with_a_reason() -> None:
             process.kill()
 
 
+class Interrupted:
+    """A link that is interrupted as Ctrl-C does it, once: before it sends or receives its frame of this number."""
+
+    def __init__(self, url: str, what: str, at: int) -> None:
+        self._link = socket.connect(url)
+        self._left = {what: at}
+
+    def _count(self, what: str) -> None:
+        self._left[what] = self._left.get(what, 0) - 1
+        if self._left[what] == 0:
+            raise KeyboardInterrupt
+
+    def send(self, frame: bytes) -> None:
+        self._count("send")
+        self._link.send(frame)
+
+    def receive(self, timeout: float | None = None) -> bytes:
+        self._count("receive")
+        return self._link.receive(timeout)
+
+    def close(self, reason: str = "") -> None:
+        self._link.close(reason)
+
+
+@pytest.mark.parametrize(("what", "at"), [("send", 5), ("receive", 3)])
+def test_an_interrupted_call_is_done_once_and_the_next_one_goes_on(
+    what: str, at: int, serve: Serve, join: Join
+) -> None:
+    """In the middle of a batch of several frames, or while an answer is awaited."""
+    links: list[object] = []
+
+    def opened(url: str) -> object:
+        links.append(Interrupted(url, what, 0 if links else at))
+        return links[-1]
+
+    there = join(serve(), open_link=opened)
+    session = counting(there)
+    much = np.zeros(3 << 20, np.uint8)
+    assert session(X)[0] == 1
+
+    def lines() -> None:
+        there.upload(much)
+        session(X)
+
+    with pytest.raises(KeyboardInterrupt):
+        lines()
+    assert session(X)[0] == (2 if what == "send" else 3)
+    assert len(links) == 2
+
+
 def test_a_client_waits_for_a_server_that_takes_nothing(serve: Serve, join: Join) -> None:
     server = serve()
     there = join(server)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import Join, Serve
+from remote_kinds import Join, Serve
 
 import singe as sg
 from singe import nn

@@ -126,16 +126,16 @@ class RemoteConnection:
             while any(q.answer is None for q in asked):
                 self._receive()
         except LinkLost as e:
-            self._cut()
-            self._questions.clear()
-            for _, batch in self._log:
-                batch.keep()
+            self._stop_waiting()
             raise RemoteDisconnected(
                 f"{self.name}: the connection was lost: {e}; the next call connects again, for {self._grace:g} s, and what was called "
                 "before is done then, once"
             ) from None
         except FormatError as e:
             self._end(str(e))
+            raise
+        except BaseException:  # such as KeyboardInterrupt, in the middle of a frame
+            self._stop_waiting()
             raise
         found = []
         for q in asked:
@@ -175,6 +175,9 @@ class RemoteConnection:
                     while True:
                         self._receive(0)
                 self._cut()
+            except BaseException:  # such as KeyboardInterrupt, in the middle of a batch
+                self._cut()
+                raise
         self._come_back()
 
     def _pass_on(self, batch: Batch) -> None:
@@ -261,6 +264,13 @@ class RemoteConnection:
             self._link.close()
             self._lost_at = time.monotonic()
         self._link = None
+
+    def _stop_waiting(self) -> None:
+        """Cut the link, on which an answer may be half read. The next call connects again, and no memory of the caller is needed for it."""
+        self._cut()
+        self._questions.clear()
+        for _, batch in self._log:
+            batch.keep()
 
     def _end(self, reason: str) -> None:
         """The session is gone, too."""
