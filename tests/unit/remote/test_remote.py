@@ -157,6 +157,25 @@ def test_an_error_poisons_what_depends_on_it_and_nothing_else(serve: Serve, join
     there.synchronize()
 
 
+def test_a_step_that_cannot_begin_changes_no_state_and_one_that_fails_loses_it(serve: Serve, join: Join) -> None:
+    def step(x: sg.Tensor, *, count: sg.Tensor) -> tuple[sg.Tensor, dict[str, sg.Tensor]]:
+        return (x > 0).nonzero().reshape(2, 1) + count, {"count": count + 1}
+
+    there = join(serve(limits=sg.remote.SessionLimits(bytes=1 << 20)))
+    session = sg.Model.of(step, {"x": ("N",)}, states={"count": np.int64(1)}, device=there).session()
+    good, bad, large = (np.array(x, np.float32) for x in ([1, 1, 0], [1, 1, 1], [1, 1, *[0] * (1 << 18)]))
+    assert session(good).tolist() == [[1], [2]]
+    with pytest.raises(sg.DeviceError, match="is too much"):
+        session(large)
+    assert session(good).tolist() == [[2], [3]]
+    with pytest.raises(sg.ShapeError):
+        session(bad)
+    with pytest.raises(sg.ShapeError, match=r"the states that it changes are lost: reset\(\) the session"):
+        session(good)
+    session.reset()
+    assert session(good).tolist() == [[1], [2]]
+
+
 def test_many_clients_at_a_time_do_not_meet(serve: Serve, join: Join) -> None:
     server = serve()
     found: dict[int, np.ndarray] = {}

@@ -225,13 +225,15 @@ class RemoteExecutable:
             numbers = [next(backend.connection.numbers) for _ in inputs]
             for number, x in zip(numbers, inputs, strict=True):
                 backend._upload(number, x, to_wire(np.asarray(x)))
-            outputs = self._begin(numbers, kept, None)
-            reads = []
+            began = backend.connection.question()
+            outputs = self._begin(numbers, kept, began)
+            reads = [began]
             for k, (i, shape) in enumerate(zip(outputs, shapes, strict=True)):
                 kind = program.buffers[program.outputs[k]].dtype
                 reads.append(backend._read(numbers[program.donated[k]] if i is None else i, kind, shape))
             backend._freed.extend((*numbers, *(i for i in outputs if i is not None)))
-            return [backend._value(m) for m in backend.connection.wait(reads)]
+            _, *values = backend.connection.wait(reads)
+            return [backend._value(m) for m in values]
 
     def new_states(self) -> list[RemoteArray]:
         backend, numbers = self.backend, self.backend.connection.numbers

@@ -291,11 +291,10 @@ class ServedSession:
         if len({*state_ids}) != len(state_ids) or not {*state_ids}.isdisjoint(input_ids):
             raise ValueError("a state comes twice")
         found = next((x for x in (prepared.executable, *states, *inputs) if isinstance(x, _Poison)), None)
-        made: list[Any] | _Poison = found or self._ran(prepared, inputs, states, output_ids)
+        made, began = (found, False) if found else self._ran(prepared, inputs, states, output_ids)
         if isinstance(made, _Poison):
-            for i in state_ids:
-                self.bytes -= bytes_of(self._arrays[i])
-                self._arrays[i] = made
+            if began or question is None:  # who waits for the answer knows at once that a run did not begin
+                self._lose(state_ids, made)
             for i in output_ids:
                 if i is not None:
                     self._enter(i, made)
@@ -307,7 +306,8 @@ class ServedSession:
 
     def _ran(
         self, prepared: _PreparedProgram, inputs: Sequence[Any], states: Sequence[Any], outputs: Sequence[int | None]
-    ) -> list[Any] | _Poison:
+    ) -> tuple[list[Any] | _Poison, bool]:
+        """The outputs, and whether the run began."""
         executable = prepared.executable
         assert not isinstance(executable, _Poison)
         data = executable.program
@@ -334,9 +334,21 @@ class ServedSession:
             wanted = prepared.scratch[shapes]
             if self.bytes + wanted > self.limits.bytes:
                 raise DeviceError(self._full(wanted, "this run").text)
+            nonlocal began
+            began = True
             return executable.run(inputs, states)
 
-        return self._tried(run, doing)
+        began = False
+        made = self._tried(run, doing)
+        return made, began
+
+    def _lose(self, states: Sequence[int], error: _Poison) -> None:
+        """What a run failed to change holds nothing any more."""
+        text = f"{error.text}; the states that it changes are lost: reset() the session, or make a new one"
+        for i in states:
+            if not isinstance(self._arrays[i], _Poison):
+                self.bytes -= bytes_of(self._arrays[i])
+                self._arrays[i] = _Poison(error.kind, text)
 
     # --- the rest ---
 
