@@ -30,6 +30,7 @@ class SlowLink:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+        self._do(self._finish())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
@@ -61,13 +62,19 @@ class SlowLink:
         self._open.set()
         await asyncio.sleep(0)
 
+    async def _finish(self) -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there, back = await asyncio.open_connection("127.0.0.1", self._to)
         except OSError:
             writer.close()
             return
-        self._writers |= {writer, back}
+        self._writers.update((writer, back))
         await asyncio.gather(self._forward(reader, back), self._forward(there, writer))
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
