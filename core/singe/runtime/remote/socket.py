@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
+from ...awaitables import IN_PAGE
 from ...errors import DeviceError
 from .protocol import MAX_FRAME_BYTES, MAX_FRAMES_UNDER_WAY, NAME, Bytes
 
@@ -115,6 +116,10 @@ def _reason(e: Any) -> str:
 
 
 def _websockets() -> Any:
+    if IN_PAGE:
+        raise DeviceError(
+            f"{NAME}: Python in a page has no sockets of this kind; use a device of the page, such as 'webgpu'"
+        )
     try:
         import websockets  # noqa: PLC0415
         import websockets.sync.client  # noqa: PLC0415
