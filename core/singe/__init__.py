@@ -71,7 +71,10 @@ from .runtime.decorators import Fusion as Fusion
 from .runtime.decorators import Router as Router
 from .runtime.device import Device as Device
 from .runtime.devices import Cuda as Cuda
+from .runtime.devices import CuPy as CuPy
+from .runtime.devices import Jax as Jax
 from .runtime.devices import Numpy as Numpy
+from .runtime.devices import Torch as Torch
 from .runtime.devices import Wasm as Wasm
 from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
@@ -149,6 +152,7 @@ __all__ = [
     "Autodiff",
     "Bundle",
     "CompileError",
+    "CuPy",
     "Cuda",
     "DType",
     "DTypeError",
@@ -160,6 +164,7 @@ __all__ = [
     "Gradients",
     "ImportFailure",
     "InputError",
+    "Jax",
     "Model",
     "NonFinite",
     "Numpy",
@@ -173,6 +178,7 @@ __all__ = [
     "ShapeError",
     "SingeError",
     "Tensor",
+    "Torch",
     "UnsupportedOp",
     "ValueNeeded",
     "Wasm",

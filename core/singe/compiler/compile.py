@@ -29,7 +29,7 @@ from .rewrite.integers import in_integers
 from .schedule.buffers import BufferTable
 from .schedule.memory import RegionWork, StepScheduler, WeightUse
 from .schedule.steps import Step, words_of
-from .target import Target, execution_of
+from .target import ARRAYS, Target, execution_of
 
 ACTIVATIONS: Final = ("float32", "int8")
 UNCOUNTED: Final = ("load", "select")
@@ -97,9 +97,9 @@ def compile_with_uses(
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
         facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
     hosted = Counter(s.op for s in program.stops if isinstance(s, Host))
-    if execution_of(target).fuses and hosted:
+    if hosted and target is not ARRAYS:
         facts["host"] = hosted_ops(graph, target, hosted)
-        if options.fail_on_host:
+        if options.fail_on_host and facts["host"]:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())
             raise HostNeeded(
                 f"these ops would run on the host: {listed}; to allow that, leave out fail_on_host",

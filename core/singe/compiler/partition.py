@@ -20,7 +20,8 @@ from typing import Any, Final
 from ..dtypes import DType, names
 from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ir.arrays.adapter import Array, ArrayAdapter
-from ..ops import Composite, Opaque, Region, Result, Row
+from ..ir.arrays.numpy import NUMPY_ARRAYS
+from ..ops import Composite, Opaque, Region, Result, Row, View
 from ..program.program import Host, ProgramData
 from .lower.sorting_networks import is_ordered
 from .target import Target, arrays_of, execution_of
@@ -75,8 +76,25 @@ def hosted_ops(graph: Graph, target: Target, steps: Mapping[str, int]) -> dict[s
     return {op: dict(sorted(counts.items())) for op, counts in sorted(found.items())}
 
 
+def beyond_arrays(row: Row, kinds: Sequence[DType], arrays: ArrayAdapter) -> list[str]:
+    """The reasons why NumPy computes a row with elements of these types in place of a library; empty if it does not."""
+    if arrays is NUMPY_ARRAYS:
+        return []
+    if not row.portable:
+        return [getattr(row, "host", "") or "it is a function of NumPy's arrays"]
+    if isinstance(row, Composite) and row.name not in arrays.native:
+        return [f"{arrays.library} has no function for it"]
+    needed = kinds if isinstance(row, View) else [k for kind in kinds for k in (kind, kind.compute)]
+    lacking = [kind for kind in dict.fromkeys(needed) if kind not in arrays.dtypes]
+    return [f"{arrays.library} does not compute {names(lacking)}"] if lacking else []
+
+
 def _reasons(n: Node, target: Target, steps: Collection[str]) -> list[str]:
     """The reasons why a node runs on the host; empty if it does not."""
+    if not execution_of(target).fuses:
+        kinds = [kind for x in (*n.inputs, n) for _, kind in x.results]
+        own = isinstance(n.row, (Region, Result)) or (isinstance(n.row, Composite) and bool(n.lowered))
+        return [] if own or n.row is None else beyond_arrays(n.row, kinds, arrays_of(target))
     if isinstance(n.row, Opaque) and n.row.host:
         return [n.row.host]
     types = unsupported_dtypes(n, target)

@@ -12,7 +12,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
-from ..dtypes import DTYPES, DType
+from ..dtypes import DType
 from ..errors import DeviceError
 from ..ir.arrays.adapter import ArrayAdapter
 from ..ir.arrays.numpy import NUMPY_ARRAYS
@@ -122,10 +122,12 @@ class ArrayTarget:
     counted: int = 0
     networks: bool = False
     repeated: int = 0
-    dtypes: Collection[DType] = tuple(DTYPES.values())
     confined = "its steps are ops of Singe's own rows"
     execution: Execution = Execution(fuses=False, views=False, allocates=True, narrow=False)
-    arrays: ArrayAdapter = NUMPY_ARRAYS
+
+    def __init__(self, arrays: ArrayAdapter = NUMPY_ARRAYS) -> None:
+        self.arrays: ArrayAdapter = arrays
+        self.dtypes: Collection[DType] = arrays.dtypes
 
     def element_size(self, dtype: DType) -> int:
         return dtype.size

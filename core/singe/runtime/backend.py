@@ -138,11 +138,22 @@ class Backend(Protocol):
 
 
 @dataclass(eq=False)
-class HostArray:
-    """The simplest Array: NumPy memory. `data` of a state is replaced by its next value."""
+class LibraryArray:
+    """An Array of an array library; of NumPy if that lacks the element type. `data` of a state is replaced by its next value."""
+
+    data: Any
+    dtype: DType
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.data.shape)
+
+
+@dataclass(eq=False)
+class HostArray(LibraryArray):
+    """The simplest Array: NumPy memory."""
 
     data: np.ndarray
-    dtype: DType
 
     @property
     def shape(self) -> tuple[int, ...]:

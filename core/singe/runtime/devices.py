@@ -186,6 +186,21 @@ def Cuda(choice: int = 0) -> Device:
     return device(f"cuda:{choice}")
 
 
+def Torch(choice: str = "") -> Device:
+    """The device "torch": PyTorch's tensors, on `choice`, such as "cpu" or "cuda:0", or on the best of its devices."""
+    return device(f"torch:{choice}" if choice else "torch")
+
+
+def Jax(number: int | None = None) -> Device:
+    """The device "jax": JAX's arrays, on one of its devices."""
+    return device("jax" if number is None else f"jax:{number}")
+
+
+def CuPy(number: int = 0) -> Device:
+    """The device "cupy": CuPy's arrays, on a GPU."""
+    return device(f"cupy:{number}")
+
+
 def in_words(name: str, facts: Mapping[str, Any]) -> str:
     """A device and what it describes itself as: "wasm (wasmtime 50.0.1)"."""
     what = ", ".join(str(facts[k]) for k in ("adapter", "engine") if k in facts) or ", ".join(

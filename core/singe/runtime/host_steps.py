@@ -7,7 +7,7 @@ Runners supply the arrays, and move the results to their device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -76,12 +76,8 @@ def row_of(step: Host) -> Row:
         ) from None
 
 
-UNFIT: Final = (ValueError, IndexError, TypeError)
-"""What NumPy raises for values, such as indices, that do not fit; see `unfit`."""
-
-
 def unfit(step: Host, inputs: Sequence[np.ndarray], e: Exception) -> DeviceError:
-    """The error for one that a row raised over arrays."""
+    """The error for one that a row raised over arrays (`ArrayAdapter.unfit`)."""
     over = ", ".join(f"{x.dtype}{show(x.shape)}" for x in inputs)
     return DeviceError(f"{step.op} over {over} is not possible: {e}")
 
@@ -95,7 +91,7 @@ def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int])
             results: Any = row.run(NUMPY_ARRAYS, inputs, attrs)
     except SingeError:
         raise
-    except UNFIT as e:
+    except NUMPY_ARRAYS.unfit as e:
         raise unfit(step, inputs, e) from e
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
 

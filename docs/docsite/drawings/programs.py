@@ -13,7 +13,7 @@ from singe.ops import Elementwise, View
 from singe.program.plan import Plan
 from singe.program.program import ProgramData
 from singe.program.words import WordGroup
-from singe.runtime.numpy_backend import NumpyExecutable
+from singe.runtime.numpy_backend import NumpyBackend
 from singe.shapes import show
 
 from .networks import BATCH, digits_model, digits_program, step_program
@@ -57,7 +57,7 @@ def plan() -> str:
 def arrays() -> str:
     """The steps of the numpy backend, and the arrays that each leaves alive."""
     program = digits_program("host")
-    ops = NumpyExecutable(program)._ops
+    ops = NumpyBackend().prepare(program)._ops
     steps = program.steps
     sheet = Sheet()
     sheet.text(0, 14, "step", quiet=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -48,9 +49,19 @@ RUNNING: Final = {"add": "cumulative_sum", "mul": "cumulative_prod"}
 class ArrayAdapter:
     """See the module's docstring. namespace: the library's functions. native: the row's name ↦ the library's own function of its arrays
     and attributes, which is called in place of the row's `evaluate`, or of the rows to which a composite is lowered; elementwise rows are
-    computed with `words`, and rows with `on_host` by NumPy. dtypes: the element types that the library has."""
+    computed with `words`, and rows with `on_host` by NumPy. dtypes: the element types that the library has; ops with others are NumPy's.
+
+    What follows says how Programs run over the arrays (runtime/arrays/executable.py). in_place: the adapter whose `put` overwrites the
+    array that it is given; None: arrays never change. reuses: whether `elementwise` can write into arrays that are not needed again. scope:
+    makes the context in which the library is called. unfit: the errors of the library for values, such as indices, that do not fit.
+    exhausted: its errors where memory is not enough."""
 
     dtypes: tuple[DType, ...]
+    in_place: ArrayAdapter | None = None
+    reuses: bool = False
+    scope: Callable[[], AbstractContextManager[Any]] = nullcontext
+    unfit: tuple[type[Exception], ...] = (ValueError, IndexError, TypeError)
+    exhausted: tuple[type[Exception], ...] = (MemoryError,)
 
     def __init__(self, namespace: ModuleType | Any, native: dict[str, Callable[..., Any]] | None = None) -> None:
         self.namespace = namespace
@@ -66,7 +77,7 @@ class ArrayAdapter:
             found = getattr(self.namespace, name)
         except AttributeError:
             raise AttributeError(
-                f"{self._library} has no {name!r}, a function of the array API standard: add it there, or as a method to the adapter",
+                f"{self.library} has no {name!r}, a function of the array API standard: add it there, or as a method to the adapter",
                 name=name,
                 obj=self,
             ) from None
@@ -80,7 +91,7 @@ class ArrayAdapter:
             return self._dtypes[x.dtype]
         except KeyError:
             raise DTypeError(
-                f"an array has elements of the type {x.dtype!r}, expected one of {list(self._dtypes)}, the types of {self._library}: "
+                f"an array has elements of the type {x.dtype!r}, expected one of {list(self._dtypes)}, the types of {self.library}: "
                 "give an array of that library, or override the adapter's `_types`"
             ) from None
 
@@ -105,7 +116,7 @@ class ArrayAdapter:
         return self.cast(x, kind.compute) if kind.is_float else x
 
     @property
-    def _library(self) -> str:
+    def library(self) -> str:
         """The namespace's name, for messages."""
         return getattr(self.namespace, "__name__", type(self.namespace).__name__)
 
@@ -119,7 +130,7 @@ class ArrayAdapter:
             return getattr(self.namespace, kind.name)
         except AttributeError:
             raise DTypeError(
-                f"{self._library} has no element type {kind.name!r}: add it there, or override the adapter's `_of` and `_types`"
+                f"{self.library} has no element type {kind.name!r}: add it there, or override the adapter's `_of` and `_types`"
             ) from None
 
     # --- arrays from numbers, and numbers of arrays ------------------------------------------------------------------
@@ -150,6 +161,16 @@ class ArrayAdapter:
         """The first element as a number."""
         return self.host(x).reshape(-1)[0].item()
 
+    def apart(self, x: Array, taken: Sequence[Array]) -> Array:
+        """x in memory of its own, which is none of the arrays `taken`; where arrays never change, x itself."""
+        return x if self.in_place is None else self.copy(x)
+
+    def traced(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        """A function of lists of arrays, which gives such, compiled as a whole by the library; None if the library runs it call by call."""
+
+    def wait(self, arrays: Sequence[Array]) -> None:
+        """Wait until arrays are computed, where the library computes later."""
+
     # --- places ------------------------------------------------------------------------------------------------------
 
     def take(self, x: Array, indices: Array, axis: int) -> Array:
@@ -175,14 +196,14 @@ class ArrayAdapter:
         flat, shape = self._flat(x, places)
         rest, count = x.shape[len(places) :], math.prod(x.shape[: len(places)])
         table = self.reshape(x, (count, *rest))
-        part = self.reshape(self.broadcast_to(part, (*shape, *rest)), (flat.size, *rest))
+        part = self.reshape(self.broadcast_to(part, (*shape, *rest)), (flat.shape[0], *rest))
         order = self.argsort(flat, stable=True)
         places_in_order = self.namespace.take(flat, order, axis=0)
         first, last = (self.searchsorted(places_in_order, self.arange(count), side=side) for side in ("left", "right"))
         if not word:
             first = self.where(last > first, last - 1, first)
         for turn in range(int(self.item(self.max(last - first)))):
-            at = self.take(order, self.clip(first + turn, 0, flat.size - 1), axis=0)
+            at = self.take(order, self.clip(first + turn, 0, flat.shape[0] - 1), axis=0)
             found = self.namespace.take(part, at, axis=0)
             hit = self.reshape(first + turn < last, (count, *(1 for _ in rest)))
             table = self.where(hit, self.words[word](table, found) if word else found, table)
@@ -251,8 +272,11 @@ class ArrayAdapter:
 
     # --- elements ----------------------------------------------------------------------------------------------------
 
-    def elementwise(self, row: ElementwiseRow, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
-        """The row's expression for all elements, word by word."""
+    def elementwise(
+        self, row: ElementwiseRow, arrays: Sequence[Array], attrs: Mapping[str, Any], spent: Sequence[int] = (), into: Array | None = None
+    ) -> Array:  # fmt: skip
+        """The row's expression for all elements, word by word. If the adapter `reuses` arrays: it may overwrite the inputs at the positions
+        `spent`, and `into`, which has the result's shape and type."""
         kinds = [self.dtype(a) for a in arrays]
         params = [scalar.var(f"x{i}", kind.compute) for i, kind in enumerate(kinds)]
         wide = {p: self.cast(a, kind.compute) for p, a, kind in zip(params, arrays, kinds, strict=True)}

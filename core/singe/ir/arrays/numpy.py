@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -26,9 +26,13 @@ MIN_FOLDED_LINE: Final = 2048
 class NumpyAdapter(ArrayAdapter):
     """overwrites: whether `put` writes into the array that it is given, as an update does whose input is not needed again."""
 
+    reuses = True
+    scope = partial(np.errstate, all="ignore")
+
     def __init__(self, native: dict[str, Callable[..., Any]], overwrites: bool = False) -> None:
         super().__init__(np, native)
         self.overwrites = overwrites
+        self.in_place = self if overwrites else NumpyAdapter(native, overwrites=True)
         self._calls: dict[tuple[ElementwiseRow, tuple[np.dtype[Any], ...]], _Calls] = {}
 
     # --- what NumPy has under other names, or for Singe's own element types ------------------------------------------
@@ -68,6 +72,12 @@ class NumpyAdapter(ArrayAdapter):
 
     def host(self, x: np.ndarray) -> np.ndarray:
         return x
+
+    def apart(self, x: np.ndarray, taken: Sequence[np.ndarray]) -> np.ndarray:
+        own = x.base is None and x.flags.carray
+        for other in taken:
+            own = own and x is not other
+        return x if own else np.array(x, order="C")
 
     def item(self, x: np.ndarray) -> Any:
         return x.item() if x.size == 1 else x.reshape(-1)[0].item()
@@ -266,5 +276,3 @@ def _calls(row: ElementwiseRow, dtypes: tuple[DType, ...], attrs: tuple[tuple[st
 
 NUMPY_ARRAYS: Final = NumpyAdapter({})
 """NumPy's arrays. Its native functions are those of singe/ops/numpy."""
-NUMPY_IN_PLACE: Final = NumpyAdapter(NUMPY_ARRAYS.native, overwrites=True)
-"""The same for an update that may overwrite its first input."""

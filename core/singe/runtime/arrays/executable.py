@@ -1,0 +1,519 @@
+"""ArrayExecutable: Programs whose ops are all on the host, run one by one over whole arrays of some library.
+
+An intermediate array is dropped after its last reader, or overwritten by it if no other array shares its memory and the adapter reuses arrays.
+Sizes in attributes are evaluated when they are known, and again only when they change. A state is updated in place, or its array is replaced
+by the computed one. What the library lacks is computed by NumPy: arrays of its missing element types are NumPy's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+from weakref import WeakSet
+
+import numpy as np
+
+from ... import shapes
+from ...compiler.partition import beyond_arrays
+from ...dtypes import DType
+from ...errors import DeviceError, InputError, SingeError
+from ...ir.arrays.adapter import Array, ArrayAdapter
+from ...ir.arrays.numpy import NUMPY_ARRAYS
+from ...ops import Elementwise, Opaque, Row, Update, View
+from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
+from ...program.words import AGAIN, COPY, LOOP, UNLESS, settle, ways
+from ...shapes import Size
+from ..backend import LibraryArray, Span, Timeline
+from ..donated_inputs import check_donated, writable
+from ..host_steps import check, found_sizes, row_of, unfit
+
+Keep: TypeAlias = Callable[[np.ndarray, DType], Array]
+"""The array of a weight ↦ the library's, or the same if the library lacks its element type."""
+
+
+@dataclass
+class _Op:
+    """A prepared Host op: its row, the inputs that it may overwrite, the place whose array it may overwrite with its
+    result, and the places that nothing reads afterwards."""
+
+    at: int
+    step: Host
+    row: Row
+    hosted: bool  # whether NumPy computes it, since the library cannot
+    sizes: tuple[str, ...]  # the sizes that its attributes need
+    spent: tuple[int, ...] = ()
+    into: Place | None = None
+    drops: tuple[Place, ...] = ()
+    latest: tuple[tuple[int, ...], Mapping[str, Any]] | None = None
+
+    def attrs(self, sizes: Mapping[str, int]) -> Mapping[str, Any]:
+        """The attributes, which need sizes, with numbers in place of these; the latest result is cached."""
+        key = tuple(sizes[s] for s in self.sizes)
+        if self.latest is None or self.latest[0] != key:
+            self.latest = key, {k: _fixed(v, sizes) for k, v in self.step.attrs.items()}
+        return self.latest[1]
+
+
+@dataclass
+class _Run:
+    """One run: the arrays by place, and the sizes known so far. If it is timed, the position of each group that ran, when it
+    began, and when it ended."""
+
+    values: dict[Place, Array]
+    sizes: dict[str, int]
+    times: list[tuple[int, float, float]] | None = None
+
+
+class ArrayExecutable:
+    """A Program over the arrays of an adapter. `keep` gives the array of a weight, which is a view of the Program's block.
+
+    A place holds one value at a time, so arrays are kept by place. Two places may share an array (a view, or a copy
+    that was not made), except places that a step updates in place: these have arrays of their own.
+    """
+
+    made: type[LibraryArray] = LibraryArray
+
+    def __init__(self, program: ProgramData, name: str, xp: ArrayAdapter, keep: Keep) -> None:
+        self._name, self._xp, self._keep_weight = name, xp, keep
+        if program.target != HOST:
+            raise DeviceError(
+                f"the backend {name!r} runs programs compiled for {HOST!r}, this one is for {program.target!r}"
+                "; load it on a device of that target, or compile the model again"
+            )
+        self.program = program
+        # An empty weight takes no bytes, so its place equals that of the next weight: its number is used instead.
+        self._places: list[Place] = [
+            ("weights", i) if b.place[0] == "weights" else b.place for i, b in enumerate(program.buffers)
+        ]
+        self._consts: dict[Place, Array] = {
+            self._places[i]: keep(program.view(b).view(b.dtype.numpy).reshape(_numbers(b.shape, {})), b.dtype)
+            for i, b in enumerate(program.buffers)
+            if b.place[0] == "weights"
+        }
+        self._given = program.symbols
+        self._sized_by = sized_by(program.buffers, self._given)
+        self._ops: dict[int, _Op] = {}  # by the number of the group
+        self._drops: dict[int, tuple[Place, ...]] = {}  # the places that a group other than an op is the last to read
+        self._dead: dict[
+            int, tuple[Place, ...]
+        ] = {}  # those that some way to a group leaves, and nothing reads from there
+        # Places whose arrays are overwritten.
+        self._own: set[Place] = {self._places[s.buffer] for s in program.states} if xp.in_place else set()
+        self._specialised: dict[int, ArrayExecutable] = {}
+        self._states: WeakSet[LibraryArray] = WeakSet()
+        self._disposed = False
+        self._ways = ways(program.groups)
+        self._fixed = self._fixed_shapes()
+        self._prepare()
+        self._drop()
+        straight = len(self._ops) == len(program.groups)
+        self._straight = list(self._ops.values()) if straight else None
+        self._traced = xp.traced(self._compute) if self._one_call() else None
+
+    def _one_call(self) -> bool:
+        """Whether each run calls the same functions of the library, on arrays of the same shapes."""
+        if self._straight is None or self._fixed is None or any(op.hosted for op in self._straight):
+            return False
+        return all(b.dtype in self._xp.dtypes for b in self.program.buffers)
+
+    def _compute(
+        self, inputs: Sequence[Array], states: Sequence[Array], weights: Mapping[Place, Array]
+    ) -> tuple[list[Array], list[Array]]:
+        """The outputs, and the next values of the states."""
+        p, run = self.program, _Run(dict(weights), {})
+        run.values.update((self._places[i], x) for i, x in zip(p.inputs, inputs, strict=True))
+        run.values.update((self._places[s.buffer], x) for s, x in zip(p.states, states, strict=True))
+        self._follow(run)
+        shaped = [run.values[self._places[i]].reshape(p.buffers[i].shape) for i in p.outputs]
+        return shaped, [run.values[self._places[s.buffer]] for s in p.states]
+
+    def _in_one_call(self, inputs: Sequence[Array], states: Sequence[LibraryArray]) -> list[Array] | None:
+        """The outputs of `_traced`; None if a function needs the values of arrays, so that the steps must be called one by one."""
+        assert self._traced is not None
+        try:
+            outputs, after = self._traced(list(inputs), [state.data for state in states], self._consts)
+        except DeviceError:
+            self._traced = None
+            return None
+        for state, value in zip(states, after, strict=True):
+            state.data = value
+        return outputs
+
+    def _fixed_shapes(self) -> list[tuple[int, ...]] | None:
+        """The shapes of the inputs, if no run of these has anything to find or to check about sizes."""
+        p = self.program
+        known = all(type(d) is int for b in p.buffers for d in b.shape)
+        if not known or p.specialised or any(isinstance(s, Check) for s in p.stops) or p.unmet({}) is not None:
+            return None
+        return [_numbers(p.buffers[i].shape, {}) for i in p.inputs]
+
+    def _prepare(self) -> None:
+        for k, group in enumerate(self.program.groups):
+            step = group.stop
+            if group.head >= 0:
+                raise DeviceError(f"the backend {self._name!r} cannot call a kernel")
+            if not isinstance(step, Host):
+                continue
+            row, into = row_of(step), self._places[step.outputs[0]]
+            kinds = [self.program.buffers[i].dtype for i in (*step.inputs, *step.outputs)]
+            hosted = bool(beyond_arrays(row, kinds, self._xp))
+            op = self._ops[k] = _Op(group.at, step, row, hosted, tuple(sorted(shapes.symbols(step.dims))))
+            if self._xp.in_place and isinstance(row, Update) and self._in_place(step):
+                self._own.add(into)
+            if not self._xp.reuses:
+                continue
+            over = [number for number, i in enumerate(step.inputs) if self._places[i] == into]
+            if isinstance(row, Elementwise) and len(over) == 1:
+                op.spent = tuple(over)
+                self._own.add(into)
+            elif isinstance(row, Elementwise) and into[0] == "input":
+                op.into = into
+                self._own.add(into)
+
+    def _in_place(self, step: Host) -> bool:
+        return self._places[step.inputs[0]] == self._places[step.outputs[0]]
+
+    def _drop(self) -> None:
+        """Find the values that each group is the last to read, and those that it may overwrite."""
+        groups, end = self.program.groups, len(self._ways)
+        before: list[list[int]] = [[] for _ in range(end + 1)]
+        for k, there in enumerate(self._ways):
+            for to in there:
+                before[to].append(k)
+        slots = [
+            tuple(frozenset(p for i in named if (p := self._places[i])[0] == "slot") for named in (g.reads, g.writes))
+            for g in groups
+        ]
+        # Whether a group's results share no array with what it reads.
+        fresh = [
+            not isinstance(self._ops[k].row, View) if k in self._ops else g.head != COPY for k, g in enumerate(groups)
+        ]
+
+        def needed(k: int, later: frozenset[Place]) -> frozenset[Place]:
+            """The places that are read from a group on, if those in `later` are read after it."""
+            return later if k == end else (later - slots[k][1]) | slots[k][0]
+
+        def share(k: int, shared: frozenset[Place]) -> frozenset[Place]:
+            """The places whose arrays others may share after a group, if those in `shared` may before it."""
+            reads, writes = slots[k]
+            return shared - writes if fresh[k] else shared | reads | writes
+
+        nothing: frozenset[Place] = frozenset()
+        # The ways from the end, in numbers from there.
+        back = [[end - to for to in before[end - k]] for k in range(end)]
+        ahead = settle(back, nothing, lambda k, later: needed(end - k, later), frozenset.union)
+        read = [later or nothing for later in ahead][::-1]
+        shared = [places or nothing for places in settle(self._ways, nothing, share, frozenset.union)]
+        for k in range(end):
+            reads, writes = slots[k]
+            last = {p for p in reads if p not in read[k] or p in writes}
+            op = self._ops.get(k)
+            if op is not None:
+                op.drops = tuple(last)
+                alone = last - shared[k] if fresh[k] else nothing
+                op.spent = (
+                    ()
+                    if not self._xp.reuses
+                    else (
+                        *op.spent,
+                        *(j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent),
+                    )
+                )
+            elif last - writes:
+                self._drops[k] = tuple(last - writes)
+            left = nothing.union(*(read[b] for b in before[k])) - needed(k, read[k])
+            if left:
+                self._dead[k] = tuple(left)
+
+    def new_states(self) -> list[LibraryArray]:
+        """Arrays with the initial values of the states."""
+        self._check_held()
+        found = []
+        for s in self.program.states:
+            b = self.program.buffers[s.buffer]
+            if s.initial is None:
+                first = self._given_array(np.zeros(_numbers(b.shape, {}), b.dtype.numpy), b.dtype)
+            else:
+                first = self._copy(self._consts[self._places[s.initial]])
+            found.append(self.made(first, b.dtype))
+        self._states.update(found)
+        return found
+
+    def run(self, inputs: Sequence[LibraryArray], states: Sequence[LibraryArray] = ()) -> list[LibraryArray]:
+        if self.program.donated:
+            check_donated(self.program, inputs)
+        return self._arrays(inputs, self._run([x.data for x in inputs], states)[0])
+
+    def _arrays(self, inputs: Sequence[LibraryArray], outputs: Sequence[Array]) -> list[LibraryArray]:
+        """The arrays that a run returns for these outputs: the donated inputs that hold them, otherwise new ones."""
+        found = []
+        for k, value in enumerate(outputs):
+            donated = self.program.donated.get(k)
+            if donated is None:
+                found.append(self.made(value, self.program.buffers[self.program.outputs[k]].dtype))
+            else:
+                found.append(inputs[donated])
+                found[-1].data = value
+        return found
+
+    def profile(self, inputs: Sequence[LibraryArray], states: Sequence[LibraryArray] = ()) -> Timeline:
+        times: list[tuple[int, float, float]] = []
+        start = time.perf_counter()
+        outputs, sizes = self._run([x.data for x in inputs], states, times)
+        seconds = time.perf_counter() - start
+        spans = tuple(Span(k, begin - start, end - begin) for k, begin, end in times)
+        return Timeline(self._arrays(inputs, outputs), seconds, spans, "wall clock around each step", sizes)
+
+    def _run(
+        self,
+        inputs: Sequence[Array],
+        states: Sequence[LibraryArray],
+        times: list[tuple[int, float, float]] | None = None,
+    ) -> tuple[list[Array], Mapping[str, int]]:
+        """The outputs of a run, and its sizes. `times`: as in _Run."""
+        self._check_held()
+        p = self.program
+        if len(states) != len(p.states):
+            raise InputError(f"the program has {len(p.states)} states, got {len(states)}: new_states() makes them")
+        try:
+            if self._fixed is not None and [a.shape for a in inputs] == self._fixed:
+                run = _Run({}, {}, times)
+                return self._carry_out(self._writable(inputs) if p.donated else inputs, states, run), run.sizes
+            sizes = p.sizes({p.buffers[i].name: tuple(a.shape) for i, a in zip(p.inputs, inputs, strict=True)})
+            run = _Run({}, dict(sizes), times)
+            return self._at(sizes)._carry_out(self._writable(inputs), states, run), run.sizes
+        except self._xp.exhausted as e:
+            raise DeviceError(
+                f"{self._name}: not enough memory for this run: {e}; give smaller inputs or batches"
+            ) from e
+
+    def _writable(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        return writable(self.program, inputs) if self._xp.reuses else inputs
+
+    def _at(self, sizes: Mapping[str, int]) -> ArrayExecutable:
+        """The executable for these sizes: itself, or one for the Program's steps that are specialised to them."""
+        chosen = self.program.at(sizes)
+        if chosen is self.program or chosen is self.program.programs[0]:
+            return self
+        if id(chosen) not in self._specialised:
+            self._specialised[id(chosen)] = type(self)(chosen, self._name, self._xp, self._keep_weight)
+        return self._specialised[id(chosen)]
+
+    def _carry_out(
+        self,
+        inputs: Sequence[Array],
+        states: Sequence[LibraryArray],
+        run: _Run,
+    ) -> list[Array]:
+        p = self.program
+        run.values.update(self._consts)
+        for i, a in zip(p.inputs, inputs, strict=True):
+            run.values[self._places[i]] = a
+        for s, state in zip(p.states, states, strict=True):
+            run.values[self._places[s.buffer]] = state.data
+        with self._xp.scope():
+            if self._traced is not None and run.times is None:
+                found = self._in_one_call(inputs, states)
+                if found is not None:
+                    return found
+            self._follow(run)
+            return self._results(inputs, states, run)
+
+    def _results(self, inputs: Sequence[Array], states: Sequence[LibraryArray], run: _Run) -> list[Array]:
+        """The outputs; the states get their next values."""
+        p = self.program
+        for s, state in zip(p.states, states, strict=True):
+            state.data = run.values[self._places[s.buffer]]
+        outputs: list[Array] = []
+        taken = [*inputs, *[state.data for state in states]]  # arrays that an output must not share
+        for k, i in enumerate(p.outputs):
+            value = run.values[self._places[i]]
+            if k in p.donated:
+                if self._xp.reuses:
+                    if (
+                        value is not inputs[p.donated[k]]
+                    ):  # of a type, or by an op, that NumPy computes in an array of its own
+                        np.copyto(inputs[p.donated[k]], value)
+                    value = inputs[p.donated[k]]
+                outputs.append(value)
+                continue
+            outputs.append(self._apart(value, i, run.sizes, taken))
+            taken.append(outputs[-1])
+        return outputs
+
+    def _follow(self, run: _Run) -> None:
+        if self._straight is not None:
+            for op in self._straight:
+                begin = time.perf_counter() if run.times is not None else 0.0
+                self._op(op, run)
+                if run.times is not None:
+                    self._wait(run, op.step.outputs)
+                    run.times.append((op.at, begin, time.perf_counter()))
+            return
+        groups, after = self.program.groups, self._ways
+        left: dict[int, int] = {}  # the turns of loops, by where their bodies begin
+        k = 0
+        while k < len(groups):
+            for place in self._dead.get(k, ()):
+                run.values.pop(place, None)
+            group, there = groups[k], after[k]
+            begin = time.perf_counter() if run.times is not None else 0.0
+            onward = there[0]
+            if group.head == COPY:
+                self._keep(run, self._places[group.writes[0]], run.values[self._places[group.reads[0]]], False)
+            elif group.head == UNLESS:
+                onward = there[0] if self._first(run, group.reads[0]) else there[1]
+            elif group.head == LOOP:
+                left[k + 1] = shapes.known(self.program.counts[group.rest[1]], run.sizes)
+                onward = there[0] if left[k + 1] > 0 else there[1]
+            elif group.head == AGAIN:
+                left[there[1]] -= 1
+                onward = there[1] if left[there[1]] > 0 else there[0]
+            elif k in self._ops:
+                self._op(self._ops[k], run)
+            elif isinstance(group.stop, Bind):
+                self._bind(group.stop, run)
+            elif isinstance(group.stop, Check):
+                check(group.stop, run.sizes)
+            for place in self._drops.get(k, ()):
+                run.values.pop(place, None)
+            if run.times is not None and (group.head == COPY or group.stop is not None):
+                self._wait(run, self._ops[k].step.outputs if k in self._ops else ())
+                run.times.append((group.at, begin, time.perf_counter()))
+            k = onward
+
+    def _wait(self, run: _Run, numbers: Sequence[int]) -> None:
+        found = [run.values[self._places[i]] for i in numbers if self._places[i] in run.values]
+        self._xp.wait([x for x in found if not isinstance(x, np.ndarray)])
+
+    def _first(self, run: _Run, i: int) -> Any:
+        array = run.values[self._places[i]]
+        if 0 in array.shape:
+            raise DeviceError(
+                f"the run reads an element of {self.program.buffers[i].name!r}, which is empty: export the model again"
+            )
+        return array.reshape(-1)[0] if isinstance(array, np.ndarray) else self._xp.item(array)
+
+    def _bind(self, step: Bind, run: _Run) -> None:
+        if step.buffer is not None:
+            found = int(self._first(run, step.buffer))
+        else:
+            assert step.dim is not None
+            found = shapes.known(step.dim, run.sizes)
+        self._go_on(run, {step.size: found})
+
+    def _go_on(self, run: _Run, new: Mapping[str, int]) -> None:
+        """Add sizes that were found to the run, and check the buffers that depend on them."""
+        run.sizes.update(new)
+        named = dict.fromkeys(i for name in new for i in self._sized_by.get(name, ()))
+        check_found(new, (self.program.buffers[i] for i in named), run.sizes)
+
+    def _keep(self, run: _Run, place: Place, array: Array, fresh: bool) -> None:
+        """Store an array in a place. fresh: whether no other place has this array."""
+        if not self._xp.reuses:
+            if place[0] == "state":
+                array = array.reshape(run.values[place].shape)
+            run.values[place] = self._copy(array) if place in self._own or (self._own and not fresh) else array
+        elif place[0] == "state":
+            before = run.values[place]
+            if fresh and array.base is None and array.shape == before.shape and array.flags.writeable:
+                run.values[place] = array
+            elif array is not before:
+                np.copyto(before, array.reshape(before.shape))
+        else:
+            run.values[place] = array if fresh or not self._own else array.copy()
+
+    def _copy(self, array: Array) -> Array:
+        """An array with the same elements that nothing else overwrites."""
+        if self._xp.in_place is None:
+            return array
+        return array.copy() if isinstance(array, np.ndarray) else self._xp.copy(array)
+
+    def _given_array(self, array: np.ndarray, kind: DType) -> Array:
+        """NumPy's array as one of the library, if that has its element type."""
+        if kind not in self._xp.dtypes:
+            return array
+        with self._xp.scope():
+            return self._xp.asarray(array, kind)
+
+    def _op(self, op: _Op, run: _Run) -> None:
+        step, row = op.step, op.row
+        given = [run.values[self._places[i]] for i in step.inputs]
+        attrs = op.attrs(run.sizes) if op.sizes else step.attrs
+        try:
+            if op.hosted:
+                out: Any = self._on_host(op, given, attrs)
+            elif isinstance(row, Elementwise):
+                into = None if op.into is None else run.values[op.into]
+                out = self._xp.elementwise(row, given, attrs, op.spent, into)
+            else:
+                over = isinstance(row, Update) and (self._in_place(step) or 0 in op.spent)
+                out = row.run((over and self._xp.in_place) or self._xp, given, attrs)
+        except (SingeError, *self._xp.exhausted):
+            raise
+        except self._xp.unfit as e:
+            raise unfit(step, given, e) from e
+        for place in op.drops:
+            del run.values[place]
+        if isinstance(row, Update) and out is given[0] and not self._xp.reuses:  # overwritten
+            run.values[self._places[step.outputs[0]]] = out
+            return
+        if isinstance(row, Opaque):
+            results = zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True)
+            self._go_on(run, {k: n for i, array in results for k, n in self._found(i, tuple(array.shape)).items()})
+        fresh = not isinstance(row, View)
+        for i, array in zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True):
+            self._keep(run, self._places[i], array, fresh)
+
+    def _on_host(self, op: _Op, given: Sequence[Array], attrs: Mapping[str, Any]) -> Any:
+        """What NumPy computes from the inputs, as arrays of the library."""
+        host = [x if isinstance(x, np.ndarray) else self._xp.host(x) for x in given]
+        with NUMPY_ARRAYS.scope():
+            out = op.row.run(NUMPY_ARRAYS, host, attrs)
+        kinds = [self.program.buffers[i].dtype for i in op.step.outputs]
+        results = out if isinstance(out, tuple) else (out,)
+        return tuple(self._given_array(np.asarray(y), kind) for y, kind in zip(results, kinds, strict=True))
+
+    def _found(self, i: int, shape: tuple[int, ...]) -> dict[str, int]:
+        """The sizes that are found from the result of an op."""
+        return found_sizes(self.program.buffers[i].shape, shape, self._given)
+
+    def _apart(self, value: Array, number: int, sizes: Mapping[str, int], taken: Sequence[Array]) -> Array:
+        """The value of a buffer in a separate array: not a view, and not one of `taken`."""
+        shape: Any = self.program.buffers[number].shape
+        if self._fixed is None:
+            shape = _numbers(shape, sizes)
+        value = (NUMPY_ARRAYS if isinstance(value, np.ndarray) else self._xp).apart(value, taken)
+        if value.shape == shape:
+            return value
+        if shapes.product(value.shape) != shapes.product(shape):
+            raise DeviceError(
+                f"{self._name}: output {self.program.buffers[number].name!r} has the shape {value.shape}, expected {shape}"
+            )
+        return value.reshape(shape)
+
+    def memory(self) -> Mapping[str, int]:
+        states = sum(x.data.nbytes for x in self._states)
+        shared = sum(block.nbytes for block in self.program.shared.values())
+        return {"weights": self.program.weights.nbytes, "shared": shared, "scratch": 0, "states": states}
+
+    def _check_held(self) -> None:
+        if self._disposed:
+            raise DeviceError(f"{self._name}: this program was disposed of; compile or load it again")
+
+    def dispose(self) -> None:
+        self._disposed = True
+        self._consts = {}
+        self._specialised = {}
+
+
+def _numbers(shape: Sequence[Any], sizes: Mapping[str, int]) -> tuple[int, ...]:
+    return tuple(shapes.known(d, sizes) for d in shape)
+
+
+def _fixed(value: Any, sizes: Mapping[str, int]) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_fixed(v, sizes) for v in value)
+    return shapes.known(value, sizes) if isinstance(value, Size) else value

@@ -1,0 +1,90 @@
+"""The devices of JAX: its arrays as arrays of rows. The only file that imports jax.
+
+Types of 64 bits are on while Singe calls JAX, and only then (`jax.enable_x64`): the caller's own setting stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import jax  # pyright: ignore[reportMissingImports]
+import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
+import numpy as np
+
+from ...dtypes import COMPLEX, NUMBERS, DType, bool_, dtype, int64, outward, own
+from ...errors import DeviceError
+from ...ir.arrays.adapter import Array, ArrayAdapter, Places
+from .backend import ArrayBackend
+
+AT: Final = {"": "set", "add": "add", "mul": "multiply", "max": "max", "min": "min"}
+"""Words ↦ the methods of JAX's `at` that combine with them."""
+
+
+class JaxAdapter(ArrayAdapter):
+    """Arrays of one device, which never change."""
+
+    scope = partial(jax.enable_x64, True)
+    unfit = (ValueError, IndexError, TypeError, NotImplementedError)
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        super().__init__(jnp)
+
+    @property
+    def library(self) -> str:
+        return "jax"
+
+    def _types(self) -> dict[Any, DType]:
+        return {np.dtype(getattr(jnp, d.name)): d for d in (bool_, *NUMBERS, *COMPLEX)}
+
+    def _of(self, kind: DType) -> Any:
+        return getattr(jnp, "bool_" if kind is bool_ else kind.name)
+
+    def asarray(self, values: Any, kind: DType | None = None) -> Array:
+        if isinstance(values, np.ndarray):
+            kind, values = kind or dtype(values.dtype), outward(values)
+        return jnp.array(values, None if kind is None else self._of(kind), device=self.device)
+
+    def arange(self, count: int, kind: DType = int64) -> Array:
+        return jnp.arange(count, dtype=self._of(kind), device=self.device)
+
+    def copy(self, x: Array) -> Array:
+        return x
+
+    def host(self, x: Array) -> np.ndarray:
+        return own(np.asarray(x))
+
+    def traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return jax.jit(function)
+
+    def wait(self, arrays: Sequence[Array]) -> None:
+        jax.block_until_ready(list(arrays))
+
+    def take(self, x: Array, indices: Array, axis: int) -> Array:
+        return jnp.take(x, indices, axis=axis)
+
+    def at(self, x: Array, places: Places) -> Array:
+        return x[tuple(places)]
+
+    def put(self, x: Array, places: Places, part: Array, word: str = "", over: bool = False) -> Array:
+        if word not in AT:
+            return super().put(x, places, part, word)
+        return getattr(x.at[tuple(places)], AT[word])(part) if 0 not in part.shape else x
+
+    def _words(self) -> dict[str, Callable[..., Any]]:
+        def bits(kind: str) -> Callable[[Array], Array]:
+            return lambda a: jax.lax.bitcast_convert_type(a, getattr(jnp, f"{kind}{8 * a.dtype.itemsize}"))
+
+        return {**super()._words(), "bits": bits("int"), "of_bits": bits("float")}
+
+
+def open_device(choice: str = "") -> ArrayBackend:
+    """JAX's device of this number, or its first."""
+    there = jax.devices()
+    if choice and not (choice.isdecimal() and int(choice) < len(there)):
+        raise DeviceError(f"no device 'jax:{choice}': JAX has {len(there)}, numbered from 0")
+    device = there[int(choice or 0)]
+    facts = {"jax": jax.__version__, "adapter": f"{device.platform} {device.id}"}
+    return ArrayBackend(f"jax:{choice}" if choice else "jax", JaxAdapter(device), facts, device.platform == "cpu")
