@@ -77,7 +77,7 @@ FAULTS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a pair's shape": (lambda: X.max(0).shape, AttributeError, "has no 'shape'; .*write .values"),
     "Tensor of data": (lambda: sg.Tensor([1, 2]), sg.InputError, r"sg.tensor\(data\)"),  # pyright: ignore
     "Model of a module": (lambda: sg.Model(MODEL), sg.InputError, r"sg.Model.of\(function, shapes\)"),  # pyright: ignore
-    "cuda": (lambda: sg.tensor([1], device="cuda:0"), sg.DeviceError, '"webgpu"'),
+    "mps": (lambda: sg.tensor([1], device="mps"), sg.DeviceError, '"webgpu"'),
     "nn.functional": (functions, ImportError, r"x.relu\(\) or sg.relu\(x\)"),
     "torch.nn.functional as F": (
         lambda: importlib.import_module("singe.nn.functional"),
