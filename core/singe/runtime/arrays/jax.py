@@ -63,7 +63,10 @@ class JaxAdapter(ArrayAdapter):
         jax.block_until_ready(list(arrays))
 
     def take(self, x: Array, indices: Array, axis: int) -> Array:
-        return jnp.take(x, indices, axis=axis)
+        axis %= x.ndim
+        shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
+        # Of an empty array JAX's own gives another shape.
+        return jnp.take(x, indices, axis=axis) if x.size else jnp.zeros(shape, x.dtype)
 
     def at(self, x: Array, places: Places) -> Array:
         return x[tuple(places)]
