@@ -34,7 +34,7 @@ def _device(name: str) -> Device:
     backend = known.get(kind.upper())
     if backend is None:
         raise DeviceError(f"there is no device {name!r}; use one of {', '.join(known)}")
-    return open_device(f"{backend}:{choice}" if choice and backend_factory(backend).choices else backend)
+    return open_device(f"{backend}:{choice.lower()}" if choice and backend_factory(backend).choices else backend)
 
 
 def _read(argument: Any) -> OnnxModel:

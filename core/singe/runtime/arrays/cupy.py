@@ -1,4 +1,4 @@
-"""The devices of CuPy: its arrays as arrays of rows. The only file that imports cupy. It has not run where it was written."""
+"""The devices of CuPy: its arrays as arrays of rows. The only file that imports cupy."""
 
 from __future__ import annotations
 
@@ -43,6 +43,17 @@ class CupyAdapter(ArrayAdapter):
 
     def copy(self, x: Array) -> Array:
         return x.copy()
+
+    # Numbers come by NumPy, and not by cupy.full: CuPy fills with 0.0 for -0.0.
+
+    def asarray(self, values: Any, kind: DType | None = None) -> Array:
+        to = None if kind is None else kind.numpy
+        return cupy.asarray(values if isinstance(values, cupy.ndarray) else np.asarray(values, to), to)
+
+    def full(self, shape: Sequence[int], value: Any, kind: DType) -> Array:
+        out = cupy.empty(tuple(shape), kind.numpy)
+        out[...] = self.asarray(value, kind)
+        return out
 
     def host(self, x: Array) -> np.ndarray:
         return cupy.asnumpy(x)

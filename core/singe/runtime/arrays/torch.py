@@ -236,7 +236,9 @@ class TorchAdapter(ArrayAdapter):
         return torch.real(x).clone()
 
     def matmul(self, a: Array, b: Array) -> Array:
-        return torch.matmul(a, b)
+        if self.device.type == "cpu" or a.is_floating_point() or a.is_complex():
+            return torch.matmul(a, b)
+        return torch.matmul(a.cpu(), b.cpu()).to(self.device)  # on GPUs PyTorch multiplies no matrices of integers
 
 
 def _axes(axis: Any) -> tuple[int, ...]:
