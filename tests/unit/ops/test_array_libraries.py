@@ -131,7 +131,7 @@ def every_row() -> list[Any]:
 def test_rows_compute_what_their_references_say(library: sg.Device, row: Row, kind: DType) -> None:
     rng = seed_of(row, kind)
     samples = [s for s in samples_of(row) if not s.floats_only or kind.is_float]
-    for sample in samples if library.name.startswith("torch") else samples[:2]:
+    for sample in samples if library.name.startswith("torch") else samples[:1]:
         arrays = sampled(row, sample, rng, kind)
         graph = graph_of(row, sample, arrays)
         (got,) = run_model(library.name, graph, arrays)
