@@ -178,9 +178,17 @@ def test_a_server_that_stops_says_so(serve: Serve, join: Join) -> None:
     assert there.lost
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Tests that run in the background may ignore Ctrl-C, and so would what they start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals of this kind are not on Windows")
-def test_ctrl_c_ends_the_command_and_its_sessions_with_a_reason() -> None:
+def test_ctrl_c_ends_the_command_and_its_sessions_with_a_reason(interruptible: None) -> None:
     pytest.importorskip("websockets")
     command = [sys.executable, "-m", "singe", "host", "--device", "numpy", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
