@@ -127,6 +127,7 @@ from .tensors.functions.creation import concatenate as concatenate
 from .tensors.functions.creation import empty as empty
 from .tensors.functions.creation import empty_like as empty_like
 from .tensors.functions.creation import eye as eye
+from .tensors.functions.creation import from_dlpack as from_dlpack
 from .tensors.functions.creation import from_numpy as from_numpy
 from .tensors.functions.creation import full as full
 from .tensors.functions.creation import full_like as full_like
@@ -270,6 +271,7 @@ __all__ = [
     "float16",
     "float32",
     "float64",
+    "from_dlpack",
     "from_numpy",
     "full",
     "full_like",

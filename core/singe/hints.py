@@ -79,7 +79,6 @@ INSTEAD: Final[Mapping[str, Mapping[str, str]]] = {
         "distributed": "sg.train.DataParallel, or sg.train.Learner(…, workers=sg.cluster.RayWorkers(4))",
         "enable_grad": _NO_GRAD,
         "finfo": "sg.array_api.finfo",
-        "from_dlpack": "sg.array_api.from_dlpack(x)",
         "functional": _FUNCTIONAL,
         "get_default_dtype": "sg.float32, which it always is",
         "hessian": _HESSIAN,

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ..dtypes import DTYPES
 from ..tensors.functions.combining import broadcast_shapes as broadcast_shapes
+from ..tensors.functions.creation import from_dlpack as from_dlpack
 from . import _elementwise
 from . import fft as fft
 from . import linalg as linalg
@@ -23,7 +24,6 @@ from ._creation import asarray as asarray
 from ._creation import empty as empty
 from ._creation import empty_like as empty_like
 from ._creation import eye as eye
-from ._creation import from_dlpack as from_dlpack
 from ._creation import full as full
 from ._creation import full_like as full_like
 from ._creation import linspace as linspace

@@ -12,7 +12,7 @@ from ..dtypes import dtype as dtype_of
 from ..errors import InputError
 from ..ir.scalar import Number
 from ..runtime.devices import device_or_default
-from ..tensors.argument_errors import check_functions, in_words
+from ..tensors.argument_errors import check_functions
 from ..tensors.functions import creation
 from ..tensors.nodes.promotion import plain_array
 from ..tensors.numpy_fallback import on_device
@@ -27,7 +27,8 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     if copy is False:
         raise ValueError("asarray: the elements of other objects are always copied; leave copy out")
     if not isinstance(obj, np.ndarray) and hasattr(obj, "__dlpack__"):
-        return from_dlpack(obj, device=device) if dtype is None else from_dlpack(obj, device=device).cast(dtype)
+        made = creation.from_dlpack(obj, device=device, copy=True)
+        return made if dtype is None else made.cast(dtype)
     kind = None if dtype is None else dtype_of(dtype)
     if kind is None and isinstance(obj, (np.ndarray, np.generic)):
         kind = dtype_of(obj.dtype)
@@ -44,17 +45,6 @@ def _plain(obj: Any) -> Any:
     if isinstance(obj, (list, tuple)):
         return [_plain(x) for x in obj]
     return obj.tolist() if isinstance(obj, Tensor) else obj
-
-
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """An array with the elements of an object that has DLPack; they are copied."""
-    if isinstance(x, Tensor):
-        return x if device is None else x.to(device)
-    if not hasattr(x, "__dlpack__"):
-        raise InputError(
-            f"from_dlpack: got {in_words(x)} as x, expected an array that has DLPack; sg.tensor(…) takes others"
-        )
-    return on_device(np.from_dlpack(x), device_or_default(device))
 
 
 def arange(

@@ -102,7 +102,8 @@ class Backend(Protocol):
 
     Attributes that may be left out: `survives_fork = False`: it is refused in a forked process. `renews = True`: a forked
     process may use it even if a thread did, since it keeps nothing between runs. `reads_now = True`: `download` waits for
-    nothing. `lost`: whether the device went away; it is opened anew when it is asked for again.
+    nothing. `export(array)`: an object with DLPack over an array's memory; `adopt(object)`: an array over the memory of such an object,
+    where that is this device's, or with its elements. `lost`: whether the device went away; it is opened anew when it is asked for again.
     """
 
     name: str

@@ -58,6 +58,8 @@ class Device(ABC):
     """Held while the device, or a device that it wraps, does something."""
     reads_now = False
     """Whether `fetch` waits for nothing, so that a step may depend on a value."""
+    shares = False
+    """Whether `exported` gives the value's own memory."""
 
     @property
     @abstractmethod
@@ -91,6 +93,14 @@ class Device(ABC):
     @abstractmethod
     def fetch(self, value: Any) -> MaybeAwaitable[np.ndarray]:
         """The value's elements as an array that the caller owns."""
+
+    def exported(self, value: Any) -> Any:
+        """An object with DLPack over the value's memory, or over a copy on the host."""
+        return self.download(value)
+
+    def imported(self, array: Any) -> Any:
+        """A value with the elements of an object with DLPack, over its memory if this device can use that."""
+        return self.upload(np.from_dlpack(array))
 
     def integers(self, value: Any) -> np.ndarray | None:
         """The elements of a value of integers, if they can be had without waiting for the device. They must not be changed."""

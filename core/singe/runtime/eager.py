@@ -79,6 +79,7 @@ class EagerDevice(Device):
         self.lock = DeviceLock(backend.name, getattr(backend, "renews", False), getattr(backend, "survives_fork", True))
         self._programs: Recent[Executable] = Recent(MAX_CACHED_PROGRAMS)
         self.reads_now = getattr(backend, "reads_now", False)
+        self.shares = hasattr(backend, "export")
         self._integers: Final[WeakKeyDictionary[Any, np.ndarray]] = WeakKeyDictionary()
 
     @property
@@ -115,6 +116,16 @@ class EagerDevice(Device):
     def fetch(self, value: Any) -> MaybeAwaitable[np.ndarray]:
         with self.lock:
             return map_result(self.backend.download(value), outward)
+
+    def exported(self, value: Any) -> Any:
+        export = getattr(self.backend, "export", None)
+        with self.lock:
+            return self.download(value) if export is None else export(value)
+
+    def imported(self, array: Any) -> Any:
+        adopt = getattr(self.backend, "adopt", None)
+        with self.lock:
+            return super().imported(array) if adopt is None else adopt(array)
 
     def apply(self, build: Build, values: Sequence[Any]) -> tuple[Any, ...]:
         try:

@@ -32,6 +32,12 @@ class NumpyBackend:
     def download(self, array: HostArray) -> np.ndarray:
         return np.array(array.data)
 
+    def export(self, array: HostArray) -> np.ndarray:
+        return array.data if array.data.flags.writeable else array.data.copy()  # NumPy exports no other
+
+    def adopt(self, array: Any) -> HostArray:
+        return self.upload(np.from_dlpack(array))
+
     def prepare(self, program: ProgramData) -> NumpyExecutable:
         return NumpyExecutable(program, self.name, NUMPY_ARRAYS, _as_it_is)
 

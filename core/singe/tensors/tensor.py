@@ -172,13 +172,15 @@ class Tensor:
     def __dlpack__(
         self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:  # fmt: skip
-        """A DLPack capsule with a copy of the elements on the CPU."""
-        if copy is False:
-            raise BufferError("a tensor's elements are exported as a copy; leave copy out")
-        return self.numpy().__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
+        """A DLPack capsule: over the elements on numpy and the devices of array libraries, which who takes it must not change;
+        of other devices with a copy on the CPU."""
+        if copy is False and not self._device.shares:
+            raise BufferError(f"the elements of a tensor on {self._device!r} are exported as a copy; leave copy out")
+        shared = self.numpy() if copy else self._device.exported(self._value)
+        return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0  # the CPU: what is exported is a copy there
+        return self._device.exported(self._value).__dlpack_device__()
 
     def item(self) -> Number:
         """The only element as a Python number."""

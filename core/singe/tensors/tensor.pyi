@@ -53,7 +53,8 @@ class Tensor:
     def __dir__(self) -> list[str]: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __divmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
-        """A DLPack capsule with a copy of the elements on the CPU."""
+        """A DLPack capsule: over the elements on numpy and the devices of array libraries, which who takes it must not change;
+        of other devices with a copy on the CPU."""
     def __dlpack_device__(self) -> tuple[_int, _int]: ...
     def __eq__(self, other: Any) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __float__(self) -> _float: ...

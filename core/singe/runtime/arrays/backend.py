@@ -41,6 +41,14 @@ class ArrayBackend:
         with self.arrays.scope():
             return np.array(self.arrays.host(array.data))
 
+    def export(self, array: LibraryArray) -> Any:
+        return array.data
+
+    def adopt(self, array: Any) -> LibraryArray:
+        with self.arrays.scope():
+            found = self.arrays.from_dlpack(array)
+            return LibraryArray(found, self.arrays.dtype(found))
+
     def prepare(self, program: ProgramData) -> ArrayExecutable:
         return ArrayExecutable(program, self.name, self.arrays, self._weight)
 

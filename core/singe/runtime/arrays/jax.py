@@ -47,6 +47,9 @@ class JaxAdapter(ArrayAdapter):
             kind, values = kind or dtype(values.dtype), outward(values)
         return jnp.array(values, None if kind is None else self._of(kind), device=self.device)
 
+    def from_dlpack(self, x: Any) -> Array:
+        return jax.device_put(jnp.from_dlpack(x), self.device)
+
     def arange(self, count: int, kind: DType = int64) -> Array:
         return jnp.arange(count, dtype=self._of(kind), device=self.device)
 

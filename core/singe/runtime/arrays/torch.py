@@ -63,6 +63,9 @@ class TorchAdapter(ArrayAdapter):
             return self._of_numpy(np.asarray(values)).to(self.device, to)
         return torch.tensor(values, dtype=to, device=self.device)
 
+    def from_dlpack(self, x: Any) -> Array:
+        return torch.from_dlpack(x).to(self.device)
+
     def _of_numpy(self, array: np.ndarray) -> Array:
         """A tensor over the memory of an array, which is copied if it may not be written or PyTorch cannot step through it."""
         bits = array.view(np.int16) if array.dtype.names else array

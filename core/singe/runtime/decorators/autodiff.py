@@ -129,6 +129,12 @@ class Autodiff(Decorator):
     def fetch(self, value: RecordedValue) -> MaybeAwaitable[np.ndarray]:
         return self.inner.fetch(value.held)
 
+    def exported(self, value: RecordedValue) -> Any:
+        return self.inner.exported(value.held)
+
+    def imported(self, array: Any) -> RecordedValue:
+        return RecordedValue(self.inner.imported(array))
+
     def integers(self, value: RecordedValue) -> np.ndarray | None:
         return self.inner.integers(value.held)
 

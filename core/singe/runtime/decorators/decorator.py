@@ -37,6 +37,7 @@ class Decorator(Device):
     def __init__(self, inner: Device | str) -> None:
         self.inner: Final = device(inner)
         self.lock = self.inner.lock
+        self.shares = self.inner.shares
 
     @property
     def name(self) -> str:
@@ -58,6 +59,12 @@ class Decorator(Device):
 
     def fetch(self, value: Any) -> MaybeAwaitable[np.ndarray]:
         return self.inner.fetch(value)
+
+    def exported(self, value: Any) -> Any:
+        return self.inner.exported(value)
+
+    def imported(self, array: Any) -> Any:
+        return self.inner.imported(array)
 
     def integers(self, value: Any) -> np.ndarray | None:
         return self.inner.integers(value)

@@ -105,6 +105,15 @@ class Fusion(Decorator):
             assert isinstance(value.node, Leaf)
             return self.inner.fetch(value.node.held)
 
+    def exported(self, value: LazyValue) -> Any:
+        with self.lock:
+            self._realise(value)
+            assert isinstance(value.node, Leaf)
+            return self.inner.exported(value.node.held)
+
+    def imported(self, array: Any) -> LazyValue:
+        return self.holding(self.inner.imported(array))
+
     def integers(self, value: LazyValue) -> np.ndarray | None:
         return self.inner.integers(value.node.held) if isinstance(value.node, Leaf) else None
 

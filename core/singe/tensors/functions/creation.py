@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ...dtypes import DType, dtype, float32, int64
-from ...errors import InputError
+from ...errors import DeviceError, InputError
 from ...ir.scalar import Number
 from ...ops import ROWS
 from ...runtime.device import Device
+from ...runtime.devices import device as find_device
 from ...runtime.devices import device_or_default
 from ...shapes import MAX_ELEMENTS, Dim, Size, ceildiv, dim_max, number, plain, show
 from ..argument_errors import check_functions, in_words
@@ -42,6 +43,51 @@ def tensor(data: Any, dtype: Any = None, device: str | Device | None = None, *, 
         on = device_or_default(device)
         made = Tensor(on, on.upload(plain_array(data, _kind(dtype))))
     return made.require_grad() if requires_grad else made
+
+
+MEMORY: Final[Mapping[int, Sequence[str]]] = {
+    1: (),
+    2: ("torch:cuda:{}", "cupy:{}"),
+    8: ("torch:mps",),
+    10: ("torch:cuda:{}",),
+    14: ("torch:xpu:{}",),
+}
+"""DLPack's kinds of memory (the CPU, CUDA, Metal, ROCm, oneAPI) ↦ the devices of ours that use it, by the number of the card."""
+
+
+def from_dlpack(x: Any, /, *, device: str | Device | None = None, copy: bool | None = None) -> Tensor:
+    """A tensor of an object with DLPack, such as an array of NumPy, PyTorch, JAX or CuPy: without a copy where its memory is the device's own,
+    and then it must not be changed.
+
+    device: by default that of the memory; for memory of the CPU the default device. copy=True copies.
+    """
+    if isinstance(x, Tensor):
+        return x if device is None else x.to(device)
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise InputError(
+            f"from_dlpack: got {in_words(x)} as x, expected an array that has DLPack; sg.tensor(…) takes others"
+        )
+    on = _device_of(*x.__dlpack_device__()) if device is None else device_or_default(device)
+    try:
+        found = Tensor(on, on.imported(x))
+    except (BufferError, RuntimeError, TypeError, ValueError) as e:
+        raise InputError(f"from_dlpack: {in_words(x)} cannot be had on {on!r}: {e}; move it to the CPU before") from e
+    return Tensor(on, on.upload(found.numpy())) if copy else found
+
+
+def _device_of(kind: int, number: int) -> Device:
+    """The device whose memory an object with DLPack has."""
+    errors = []
+    for name in MEMORY.get(kind, ()):
+        try:
+            return find_device(name.format(number))
+        except DeviceError as e:
+            errors.append(str(e))
+    if kind == 1:
+        return device_or_default(None)
+    raise DeviceError(
+        f"from_dlpack: no device here uses the memory of x (DLPack's kind {kind}): {'; '.join(errors) or 'move it to the CPU'}"
+    )
 
 
 def _kind(argument: Any) -> DType | None:
