@@ -56,6 +56,7 @@ def test_every_type_comes_and_goes_and_becomes_another(library: sg.Device, kind:
     np.testing.assert_array_equal(turned.cast("float32").numpy(), values.cast("float32").reshape(3, 2).numpy())
 
 
+@pytest.mark.slow
 def test_what_a_library_lacks_is_numpys_and_the_report_says_so(library: sg.Device) -> None:
     x, most = sg.tensor(np.array([7, 2**64 - 1], np.uint64), device=library), 2**64 - 1
     assert (x // 7).numpy().tolist() == [1, most // 7]
@@ -92,6 +93,7 @@ def test_training_keeps_its_states_on_the_device(library: sg.Device) -> None:
     np.testing.assert_allclose(losses(library), losses("numpy"), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_result_shares_no_memory_with_what_is_overwritten(library: sg.Device) -> None:
     x = sg.tensor(np.zeros((2, 3), np.float32), device=library)
     view = x.reshape(3, 2)
@@ -109,6 +111,7 @@ def test_an_absent_library_is_named_with_its_extra(extra: str) -> None:
         open_device(extra)
 
 
+@pytest.mark.slow
 def test_a_device_that_a_library_lacks_is_refused(library: sg.Device) -> None:
     name = library.name.partition(":")[0]
     with pytest.raises(sg.DeviceError, match=f"no device '{name}:"):
@@ -122,7 +125,9 @@ def every_row() -> list[Any]:
         for kind in (kind for kind in KINDS if kind in row.dtypes):
             own = k % 12 == 0 and kind is (float32 if float32 in row.dtypes else row.dtypes[-1])
             cases.append(
-                pytest.param(row, kind, id=f"{row.name}-{kind}", marks=[pytest.mark.slow] if own else pytest.mark.full)
+                pytest.param(
+                    row, kind, id=f"{row.name}-{kind}", marks=[pytest.mark.slow, *[pytest.mark.full] * (not own)]
+                )
             )
     return cases
 
