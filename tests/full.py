@@ -422,9 +422,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_the_kernels_of_real_models": only(model="mnist_cnn"),
     "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_every_golden_kernel": only(architecture=90),
-    "unit/program/test_word_checks.py::test_a_changed_word_is_refused_or_leaves_a_run_that_ends": none(
-        "the words that change least are changed in `make quick`, the others only take longer"
-    ),
+    "unit/program/test_word_checks.py::test_a_changed_word_is_refused_or_leaves_a_run_that_ends": only(number=2),
     "unit/tools/test_bench_command.py::test_the_races_of_a_gpu_run_wherever_webgpu_does": none(
         "test_bench.py times each kind of race"
     ),

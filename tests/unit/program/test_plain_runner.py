@@ -105,6 +105,7 @@ def test_particular_sizes_and_bounds(tmp_path: Path, particular: bool) -> None:
             own.run({"x": np.zeros((17, 8), np.float32)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mnist_cnn", "ppocr_cls", "basic_pitch"])
 def test_whole_models(tmp_path: Path, name: str) -> None:
     if not (MODELS / f"{name}.npz").exists():

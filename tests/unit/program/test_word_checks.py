@@ -322,7 +322,7 @@ def changes(program: ProgramData) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(
-    "number", [None, 2, 3, 11, 41, pytest.param(8, marks=pytest.mark.slow), pytest.param(24, marks=pytest.mark.slow)]
+    "number", [None, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 11, 41, 8, 24))]
 )
 def test_a_changed_word_is_refused_or_leaves_a_run_that_ends(number: int | None) -> None:
     """Of `every_group`, and of random graphs with control flow."""

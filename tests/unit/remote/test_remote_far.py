@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 from remote_kinds import Join, Serve
 from slow_link import SlowLink
 
@@ -13,6 +14,7 @@ from singe import nn
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 LATENCY = 0.05
+pytestmark = pytest.mark.slow
 """Seconds each way; a round trip takes two of them."""
 
 

@@ -150,6 +150,7 @@ def test_a_server_that_cannot_be_reached_is_said_each_time_until_it_is_too_late(
     assert "so is the session" in texts[-1]
 
 
+@pytest.mark.slow
 def test_a_peer_that_is_silent_is_lost(
     serve: Serve, join: Join, through: Through, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,6 +259,7 @@ def test_an_interrupted_call_is_done_once_and_the_next_one_goes_on(
     assert len(links) == 2
 
 
+@pytest.mark.slow
 def test_a_client_waits_for_a_server_that_takes_nothing(serve: Serve, join: Join) -> None:
     server = serve()
     there = join(server)

@@ -110,6 +110,7 @@ def test_bench_refuses_in_one_line(capsys: pytest.CaptureFixture[str], model: Pa
         assert message in err
 
 
+@pytest.mark.slow
 def test_bench_without_a_model_shows_every_device(capsys: pytest.CaptureFixture[str], small: None) -> None:
     code, out, _ = run(capsys)
     assert code == 0
