@@ -52,18 +52,12 @@ def bindings(code: str) -> tuple[str, ...]:
 
 def join(parts: ShaderParts) -> str:
     """The whole text, without the prelude."""
-    names = [f"b{number}" for number in range(len(parts.ports))]
-    members = [
-        f"{'Written' if written else 'Read'}Port<{kind}> {name};"
-        for name, (kind, written) in zip(names, parts.ports, strict=True)
-    ]
-    buffers = [
-        f"{'Written' if written else 'Read'} {name}" for name, (_, written) in zip(names, parts.ports, strict=True)
-    ]
-    made = [
-        f"{'Written' if written else 'Read'}Port<{kind}>({name})"
-        for name, (kind, written) in zip(names, parts.ports, strict=True)
-    ]
+    members, buffers, made = [], [], []
+    for number, (kind, written) in enumerate(parts.ports):
+        access, name = "Written" if written else "Read", f"b{number}"
+        members.append(f"{access}Port<{kind}> {name};")
+        buffers.append(f"{access} {name}")
+        made.append(f"{access}Port<{kind}>({name})")
     if parts.size_vectors:
         members.append("const vec4<i32> *sizes;")
         buffers.append("Sizes sizes")
@@ -72,9 +66,8 @@ def join(parts: ShaderParts) -> str:
     made += list(parts.shared)
     own = "\n\n".join((*parts.functions, "\n".join(parts.body)))
     helpers = [text for name, text in _HELPERS.items() if re.search(rf"\b{name}\b", own)]
-    structs = [
-        text for text in parts.functions if text.startswith("struct ")
-    ]  # a method's parameters need them before it
+    # The parameters of methods need structs before them.
+    structs = [text for text in parts.functions if text.startswith("struct ")]
     functions = [text for text in (*helpers, *parts.functions) if text not in structs]
     lines = [
         *map(respelled, structs),

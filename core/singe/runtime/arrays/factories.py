@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Final
 
 from ...program.program import HOST
@@ -9,24 +10,13 @@ from ..backend import Backend
 from ..registry import BackendFactory
 
 
-def _torch(choice: str = "") -> Backend:
-    from .torch import open_device  # noqa: PLC0415 (imports the library)
+def _factory(library: str, choices: str) -> BackendFactory:
+    def make(choice: str = "") -> Backend:
+        return import_module(f".{library}", __package__).open_device(choice)
 
-    return open_device(choice)
-
-
-def _jax(choice: str = "") -> Backend:
-    from .jax import open_device  # noqa: PLC0415 (imports the library)
-
-    return open_device(choice)
+    return BackendFactory(make, HOST, choices=choices)
 
 
-def _cupy(choice: str = "") -> Backend:
-    from .cupy import open_device  # noqa: PLC0415 (imports the library)
-
-    return open_device(choice)
-
-
-TORCH: Final = BackendFactory(_torch, HOST, choices="a device of PyTorch: cpu, cuda:0, mps or xpu")
-JAX: Final = BackendFactory(_jax, HOST, choices="the number of one of JAX's devices: 0")
-CUPY: Final = BackendFactory(_cupy, HOST, choices="the number of a GPU: 0")
+TORCH: Final = _factory("torch", "a device of PyTorch: cpu, cuda:0, mps or xpu")
+JAX: Final = _factory("jax", "the number of one of JAX's devices: 0")
+CUPY: Final = _factory("cupy", "the number of a GPU: 0")
