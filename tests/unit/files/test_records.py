@@ -86,6 +86,7 @@ def test_the_document_names_every_field_that_is_written_and_no_other() -> None:
     assert documented == found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", SAMPLED, ids=lambda row: row.name)
 def test_a_graph_of_every_row_survives(row: Row) -> None:
     """Reading builds every node again, so writing gives the same bytes only if nothing changed."""

@@ -61,6 +61,7 @@ def test_the_inner_of_two_blocks_counts_and_the_outer_goes_on() -> None:
         np.testing.assert_array_equal(layer(x).numpy(), second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layer", [nn.LSTM(8, 8, num_layers=2, dropout=0.5), nn.TransformerEncoderLayer(8, 2, 16, dropout=0.5)]
 )

@@ -35,8 +35,9 @@ RECURRENT = {"tanh": nn.RNN, "relu": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 CELLS = {"tanh": nn.RNNCell, "relu": nn.RNNCell, "gru": nn.GRUCell, "lstm": nn.LSTMCell}
 
 
-@pytest.mark.parametrize("both", [True, *slow(False)])
-@pytest.mark.parametrize("layers", [2, *slow(1)])
+@pytest.mark.slow
+@pytest.mark.parametrize("both", [True, False])
+@pytest.mark.parametrize("layers", [2, 1])
 @pytest.mark.parametrize("kind", RECURRENT)
 def test_recurrent_layers(kind: str, layers: int, both: bool) -> None:
     more = {"nonlinearity": kind} if RECURRENT[kind] is nn.RNN else {}

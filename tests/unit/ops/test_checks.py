@@ -12,6 +12,7 @@ from singe.dtypes import float32
 from singe.graph import Builder, Graph
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("finite", [True, False])
 def test_checks_are_told_and_judged(finite: bool, run_graph: Any) -> None:
     b = Builder()

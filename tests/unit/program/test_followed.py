@@ -68,6 +68,7 @@ def test_a_program_that_is_disposed_of_runs_in_no_trace(device_name: str) -> Non
             program(X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device_name", DEVICES, indirect=True)
 def test_a_function_that_draws_since_a_later_trace_is_seeded(device_name: str) -> None:
     cfg = {"by": 0.0, "draws": False}
@@ -107,6 +108,7 @@ def test_a_copy_of_a_session_keeps_the_key_while_nothing_draws(device_name: str)
     np.testing.assert_array_equal(copied(X), session(X))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_gc")
 def test_replaced_weights_are_kept_for_other_traces_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 10_000

@@ -274,6 +274,7 @@ def nested(depth: int) -> list[int]:
     return counted + tested + [word for k in range(depth) for word in (JUMP, 1, -4 - 7 * k)]
 
 
+@pytest.mark.slow
 def test_the_time_of_checks_does_not_grow_with_the_depth() -> None:
     program = replace(every_group(), specialised=(), words=tuple(nested(10_000)))
     start = process_time()
@@ -321,9 +322,8 @@ def changes(program: ProgramData) -> Iterator[tuple[int, int]]:
         yield from ((at, new) for new in sorted({*others, *(start - owner for start in starts)} - {old}))
 
 
-@pytest.mark.parametrize(
-    "number", [None, *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 11, 41, 8, 24))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [None, 2, 3, 11, 41, 8, 24])
 def test_a_changed_word_is_refused_or_leaves_a_run_that_ends(number: int | None) -> None:
     """Of `every_group`, and of random graphs with control flow."""
     program, accepted = every_group(), 0

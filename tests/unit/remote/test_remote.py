@@ -22,6 +22,7 @@ def trained(device: sg.Device | str, steps: int = 3) -> list[float]:
     return [step(X, np.array([0, 1, 0])) for _ in range(steps)]
 
 
+@pytest.mark.slow
 def test_ops_gradients_and_fusion(kind: str, serve: Serve, join: Join) -> None:
     here, there = sg.device(kind), join(serve(kind))
     found = []

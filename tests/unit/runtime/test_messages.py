@@ -82,12 +82,14 @@ def messages() -> Iterator[tuple[str, str]]:
                         yield f"{name}:{node.lineno}", text
 
 
+@pytest.mark.slow
 def test_messages_say_what_was_expected_or_what_to_do() -> None:
     found = dict(messages())
     assert len(found) > 400
     assert {where: text for where, text in found.items() if not SAYS.search(text) and not PASSED_ON.search(text)} == {}
 
 
+@pytest.mark.slow
 def test_messages_are_written_for_users() -> None:
     plain = {where: re.sub(r"\{[^{}]*\}", "", text) for where, text in messages()}
     wrong = {
@@ -98,6 +100,7 @@ def test_messages_are_written_for_users() -> None:
     assert wrong == {}
 
 
+@pytest.mark.slow
 def test_messages_are_sentences_in_one_style() -> None:
     """No shouting, no full stop at the end, no "please": texts that are read together look alike."""
     wrong = {

@@ -85,6 +85,7 @@ def ways(
     yield "record", record, record
 
 
+@pytest.mark.slow
 @RUNNERS
 @pytest.mark.parametrize("name", DRAWING)
 def test_every_run_draws_the_next_numbers_of_the_shared_sequence(name: str, device_name: str, tmp_path: Path) -> None:
@@ -140,6 +141,7 @@ def test_a_session_that_was_seeded_goes_on_by_itself(device_name: str) -> None:
     np.testing.assert_array_equal(follower.read("key"), random_keys.begun(9))
 
 
+@pytest.mark.slow
 def test_a_block_around_runs_decides_what_they_draw_unless_they_were_seeded(tmp_path: Path) -> None:
     x, scale = sg.tensor(X), 1.0
     with nn.drawing(7):
@@ -213,6 +215,7 @@ def test_a_traced_function_does_not_begin_the_sequence() -> None:
     np.testing.assert_array_equal(sg.grad(lambda x: function(x).sum())(sg.tensor(X))[""].numpy(), np.ones_like(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made", [nn.Dropout(0.5, rng=0), nn.GaussianNoise(rng=0), nn.RReLU(rng=0), nn.FractionalMaxPool2d(1, (1, 7), rng=0)]
 )

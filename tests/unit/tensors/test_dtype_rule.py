@@ -41,6 +41,7 @@ def kind_of(function: Callable[[], Any]) -> str:
         return "refused"
 
 
+@pytest.mark.slow
 @few(3, "name", [*KEPT, *FLOATS])
 def test_results_have_the_common_dtype_wherever_they_are_computed(name: str) -> None:
     function = (KEPT | FLOATS)[name]

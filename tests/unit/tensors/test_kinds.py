@@ -71,6 +71,7 @@ def wrong(names: tuple[str, ...], text_of: str, call: Callable[[], Any]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "kind"), [(m, k) for m in MODULES for k in GIVEN])
 def test_functions_compute_with_what_they_get_or_refuse_it(module: str, kind: str) -> None:
     given, text = GIVEN[kind]

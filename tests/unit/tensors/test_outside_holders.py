@@ -296,6 +296,7 @@ HOLDERS: dict[str, Callable[[], Case]] = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOLDERS)
 def test_a_value_in_any_holder_is_that_of_each_run(name: str) -> None:
     function, change = HOLDERS[name]()
@@ -345,6 +346,7 @@ def test_arrays_that_are_too_large_to_compare_are_refused_by_name() -> None:
     np.testing.assert_array_equal(times(lambda x: x * images[0])(X), X * 0)
 
 
+@pytest.mark.slow
 def test_of_a_large_container_what_is_read_is_observed() -> None:
     pairs = [(k, 1.0) for k in range(20_000)]
     table = dict.fromkeys(range(200_000), 2.0)

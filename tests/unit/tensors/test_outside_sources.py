@@ -66,6 +66,7 @@ def times(read: Callable[[], Any]) -> Any:
     return sg.compile(lambda x: x * float(read()), X)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENTROPY)
 def test_entropy_is_refused_with_its_line_also_where_traces_may_agree(name: str) -> None:
     read = ENTROPY[name]

@@ -81,6 +81,7 @@ def test_draws_that_begin_or_end_when_a_value_changes_keep_the_states() -> None:
     np.testing.assert_array_equal(session.read("n"), [4])
 
 
+@pytest.mark.slow
 def test_a_value_that_changes_often_is_named_in_a_warning() -> None:
     cfg = {"beta": 0.0}
     program = times(lambda x: x * cfg["beta"])
@@ -413,6 +414,7 @@ def step_call(function: Callable[[Any], Any], on: str) -> Call:
     return lambda: step(np.ones((1, 1), np.float32))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device_name", ["numpy", "wasm"], indirect=True)
 @pytest.mark.parametrize("made", [compiled_call, model_call, session_call, step_call])
 def test_each_thread_runs_with_its_own_values(

@@ -34,6 +34,7 @@ def drawn(run_graph: Any, key: np.ndarray, shape: Any) -> list[np.ndarray]:
     return run_graph(Graph((k,), tuple(getattr(b, row)(k, shape=shape) for row in ROWS), ROWS), [key])
 
 
+@pytest.mark.slow
 @ALL_BUT_SHADERS
 def test_devices_draw_what_the_reference_draws(run_graph: Any) -> None:
     for shape in ((), (5,), (2, 3, 4), (0, 3)):

@@ -117,6 +117,7 @@ def of_length(function: Callable[[Any, Any], Any], device: str = "numpy") -> sg.
     return sg.Model.of(lambda x: function(x, x.shape[0]), {"x": ("T", 4)}, device)
 
 
+@pytest.mark.slow
 @NUMPY
 @pytest.mark.parametrize("name", WORKS)
 def test_an_open_dimension_gives_what_its_number_gives(name: str, device_name: str) -> None:

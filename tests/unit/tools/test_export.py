@@ -418,6 +418,7 @@ def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], 
 # --- the document -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
     """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
     documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))

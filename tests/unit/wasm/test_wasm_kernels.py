@@ -84,6 +84,7 @@ def _word_cases() -> list[tuple[str, object]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("word", "kind"), _word_cases(), ids=str)
 def test_every_word_on_extremes(word: str, kind: DType) -> None:
     values = EXTREMES[kind]

@@ -44,6 +44,7 @@ def test_matmul_of_many_shapes(m: int, constant: bool) -> None:
         check_product(m, n, (1, 2, 3, 5, 7, 8, 9, 17, 33)[(7 * m + number) % 9], constant=constant)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("constant", [True, *slow(False)])
 @pytest.mark.parametrize(
     "options",
