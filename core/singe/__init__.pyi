@@ -59,6 +59,7 @@ from .errors import FormatError as FormatError
 from .errors import ImportFailure as ImportFailure
 from .errors import InputError as InputError
 from .errors import NonFinite as NonFinite
+from .errors import OutOfMemory as OutOfMemory
 from .errors import OutOfRange as OutOfRange
 from .errors import RemoteDisconnected as RemoteDisconnected
 from .errors import ShapeError as ShapeError
@@ -92,6 +93,8 @@ from .runtime.devices import WebGpu as WebGpu
 from .runtime.devices import device as device
 from .runtime.devices import device_async as device_async
 from .runtime.devices import devices as devices
+from .runtime.memory.settings import Memory as Memory
+from .runtime.memory.usage import MemoryUse as MemoryUse
 from .runtime.remote.client import Remote as Remote
 from .tensors.custom_ops import op as op
 from .tensors.functions.combining import atleast_1d as atleast_1d
@@ -201,9 +204,12 @@ __all__ = [
     "ImportFailure",
     "InputError",
     "Jax",
+    "Memory",
+    "MemoryUse",
     "Model",
     "NonFinite",
     "Numpy",
+    "OutOfMemory",
     "OutOfRange",
     "PictureSpec",
     "Program",

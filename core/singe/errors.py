@@ -14,6 +14,7 @@ SingeError
 ├── CompileError        a Graph that a target cannot compile
 │   └── HostNeeded          ops that would run on the host, although the caller wants all on the device
 └── DeviceError         a device that is missing, fails, or cannot do what it was asked to
+    ├── OutOfMemory     memory that a device does not have, or that its limit refuses
     └── DeviceLost      a device that was lost while it held our buffers
         └── RemoteDisconnected  the connection to a device elsewhere was lost
 """
@@ -96,6 +97,10 @@ class HostNeeded(CompileError):
 
 class DeviceError(SingeError, RuntimeError):
     """A device that is missing, fails, or cannot do what it was asked to."""
+
+
+class OutOfMemory(DeviceError):
+    """Memory that a device does not have, or that the limit of its `sg.Memory` refuses; the message lists what holds the rest."""
 
 
 class DeviceLost(DeviceError):

@@ -22,6 +22,7 @@ from singe.extension import (
     ALIGN,
     DeviceError,
     DType,
+    Heap,
     MaybeAwaitable,
     ProgramData,
     aligned,
@@ -29,13 +30,13 @@ from singe.extension import (
     device_error,
     dtype,
     js_errors,
+    limit_reached,
     map_result,
     outward,
     scripts,
     writable,
 )
 
-from .heap import Heap
 from .runtime import WasmExecutable, WasmRuntime
 
 _PAGE: Final = 1 << 16
@@ -71,6 +72,8 @@ def _bytes_of(array: np.ndarray) -> np.ndarray:
 class _PageEngine:
     """The common part of both engines; see runtime.Engine."""
 
+    limit: int | None = None
+
     def __init__(self, page_scripts: Any, features: frozenset[str], memory: Any) -> None:
         self.features: Final = features
         self._scripts: Final = page_scripts
@@ -100,11 +103,20 @@ class _PageEngine:
 class SharedEngine(_PageEngine):
     """Modules in Pyodide's memory, which work on NumPy's arrays."""
 
+    strategy = "exact"
+    reserved = None
+
     def __init__(self, page_scripts: Any, features: frozenset[str], memory: Any) -> None:
         super().__init__(page_scripts, features, memory)
         self._blocks: Final[dict[int, tuple[np.ndarray, int]]] = {}
 
+    def trim(self) -> None:
+        """Arrays are NumPy's, which frees them at once."""
+
     def take(self, count: int) -> int:
+        used = sum(block.size for block, _ in self._blocks.values()) if self.limit is not None else 0
+        if self.limit is not None and used + count > self.limit:
+            raise DeviceError(f"wasm: {limit_reached(self.limit, used)}")
         return self._kept(aligned(count))
 
     def hold(self, block: np.ndarray) -> int:
@@ -139,6 +151,8 @@ class SharedEngine(_PageEngine):
 class OwnEngine(_PageEngine):
     """Modules in a separate memory, to and from which arrays are copied."""
 
+    strategy = "pages"
+
     def __init__(self, page_scripts: Any, features: frozenset[str]) -> None:
         super().__init__(
             page_scripts, features, js.WebAssembly.Memory.new(js.Object.fromEntries(to_js([["initial", 1]])))
@@ -146,13 +160,22 @@ class OwnEngine(_PageEngine):
         self._heap: Final = Heap(self._grow)
 
     def _grow(self, count: int) -> None:
-        pages = -(-(count - self._memory.buffer.byteLength) // _PAGE)
+        pages = -(-(count - self.reserved) // _PAGE)
         if pages <= 0:
             return
+        if self.limit is not None and self.reserved + pages * _PAGE > self.limit:
+            raise DeviceError(f"wasm: {limit_reached(self.limit, self.reserved)}")
         try:
             self._memory.grow(pages)
         except _JS_ERRORS as e:
             raise device_error(e, f"wasm: cannot grow the memory to {bytes_text(count)}") from None
+
+    @property
+    def reserved(self) -> int:
+        return self._memory.buffer.byteLength
+
+    def trim(self) -> None:
+        """The memory of a module never becomes smaller."""
 
     def take(self, count: int) -> int:
         return self._heap.take(count)
@@ -187,8 +210,7 @@ class OwnEngine(_PageEngine):
             self.give(start, words.nbytes)
 
     def describe(self) -> Mapping[str, Any]:
-        memory = self._memory.buffer.byteLength
-        return {**super().describe(), "shared": False, "memory": memory, "used": self._heap.used}
+        return {**super().describe(), "shared": False, "memory": self.reserved, "used": self._heap.used}
 
 
 class SharedRuntime(WasmRuntime):

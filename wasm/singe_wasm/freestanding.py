@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.extension import Check, DeviceError, Place, Plan, ProgramData, align, bytes_text, choose_variant
+from singe.extension import Check, DeviceError, Heap, Place, Plan, ProgramData, align, bytes_text, choose_variant
 
 from .code.encode import (
     OPS,
@@ -36,7 +36,6 @@ from .code.encode import (
     with_length,
 )
 from .driver import NAME, function_number
-from .heap import Heap
 from .runtime import as_words
 
 LEVEL: Final = "simd"

@@ -15,11 +15,19 @@ from weakref import WeakSet
 import numpy as np
 import wasmtime
 
-from singe.extension import DeviceError, FormatError, ProgramData, Span, Timeline, bytes_text
+from singe.extension import (
+    DeviceError,
+    FormatError,
+    Heap,
+    ProgramData,
+    Span,
+    Timeline,
+    bytes_text,
+    limit_reached,
+)
 from singe.extension import words as heads
 
 from .driver import ALONE, NAME
-from .heap import Heap
 from .runtime import WasmExecutable, WasmRuntime
 
 _PAGE: Final = 1 << 16
@@ -94,6 +102,8 @@ class WasmtimeEngine:
     """
 
     features: frozenset[str] = frozenset({"relaxed-simd", "wasmtime"})
+    strategy = "pages"
+    limit: int | None = None
 
     def __init__(self) -> None:
         config = wasmtime.Config()
@@ -121,12 +131,23 @@ class WasmtimeEngine:
         pages = -(-count // _PAGE) - size
         if pages <= 0:
             return
+        most = _MOST_PAGES if self.limit is None else self.limit // _PAGE
+        if size + pages > most and self.limit is not None:
+            raise DeviceError(f"wasm: {limit_reached(self.limit, size * _PAGE)}")
         # Grow in large steps: each may move the memory.
-        wanted = min(max(pages, size // 4), _MOST_PAGES - size)
+        wanted = min(max(pages, size // 4), most - size)
         try:
             self._linear.grow(self._store, max(wanted, pages))
         except wasmtime.WasmtimeError as e:
             raise DeviceError(f"wasm: cannot grow the memory to {bytes_text(count)} (it ends at 4 GiB): {e}") from None
+
+    @property
+    def reserved(self) -> int:
+        return self._linear.data_len(self._store)
+
+    def trim(self) -> None:
+        if self._heap.end <= self.reserved - _PAGE:
+            self._move(self._heap.end)
 
     def take(self, count: int) -> int:
         return self._heap.take(count)
@@ -157,7 +178,7 @@ class WasmtimeEngine:
         used = sum(linked.bytes for linked in self._linked)
         try:
             if self._held > 2 * used + self._linear.data_len(self._store) + _SPARE:
-                self._move()
+                self._move(self.reserved)
             linked = Linked(wasmtime.Module(self._engine, binary), _MODULE + len(binary))
             self._exports(linked)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
@@ -179,11 +200,10 @@ class WasmtimeEngine:
             self._held += linked.bytes
         return linked.exports
 
-    def _move(self) -> None:
-        """Open another store, with a copy of the memory; modules follow as they are run."""
-        store, count = self._store, self._linear.data_len(self._store)
-        elements = self._pointer(0, count)
-        self._store, self._linear = self._opened(count // _PAGE)
+    def _move(self, count: int) -> None:
+        """Open another store, with a copy of so many bytes of the memory; modules follow as they are run."""
+        store, elements = self._store, self._pointer(0, count)
+        self._store, self._linear = self._opened(-(-count // _PAGE))
         self._held = 0
         ctypes.memmove(self._pointer(0, count), elements, count)
         store.close()

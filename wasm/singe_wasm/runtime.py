@@ -7,6 +7,7 @@ are freed when nothing refers to it.
 
 from __future__ import annotations
 
+import gc
 import math
 import threading
 import weakref
@@ -25,6 +26,10 @@ from singe.extension import (
     Found,
     HostArray,
     InputError,
+    Memory,
+    MemoryKind,
+    MemoryLedger,
+    MemoryUse,
     Place,
     Plan,
     ProgramData,
@@ -54,6 +59,19 @@ class Engine(Protocol):
     """One memory, and an engine that runs modules in it. Addresses are byte offsets; failures raise DeviceError."""
 
     features: frozenset[str]
+    strategy: str
+    """How it takes memory: one of those of sg.Memory, of which it has no other."""
+    limit: int | None
+    """The most bytes that it takes."""
+
+    @property
+    def reserved(self) -> int | None:
+        """The bytes of the memory; None if it is not the engine's own."""
+        ...
+
+    def trim(self) -> None:
+        """Give the end of the memory, if it is idle, back to the system, where that can be."""
+        ...
 
     def take(self, count: int) -> int:
         """Allocate `count` bytes; returns their address, a multiple of 256."""
@@ -91,13 +109,13 @@ class Engine(Protocol):
 class WasmArray:
     """Elements in a backend's memory."""
 
-    def __init__(self, backend: WasmRuntime, shape: tuple[int, ...], kind: DType) -> None:
+    def __init__(self, backend: WasmRuntime, shape: tuple[int, ...], kind: DType, use: MemoryKind = "tensors") -> None:
         self.backend: Final = backend
         self.shape: Final = shape
         self.dtype: Final = kind
         self.bytes: Final = math.prod(shape) * kind.size
-        self.address: Final = backend.take(self.bytes)
-        weakref.finalize(self, backend.release, self.address, self.bytes).atexit = False
+        self.address: Final = backend.take(self.bytes, lambda: f"an array of shape {shape} and type {kind}", use)
+        weakref.finalize(self, backend.release, self.address, self.bytes, use).atexit = False
 
 
 class WasmRuntime:
@@ -112,30 +130,51 @@ class WasmRuntime:
         self.lock: Final = threading.RLock()
         self._blocks: Final[dict[int, int]] = {}  # the identity of a block of weights ↦ its address
         self._users: Final[Counter[int]] = Counter()  # how many Programs hold the block at an address
-        self._released: Final[deque[tuple[int, int]]] = deque()
+        self._released: Final[deque[tuple[int, int, MemoryKind]]] = deque()
+        self._ledger: Final = MemoryLedger()
+        self.executables: Final[WeakSet[WasmExecutable]] = WeakSet()
         self._alive = True
 
-    def take(self, count: int) -> int:
+    def take(self, count: int, what: Callable[[], str], use: MemoryKind = "tensors") -> int:
         """The address of so many bytes, which `release` gives back."""
         self.reclaim()
-        return self.engine.take(count)
+        try:
+            address = self.engine.take(count)
+        except DeviceError:
+            address = self._tried_again(lambda: self.engine.take(count), count, what())
+        self._ledger.add(use, self.engine.strategy, count, align(count or 1))
+        return address
 
     def hold(self, block: np.ndarray) -> int:
         """The address of a block of weights, which is in memory once for all Programs that hold it."""
         self.reclaim()
         if id(block) not in self._blocks:
-            self._blocks[id(block)] = self.engine.hold(block)
+            try:
+                address = self.engine.hold(block)
+            except DeviceError:
+                address = self._tried_again(lambda: self.engine.hold(block), block.size, "a block of weights")
+            self._ledger.add("weights", self.engine.strategy, block.size, align(block.size or 1))
+            self._blocks[id(block)] = address
         self._users[self._blocks[id(block)]] += 1
         return self._blocks[id(block)]
 
-    def release(self, address: int, count: int) -> None:
+    def _tried_again(self, take: Callable[[], int], count: int, what: str) -> int:
+        """Memory that there was not, once cycles that hold arrays are collected."""
+        gc.collect()
+        self.reclaim()
+        try:
+            return take()
+        except DeviceError as e:
+            raise self._ledger.refusal(what, count, str(e)) from e
+
+    def release(self, address: int, count: int, use: MemoryKind) -> None:
         """Have memory freed. Finalizers call this, in any thread and in the middle of anything, so it only takes note."""
-        self._released.append((address, count))
+        self._released.append((address, count, use))
 
     def reclaim(self) -> None:
         """Free what was released; the caller holds the lock."""
         while self._released:
-            address, count = self._released.popleft()
+            address, count, use = self._released.popleft()
             if address in self._users:
                 self._users[address] -= 1
                 if self._users[address]:
@@ -143,8 +182,37 @@ class WasmRuntime:
                 del self._users[address]
                 for block in [block for block, at in self._blocks.items() if at == address]:
                     del self._blocks[block]
+            self._ledger.remove(use, self.engine.strategy, count, align(count or 1))
             if self._alive:
                 self.engine.give(address, count)
+
+    def configure(self, memory: Memory) -> None:
+        why = "its arrays are slices of one memory" if self.engine.strategy == "pages" else "its arrays are NumPy's"
+        memory.check_strategy((self.engine.strategy,), self.name, why)
+        if memory.keep is not None:
+            raise DeviceError(
+                f"{self.name}: keep={memory.keep} cannot be had, since WebAssembly's memory only grows; leave it out, and call "
+                "device.clean(), which makes it smaller where the engine can"
+            )
+        self.engine.limit = memory.limit
+
+    def memory(self) -> MemoryUse:
+        with self.lock:
+            self.reclaim()
+            reserved = self._ledger.held if self.engine.reserved is None else self.engine.reserved
+            return self._ledger.use({self.engine.strategy: reserved}, self.engine.limit)
+
+    def clean(self) -> None:
+        with self.lock:
+            for executable in self.executables:
+                executable.rest()
+            self.reclaim()
+            self.engine.trim()
+
+    def reset_peak(self) -> None:
+        with self.lock:
+            self.reclaim()
+            self._ledger.reset_peak()
 
     def upload(self, array: np.ndarray) -> WasmArray | HostArray:
         with self.lock:
@@ -230,14 +298,15 @@ class WasmExecutable:
         self._check_functions()
         self._weights: Final[dict[int, int]] = {}
         # The memory that is held; the finalizer reads this when it runs.
-        self._held: Final[dict[Any, tuple[int, int]]] = {}
+        self._held: Final[dict[Any, tuple[int, int, MemoryKind]]] = {}
         self._finalizer = weakref.finalize(self, _release_all, backend, self._held)
         self._finalizer.atexit = False
         for start, block in program.blocks.items():
             self._weights[start] = backend.hold(block)
-            self._held["weights", start] = self._weights[start], block.size
+            self._held["weights", start] = self._weights[start], block.size, "weights"
         self._plans: Final[Recent[Placed]] = Recent(MAX_PLANS)
         self._states: Final[WeakSet[WasmArray]] = WeakSet()
+        backend.executables.add(self)
 
     def _check_functions(self) -> None:
         """Check that the module has the functions that the Program calls, with as many arguments."""
@@ -273,7 +342,7 @@ class WasmExecutable:
     def _new_state(self, buffer: int, initial: int | None) -> WasmArray:
         engine, b = self.backend.engine, self.program.buffers[buffer]
         self._check_held()
-        made = WasmArray(self.backend, tuple(known(d, {}) for d in b.shape), b.dtype)
+        made = WasmArray(self.backend, tuple(known(d, {}) for d in b.shape), b.dtype, "states")
         if initial is None:
             engine.write(made.address, np.zeros(made.bytes, np.uint8))
         else:
@@ -333,7 +402,7 @@ class WasmExecutable:
         slots = [0 if ("slot", k) in plan.late else count for k, count in enumerate(program.slot_bytes(sizes))]
         every = self.program.programs if self.program.bounds else ()
         self._reserve(max([sum(slots), *(p.peak(sizes) for p in every)]))
-        starts = np.cumsum([self._held.get("scratch", (0, 0))[0], *slots]).tolist()
+        starts = np.cumsum([self._held["scratch"][0] if "scratch" in self._held else 0, *slots]).tolist()
         words = as_words(plan.words)
         where: dict[Place, list[int]] = {}
         for at in plan.named:
@@ -347,23 +416,29 @@ class WasmExecutable:
 
     def place_of(self, slot: int, count: int) -> int:
         """The address of a slot whose bytes are found in mid-run, with room for `count` of them."""
-        address, room = self._held.get(slot, (0, -1))
+        address, room = self._held[slot][:2] if slot in self._held else (0, -1)
         if room < count:
             if room >= 0:
                 self.backend.release(*self._held.pop(slot))
             room = align(count + count // 4)  # the next turn of a loop may want a little more
-            address = self.backend.take(room)
-            self._held[slot] = address, room
+            address = self.backend.take(room, lambda: f"slot {slot} of the scratch memory", "scratch")
+            self._held[slot] = address, room, "scratch"
         return address
 
     def _reserve(self, count: int) -> None:
         """Make the scratch memory at least `count` bytes long; if it moves, plans that point into it are dropped."""
-        if count <= self._held.get("scratch", (0, 0))[1]:
+        if count <= (self._held["scratch"][1] if "scratch" in self._held else 0):
             return
         self._plans.clear()
         if "scratch" in self._held:
             self.backend.release(*self._held.pop("scratch"))
-        self._held["scratch"] = (self.backend.take(count), count)
+        self._held["scratch"] = self.backend.take(count, lambda: "scratch memory", "scratch"), count, "scratch"
+
+    def rest(self) -> None:
+        """Let go of scratch memory, which the next run takes again."""
+        self._plans.clear()
+        for what in [what for what, (_, _, use) in self._held.items() if use == "scratch"]:
+            self.backend.release(*self._held.pop(what))
 
     def _check_held(self) -> None:
         if not self._held:
@@ -376,7 +451,7 @@ class WasmExecutable:
 
     def memory(self) -> Mapping[str, int]:
         """`scratch` counts slots, `states` the arrays of all sessions."""
-        held = {what: count for what, (_, count) in self._held.items()}
+        held = {what: count for what, (_, count, _) in self._held.items()}
         weights = held.pop(("weights", 0), 0)
         shared = sum(held.pop(("weights", start), 0) for start in self.program.shared)
         states = sum(x.bytes for x in self._states)
@@ -469,6 +544,6 @@ def as_words(numbers: Sequence[int]) -> np.ndarray:
     return np.array(numbers, np.int64).astype(np.uint32)
 
 
-def _release_all(backend: WasmRuntime, held: dict[Any, tuple[int, int]]) -> None:
+def _release_all(backend: WasmRuntime, held: dict[Any, tuple[int, int, MemoryKind]]) -> None:
     while held:
         backend.release(*held.popitem()[1])

@@ -103,6 +103,12 @@ from ..runtime.device import Device as Device
 from ..runtime.donated_inputs import check_donated as check_donated
 from ..runtime.donated_inputs import writable as writable
 from ..runtime.host_steps import run_host_step as run_host_step
+from ..runtime.memory.heap import Heap as Heap
+from ..runtime.memory.settings import Memory as Memory
+from ..runtime.memory.settings import limit_reached as limit_reached
+from ..runtime.memory.usage import MemoryKind as MemoryKind
+from ..runtime.memory.usage import MemoryLedger as MemoryLedger
+from ..runtime.memory.usage import MemoryUse as MemoryUse
 from ..runtime.page import device_error as device_error
 from ..runtime.page import scripts as scripts
 from ..runtime.recent_values import Recent as Recent

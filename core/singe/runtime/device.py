@@ -28,6 +28,8 @@ from ..hints import suggest
 from ..program.program import ProgramData
 from .backend import Executable
 from .device_lock import DeviceLock
+from .memory.settings import Memory
+from .memory.usage import MemoryUse
 
 Build: TypeAlias = Callable[..., Node | tuple[Node, ...]]
 """(builder, *nodes) ↦ a node, or several: what an op computes, now or later."""
@@ -58,6 +60,8 @@ class Device(ABC):
     """Held while the device, or a device that it wraps, does something."""
     reads_now = False
     """Whether `fetch` waits for nothing, so that a step may depend on a value."""
+    counts_memory = False
+    """Whether `memory()` knows something, and waits for nothing."""
     shares = False
     """Whether `exported` gives the value's own memory."""
 
@@ -141,6 +145,22 @@ class Device(ABC):
     @abstractmethod
     def describe(self) -> Mapping[str, Any]:
         """Facts about the device for people: adapter, features, limits."""
+
+    # memory
+
+    def memory(self) -> MemoryUse:
+        """What the device holds, in bytes, by what it is for; a device that does not count it says None."""
+        return MemoryUse()
+
+    def clean(self) -> None:  # noqa: B027 (one that keeps nothing has nothing to do)
+        """Free idle memory, and the scratch memory of Programs, which the next run takes again."""
+
+    def reset_peak(self) -> None:  # noqa: B027 (nor has one that does not count)
+        """Begin to measure the peak of `memory()` anew."""
+
+    def configure(self, memory: Memory) -> None:
+        """Take memory in this way from now on."""
+        raise DeviceError(f"{self!r} does not take memory by itself; leave memory= out")
 
     # gradients (see decorators/autodiff.py)
 

@@ -13,6 +13,7 @@ from ..errors import DeviceError, InputError
 from .backend import Backend
 from .device import Device
 from .eager import EagerDevice
+from .memory.settings import Memory
 from .registry import BackendFactory, addresses, backend_names, backends_for, factories, open_backend
 
 DEFAULT: Final = "numpy"
@@ -166,24 +167,38 @@ def Numpy() -> Device:
     return device(DEFAULT)
 
 
-def Wasm() -> Device:
-    """The device "wasm": WebAssembly SIMD kernels on the CPU."""
-    return device("wasm")
+def Wasm(memory: Memory | None = None) -> Device:
+    """The device "wasm": WebAssembly SIMD kernels on the CPU.
+
+    memory: how much memory the device takes from now on; its arrays are always slices of one memory."""
+    return _configured("wasm", memory)
 
 
-def WebGpu(choice: int | str | None = None) -> Device:
+def WebGpu(choice: int | str | None = None, memory: Memory | None = None) -> Device:
     """The device "webgpu": WGSL kernels on a GPU, natively through wgpu or a browser's own.
 
     choice: the number of an adapter, a part of its name ("nvidia"), or "low-power"; the first, which is the faster of two, is
-    that of "webgpu"."""
-    return device("webgpu" if choice is None else f"webgpu:{choice}")
+    that of "webgpu". memory: how the device takes memory from now on."""
+    return _configured("webgpu" if choice is None else f"webgpu:{choice}", memory)
 
 
-def Cuda(choice: int = 0) -> Device:
+def Cuda(choice: int = 0, memory: Memory | None = None) -> Device:
     """The device "cuda:0": CUDA kernels on an NVIDIA GPU, compiled when they are first needed; it needs the driver and the extra `cuda`.
 
-    choice: the number of the card."""
-    return device(f"cuda:{choice}")
+    choice: the number of the card. memory: how the device takes memory from now on."""
+    return _configured(f"cuda:{choice}", memory)
+
+
+def _configured(name: str, memory: Memory | None) -> Device:
+    """A device, which is one for all, and takes memory as it was last told."""
+    if memory is not None and not isinstance(memory, Memory):
+        raise InputError(
+            f'memory: got {memory!r:.80}, expected a Memory, as in memory=sg.Memory("exact", limit="2 GiB")'
+        )
+    found = device(name)
+    if memory is not None:
+        found.configure(memory)
+    return found
 
 
 def Torch(choice: str = "") -> Device:

@@ -28,6 +28,8 @@ from .backend import Backend, Executable, HostArray
 from .debugging import check_run, looking, note_origins
 from .device import Build, Device, nodes_of
 from .device_lock import DeviceLock
+from .memory.settings import Memory
+from .memory.usage import MemoryUse
 from .recent_values import Recent
 from .registry import target_of
 
@@ -80,6 +82,7 @@ class EagerDevice(Device):
         self._programs: Recent[Executable] = Recent(MAX_CACHED_PROGRAMS)
         self.reads_now = getattr(backend, "reads_now", False)
         self.shares = hasattr(backend, "export")
+        self.counts_memory = getattr(backend, "counts_memory", hasattr(backend, "memory"))
         self._integers: Final[WeakKeyDictionary[Any, np.ndarray]] = WeakKeyDictionary()
 
     @property
@@ -212,6 +215,31 @@ class EagerDevice(Device):
     def describe(self) -> Mapping[str, Any]:
         with self.lock:
             return self.backend.describe()
+
+    def memory(self) -> MemoryUse:
+        memory = getattr(self.backend, "memory", None)
+        with self.lock:
+            return super().memory() if memory is None else memory()
+
+    def clean(self) -> None:
+        clean = getattr(self.backend, "clean", None)
+        with self.lock:
+            if clean is not None:
+                clean()
+
+    def reset_peak(self) -> None:
+        reset_peak = getattr(self.backend, "reset_peak", None)
+        with self.lock:
+            if reset_peak is not None:
+                reset_peak()
+
+    def configure(self, memory: Memory) -> None:
+        configure = getattr(self.backend, "configure", None)
+        with self.lock:
+            if configure is None:
+                super().configure(memory)
+            else:
+                configure(memory)
 
     def prepare(self, program: ProgramData) -> Executable:
         with self.lock:

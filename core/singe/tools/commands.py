@@ -10,6 +10,7 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 from io import BytesIO
 from pathlib import Path
@@ -394,6 +395,7 @@ def bench(args: Namespace) -> None:
         load_seconds = time.perf_counter() - start
         arrays = random_inputs(model.inputs, args.batch)
         timing, runnable = time_model(model, arrays, load_seconds, Path(args.model).name, args.repeat, tell)
+        used = runnable.device.memory() if args.memory else None
         found = limit = None
         if args.profile or args.trace:
             given = [arrays[p.name] for p in runnable.inputs]
@@ -404,9 +406,12 @@ def bench(args: Namespace) -> None:
     if args.trace and found is not None:
         write(Path(args.trace), [json.dumps(trace_data(found)).encode()])
     if args.json:
-        say(json.dumps(timing_data(timing, found, limit), indent=1, default=str))
+        data = timing_data(timing, found, limit) | ({} if used is None else {"device_memory": asdict(used)})
+        say(json.dumps(data, indent=1, default=str))
         return
     say(describe_bench(timing, in_words(timing.device, timing.facts), found, limit, args.most))
+    if used is not None:
+        say(f"\n{used!r}")
 
 
 def _to_bench(args: Namespace) -> Model | Program:
@@ -423,7 +428,7 @@ def _to_bench(args: Namespace) -> Model | Program:
 def _bench_devices(args: Namespace) -> None:
     given = [
         option
-        for option in ("input_shape", "state", "donate", "batch", "repeat", "profile", "trace", "most")
+        for option in ("input_shape", "state", "donate", "batch", "repeat", "profile", "memory", "trace", "most")
         if getattr(args, option)
     ]
     if given:

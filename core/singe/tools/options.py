@@ -225,6 +225,9 @@ def _bench(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--profile", action="store_true", help="show where the time goes, kernel by kernel")
     command.add_argument(
+        "--memory", action="store_true", help="show what the device holds after the runs, and its peak"
+    )
+    command.add_argument(
         "--trace", metavar="FILE.json", help="write a run as a trace for chrome://tracing or ui.perfetto.dev"
     )
     command.add_argument("--most", metavar="N", type=_positive, help="show only the N slowest kernels")

@@ -323,7 +323,7 @@ class Learner:
             self._check_watched(fields)
             now.batch, now.step, now.items, now.loader = now.batch + 1, now.step + 1, now.items + items, position(train)
             now.skipped, now.trained = now.skipped + (not counts), now.batch == length(train)
-            self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, step=now.step))
+            self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, self._memory(), now.step))
             last = ended
             was, finite = finite, counts and math.isfinite(loss)
             if was and not finite:  # the first of several tells enough
@@ -353,6 +353,9 @@ class Learner:
         """The newest checkpoint, for an error."""
         return self._files.newest_in_words() if self._files is not None else ""
 
+    def _memory(self) -> int | None:
+        return self.device.memory().in_use if self.device.counts_memory else None
+
     def _fault(self, fields: Sequence[Any]) -> str:
         """Where in the step that was tried last the first number is that is not finite, as the end of a sentence."""
         key, model = self._step.state()[KEY], self._step.model.train()
@@ -369,7 +372,7 @@ class Learner:
             items, ended = items_of(fields), time.perf_counter()
             values = tallies.update(loss, told, fields[-1], items, ended - last)
             if epoch is not None:
-                self._tell(BatchEnded(epoch, "valid", k, values, ended - last, items, step=self.step))
+                self._tell(BatchEnded(epoch, "valid", k, values, ended - last, items, self._memory(), self.step))
                 if self._asked:
                     break
             last = ended

@@ -101,6 +101,7 @@ class CudaGpu:
     """See the module's docstring, and memory.Gpu."""
 
     has_timestamps = True
+    shares_buffers = True
 
     def __init__(self, number: int) -> None:
         self.driver: Final = Driver()
@@ -128,9 +129,10 @@ class CudaGpu:
         self._enter()
         self._stream: Final = c_void_p()
         self.driver.call("StreamCreate", byref(self._stream), 1)
-        pool, whole = c_void_p(), c_uint64(2**64 - 1)
-        self.driver.call("DeviceGetDefaultMemPool", byref(pool), device)
-        self.driver.call("MemPoolSetAttribute", pool, _RELEASE_THRESHOLD, byref(whole))
+        self._memory_pool: Final = c_void_p()
+        whole = c_uint64(2**64 - 1)
+        self.driver.call("DeviceGetDefaultMemPool", byref(self._memory_pool), device)
+        self.driver.call("MemPoolSetAttribute", self._memory_pool, _RELEASE_THRESHOLD, byref(whole))
         self.memory: Final = self.driver.number("DeviceTotalMem_v2", device, kind=c_size_t)
         self.limits: Final = Limits(self.memory, MAX_BINDING_BYTES, MAX_WORKGROUPS)
         self._pipelines: Final[WeakValueDictionary[str, CudaKernel]] = WeakValueDictionary()
@@ -161,6 +163,10 @@ class CudaGpu:
 
     def free(self, buffer: DeviceMemory) -> None:
         self._call("MemFreeAsync", c_uint64(buffer.address), self._stream)
+
+    def trim(self) -> None:
+        self.wait()
+        self._call("MemPoolTrimTo", self._memory_pool, c_size_t(0))
 
     def write(self, buffer: DeviceMemory, offset: int, data: np.ndarray) -> None:
         data = np.ascontiguousarray(data)

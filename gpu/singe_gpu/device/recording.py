@@ -35,20 +35,8 @@ from singe.extension import (
     words,
 )
 
-from .memory import (
-    MIN_BUFFER_BYTES,
-    Binding,
-    Command,
-    Gpu,
-    GpuArray,
-    Handle,
-    Launch,
-    Pool,
-    SlotBuffers,
-    Transfer,
-    from_device,
-    to_device,
-)
+from .memory import Binding, Command, Handle, Launch, Transfer, from_device, to_device
+from .pool import GpuArray, Piece, Pool, SlotBuffers
 
 MAX_CACHED_BINDINGS: Final = 8
 """The number of sets of input, output and state buffers for which a recording caches its commands."""
@@ -65,20 +53,20 @@ Send: TypeAlias = Callable[[Sequence[Command], Sequence[int]], None]
 class Uploads:
     """Parts of blocks of weights in device buffers; each is uploaded once for all Programs that use it."""
 
-    def __init__(self, gpu: Gpu) -> None:
-        self._gpu = gpu
-        self._held: dict[tuple[int, int, int], tuple[Handle, int]] = {}  # a part ↦ its buffer and the number of users
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._held: dict[tuple[int, int, int], tuple[Piece, int]] = {}  # a part ↦ its memory and the number of users
 
-    def take(self, block: np.ndarray, start: int, end: int) -> Handle:
+    def take(self, block: np.ndarray, start: int, end: int) -> Piece:
         """A buffer with these bytes of a block; each `take` needs a `give`."""
         key = id(block), start, end
         part, users = self._held.get(key, (None, 0))
-        if not users:
-            part = self._gpu.allocate(max(end - start, MIN_BUFFER_BYTES))
+        if part is None:
+            part = self._pool.take(end - start, "a part of the weights", "weights")
             try:
-                self._write(part, block, start, end)
+                self._write(part.buffer, block, start, end)
             except DeviceError:
-                self._gpu.free(part)
+                self._pool.give(part)
                 raise
         self._held[key] = part, users + 1
         return part
@@ -89,7 +77,7 @@ class Uploads:
         if users > 1:
             self._held[key] = part, users - 1
         else:
-            self._gpu.free(part)
+            self._pool.give(part)
 
     def _write(self, part: Handle, block: np.ndarray, start: int, end: int) -> None:
         for at in range(start, end, MAX_UPLOAD_BYTES):
@@ -97,9 +85,9 @@ class Uploads:
             if data.size % 4:
                 data = np.concatenate([data, np.zeros(-data.size % 4, np.uint8)])
             if data.size:
-                self._gpu.write(part, at - start, data)
+                self._pool.gpu.write(part, at - start, data)
             if end - start > MAX_UPLOAD_BYTES:
-                self._gpu.wait()  # afterwards the device's staging memory for these bytes is free again
+                self._pool.gpu.wait()  # afterwards the device's staging memory for these bytes is free again
 
 
 class UploadedWeights:
@@ -110,7 +98,7 @@ class UploadedWeights:
         gpu = pool.gpu
         self._pool = pool
         self._uploads = uploads
-        self._parts: list[Handle] = []
+        self._parts: list[Piece] = []
         self._taken: list[tuple[int, int, int]] = []
         self._place: dict[int, tuple[int, int]] = {}
         self.bytes = self.shared = 0
@@ -138,7 +126,7 @@ class UploadedWeights:
                 self.close()
                 raise
             self._taken.append((id(program.blocks[start]), begin, end))
-            size = max(end - begin, MIN_BUFFER_BYTES)
+            size = self._parts[-1].size
             if start:
                 self.shared += size
             else:
@@ -146,7 +134,7 @@ class UploadedWeights:
 
     def binding(self, offset: int, count: int) -> Binding:
         part, start = self._place[offset]
-        return Binding(self._parts[part], start, count)
+        return Binding(self._parts[part].buffer, start, count)
 
     def close(self) -> None:
         while self._taken:
@@ -192,7 +180,7 @@ class Recording:
         self._kernels: Final = kernels
         self._weights: Final = weights
         self._slots: Final = slots
-        self._memory: Final[dict[Place, Handle]] = {}
+        self._memory: Final[dict[Place, Piece]] = {}
         self._rows: Final = _Rows(pool, program, kernels, sizes)
         self._work: Final[dict[int, _SizedDispatch | _Move | None]] = {}
         self._groups: Final[dict[int, tuple[list[Handle], Handle]]] = {}
@@ -207,23 +195,30 @@ class Recording:
         """Submit a run. If it has steps on the host, the work before them is done on return. Strings are in HostArrays."""
         strings = self.plan.strings
         strings.clear()
+        self._memory.clear()
+        donated = self.plan.program.donated
+        if self._pool.must_part:
+            bound = [x for x in (*inputs, *states) if isinstance(x, GpuArray)]
+            for j in donated.values():
+                if isinstance(x := inputs[j], GpuArray):
+                    x.part_from(bound)
         for kind, arrays in (("input", inputs), ("state", states)):
             for k, array in enumerate(arrays):
                 if isinstance(array, HostArray):
                     strings[kind, k] = array.data
                 else:
-                    self._memory[kind, k] = array.buffer
-        donated = self.plan.program.donated
+                    self._memory[kind, k] = array.piece
         outputs: list[Any] = [
             inputs[donated[k]] if k in donated else None for k in range(len(self.plan.program.outputs))
         ]
         self.plan.begin()
         self._make_outputs(outputs, self.plan.program.outputs)
         if self.plan.is_straight:
-            buffers = [x.buffer for x in (*inputs, *states, *outputs) if isinstance(x, GpuArray)]
+            pieces = [x.piece for x in (*inputs, *states, *outputs) if isinstance(x, GpuArray)]
             # The buffers are kept with the commands, so that their ids are not reused.
             commands, _ = self._whole.at(
-                tuple(map(id, buffers)), lambda: (self._gpu.record(self._all_commands()), buffers)
+                tuple([(id(p.buffer), p.offset) for p in pieces]),
+                lambda: (self._gpu.record(self._all_commands()), [p.buffer for p in pieces]),
             )
             send(commands, self._steps)
         else:
@@ -240,9 +235,10 @@ class Recording:
             b = self.plan.program.buffers[i]
             own = b.place[0] == "output" and b.dtype is not string
             if own and symbols(b.shape) <= self.plan.sizes.keys():
-                array = GpuArray(self._pool, self.plan.shape(i), b.dtype, b.size)
+                apart = [piece.buffer for piece in self._memory.values()] if self._pool.must_part else ()
+                array = GpuArray(self._pool, self.plan.shape(i), b.dtype, b.size, apart=apart)
                 outputs[b.place[1]] = array
-                self._memory[b.place] = array.buffer
+                self._memory[b.place] = array.piece
 
     def _all_commands(self) -> list[Command]:
         return [command for at in self.plan.work if (command := self._command(at)) is not None]
@@ -299,7 +295,8 @@ class Recording:
     def _write(self, buffer: int, array: np.ndarray) -> None:
         b = self.plan.program.buffers[buffer]
         if array.size:
-            self._gpu.write(self._handle(b.place), 0, to_device(array, b.size))
+            piece = self._piece(b.place)
+            self._gpu.write(piece.buffer, piece.offset, to_device(array, b.size))
 
     # --- words as commands ---
 
@@ -353,9 +350,10 @@ class Recording:
         count = max(16, -(-count // 4) * 4)
         if place[0] == "weights":
             return self._weights.binding(place[1], count)
-        return Binding(self._handle(place), 0, count)
+        piece = self._piece(place)
+        return Binding(piece.buffer, piece.offset, count)
 
-    def _handle(self, place: Place) -> Handle:
+    def _piece(self, place: Place) -> Piece:
         return self._slots[place[1]] if place[0] == "slot" else self._memory[place]
 
     def close(self) -> None:
@@ -374,7 +372,6 @@ class _Rows:
 
     def __init__(self, pool: Pool, program: ProgramData, kernels: Kernels, sizes: Mapping[str, int]) -> None:
         self._pool: Final = pool
-        self._gpu: Final = pool.gpu
         self._program: Final = program
         self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ the start of its row
         self._written: Final[dict[int, list[Any]]] = {}
@@ -391,27 +388,31 @@ class _Rows:
             starts[number] = start
             if start == end:
                 end += align(16 * -(-len(row) // 4))
-        self._buffer: Handle | None = self._gpu.allocate(max(end, MIN_BUFFER_BYTES)) if starts else None
-        self.binding: Final[dict[int, Binding]] = {
-            number: Binding(self._buffer, start, 16 * -(-len(program.kernels[number].sizes) // 4))
-            for number, start in starts.items()
-        }
-        if starts:
+        self._piece: Final = pool.take(end, "the sizes of kernels", "scratch") if starts else None
+        self.binding: Final[dict[int, Binding]] = {}
+        if self._piece is not None:
+            for number, start in starts.items():
+                count = 16 * -(-len(program.kernels[number].sizes) // 4)
+                self.binding[number] = Binding(self._piece.buffer, self._piece.offset + start, count)
             data = np.zeros(end // 4, np.int32)
             for row, start in shared.items():
                 data[start // 4 : start // 4 + len(row)] = row
-            self._gpu.write(self._buffer, 0, data.view(np.uint8))
+            self._write(data, 0)
 
     def write(self, sizes: Mapping[str, int]) -> None:
         for number, start in self._late.items():
             row = [evaluate(d, sizes) for d in self._program.kernels[number].sizes]
             if not symbols(row) and self._written.get(number) != row:
                 self._written[number] = row
-                self._gpu.write(self._buffer, start, np.array(row, np.int32).view(np.uint8))
+                self._write(np.array(row, np.int32), start)
+
+    def _write(self, numbers: np.ndarray, start: int) -> None:
+        if self._piece is not None:
+            self._pool.gpu.write(self._piece.buffer, self._piece.offset + start, numbers.view(np.uint8))
 
     def close(self) -> None:
-        if self._buffer is not None:
-            self._pool.release(self._gpu.free, self._buffer)
+        if self._piece is not None:
+            self._pool.release(self._pool.give, self._piece)
 
 
 def _no_aliases(named: Sequence[Place], access: Sequence[str], code: Code) -> None:

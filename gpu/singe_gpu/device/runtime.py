@@ -15,6 +15,8 @@ from singe.extension import (
     DeviceError,
     HostArray,
     InputError,
+    Memory,
+    MemoryUse,
     ProgramData,
     Recent,
     Span,
@@ -27,7 +29,8 @@ from singe.extension import (
 from singe.extension import dtype as dtype_of
 
 from ..target import GpuTarget
-from .memory import Binding, Command, Gpu, GpuArray, Pool, SlotBuffers, Transfer, from_device, to_device
+from .memory import Binding, Command, Gpu, Transfer, from_device, to_device
+from .pool import GpuArray, Pool, SlotBuffers
 from .recording import Kernels, Recording, UploadedWeights, Uploads
 
 MAX_RECORDINGS: Final = 4
@@ -43,7 +46,8 @@ class GpuRuntime:
         self.gpu = gpu
         self.target = target
         self.pool = Pool(gpu)
-        self.uploads = Uploads(gpu)
+        self.uploads = Uploads(self.pool)
+        self.executables: WeakSet[GpuExecutable] = WeakSet()
 
     @property
     def lost(self) -> bool:
@@ -56,13 +60,14 @@ class GpuRuntime:
             return HostArray(array.copy(), dtype)
         out = GpuArray(self.pool, array.shape, dtype, self.target.element_size(dtype))
         if array.size:
-            self.gpu.write(out.buffer, 0, to_device(array, out.element_size))
+            self.gpu.write(out.piece.buffer, out.piece.offset, to_device(array, out.element_size))
         return out
 
     def download(self, array: GpuArray | HostArray) -> np.ndarray:
         if isinstance(array, HostArray):
             return array.data.copy()
-        raw = self.gpu.read(array.buffer, array.bytes) if array.bytes else np.zeros(0, np.uint8)
+        piece = array.piece
+        raw = self.gpu.read(piece.buffer, array.bytes, piece.offset) if array.bytes else np.zeros(0, np.uint8)
         return from_device(raw, array.shape, array.dtype, array.element_size)
 
     def prepare(self, program: ProgramData) -> GpuExecutable:
@@ -79,7 +84,21 @@ class GpuRuntime:
 
     def describe(self) -> Mapping[str, Any]:
         self.pool.reclaim()
-        return {"backend": self.name, **self.gpu.describe(), "pool_bytes": self.pool.bytes}
+        return {"backend": self.name, **self.gpu.describe(), "pool_bytes": self.pool.reserved}
+
+    def configure(self, memory: Memory) -> None:
+        self.pool.configure(memory)
+
+    def memory(self) -> MemoryUse:
+        return self.pool.use()
+
+    def clean(self) -> None:
+        for executable in self.executables:
+            executable.rest()
+        self.pool.clean()
+
+    def reset_peak(self) -> None:
+        self.pool.reset_peak()
 
     def dispose(self) -> None:
         self.pool.close()
@@ -104,6 +123,7 @@ class GpuExecutable:
         self._states: WeakSet[GpuArray] = WeakSet()
         self._finalizer = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
         self._finalizer.atexit = False
+        backend.executables.add(self)
 
     def run(
         self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()
@@ -141,15 +161,16 @@ class GpuExecutable:
         made = []
         for state in program.states:
             b = program.buffers[state.buffer]
-            array = GpuArray(self.backend.pool, tuple(known(d, {}) for d in b.shape), b.dtype, b.size)
+            array = GpuArray(self.backend.pool, tuple(known(d, {}) for d in b.shape), b.dtype, b.size, "states")
+            piece = array.piece
             count = -(-array.bytes // 4) * 4
             if not count:
                 pass
             elif state.initial is None:
-                gpu.write(array.buffer, 0, np.zeros(count, np.uint8))
+                gpu.write(piece.buffer, piece.offset, np.zeros(count, np.uint8))
             else:
                 source = self.weights.binding(program.buffers[state.initial].place[1], count)
-                gpu.submit([Transfer(source, Binding(array.buffer, 0, count))])
+                gpu.submit([Transfer(source, Binding(piece.buffer, piece.offset, count))])
             made.append(array)
         self._states.update(made)
         return made
@@ -166,6 +187,11 @@ class GpuExecutable:
     def _check_held(self) -> None:
         if not self._finalizer.alive:
             raise DeviceError(f"{self.backend.name}: this program was disposed of; compile or load it again")
+
+    def rest(self) -> None:
+        """Let go of scratch memory, which the next run takes again."""
+        self._recordings.clear()
+        self._slots.close()
 
     def dispose(self) -> None:
         self._finalizer()

@@ -24,6 +24,7 @@ from singe.model.model import Model
 from singe.model.program import Program
 from singe.runtime.devices import device as open_device
 from singe.runtime.eager import EagerDevice
+from singe.runtime.memory.settings import Memory
 from singe.tools.measuring.bench import (
     elementwise_copy,
     gemm,
@@ -34,7 +35,6 @@ from singe.tools.measuring.bench import (
     timed_seconds,
 )
 from singe.tools.measuring.profiling import describe_profile, profile, profile_data
-from singe_gpu.device.memory import Pool
 from singe_gpu.device.runtime import GpuRuntime
 
 SIZES: Final = (
@@ -274,7 +274,7 @@ def main(arguments: list[str], folder: Path) -> None:
     device = open_device(args.device)
     assert isinstance(device, EagerDevice)
     assert isinstance(device.backend, GpuRuntime)
-    device.backend.pool = Pool(device.backend.gpu, KEPT)
+    device.configure(Memory(keep=KEPT))
     facts, torch = device.describe(), pytorch()
     peer = f"PyTorch {torch.__version__}" if torch else "no PyTorch"
     print(

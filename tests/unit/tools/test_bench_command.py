@@ -82,6 +82,20 @@ def test_bench_prints_json(capsys: pytest.CaptureFixture[str], small: None, mode
     assert data["peaks"]["flops"] > 0
 
 
+def test_bench_shows_the_memory_of_the_device(capsys: pytest.CaptureFixture[str], model: Path) -> None:
+    given = [model, "--input-shape", "x=Nx5x4", "--repeat", 1, "--memory"]
+    code, out, err = run(capsys, *given, "--device", "wasm")
+    assert (code, err) == (0, "")
+    assert {"weights", "states", "scratch", "tensors"} <= {line.split()[0] for line in out.splitlines() if line}
+    code, out, _ = run(capsys, *given, "--device", "wasm", "--json")
+    held = json.loads(out)["device_memory"]
+    assert held["by_kind"]["weights"]["in_use"] >= 48
+    assert held["in_use"] <= held["peak"]
+    code, out, _ = run(capsys, *given, "--device", "numpy")
+    assert (code, "unknown" in out) == (0, True)
+    assert run(capsys, "--memory")[0] == 2
+
+
 def test_bench_of_a_program(capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path) -> None:
     made = tmp_path / "m.singe"
     assert cli.main(["compile", str(model), "--input-shape", "x=Nx5x4", "--device", "numpy", "-o", str(made)]) == 0

@@ -98,7 +98,7 @@ def test_a_first_run_frees_nothing() -> None:
     program = backend.prepare(compile_graph(Graph((x,), (b.neg(x),), ("y",)), backend.target))
     array = backend.upload(np.zeros(6, np.float32))
     (made,) = program.run([array])
-    taken = (array.bytes, made.bytes, backend.engine._words[1], *(count for _, count in program._held.values()))
+    taken = (array.bytes, made.bytes, backend.engine._words[1], *(held[1] for held in program._held.values()))
     assert backend.describe()["used"] == sum(align(max(count, 1)) for count in taken)
     assert backend.upload(np.zeros(6, np.float32)).address
 

@@ -30,8 +30,8 @@ from singe_gpu.device.memory import (
     Limits,
     Timed,
     Transfer,
-    size_class,
 )
+from singe_gpu.device.pool import size_class
 from singe_gpu.device.runtime import GpuRuntime
 from singe_gpu.device.tune import Tuner, wanted
 from singe_gpu.dialect import ENTRY, PACKED_DOTS, SUBGROUPS
@@ -193,6 +193,8 @@ class Pipeline:
 class NativeGpu:
     """A wgpu-py device as a Gpu; see memory.Gpu."""
 
+    shares_buffers = False
+
     def __init__(self, adapter: Any) -> None:
         self._adapter = adapter
         self.lost = False
@@ -237,6 +239,11 @@ class NativeGpu:
 
     def free(self, buffer: Handle) -> None:
         buffer.destroy()
+
+    def trim(self) -> None:
+        for kept in self._staging.values():
+            while kept:
+                kept.pop().destroy()
 
     def write(self, buffer: Handle, offset: int, data: np.ndarray) -> None:
         with self._doing("writing a buffer"):

@@ -171,6 +171,17 @@ class ArrayAdapter:
     def wait(self, arrays: Sequence[Array]) -> None:
         """Wait until arrays are computed, where the library computes later."""
 
+    def bytes_held(self) -> tuple[int | None, int | None, int | None]:
+        """Bytes that the library has in use for this process on the device, that it took from it, and the most that were in use;
+        None where it does not say."""
+        return None, None, None
+
+    def clean(self) -> None:
+        """Give memory that the library keeps, and does not use, back to the system."""
+
+    def reset_peak(self) -> None:
+        """Begin to measure anew what is the most."""
+
     # --- places ------------------------------------------------------------------------------------------------------
 
     def take(self, x: Array, indices: Array, axis: int) -> Array:

@@ -16,6 +16,7 @@ from ...dtypes import DType, dtype
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...program.program import HOST, ProgramData
 from ..backend import LibraryArray
+from ..memory.usage import MemoryUse
 from .executable import ArrayExecutable
 
 
@@ -57,6 +58,17 @@ class ArrayBackend:
 
     def describe(self) -> Mapping[str, Any]:
         return self._facts
+
+    def memory(self) -> MemoryUse:
+        """As the library counts, whoever in this process uses it."""
+        in_use, reserved, peak = self.arrays.bytes_held()
+        return MemoryUse(in_use=in_use, reserved=reserved, peak=peak)
+
+    def clean(self) -> None:
+        self.arrays.clean()
+
+    def reset_peak(self) -> None:
+        self.arrays.reset_peak()
 
     def dispose(self) -> None:
         self._weights.clear()

@@ -67,6 +67,15 @@ class CupyAdapter(ArrayAdapter):
     def cumulative_prod(self, x: Array, axis: int, dtype: Any = None) -> Array:
         return cupy.cumprod(x, axis=axis, dtype=dtype)
 
+    def bytes_held(self) -> tuple[int | None, int | None, int | None]:
+        with self.scope():
+            pool = cupy.get_default_memory_pool()
+            return pool.used_bytes(), pool.total_bytes(), None
+
+    def clean(self) -> None:
+        with self.scope():
+            cupy.get_default_memory_pool().free_all_blocks()
+
     def wait(self, arrays: Sequence[Array]) -> None:
         cupy.cuda.Device(self.number).synchronize()
 

@@ -62,6 +62,10 @@ class JaxAdapter(ArrayAdapter):
     def traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
         return jax.jit(function)
 
+    def bytes_held(self) -> tuple[int | None, int | None, int | None]:
+        told = self.device.memory_stats() or {}  # on the CPU JAX has none
+        return told.get("bytes_in_use"), told.get("bytes_reserved"), told.get("peak_bytes_in_use")
+
     def wait(self, arrays: Sequence[Array]) -> None:
         jax.block_until_ready(list(arrays))
 

@@ -229,6 +229,20 @@ class TorchAdapter(ArrayAdapter):
             "shl": shift(torch.bitwise_left_shift), "shr": shift(torch.bitwise_right_shift),
         }  # fmt: skip
 
+    def bytes_held(self) -> tuple[int | None, int | None, int | None]:
+        if self.device.type != "cuda":
+            return super().bytes_held()
+        on = torch.cuda
+        return on.memory_allocated(self.device), on.memory_reserved(self.device), on.max_memory_allocated(self.device)
+
+    def clean(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def reset_peak(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+
     def floor(self, x: Array) -> Array:
         return torch.floor(x) if x.is_floating_point() else x
 

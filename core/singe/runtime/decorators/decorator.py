@@ -14,6 +14,8 @@ from ...program.program import ProgramData
 from ..backend import Executable
 from ..device import Build, Device
 from ..devices import device
+from ..memory.settings import Memory
+from ..memory.usage import MemoryUse
 
 if TYPE_CHECKING:
     from .router import Router
@@ -38,6 +40,7 @@ class Decorator(Device):
         self.inner: Final = device(inner)
         self.lock = self.inner.lock
         self.shares = self.inner.shares
+        self.counts_memory = self.inner.counts_memory
 
     @property
     def name(self) -> str:
@@ -80,6 +83,18 @@ class Decorator(Device):
 
     def describe(self) -> Mapping[str, Any]:
         return self.inner.describe()
+
+    def memory(self) -> MemoryUse:
+        return self.inner.memory()
+
+    def clean(self) -> None:
+        self.inner.clean()
+
+    def reset_peak(self) -> None:
+        self.inner.reset_peak()
+
+    def configure(self, memory: Memory) -> None:
+        self.inner.configure(memory)
 
     def watched(self, value: Any) -> Any:
         return self.inner.watched(value)

@@ -19,6 +19,8 @@ from ...errors import CompileError, DeviceError, DeviceLost, InputError, Unsuppo
 from ...graph import Builder, Graph, leaf
 from ..device import Build, Device, nodes_of
 from ..devices import device
+from ..memory.settings import Memory
+from ..memory.usage import MemoryUse, together
 from .decorator import Decorator
 
 UNABLE: Final = (CompileError, UnsupportedOp, DeviceError)
@@ -86,6 +88,23 @@ class Router(Decorator):
     def describe(self) -> Mapping[str, Any]:
         """Of each device, by its number and name, what it says of itself."""
         return {f"{k} {one.name}": one.describe() for k, one in enumerate(self._devices)}
+
+    def memory(self) -> MemoryUse:
+        """The sums over the devices, each of which counts once; `router[k].memory()` is that of one."""
+        first = {one.eager: k for k, one in reversed(list(enumerate(self._devices)))}
+        return together({f"{k} {one.name}": one.memory() for one, k in sorted(first.items(), key=lambda item: item[1])})
+
+    def clean(self) -> None:
+        for one in self._devices:
+            one.clean()
+
+    def reset_peak(self) -> None:
+        for one in self._devices:
+            one.reset_peak()
+
+    def configure(self, memory: Memory) -> None:
+        for one in self._devices:
+            one.configure(memory)
 
 
 def _made(devices: Sequence[Device], fallback: bool) -> Router:

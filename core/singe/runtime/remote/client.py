@@ -27,6 +27,7 @@ from ...shapes import Dim, evaluate, known
 from ..device import Device
 from ..devices import device
 from ..donated_inputs import check_donated
+from ..memory.usage import MemoryUse
 from ..recent_values import Recent
 from ..registry import BackendFactory
 from .connection import RemoteConnection
@@ -60,6 +61,7 @@ class RemoteBackend:
 
     reads_now = False
     survives_fork = False
+    counts_memory = False
 
     def __init__(self, url: str, token: str, open_link: Callable[[str], Link] = connect) -> None:
         self.connection: Final = RemoteConnection(url, token, open_link)
@@ -114,6 +116,20 @@ class RemoteBackend:
             (answer,) = link.wait([number])
             own = {"address": link.url, "sent": link.sent, "received": link.received, "trips": link.trips}
             return {"device": link.server_device, **answer.values[1], **own}
+
+    def memory(self) -> MemoryUse:
+        """What this session has on the server, as that says; it does not say more."""
+        facts = self.describe()
+        held, arrays = facts.get("session_bytes"), facts.get("session_arrays")
+        if type(held) is not int or type(arrays) is not int:
+            raise FormatError(
+                f"{self.name}: the server says {held!r:.40} bytes and {arrays!r:.40} arrays, expected numbers"
+            )
+        return MemoryUse(in_use=held, count=arrays)
+
+    def clean(self) -> None:
+        """Have the server free what nobody here holds."""
+        self.synchronize()
 
     def dispose(self) -> None:
         with self.connection.lock:

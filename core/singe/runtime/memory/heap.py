@@ -1,19 +1,20 @@
-"""A heap over a linear memory that can grow: addresses aligned for every buffer, freed blocks joined and used again."""
+"""A heap over a memory that can grow, or over a page of it: addresses aligned for every buffer, freed blocks joined and used again."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
 
-from singe.extension import ALIGN, align
+from ...program.container import ALIGN, align
 
 
 class Heap:
-    """`grow(bytes)` makes the memory at least that long, or raises."""
+    """`grow(bytes)` makes the memory at least that long, or raises, which leaves the heap as it was. Addresses begin at `start`."""
 
-    def __init__(self, grow: Callable[[int], None]) -> None:
+    def __init__(self, grow: Callable[[int], object], start: int = ALIGN) -> None:
         self._grow = grow
-        self._end = ALIGN  # address 0 stays unused
+        self.end = start
+        """Beyond it nothing is used."""
         self._free: list[tuple[int, int]] = []  # (address, bytes), sorted, never adjacent
         self.used = 0
 
@@ -25,9 +26,9 @@ class Heap:
                 self._free[i : i + 1] = [(address + count, size - count)] if size > count else []
                 self.used += count
                 return address
-        address = self._end
+        address = self.end
         self._grow(address + count)
-        self._end += count
+        self.end += count
         self.used += count
         return address
 
@@ -42,7 +43,7 @@ class Heap:
             i -= 1
             before, length = self._free.pop(i)
             address, size = before, length + size
-        if address + size == self._end:
-            self._end = address
+        if address + size == self.end:
+            self.end = address
         else:
             self._free.insert(i, (address, size))
