@@ -366,6 +366,53 @@ async def routed(device: str):
     return found
 
 
+async def remote(url: str, token: str, lose: str):
+    """What a device elsewhere computes, forgets and says: tensors, ops one by one and fused, batches of a model, a weight after a step
+    of training, round trips of the step and its bytes beside its batch; and the errors of a wrong token, of a lost connection, which
+    comes back, and of none."""
+    name = f"remote:{url}"
+    found = {"errors": []}
+
+    async def fails(work):
+        try:
+            await work
+        except sg.SingeError as e:
+            found["errors"].append([type(e).__name__, str(e)])
+
+    with contextlib.suppress(sg.DeviceError):
+        sg.Remote(url, "no")
+    await fails(sg.device_async(name))
+    with contextlib.suppress(sg.DeviceError):
+        sg.Remote(url, token)  # where no engine can suspend, it is opened below
+    on = await sg.device_async(name)
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(5, 7)).astype(np.float32), rng.normal(size=(7, 3)).astype(np.float32)
+    for home in (on, sg.Fusion(on)):
+        x, y = sg.tensor(a, device=home), sg.tensor(b, device=home)
+        found.setdefault("apart", []).append(difference(await (x @ y).relu().numpy_async(), np.maximum(a @ b, 0)))
+    big = rng.normal(size=20_000_000).astype(np.float32)  # more frames than may be under way
+    found["big"] = bool(np.array_equal(await sg.tensor(big, device=on).numpy_async(), big))
+    first, *_ = await asyncio.gather(*((sg.tensor([k], device=on) + 1).numpy_async() for k in range(20)))
+    found["first"] = first.tolist()
+    step = sg.train.TrainStep(nn.Linear(7, 2, rng=0), sg.optim.SGD(0.1), lambda m, x: (m(x) ** 2).mean(), device=on)
+    found["losses"] = [await step.run_async(a) for _ in range(3)]
+    before = on.describe()
+    await step.run_async(a)
+    found["sent"], found["trips"] = (on.describe()[k] - before[k] for k in ("sent", "trips"))
+    found["sent"] -= a.nbytes
+    kept = sg.tensor(a, device=on)
+    await on.backend.synchronize()
+    on.backend.connection._link._socket.close()
+    await fails(kept.numpy_async())
+    found["kept"] = bool(np.array_equal(await kept.numpy_async(), a))
+    asked = [kept.numpy_async(), (kept * 2).numpy_async()]
+    await js.fetch(lose)
+    for work in asked:
+        await fails(work)
+    await fails(sg.device_async(name))
+    return found
+
+
 async def wrong_input(device: str):
     program = sg.compile(lambda x: x + 1, np.zeros((2, 2), np.float32), device=await sg.device_async(device))
     try:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.server
 import inspect
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import training
 from bundles import BOUND, BOUNDS, MODELS
@@ -180,6 +184,50 @@ def test_tensors_and_gradients_move_between_devices(host: Host, device: str) -> 
     if off != onto:
         assert device == "webgpu"
         assert "nothing can wait here without await" in off
+
+
+@contextmanager
+def stopped_by(server: Any) -> Iterator[str]:
+    """An address: who asks for it has stopped the server."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            server.stop("it is late")
+            self.send_response(200)
+            self.send_header("Access-Control-Allow-Origin", "*")
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as waiting:
+        threading.Thread(target=waiting.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{waiting.server_port}/"
+        waiting.shutdown()
+
+
+def test_a_device_elsewhere(page: Host) -> None:
+    """A page's own WebSocket leads to it: tensors, steps of training, and a connection that is lost."""
+    pytest.importorskip("websockets", reason="the extra `remote` is not installed")
+    with singe.remote.RemoteServer("wasm", port=0) as server, stopped_by(server) as stop:
+        found = page.call("remote", server.url, server.token, stop)
+    assert max(found["apart"]) < BOUND
+    assert found["big"]
+    assert found["first"] == [1]
+    x = np.random.default_rng(1).normal(size=(5, 7)).astype(np.float32)
+    step = singe.train.TrainStep(
+        singe.nn.Linear(7, 2, rng=0), singe.optim.SGD(0.1), lambda m, x: (m(x) ** 2).mean(), device="wasm"
+    )
+    assert found["losses"] == pytest.approx([step(x) for _ in range(3)], rel=1e-5)
+    assert found["trips"] == 1
+    assert found["sent"] < 1000
+    assert found["kept"]
+    (wrong, token), (cut, again), *stops, (absent, origin) = found["errors"]
+    assert (wrong, cut, absent) == ("DeviceError", "RemoteDisconnected", "DeviceError")
+    assert "the token is wrong" in token
+    assert "the next call connects again" in again
+    assert [(kind, "it is late" in text) for kind, text in stops] == [("RemoteDisconnected", True)] * 2
+    assert "--origin http://127.0.0.1" in origin
 
 
 def test_inputs_that_do_not_fit(host: Host, device: str) -> None:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from ...awaitables import IN_PAGE, MaybeAwaitable, map_result, resolve
 from ...compiler.target import find_target
 from ...dtypes import DType
 from ...dtypes import dtype as dtype_of
@@ -31,6 +32,7 @@ from ..memory.usage import MemoryUse
 from ..recent_values import Recent
 from ..registry import BackendFactory
 from .connection import RemoteConnection
+from .page_connection import PageConnection
 from .protocol import MAX_HEADER_BYTES, NAME, PORT, TOKEN_VARIABLE, Batch, Bytes, RemoteMessage, from_wire, to_wire
 from .socket import Link, connect
 
@@ -63,8 +65,14 @@ class RemoteBackend:
     survives_fork = False
     counts_memory = False
 
-    def __init__(self, url: str, token: str, open_link: Callable[[str], Link] = connect) -> None:
-        self.connection: Final = RemoteConnection(url, token, open_link)
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        open_link: Callable[[str], Link] = connect,
+        connection: RemoteConnection | None = None,
+    ) -> None:
+        self.connection: Final = connection or RemoteConnection(url, token, open_link)
         self.connection.tidy = self._tidy
         self.name: str = self.connection.name
         self.target: Any = find_target(self.connection.target, self.connection.settings)
@@ -85,10 +93,11 @@ class RemoteBackend:
             self._upload(made.number, array, bytes(to_wire(array)))
             return made
 
-    def download(self, array: RemoteArray) -> np.ndarray:
+    def download(self, array: RemoteArray) -> MaybeAwaitable[np.ndarray]:
         own = self.own(array, "the array")
         with self.connection.lock:
-            return self._value(*self.connection.wait([self._read(own.number, own.dtype, own.shape)]))
+            told = self.connection.wait([self._read(own.number, own.dtype, own.shape)])
+            return map_result(told, lambda found: self._value(*found))
 
     def prepare(self, program: ProgramData) -> RemoteExecutable:
         runs = self.target.name
@@ -101,21 +110,23 @@ class RemoteBackend:
             self._register(number, program)
             return RemoteExecutable(self, number, program)
 
-    def synchronize(self) -> None:
+    def synchronize(self) -> MaybeAwaitable[None]:
         with self.connection.lock:
             number = self.connection.question()
             self.connection.say("sync", number)
-            self.connection.wait([number])
+            return map_result(self.connection.wait([number]), lambda _: None)
 
     def describe(self) -> Mapping[str, Any]:
-        """What the server says, and what has gone to and fro: bytes, and round trips."""
+        """What the server says, except in a page, which may not wait here; and what has gone to and fro: bytes, and round trips."""
         link = self.connection
         with link.lock:
-            number = link.question()
-            link.say("describe", number)
-            (answer,) = link.wait([number])
+            told: Mapping[str, Any] = {}
+            if not IN_PAGE:
+                number = link.question()
+                link.say("describe", number)
+                told = resolve(link.wait([number]), "")[0].values[1]
             own = {"address": link.url, "sent": link.sent, "received": link.received, "trips": link.trips}
-            return {"device": link.server_device, **answer.values[1], **own}
+            return {"device": link.server_device, **told, **own}
 
     def memory(self) -> MemoryUse:
         """What this session has on the server, as that says; it does not say more."""
@@ -220,7 +231,7 @@ class RemoteExecutable:
             question = connection.question() if None in shapes else None
             outputs = self._begin([x.number for x in given], kept, question)
             if question is not None:
-                (answer,) = connection.wait([question])
+                (answer,) = resolve(connection.wait([question]), "a run_async(…) with NumPy arrays")
                 if answer.name != "shapes" or len(answer.values[1]) != len(outputs):
                     raise FormatError(f"{backend.name}: the server answered a run with {answer.name!r}")
                 shapes = answer.values[1]
@@ -232,7 +243,7 @@ class RemoteExecutable:
                 )
             return made
 
-    def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> list[np.ndarray]:
+    def call(self, inputs: Sequence[np.ndarray], states: Sequence[Any] = ()) -> MaybeAwaitable[list[np.ndarray]]:
         """A run in one round trip."""
         backend, program = self.backend, self.program
         with backend.connection.lock:
@@ -248,8 +259,7 @@ class RemoteExecutable:
                 kind = program.buffers[program.outputs[k]].dtype
                 reads.append(backend._read(numbers[program.donated[k]] if i is None else i, kind, shape))
             backend._freed.extend((*numbers, *(i for i in outputs if i is not None)))
-            _, *values = backend.connection.wait(reads)
-            return [backend._value(m) for m in values]
+            return map_result(backend.connection.wait(reads), lambda found: [backend._value(m) for m in found[1:]])
 
     def new_states(self) -> list[RemoteArray]:
         backend, numbers = self.backend, self.backend.connection.numbers
@@ -306,7 +316,7 @@ def _numbers(shape: Sequence[Dim]) -> tuple[int, ...] | None:
     return known if len(known) == len(shape) else None
 
 
-def _open(choice: str = "", token: str | None = None) -> RemoteBackend:
+def _open(choice: str = "", token: str | None = None) -> MaybeAwaitable[RemoteBackend]:
     if not choice:
         raise DeviceError(f"a device elsewhere needs its address: {EXAMPLE}")
     try:
@@ -317,7 +327,13 @@ def _open(choice: str = "", token: str | None = None) -> RemoteBackend:
     if not usable:
         raise InputError(f"{choice!r:.80} is no address of a device elsewhere, expected one as in {EXAMPLE}")
     given = token if token is not None else _tokens.get(choice, os.environ.get(TOKEN_VARIABLE, ""))
-    return RemoteBackend(choice, given)
+    return _open_in_page(choice, given) if IN_PAGE else RemoteBackend(choice, given)
+
+
+async def _open_in_page(url: str, token: str) -> RemoteBackend:
+    connection = PageConnection(url, token)
+    await connection.begin()
+    return RemoteBackend(url, token, connection=connection)
 
 
 open_remote: Final = BackendFactory(_open, target_name="", choices=f"the address of a server, as in {EXAMPLE}")
@@ -328,7 +344,8 @@ def Remote(url: str, token: str | None = None) -> Device:
 
         device = sg.Remote("ws://127.0.0.1:3000", token="…")
 
-    token: what the server printed; by default that of the environment's SINGE_REMOTE_TOKEN.
+    token: what the server printed; by default that of the environment's SINGE_REMOTE_TOKEN. In a page whose engine cannot suspend
+    WebAssembly, `await sg.device_async("remote:ws://…")` opens it.
     """
     if token is not None:
         _tokens[url] = token

@@ -17,8 +17,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from ...awaitables import MaybeAwaitable, finished, resolve_async
 from ...dtypes import DType, string
 from ...errors import DeviceError, FormatError, RemoteDisconnected
 from .protocol import (
@@ -63,9 +64,15 @@ class RemoteConnection:
 
     tidy: adds messages to a batch before it is sent, about what is not needed any more. server_device, target, settings: the name of the
     server's device, that of its target, and that one's settings. sent, received: bytes. trips: how often something was waited for.
+
+    What waits is a coroutine, which natively runs to its end at once; PageConnection has those of a page.
     """
 
-    def __init__(self, url: str, token: str, open_link: Callable[[str], Link] = connect) -> None:
+    server_device: str
+    target: str
+    settings: Mapping[str, Any]
+
+    def __init__(self, url: str, token: str, open_link: Callable[[str], MaybeAwaitable[Link]] = connect) -> None:
         self.url: Final = url
         self.name: Final = f"{NAME}:{url}"
         self.lock: Final = threading.RLock()
@@ -86,11 +93,18 @@ class RemoteConnection:
         self._session, self._grace, self._lost_at = "", 0.0, 0.0
         self._flusher: threading.Thread | None = None
         self._wake: Final = threading.Event()
+        self._start()
+
+    def _start(self) -> None:
+        finished(self.begin())
+
+    async def begin(self) -> None:
+        """Begin the session."""
         try:
-            self.server_device, self.target, self.settings = self._greet()
+            self.server_device, self.target, self.settings = await self._greet()
         except LinkLost as e:
             raise DeviceError(
-                f"{NAME}: no server answers at {url}: {e}; start one there: singe host --device webgpu"
+                f"{NAME}: no server answers at {self.url}: {e}; start one there: singe host --device webgpu"
             ) from None
 
     def say(self, name: str, *values: Any, parts: Iterable[Bytes] = ()) -> None:
@@ -104,7 +118,11 @@ class RemoteConnection:
             or self._batch.bytes + self._batch.header_bytes >= MAX_WAITING_BYTES
         ):
             self._send()
-        elif not self._wake.is_set():
+        else:
+            self._send_soon()
+
+    def _send_soon(self) -> None:
+        if not self._wake.is_set():
             self._wake.set()
             if self._flusher is None:
                 given = weakref.ref(self), self._wake
@@ -117,25 +135,24 @@ class RemoteConnection:
         self._questions[number] = Question(self._batches + 1, expected)
         return number
 
-    def wait(self, numbers: Sequence[int]) -> list[RemoteMessage]:
+    def wait(self, numbers: Sequence[int]) -> MaybeAwaitable[list[RemoteMessage]]:
         """The answers to questions; the first that is an error is raised."""
-        asked = [self._questions[n] for n in numbers]
+        return finished(self._waited([self._questions[n] for n in numbers]))
+
+    async def _waited(self, asked: Sequence[Question]) -> list[RemoteMessage]:
         try:
             self._send()
             self.trips += 1
             while any(q.answer is None for q in asked):
-                self._receive()
+                await resolve_async(self._receive())
         except LinkLost as e:
-            self._stop_waiting()
-            raise RemoteDisconnected(
-                f"{self.name}: the connection was lost: {e}; the next call connects again, for {self._grace:g} s, and what was called "
-                "before is done then, once"
-            ) from None
+            self._stop_waiting(self._lost(e))
+            raise RemoteDisconnected(f"{self.name}: {self._lost(e)}") from None
         except FormatError as e:
             self._end(str(e))
             raise
         except BaseException:  # such as KeyboardInterrupt, in the middle of a frame
-            self._stop_waiting()
+            self._stop_waiting("the wait was interrupted")
             raise
         found = []
         for q in asked:
@@ -158,14 +175,21 @@ class RemoteConnection:
 
     # --- sending and receiving ---
 
-    def _send(self) -> None:
-        """Send what waits."""
+    def _next_batch(self) -> Batch | None:
+        """What waits to be sent, which from now on is sent until it is done."""
         self.tidy(self._batch)
         if not self._batch:
-            return
+            return None
         batch, self._batch = self._batch, Batch()
         self._batches += 1
         self._log.append((self._batches, batch))
+        return batch
+
+    def _send(self) -> None:
+        """Send what waits."""
+        batch = self._next_batch()
+        if batch is None:
+            return
         if self._link is not None:
             try:
                 self._pass_on(batch)
@@ -178,7 +202,7 @@ class RemoteConnection:
             except BaseException:  # such as KeyboardInterrupt, in the middle of a batch
                 self._cut()
                 raise
-        self._come_back()
+        finished(self._come_back())
 
     def _pass_on(self, batch: Batch) -> None:
         for frame in batch.frames():
@@ -189,10 +213,12 @@ class RemoteConnection:
             self._frames += 1
             self.sent += len(frame)
 
-    def _receive(self, timeout: float | None = None) -> None:
-        """Take one frame from the server."""
+    def _receive(self, timeout: float | None = None) -> MaybeAwaitable[None]:
+        """Wait for one frame of the server, and take it."""
         assert self._link is not None
-        frame = self._link.receive(timeout)
+        self._take(cast(bytes, self._link.receive(timeout)))
+
+    def _take(self, frame: bytes) -> None:
         self.received += len(frame)
         for message in self._reader.feed(frame) or ():
             self._hear(message)
@@ -233,16 +259,16 @@ class RemoteConnection:
 
     # --- the link ---
 
-    def _greet(self) -> tuple[str, str, Mapping[str, Any]]:
+    async def _greet(self) -> tuple[str, str, Mapping[str, Any]]:
         """Connect, and begin the session or come back to it; the server's device, its target, and that one's settings."""
-        link = self._open_link(self.url)
+        link = await resolve_async(self._open_link(self.url))
         self._reader: BatchReader = BatchReader(REPLIES, self._has_room, "server")
         hello = Batch()
         hello.add("hello", VERSION, self._token, self._session)
         try:
             for frame in hello.frames():
                 link.send(frame)
-            first, *_ = self._reader.feed(link.receive(GREETING_SECONDS)) or [None]
+            first, *_ = self._reader.feed(await resolve_async(link.receive(GREETING_SECONDS))) or [None]
             if first is not None and first.name == "bye":
                 raise DeviceError(f"{self.name}: {first.values[1]}")
             if first is None or first.name != "ready":
@@ -265,10 +291,18 @@ class RemoteConnection:
             self._lost_at = time.monotonic()
         self._link = None
 
-    def _stop_waiting(self) -> None:
+    def _lost(self, why: LinkLost) -> str:
+        again = f"the next call connects again, for {self._grace:g} s, and what was called before is done then, once"
+        return f"the connection was lost: {why}; {again}"
+
+    def _leave_unanswered(self, why: str) -> None:
+        """No question so far is answered."""
+        self._questions.clear()
+
+    def _stop_waiting(self, why: str) -> None:
         """Cut the link, on which an answer may be half read. The next call connects again, and no memory of the caller is needed for it."""
         self._cut()
-        self._questions.clear()
+        self._leave_unanswered(why)
         for _, batch in self._log:
             batch.keep()
 
@@ -276,20 +310,20 @@ class RemoteConnection:
         """The session is gone, too."""
         self.ended = reason
         self._cut()
-        self._questions.clear()
+        self._leave_unanswered(reason)
         self._log.clear()
 
-    def _come_back(self) -> None:
+    async def _come_back(self) -> None:
         """Connect to the session again, and send what it has not done."""
         if self.ended:
             raise RemoteDisconnected(self.ended)
         try:
-            self._greet()
+            await self._greet()
             for _, batch in list(self._log):
                 self._pass_on(batch)
         except LinkLost as e:
             self._cut()
-            self._questions.clear()
+            self._leave_unanswered(str(e))
             if time.monotonic() - self._lost_at > self._grace:
                 self._end(f"{self.name}: the connection was lost, and so is the session: {e}")
                 raise RemoteDisconnected(self.ended) from None
@@ -300,10 +334,9 @@ class RemoteConnection:
             self._end(f"{e}; what was on the device is lost: upload it again")
             raise RemoteDisconnected(self.ended) from None
         if any(q.answer is None and q.batch <= self._done for q in self._questions.values()):
-            self._questions.clear()
-            raise RemoteDisconnected(
-                f"{self.name}: an answer was lost with the connection, which is there again; what was called is done"
-            )
+            why = "an answer was lost with the connection, which is there again; what was called is done"
+            self._leave_unanswered(why)
+            raise RemoteDisconnected(f"{self.name}: {why}")
 
 
 def _flushing(of: weakref.ref[RemoteConnection], wake: threading.Event) -> None:

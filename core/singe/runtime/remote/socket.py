@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from ...awaitables import IN_PAGE
+from ...awaitables import IN_PAGE, MaybeAwaitable
 from ...errors import DeviceError
 from .protocol import MAX_FRAME_BYTES, MAX_FRAMES_UNDER_WAY, NAME, Bytes
 
@@ -35,7 +35,7 @@ class Link(Protocol):
         """Send a frame; LinkLost if the connection is gone."""
         ...
 
-    def receive(self, timeout: float | None = None) -> bytes:
+    def receive(self, timeout: float | None = None) -> MaybeAwaitable[bytes]:
         """The next frame; LinkLost if the connection is gone, TimeoutError if nothing comes."""
         ...
 
@@ -118,7 +118,7 @@ def _reason(e: Any) -> str:
 def _websockets() -> Any:
     if IN_PAGE:
         raise DeviceError(
-            f"{NAME}: Python in a page has no sockets of this kind; use a device of the page, such as 'webgpu'"
+            f"{NAME}: Python in a page cannot lend a device, since no other may connect to a page; lend one of a machine"
         )
     try:
         import websockets  # noqa: PLC0415
