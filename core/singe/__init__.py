@@ -300,7 +300,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_LAZY = ("array_api", "cluster", "data", "fft", "linalg", "metrics", "optim", "random", "remote", "train")
+_LAZY = ("array_api", "cluster", "data", "fft", "host", "linalg", "metrics", "optim", "random", "remote", "train")
 """Submodules that are imported when they are first used."""
 _RANDOM = (
     "manual_seed", "multinomial", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",

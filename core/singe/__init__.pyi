@@ -167,6 +167,7 @@ from . import array_api as array_api
 from . import cluster as cluster
 from . import data as data
 from . import fft as fft
+from . import host as host
 from . import linalg as linalg
 from . import metrics as metrics
 from . import optim as optim

@@ -331,15 +331,10 @@ def serve(args: Namespace) -> None:
 
 
 def host(args: Namespace) -> None:
-    """Lend a device until interrupted."""
-    from ..remote import SessionLimits, serve  # noqa: PLC0415 (no other command needs it)
+    """Serve models, or lend a device, until interrupted."""
+    from .hosting import host as host_models  # noqa: PLC0415 (no other command needs it)
 
-    given = {"bytes": args.memory and args.memory << 20, "seconds": args.seconds}
-    limits = SessionLimits(**{name: value for name, value in given.items() if value})
-    serve(
-        args.device, port=args.port, host=args.host, token=args.token, origins=args.origin, names=args.name, limits=limits,
-        sessions=args.clients, grace=args.grace,
-    )  # fmt: skip
+    host_models(args)
 
 
 # --- diff -------------------------------------------------------------------------------------------------------------

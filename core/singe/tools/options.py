@@ -246,7 +246,10 @@ def _serve(command: argparse.ArgumentParser) -> None:
 
 
 def _host(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--device", choices=_devices(), default="auto", help="the device that is lent (default: auto)")
+    text = "models to serve by the KServe v2 protocol, each called by its file, or NAME=FILE; without any, the device is lent"
+    command.add_argument("models", metavar="MODEL", nargs="*", help=text)
+    text = "the device that is lent, or that runs the models (default: auto)"
+    command.add_argument("--device", choices=_devices(), default="auto", help=text)
     command.add_argument("--port", metavar="N", type=_count, default=3000, help="default: 3000; 0 takes any free port")
     text = "the address to listen on (default: 127.0.0.1, for this machine only); beyond it, put TLS in front"
     command.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help=text)
@@ -256,17 +259,30 @@ def _host(command: argparse.ArgumentParser) -> None:
     command.add_argument("--origin", metavar="ORIGIN", action="append", default=[], help=text)
     text = "what else this server is called, where a name leads to it"
     command.add_argument("--name", metavar="NAME", action="append", default=[], help=text)
-    command.add_argument(
-        "--memory", metavar="MIB", type=_positive, help="the most that one client may hold (default: 4096)"
-    )
-    command.add_argument(
-        "--seconds", metavar="N", type=_positive, help="how long one client may compute (default: no limit)"
-    )
-    command.add_argument(
-        "--clients", metavar="N", type=_positive, default=16, help="how many there may be (default: 16)"
-    )
-    text = "how long what a client holds is kept after its connection was lost (default: 60 seconds)"
-    command.add_argument("--grace", metavar="SECONDS", type=_count, default=60, help=text)
+    models, lent = command.add_argument_group("models"), command.add_argument_group("a device that is lent")
+    for group, option, shown, kind, text in (
+        (
+            models,
+            "--batch",
+            "8",
+            _positive,
+            "run up to so many rows of several requests together (default: 1, each alone)",
+        ),
+        (models, "--wait", "2ms", _duration, "with --batch: how long a request waits for others (default: 2ms)"),
+        (models, "--queue", "N", _positive, "how many requests may wait for a model (default: 256); others get 503"),
+        (models, "--body", "MIB", _positive, "the largest request (default: 64)"),
+        (lent, "--memory", "MIB", _positive, "the most that one client may hold (default: 4096)"),
+        (lent, "--seconds", "N", _positive, "how long one client may compute (default: no limit)"),
+        (lent, "--clients", "N", _positive, "how many there may be (default: 16)"),
+        (
+            lent,
+            "--grace",
+            "SECONDS",
+            _count,
+            "how long a client's data is kept after its connection was lost (default: 60)",
+        ),
+    ):
+        group.add_argument(option, metavar=shown, type=kind, help=text)
 
 
 def _runs(command: argparse.ArgumentParser) -> None:
@@ -298,7 +314,7 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     "diff": ("Compare a model's values on devices, layer by layer: which differs first, and by how much.", _diff),
     "bench": ("Time a model and its kernels; without MODEL, measure the devices of this machine.", _bench),
     "serve": ("Serve a folder to a browser, with the headers that threads in WebAssembly need.", _serve),
-    "host": ("Lend a device of this machine to clients elsewhere: sg.Remote.", _host),
+    "host": ("Serve models to clients (KServe v2), or lend a device of this machine to them: sg.Remote.", _host),
     "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
     "devices": ("Show which devices are available, and why others are not.", _nothing),
     "runs": ("List and compare training runs, or write a report of some as a page.", _runs),
@@ -460,6 +476,14 @@ def _tolerance(text: str) -> float:
         if 0 <= (found := float(text)) < math.inf:
             return found
     raise argparse.ArgumentTypeError(f"expected a number, at least 0, got {text!r}")
+
+
+def _duration(text: str) -> float:
+    """Seconds, of a text such as 2ms or 0.5s."""
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"expected a time such as 2ms or 0.5s, got {text!r}")
+    return float(found[1]) * (1e-3 if found[2] == "ms" else 1)
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ import remote_fuzz
 from remote_kinds import Join, Serve
 
 import singe as sg
-from singe import nn
+from singe import listening, nn
 from singe.compiler.target import ARRAYS
 from singe.ops import ROWS
 from singe.runtime.remote import server as servers
@@ -60,7 +60,7 @@ def test_tokens_are_long_new_and_compared_in_constant_time(serve: Serve, monkeyp
         compared.append(b)
         return hmac.compare_digest(a, b)
 
-    monkeypatch.setattr(servers, "hmac", type("watched", (), {"compare_digest": staticmethod(digest)}))
+    monkeypatch.setattr(listening, "hmac", type("watched", (), {"compare_digest": staticmethod(digest)}))
     RemoteBackend(one.url, one.token).dispose()
     assert compared == [one.token.encode()]
 

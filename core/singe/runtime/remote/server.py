@@ -9,22 +9,17 @@ origin was listed; a Host that names neither an address nor this server is refus
 
 from __future__ import annotations
 
-import hmac
-import os
-import re
 import secrets
-import socket
 import threading
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from ...awaitables import resolve
 from ...compiler.target import confinement, settings_of
 from ...errors import DeviceError, InputError, SingeError
+from ...listening import LOOPBACK, Callers, checked_port, chosen_token, in_url, is_loopback, is_token
 from ...texts import say
 from ..device import Device
 from ..devices import device as open_device
@@ -33,7 +28,6 @@ from .protocol import CALLS, FRAMES_PER_ACK, NAME, PORT, TOKEN_VARIABLE, VERSION
 from .served_session import TWIN, Answer, ServedSession, SessionLimits
 from .socket import LinkLost, SocketLink, listen
 
-LOOPBACK: Final = "127.0.0.1"
 GRACE_SECONDS: Final = 60.0
 TOKEN_SECONDS: Final = 5.0
 """How long a client may take to give the token."""
@@ -87,20 +81,13 @@ class RemoteServer:
                 f"{NAME}: programs for {self.target!r} are native code, with which a client could do anything on this machine: "
                 f"{self.device} is not lent; lend another device"
             )
-        if not 0 <= port < 1 << 16:
-            raise InputError(f"port {port}: expected a number from 0 (any that is free) to {(1 << 16) - 1}")
-        given = os.environ.get(TOKEN_VARIABLE) if token is None else token
-        self.token: Final = secrets.token_hex(16) if given is None else given
-        self.is_local: Final = _is_loopback(host)
-        if not self.token and not self.is_local:
-            raise InputError(
-                f"{NAME}: anyone who reaches {host} could use this device: give a token, or none to have one made"
-            )
+        checked_port(port)
+        self.token: Final = chosen_token(token, TOKEN_VARIABLE, host, "this device")
+        self.is_local: Final = is_loopback(host)
         self.limits: Final = limits
         self.most: Final = sessions
         self.grace: Final = grace
-        self._origins: Final = {o.rstrip("/").lower() for o in origins}
-        self._names: Final = {n.lower() for n in (host, *names, "localhost", socket.gethostname())}
+        self._callers: Final = Callers(host, names, origins)
         self._hosted: Final[dict[str, _Hosted]] = {}
         self._lock: Final = threading.Lock()
         self._new = self._opening = 0
@@ -114,7 +101,7 @@ class RemoteServer:
                 f"{NAME}: cannot listen on {host}, port {port}: {e.strerror or e}; give another port or host"
             ) from e
         self.port: Final[int] = self._server.socket.getsockname()[1]
-        self.url: Final = f"ws://{f'[{host}]' if ':' in host else host}:{self.port}"
+        self.url: Final = f"ws://{in_url(host)}:{self.port}"
         threading.Thread(target=self._server.serve_forever, name="singe remote", daemon=True).start()
 
     def __enter__(self) -> RemoteServer:
@@ -149,30 +136,13 @@ class RemoteServer:
 
     def _refusal(self, host: str | None, origin: str | None) -> str:
         """Why a request with these headers is not answered."""
-        if not self._is_own_name(re.sub(r":\d*$", "", (host or "").strip().lower())):
-            return f"this server is {self.url}, and not {host!r:.80}; list other names that lead to it"
-        if origin is not None and not self._is_allowed(origin):
-            return f"pages of {origin!r:.80} may not connect; list their origin"
+        why = self._callers.refusal(self.url, host, origin)
+        if why:
+            return why
         with self._lock:
             if self._new >= MAX_NEW_CONNECTIONS:
                 return "too many connections"
         return ""
-
-    def _is_own_name(self, host: str) -> bool:
-        try:
-            ip_address(host.removeprefix("[").removesuffix("]"))
-        except ValueError:
-            return host in self._names or host.endswith(".localhost")
-        return True
-
-    def _is_allowed(self, origin: str) -> bool:
-        if origin.lower() in self._origins:
-            return True
-        try:
-            host = urlsplit(origin).hostname or ""
-        except ValueError:
-            return False
-        return _is_loopback(host)
 
     def _take(self, link: SocketLink) -> None:
         """Serve a connection, in a thread of its own."""
@@ -206,7 +176,7 @@ class RemoteServer:
         if batch is None or len(batch) != 1:
             raise DeviceError("the first message must be one hello")
         version, token, resumed = batch[0].values
-        if not hmac.compare_digest(token.encode(errors="replace"), self.token.encode(errors="replace")):
+        if not is_token(token, self.token):
             raise DeviceError(
                 f"the token is wrong: give the one that the server printed, as token=… or in {TOKEN_VARIABLE}"
             )
@@ -239,14 +209,7 @@ class RemoteServer:
     def _found(self, name: str, link: SocketLink) -> _Hosted:
         """The session of a client that comes back."""
         with self._lock:
-            hosted = next(
-                (
-                    p
-                    for p in self._hosted.values()
-                    if hmac.compare_digest(p.name.encode(), name.encode(errors="replace"))
-                ),
-                None,
-            )
+            hosted = next((p for p in self._hosted.values() if is_token(name, p.name)), None)
             if hosted is None:
                 raise DeviceError(self._stopped or "this session is no longer there")
             if hosted.end is not None:
@@ -311,13 +274,6 @@ class RemoteServer:
                 hosted.end.cancel()
         with hosted.turn:
             hosted.session.close()
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.removeprefix("[").removesuffix("]")).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _send(link: SocketLink, batch: Batch) -> None:

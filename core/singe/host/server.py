@@ -1,0 +1,143 @@
+"""A host of models on a socket: what `singe host MODEL` runs.
+
+It listens on loopback, and wants a token of 128 bits, unless that is turned off there. When it stops, runs that have begun are
+finished and answered, and what waits is answered with 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from ..ending import OrderlyEnd, in_order
+from ..errors import InputError
+from ..listening import LOOPBACK, checked_port, chosen_token, in_url, is_loopback
+from ..model.arguments import TensorSpec
+from ..model.model import Model
+from ..runtime.device import Device
+from ..runtime.remote.protocol import PORT, TOKEN_VARIABLE
+from ..texts import say
+from .application import Application, Models
+from .protocol import metadata
+from .web_server import BACKLOG, END_SECONDS, WebServer, uvicorn
+
+STOP_SECONDS: Final = 3600.0
+"""How long a run that has begun may go on when the server stops; Ctrl-C once more ends it."""
+EXAMPLE_ELEMENTS: Final = 16
+"""The most elements of an input in the example that is printed."""
+
+
+class ModelServer:
+    """A server of models of this machine, for clients of the KServe v2 protocol.
+
+        with sg.host.ModelServer("digits.onnx", port=0) as server:
+            print(server.url, server.token)
+
+    It serves from the first line on, in threads. Arguments are those of `serve`.
+    """
+
+    def __init__(
+        self, models: Models, *, port: int = PORT, host: str = LOOPBACK, token: str | None = None,
+        device: str | Device = "auto", **options: Any,
+    ) -> None:  # fmt: skip
+        uvicorn()
+        checked_port(port)
+        self.token: Final = chosen_token(token, TOKEN_VARIABLE, host, "these models")
+        self.is_local: Final = is_loopback(host)
+        self.application: Final = Application(models, device, token=self.token, host=host, **options)
+        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
+        except OSError as e:
+            listener.close()
+            raise InputError(
+                f"host: cannot listen on {host}, port {port}: {e.strerror or e}; give another port or host"
+            ) from e
+        self.port: Final[int] = listener.getsockname()[1]
+        self.url: Final = f"http://{in_url(host)}:{self.port}"
+        self.application.url = self.url
+        self._end_asked: Final = threading.Event()
+        self._web: Final = WebServer(self.application, listener)
+        self._thread: Final = threading.Thread(target=self._served, name="singe host", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> ModelServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop("the server was stopped")
+
+    def _served(self) -> None:
+        try:
+            self._web.run()
+        finally:
+            self._end_asked.set()
+
+    def wait(self) -> None:
+        """Wait until it is stopped; Ctrl-C stops it, and once more at once."""
+        with in_order(OrderlyEnd(lambda: 1.0, lambda: "ended before its runs were", ended=True)):
+            try:
+                self._end_asked.wait()
+            except KeyboardInterrupt:
+                self.stop("the server was stopped by Ctrl-C")
+
+    def stop(self, reason: str) -> None:
+        """Finish the runs that have begun, answer what waits with the reason, and close all connections."""
+        loop = self._web.loop
+        if loop is not None and self._thread.is_alive():
+            asyncio.run_coroutine_threadsafe(self.application.stop(reason), loop).result(STOP_SECONDS)
+        self._web.end()
+        self._thread.join(2 * END_SECONDS)
+        self._end_asked.set()
+
+    def example(self) -> str:
+        """A command line that asks the first model: for its run, if its inputs are small, otherwise what they are."""
+        name, served = next(iter(self.application.models.items()))
+        token = f" -H 'Authorization: Bearer {self.token}'" if self.token else ""
+        inputs = [_example_input(p) for p in served.inputs]
+        if not all(inputs):
+            return f"curl{token} {self.url}/v2/models/{name}"
+        return f"curl{token} {self.url}/v2/models/{name}/infer -d '{json.dumps({'inputs': inputs})}'"
+
+
+def _example_input(spec: TensorSpec) -> dict[str, Any] | None:
+    """An input as JSON, of ones; None if it is not small."""
+    shape = [max(n, 1) for n in metadata(spec)["shape"]]
+    count = 1
+    for n in shape:
+        count *= n
+    if spec.shape is None or count > EXAMPLE_ELEMENTS:
+        return None
+    one = "text" if spec.dtype.kind == "string" else True if spec.dtype.kind == "bool" else 1
+    return {**metadata(spec), "shape": shape, "data": [one] * count}
+
+
+def serve(models: str | Path | Model | Any, **options: Any) -> None:
+    """Serve models to clients of the KServe v2 protocol (Open Inference Protocol), until Ctrl-C; the address and the token are printed.
+
+        sg.host.serve("digits.onnx", port=3000)
+        sg.host.serve({"digits": model, "names": "names.onnx"}, batch=8, wait=0.002)
+
+    models: files, URLs or Models; a dict gives them names. device: where files are loaded. token: what clients must give; by default
+    that of SINGE_REMOTE_TOKEN, or one that is made. host: the address to listen on. Beyond loopback, put something in front of it that
+    speaks TLS: without, token and data can be read on the way. batch, wait, queue, body, names, origins: as `Application` has them.
+    """
+    server = ModelServer(models, **options)
+    served = server.application.models
+    say(f"{', '.join(served)}: at {server.url} (Ctrl-C ends)")
+    say(f"token: {server.token}" if server.token else "no token is needed")
+    for name, model in served.items():
+        if options.get("batch", 1) > 1:
+            say(f"{name}: {model.alone or 'requests that agree are run together'}")
+    say(f"try: {server.example()}")
+    if not server.is_local:
+        say("without TLS in front, token and data can be read on the way: let clients connect to a proxy with https://")
+    server.wait()
+    answered = sum(model.counts.requests for model in served.values())
+    say(f"ended: {answered} requests were answered, {server.application.refused} of them with 503 as it ended")
