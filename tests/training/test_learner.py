@@ -107,6 +107,14 @@ def test_a_run_tells_its_events_in_order(tmp_path: Path) -> None:
     assert {"loss", "accuracy", "lr"} == set(told.of(BatchEnded)[0].values)
 
 
+@pytest.mark.slow
+def test_batches_say_how_much_memory_the_device_has_in_use() -> None:
+    for device, counts in (("wasm", True), ("numpy", False)):
+        told = Told()
+        learner([told], device=device).fit(loader(), loader(False), 1)
+        assert {type(e.memory) for e in told.of(BatchEnded)} == {int if counts else type(None)}
+
+
 def test_training_learns(device_name: str) -> None:
     if device_name not in ("numpy", "wasm"):
         pytest.skip("a device of tests only, or a slow one")

@@ -48,6 +48,20 @@ def test_every_kind_of_element_comes_back_as_it_went(dtype: str, serve: Serve, j
         np.testing.assert_array_equal(back.numpy(), t.numpy())
 
 
+def test_memory_is_what_the_session_has(serve: Serve, join: Join) -> None:
+    there = join(serve("wasm"))
+    x = sg.tensor(X, device=there)
+    use = there.memory()
+    assert (use.in_use, use.count, use.reserved, use.by_kind) == (X.nbytes, 1, None, {})
+    del x
+    gc.collect()
+    there.clean()
+    assert there.memory().count == 0
+    assert not there.counts_memory  # a step of training does not ask for it
+    with pytest.raises(sg.DeviceError, match="does not take memory by itself"):
+        there.configure(sg.Memory(limit="1 GiB"))
+
+
 def test_sizes_found_in_mid_run(kind: str, serve: Serve, join: Join) -> None:
     there = join(serve(kind))
     found = (sg.tensor(X, device=there) > 1).nonzero()

@@ -18,7 +18,7 @@ from singe.runtime.registry import open_backend
 
 STRATEGIES = {"wasm": ("pages",), "webgpu": ("exclusive", "pages", "exact")}
 """Those that a device has; others have all."""
-COUNTED = ("wasm", *slow("webgpu", *MORE))
+COUNTED = ("wasm", *slow("webgpu", *(name for name in MORE if name.startswith(("webgpu", "cuda")))))
 
 
 @pytest.fixture(params=COUNTED)
@@ -92,6 +92,23 @@ def test_what_a_device_does_not_count_is_unknown() -> None:
     sg.Numpy().reset_peak()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["torch", "jax", "cupy"])
+def test_array_libraries_say_what_they_know(name: str) -> None:
+    pytest.importorskip(name, reason=f"{name} is not installed")
+    try:
+        device = sg.device(name)
+    except sg.DeviceError as e:
+        pytest.skip(str(e))
+    kept = full(device, 1000)
+    use = device.memory()
+    assert use.in_use is None or use.in_use >= 4000
+    assert (use.count, use.by_kind) == (None, {})
+    device.clean()
+    device.reset_peak()
+    assert kept.sum().item() == 1000
+
+
 def test_arrays_are_counted_while_somebody_holds_them(device: Any) -> None:
     for strategy in strategies(device):
         device.configure(sg.Memory(strategy))
@@ -155,17 +172,19 @@ def test_beyond_its_limit_a_device_says_what_holds_the_memory(device: Any) -> No
         device.configure(sg.Memory())
 
 
-def test_random_runs_under_each_strategy_are_right_and_leave_nothing(device: Any) -> None:
-    rng, runs = np.random.default_rng(0), 300
+@pytest.mark.parametrize("runs", [300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.full])])
+def test_random_runs_under_each_strategy_are_right_and_leave_nothing(device: Any, runs: int) -> None:
+    rng = np.random.default_rng(0)
     for strategy in strategies(device):
         device.configure(sg.Memory(strategy))
-        values = {k: (full(device, 64), np.ones(64, np.float32)) for k in range(8)}
+        given = [np.arange(k, k + 64, dtype=np.int32) for k in range(8)]
+        values = {k: (sg.tensor(array, device=device), array) for k, array in enumerate(given)}
         for _ in range(runs):
             a, b, c = rng.integers(0, 8, 3).tolist()
             (x, ex), (y, ey) = values[a], values[b]
-            values[c] = (x * 0.5 + y, ex * np.float32(0.5) + ey)
+            values[c] = (x * 3 + y, ex * 3 + ey)  # of 32 bits, on both sides
         for z, expected in values.values():
-            np.testing.assert_allclose(z.numpy(), expected, rtol=1e-5)
+            np.testing.assert_array_equal(z.numpy(), expected)
         values.clear()
         x = y = z = None
         gc.collect()
