@@ -5,15 +5,17 @@
     python DIR/gpu.py page [--browser PATH] [--flags "…"] [--out results.json] [--quick]
     python DIR/gpu.py start [--browser PATH] [--flags "…"] [--out results.json] [--turns 5]
     python DIR/gpu.py train [--device cuda:0] [--out results.json]
+    python DIR/gpu.py infer [--device cuda:0] [--out results.json]
     python DIR/gpu.py tune [--out times.json] [--times times.json]
     python DIR/gpu.py matrices [--browser PATH] [--flags "…"] [--out times.json] [--times times.json]
 
 `prepare` fills DIR with this file, the scripts of gpu/, the models, and the wheels that Singe needs besides NumPy. `run` compares
-natively (gpu_race.py), `page` in a browser (gpu_page.py), and `start` times the first answer of a page (gpu_start.py).
-`train` compares steps of training (gpu_training.py). `tune` times products in all cuts, and prints the table by which Singe chooses
-one (gpu_tune.py); `matrices` does that for subgroup matrices in a browser (gpu_matrices.py). They need Python, NumPy, a GPU's
-driver and its loader (libvulkan.so.1 on Linux; none for CUDA), but no network. They print Markdown, and write all figures as JSON.
-In a checkout they use the installed Singe. PyTorch and timm are compared if they are installed.
+natively (gpu_race.py), `page` in a browser (gpu_page.py), and `start` times the first answer of a page (gpu_start.py). `train`
+compares steps of training (gpu_training.py), and `infer` networks that answer (gpu_infer.py). `tune` times products in all cuts,
+and prints the table by which Singe chooses one (gpu_tune.py); `matrices` does that for subgroup matrices in a browser
+(gpu_matrices.py). They need Python, NumPy, a GPU's driver and its loader (libvulkan.so.1 on Linux; none for CUDA), but no network.
+They print Markdown, and write all figures as JSON. In a checkout they use the installed Singe. PyTorch and timm are compared if
+they are installed.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ SCRIPTS: Final = {
     "page": "gpu_page",
     "start": "gpu_start",
     "train": "gpu_training",
+    "infer": "gpu_infer",
     "tune": "gpu_tune",
     "matrices": "gpu_matrices",
 }

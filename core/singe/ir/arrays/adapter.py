@@ -48,8 +48,9 @@ RUNNING: Final = {"add": "cumulative_sum", "mul": "cumulative_prod"}
 
 class ArrayAdapter:
     """See the module's docstring. namespace: the library's functions. native: the row's name ↦ the library's own function of its arrays
-    and attributes, which is called in place of the row's `evaluate`, or of the rows to which a composite is lowered; elementwise rows are
-    computed with `words`, and rows with `on_host` by NumPy. dtypes: the element types that the library has; ops with others are NumPy's.
+    and attributes, which is called in place of the row's `evaluate`, unless it gives NotImplemented, or of the rows to which a composite is
+    lowered; elementwise rows are computed with `words`, and rows with `on_host` by NumPy. dtypes: the element types that the library
+    has; ops with others are NumPy's.
 
     What follows says how Programs run over the arrays (runtime/arrays/executable.py). in_place: the adapter whose `put` overwrites the
     array that it is given; None: arrays never change. reuses: whether `elementwise` can write into arrays that are not needed again. scope:

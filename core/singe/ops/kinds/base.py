@@ -121,7 +121,9 @@ class Row:
         """The op over whole arrays of a library: one array, or a tuple of them if the row has several results."""
         native = xp.native.get(self.name)
         if native is not None:
-            return native(*arrays, **attrs)
+            found = native(*arrays, **attrs)
+            if found is not NotImplemented:
+                return found
         evaluate: Callable[..., Any] | None = getattr(self, "evaluate", None)
         if evaluate is None:
             raise NotImplementedError(

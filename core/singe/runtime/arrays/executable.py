@@ -116,7 +116,9 @@ class ArrayExecutable:
         """Whether each run calls the same functions of the library, on arrays of the same shapes."""
         if self._straight is None or self._fixed is None or any(op.hosted for op in self._straight):
             return False
-        return all(b.dtype in self._xp.dtypes for b in self.program.buffers)
+        used = {i for g in self.program.groups for i in (*g.reads, *g.writes)}
+        used.update(self.program.outputs)
+        return all(self.program.buffers[i].dtype in self._xp.dtypes for i in used)
 
     def _compute(
         self, inputs: Sequence[Array], states: Sequence[Array], weights: Mapping[Place, Array]

@@ -1,13 +1,14 @@
 """The devices of PyTorch: its tensors as arrays of rows.
 
-PyTorch has next to no arithmetic of unsigned integers beyond uint8, and Apple's GPUs no float64: ops with these are NumPy's. The only file
-that imports torch.
+PyTorch has next to no arithmetic of unsigned integers beyond uint8, and Apple's GPUs no float64: ops with these are NumPy's.
+Only this file and torch_rows.py import torch.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,7 @@ from ...dtypes import bfloat16 as bfloat16_
 from ...errors import DeviceError
 from ...ir.arrays.adapter import Array, ArrayAdapter, ElementwiseRow, Places
 from .backend import ArrayBackend
+from .torch_rows import ELEMENTWISE, NATIVE, RecordedRun
 
 TYPES: Final = (
     "bool", "int8", "uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
@@ -26,6 +28,8 @@ LACKING: Final[Mapping[str, tuple[str, ...]]] = {"mps": ("float64", "complex64",
 """Kinds of devices ↦ the types that they lack."""
 PREFERRED: Final = ("cuda", "mps", "cpu")
 """The device without a choice is the first of these that is here."""
+MAX_NUMBERS: Final = 4096
+"""How many numbers a device keeps as arrays."""
 REDUCTIONS: Final = {"add": "sum", "mul": "prod", "max": "amax", "min": "amin"}
 """Words ↦ how PyTorch calls them where it combines elements at equal places."""
 
@@ -35,7 +39,6 @@ class TorchAdapter(ArrayAdapter):
 
     unfit = (ValueError, IndexError, TypeError, RuntimeError)
     exhausted = (MemoryError, torch.OutOfMemoryError)
-    scope = torch.no_grad
 
     # --- names that PyTorch says otherwise ---------------------------------------------------------------------------
 
@@ -46,7 +49,10 @@ class TorchAdapter(ArrayAdapter):
 
     def __init__(self, device: torch.device, overwrites: bool = False) -> None:
         self.device, self.overwrites = device, overwrites
-        super().__init__(torch, {"slice": _slice})
+        self.scope = torch.no_grad if device.type == "cpu" else _exact_products
+        self._numbers: dict[tuple[DType, str], Array] = {}
+        self._kept: set[int] = set()  # where their memory is
+        super().__init__(torch, {"slice": _slice, **NATIVE})
         self.in_place = self if overwrites else TorchAdapter(device, overwrites=True)
 
     def _types(self) -> dict[Any, DType]:
@@ -61,7 +67,25 @@ class TorchAdapter(ArrayAdapter):
             return values.to(self.device, to)
         if isinstance(values, (np.ndarray, np.generic)):
             return self._of_numpy(np.asarray(values)).to(self.device, to)
+        if kind is not None and isinstance(values, (bool, int, float)):
+            return self._number(values, kind)
         return torch.tensor(values, dtype=to, device=self.device)
+
+    def _number(self, value: float, kind: DType) -> Array:
+        """An array of one number, which the device keeps: to send it takes longer than to compute with it."""
+        key = kind, repr(value)
+        found = self._numbers.get(key)
+        if found is None:
+            found = torch.full((), value, dtype=self._of(kind), device=self.device)
+            if len(self._numbers) < MAX_NUMBERS and not self._records:
+                self._numbers[key] = found
+                self._kept.add(found.untyped_storage().data_ptr())
+        return found
+
+    @property
+    def _records(self) -> bool:
+        """Whether what runs now is being recorded, in memory that is not its own."""
+        return self.device.type == "cuda" and torch.cuda.is_current_stream_capturing()
 
     def from_dlpack(self, x: Any) -> Array:
         return torch.from_dlpack(x).to(self.device)
@@ -100,6 +124,9 @@ class TorchAdapter(ArrayAdapter):
         if own and not any(isinstance(y, torch.Tensor) and y.untyped_storage().data_ptr() == memory for y in taken):
             return x
         return self.copy(x)
+
+    def traced(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
+        return RecordedRun(function, self.apart) if self.device.type == "cuda" else None
 
     def wait(self, arrays: Sequence[Array]) -> None:
         if self.device.type != "cpu":
@@ -148,8 +175,9 @@ class TorchAdapter(ArrayAdapter):
         before: Sequence[int], after: Sequence[int],
     ) -> Array:  # fmt: skip
         if any(before) or any(after):
-            pads = [n for pair in reversed(list(zip(before, after, strict=True))) for n in pair]
-            x = torch.nn.functional.pad(x, pads, value=fill)
+            room = self.full([a + d + b for a, d, b in zip(before, x.shape, after, strict=True)], fill, self.dtype(x))
+            room[tuple(slice(a, a + d) for a, d in zip(before, x.shape, strict=True))] = x
+            x = room
         facts = list(zip(x.shape, window, strides, dilations, x.stride(), strict=True))
         places = [max((d - r * (w - 1) - 1) // s + 1, 0) for d, w, s, r, _ in facts]
         steps = [s * step for _, _, s, _, step in facts] + [r * step for _, _, _, r, step in facts]
@@ -202,9 +230,12 @@ class TorchAdapter(ArrayAdapter):
     def elementwise(
         self, row: ElementwiseRow, arrays: Sequence[Array], attrs: Mapping[str, Any], spent: Sequence[int] = (), into: Array | None = None
     ) -> Array:  # fmt: skip
+        function = ELEMENTWISE.get(row.name)
+        if function is not None and all(a.dtype is arrays[0].dtype and a.is_floating_point() for a in arrays):
+            return function(*arrays, **attrs).contiguous()
         found = super().elementwise(row, arrays, attrs)
         memory = found.untyped_storage().data_ptr()
-        shared = any(a.untyped_storage().data_ptr() == memory for a in arrays)
+        shared = memory in self._kept or any(a.untyped_storage().data_ptr() == memory for a in arrays)
         return self.copy(found) if shared or not found.is_contiguous() else found
 
     def _words(self) -> dict[str, Callable[..., Any]]:
@@ -256,6 +287,20 @@ class TorchAdapter(ArrayAdapter):
         if self.device.type == "cpu" or a.is_floating_point() or a.is_complex():
             return torch.matmul(a, b)
         return torch.matmul(a.cpu(), b.cpu()).to(self.device)  # on GPUs PyTorch multiplies no matrices of integers
+
+
+@contextmanager
+def _exact_products() -> Iterator[None]:
+    """Products of float32 have the digits of float32, and sums of half precision those too, whatever the caller chose for PyTorch."""
+    matmul: Any = torch.backends.cuda.matmul
+    convolution: Any = torch.backends.cudnn
+    before = matmul.allow_tf32, convolution.allow_tf32, matmul.allow_fp16_reduced_precision_reduction
+    matmul.allow_tf32 = convolution.allow_tf32 = matmul.allow_fp16_reduced_precision_reduction = False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        matmul.allow_tf32, convolution.allow_tf32, matmul.allow_fp16_reduced_precision_reduction = before
 
 
 def _axes(axis: Any) -> tuple[int, ...]:
