@@ -283,8 +283,7 @@ class _Body:
             raise Refused(413, f"the body has {length} bytes, and {limit} are allowed")
         found, start = bytearray(), time.monotonic()
         while not self.is_read:
-            left = start + BODY_SECONDS + len(found) / MIN_BYTES_PER_SECOND - time.monotonic()
-            piece = await self._piece(left)
+            piece = await self._piece(start + BODY_SECONDS + len(found) / MIN_BYTES_PER_SECOND - time.monotonic())
             if len(found) + len(piece) > limit:
                 raise Refused(413, f"the body has more than the {limit} bytes that are allowed")
             self._app.hold(len(piece))
@@ -307,7 +306,8 @@ class _Body:
 
     async def _piece(self, seconds: float) -> bytes:
         try:
-            message = await asyncio.wait_for(self._receive(), max(seconds, 0))
+            async with asyncio.timeout(max(seconds, 0)):
+                message = await self._receive()
         except TimeoutError:
             raise Refused(408, f"the body did not come within {BODY_SECONDS:g} seconds") from None
         if message["type"] != "http.request":
@@ -391,9 +391,10 @@ async def _sent(send: Send, answer: HostResponse, headers: Sequence[Header], hea
     length = (b"content-length", str(sum(map(len, answer.parts))).encode())
     fixed = (length, (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
     start = {"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, *headers, *fixed]}
-    await send(start)
-    for part in () if head else answer.parts:
-        for at in range(0, len(part), PIECE_BYTES):
-            piece = {"type": "http.response.body", "body": part[at : at + PIECE_BYTES], "more_body": True}
-            await asyncio.wait_for(send(piece), BODY_SECONDS)
-    await asyncio.wait_for(send({"type": "http.response.body", "body": b""}), BODY_SECONDS)
+    pieces = [part[at : at + PIECE_BYTES] for part in answer.parts for at in range(0, len(part), PIECE_BYTES)]
+    pieces = [b""] if head or not pieces else pieces
+    async with asyncio.timeout(BODY_SECONDS) as patience:
+        await send(start)
+        for k, piece in enumerate(pieces):
+            patience.reschedule(asyncio.get_running_loop().time() + BODY_SECONDS)
+            await send({"type": "http.response.body", "body": piece, "more_body": k + 1 < len(pieces)})

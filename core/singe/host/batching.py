@@ -10,6 +10,7 @@ A model that keeps states begins each request with their initial values.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +31,10 @@ from .protocol import Refused, check_ports
 
 RETRY_SECONDS: Final = 1
 """What a client that finds the queue full is told to wait."""
+MAX_RUNS: Final = 16
+TURN_SECONDS: Final = 0.01
+"""How many runs of single requests are one turn of the thread, and how long it may take before the last of them begins: to hand each
+over alone takes longer than a small run."""
 PROBE_SIZES: Final = (8, 32, 224)
 """For open sizes beside that of rows, when it is tried out whether rows depend on each other: the first with which the model runs."""
 PROBE_TOLERANCE: Final = 1e-3
@@ -83,6 +88,7 @@ class ServedModel:
         self._arrived: Final = asyncio.Event()
         self._work: asyncio.Task[None] | None = None
         self._stopped = ""
+        self._refused = 0
 
     async def infer(self, arrays: Arrays) -> Arrays:
         """The outputs of a run; it waits for its turn."""
@@ -105,16 +111,19 @@ class ServedModel:
     async def stop(self, reason: str) -> int:
         """Refuse what waits and what comes, and wait for the end of what runs; how many were refused."""
         self._stopped = reason
-        refused = len(self._queue)
-        for waiting in self._queue:
-            if not waiting.done.done():
-                waiting.done.set_exception(Refused(503, reason))
-        self._queue.clear()
+        self._refuse()
         self._arrived.set()
         if self._work is not None and not self._work.done():
             await asyncio.wait((self._work,))
         self._thread.shutdown(wait=False)
-        return refused
+        return self._refused
+
+    def _refuse(self) -> None:
+        for waiting in self._queue:
+            if not waiting.done.done():
+                waiting.done.set_exception(Refused(503, self._stopped))
+                self._refused += 1
+        self._queue.clear()
 
     # --- the queue ---
 
@@ -126,15 +135,21 @@ class ServedModel:
             batch = self._taken()
             if not batch:
                 continue
-            self.counts.rows.add(sum(w.rows or 1 for w in batch))
-            found = await loop.run_in_executor(self._thread, self._ran, [w.arrays for w in batch])
-            for waiting, result in zip(batch, found, strict=True):
+            together = len(batch) > 1 and batch[0].rows > 0
+            found = await loop.run_in_executor(self._thread, self._ran, [w.arrays for w in batch], together)
+            runs = [batch] if together else [[w] for w in batch[: len(found)]]
+            for run in runs:
+                self.counts.rows.add(sum(w.rows or 1 for w in run))
+            for waiting, result in zip(batch, found, strict=False):
                 if waiting.done.done():  # its client has left
                     continue
                 if isinstance(result, Exception):
                     waiting.done.set_exception(result)
                 else:
                     waiting.done.set_result(result)
+            self._queue.extendleft(reversed(batch[len(found) :]))
+            if self._stopped:
+                self._refuse()
 
     async def _gather(self) -> None:
         """Wait until a batch is full, or its first request has waited long enough."""
@@ -153,14 +168,16 @@ class ServedModel:
                 return
 
     def _taken(self) -> list[_Waiting]:
-        """The next batch, which leaves the queue: the first request, and those that fit to it."""
+        """What is run next, which leaves the queue: the first request, and those that are joined with it, or run after it in one turn."""
         found, left, rows = list[_Waiting](), list[_Waiting](), 0
         for waiting in self._queue:
             if waiting.done.done():
                 continue
-            fits = not found or (
-                found[0].rows and waiting.rows and waiting.key == found[0].key and rows + waiting.rows <= self._most
-            )
+            first = found[0] if found else waiting
+            if first.rows:
+                fits = waiting.key == first.key and waiting.rows > 0 and rows + waiting.rows <= self._most
+            else:
+                fits = not waiting.rows and len(found) < MAX_RUNS
             rows += waiting.rows if fits else 0
             (found if fits else left).append(waiting)
         self._queue.clear()
@@ -178,14 +195,20 @@ class ServedModel:
 
     # --- runs, in the thread ---
 
-    def _ran(self, requests: Sequence[Arrays]) -> list[Arrays | Exception]:
-        """The outputs of each request, or what went wrong."""
-        if len(requests) > 1:
+    def _ran(self, requests: Sequence[Arrays], together: bool) -> list[Arrays | Exception]:
+        """The outputs of each request, or what went wrong: of all, if they are run together; otherwise of as many as a turn has time
+        for."""
+        if together:
             try:
                 return list(self._joined(requests))
             except Exception:  # each is run alone, and tells its own error
-                pass
-        return [self._alone(arrays) for arrays in requests]
+                return [self._alone(arrays) for arrays in requests]
+        found, end = list[Arrays | Exception](), time.monotonic() + TURN_SECONDS
+        for arrays in requests:
+            found.append(self._alone(arrays))
+            if time.monotonic() > end:
+                break
+        return found
 
     def _alone(self, arrays: Arrays) -> Arrays | Exception:
         try:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,12 +83,12 @@ class ModelServer:
             self._end_asked.set()
 
     def wait(self) -> None:
-        """Wait until it is stopped; Ctrl-C stops it, and once more at once."""
-        with in_order(OrderlyEnd(lambda: 1.0, lambda: "ended before its runs were", ended=True)):
+        """Wait until it is stopped; Ctrl-C or SIGTERM stops it, and once more at once."""
+        with _interrupted_by_sigterm(), in_order(OrderlyEnd(lambda: 1.0, lambda: "ended before its runs", ended=True)):
             try:
                 self._end_asked.wait()
             except KeyboardInterrupt:
-                self.stop("the server was stopped by Ctrl-C")
+                self.stop("the server was stopped")
 
     def stop(self, reason: str) -> None:
         """Finish the runs that have begun, answer what waits with the reason, and close all connections."""
@@ -104,6 +107,19 @@ class ModelServer:
         if not all(inputs):
             return f"curl{token} {self.url}/v2/models/{name}"
         return f"curl{token} {self.url}/v2/models/{name}/infer -d '{json.dumps({'inputs': inputs})}'"
+
+
+@contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """In this block SIGTERM, by which systems end their services, is a KeyboardInterrupt in the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _example_input(spec: TensorSpec) -> dict[str, Any] | None:
