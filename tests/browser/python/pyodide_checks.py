@@ -339,6 +339,21 @@ async def lost():
     return ["nothing", ""]
 
 
+async def held(device):
+    """Bytes in use with a tensor and without it, and why a strategy is refused."""
+    on = await sg.device_async(device)
+    before = on.memory().in_use
+    x = sg.tensor(np.ones(1000, np.float32), device=on)
+    between = on.memory().in_use
+    del x
+    gc.collect()
+    try:
+        on.configure(sg.Memory("exclusive"))
+    except sg.DeviceError as e:
+        return [between - before, on.memory().in_use - before, str(e)]
+    return [between, before, "nothing failed"]
+
+
 async def adapters():
     """The name of the adapter of low power, what it computes, and why there is no second one."""
     on = await sg.device_async("webgpu:low-power")

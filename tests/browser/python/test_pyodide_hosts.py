@@ -177,6 +177,14 @@ def test_a_page_has_an_adapter_of_low_power(page: Host) -> None:
     assert refused == 'no WebGPU adapter \'1\': a page has "webgpu" and "webgpu:low-power"'
 
 
+def test_memory_is_counted(host: Host, device: str) -> None:
+    if device == "numpy":
+        pytest.skip("numpy does not count")
+    with_it, without, refused = host.call("held", device)
+    assert (with_it, without) == (4000, 0)
+    assert ("takes memory in its own way" if device == "webgpu" else "no memory strategy") in refused
+
+
 def test_tensors_and_gradients_move_between_devices(host: Host, device: str) -> None:
     there, back, onto, off = host.call("routed", device)
     assert there == back == [2**53 + 1, -5]

@@ -19,6 +19,8 @@ from singe.extension import (
     DeviceError,
     DType,
     InputError,
+    Memory,
+    MemoryUse,
     ProgramData,
     Recent,
     alone,
@@ -67,6 +69,7 @@ class BrowserArray:
         self.dtype: Final = kind
         self.element_size: Final = size
         self.bytes: Final = math.prod(shape) * size
+        backend.arrays.add(self)
         weakref.finalize(self, backend.gpu.free, held).atexit = False
 
 
@@ -77,6 +80,8 @@ class BrowserBackend:
         self.name: Final = f"webgpu:{choice}" if choice else "webgpu"
         self.gpu: Final = gpu
         self.target: Final = WgslTarget()
+        self.arrays: Final[weakref.WeakSet[BrowserArray]] = weakref.WeakSet()
+        self.executables: Final[weakref.WeakSet[BrowserExecutable]] = weakref.WeakSet()
 
     @property
     def lost(self) -> bool:
@@ -129,6 +134,17 @@ class BrowserBackend:
     def describe(self) -> Mapping[str, Any]:
         return {"backend": self.name, **json.loads(self.gpu.describe())}
 
+    def memory(self) -> MemoryUse:
+        """What Python holds. How much the scripts take for it, they do not say."""
+        programs = [e.memory() for e in self.executables if e.dispose.alive]
+        arrays = sum(x.bytes for x in self.arrays)
+        return MemoryUse(in_use=arrays + sum(held["weights"] + held["scratch"] for held in programs))
+
+    def configure(self, memory: Memory) -> None:
+        raise DeviceError(
+            f"{self.name}: singe.js, which runs a page's GPU, takes memory in its own way; leave memory= out"
+        )
+
     def dispose(self) -> None:
         self.gpu.dispose()
 
@@ -148,6 +164,7 @@ class BrowserExecutable:
         self._runner: Final = backend.gpu.prepare(json.dumps(header(program)), texts, weights, program.weights.size)
         self.dispose = weakref.finalize(self, self._runner.dispose)
         self.dispose.atexit = False
+        backend.executables.add(self)
 
     def run(self, inputs: Sequence[Any], states: Sequence[Any] = ()) -> list[BrowserArray]:
         given = [self.backend.own(x, f"input {k}") for k, x in enumerate(inputs)]
