@@ -9,9 +9,12 @@ export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
 export interface LoadOptions {
   /**
    * "auto", the default, starts on WebAssembly. When the page is idle it measures WebGPU, keeps the faster of the two,
-   * and remembers the choice for this bundle and GPU: the next load opens that device at once.
+   * and remembers the choice for this bundle and GPU: the next load opens that device at once. "remote": the device that the
+   * server at `remote` lends, with the bundle's program for it.
    */
-  device?: "wasm" | "webgpu" | "auto";
+  device?: "wasm" | "webgpu" | "remote" | "auto";
+  /** For the device "remote". */
+  remote?: RemoteOptions;
   /**
    * Threads on WebAssembly. More than one needs shared memory: an isolated page or its workers, or node. 0, the default:
    * after consecutive runs of more than 2 ms each and 0.3 s together, one and more threads are compared, and the fastest
@@ -31,6 +34,23 @@ export interface LoadOptions {
   signal?: AbortSignal;
   /** The caller's GPU device, for inputs and outputs on the GPU; not with `worker`. It is not reopened if lost, nor destroyed. */
   gpuDevice?: GPUDevice;
+}
+
+export interface RemoteOptions {
+  /** The address that `singe host` prints: ws://… or wss://…; a page of https: reaches other machines by wss: alone. */
+  url: string;
+  /** The token that it prints. */
+  token?: string;
+}
+
+/** What has gone to and fro: bytes, and round trips. */
+export interface RemoteTraffic {
+  url: string;
+  /** The server's device. */
+  device: string;
+  sent: number;
+  received: number;
+  trips: number;
 }
 
 export interface Progress {
@@ -53,7 +73,9 @@ export interface Progress {
 
 export interface Model extends Runs {
   readonly name: string;
-  readonly device: "wasm" | "webgpu";
+  readonly device: "wasm" | "webgpu" | "remote";
+  /** On the device "remote". */
+  readonly remote?: RemoteTraffic;
   readonly inputs: Port[];
   readonly outputs: Port[];
   /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
@@ -253,7 +275,7 @@ export class SingeError extends Error {
  * - `network`: a file could not be fetched
  * - `format`: this is no bundle, or it is damaged
  * - `device`: this browser or device cannot run it
- * - `lost`: the GPU device was lost, and again after it was reopened; or the worker ended
+ * - `lost`: the GPU device was lost, and again after it was reopened; or the worker ended; or the connection to a remote device
  * - `aborted`: the caller's signal was aborted
  * - `disposed`: the model has been disposed
  */

@@ -22,6 +22,7 @@ export { SingeError, VERSION };
  */
 export async function load(url, options) {
   const { worker, ...rest } = options ?? {};
+  if (rest.device === "remote") return (await import("./remote/singe-remote.js")).loadRemote(url, rest);
   const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice, cache, ...unknown } = rest;
   const folder = /** @type {URL} */ (folderOf(url));
   const fits = [

@@ -11,7 +11,7 @@ import { SingeError } from "../program/singe-format.js";
  */
 const EXPECTED_OF = {
   url: "the address of a folder",
-  device: '"wasm", "webgpu" or "auto"',
+  device: '"wasm", "webgpu", "remote" or "auto"',
   threads: "how many threads, or 0",
   onProgress: "a function",
   onDevice: "a function",
@@ -66,12 +66,14 @@ export function refuseDevice(name, targets) {
  */
 export async function refuse(fits, given) {
   if (fits.slice(0, -1).every(Boolean)) {
+    if ("remote" in given.unknown) throw new SingeError("input", 'remote: it goes with device: "remote"');
     return checkNames(given.unknown, [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"], "option", "load takes");
   }
   const [name, expected] = EXPECTED[fits.findIndex((fit) => !fit)];
   if (name === "gpuDevice" && given.worker) {
     throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
   }
+  if (name === "gpuDevice" && given.remote) throw new SingeError("input", 'gpuDevice: it does not go with device: "remote"');
   /** @type {string} */
   let got = typeof given[name];
   try {

@@ -74,7 +74,7 @@ export async function loadHere(folder, options) {
   }
 }
 
-class Opened {
+export class Opened {
   /**
    * @param {DeviceName} name
    * @param {Program} program
@@ -102,7 +102,7 @@ class Opened {
   }
 }
 
-class Model {
+export class Model {
   worker = false;
   /** @type {State[]} */
   states = [];

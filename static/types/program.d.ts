@@ -16,7 +16,8 @@ export interface Manifest {
   outputs: Tensor[];
   image: ImageFacts | null;
   labels: string | null;
-  targets: { [device in DeviceName]?: Target };
+  /** None is for a remote device, which runs one of these. */
+  targets: { [device in DeviceName]?: Target } & { remote?: undefined };
 }
 
 export type DeviceName = "wasm" | "webgpu";
@@ -251,8 +252,8 @@ export type GivenInput = TypedArray | GPUBuffer;
 /** An output as a device gives it: the data is a GPUBuffer if that was wanted. */
 export type Answer = Output<TypedArray | GPUBuffer>;
 
-/** A device's handle of a session's states: an address, or a GPUBuffer for each. */
-export type Handle = number | GPUBuffer[];
+/** A device's handle of a session's states: an address, or for each a GPUBuffer or a server's number. */
+export type Handle = number | GPUBuffer[] | number[];
 
 /** What `open` of singe-wasm.js and singe-webgpu.js gives. */
 export interface Device {

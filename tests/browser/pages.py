@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -140,6 +140,27 @@ def open_page(browser: Any, root: Path) -> Iterator[Page]:
     finally:
         page.close()
         server.close()
+
+
+@contextmanager
+def stopped_by(stop: Callable[[str], None]) -> Iterator[str]:
+    """An address: a page that fetches it has called `stop` with a reason."""
+
+    class Stopper(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            stop("it is late")
+            self.send_response(200)
+            for name, value in HEADERS.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Stopper) as waiting:
+        threading.Thread(target=waiting.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{waiting.server_port}/"
+        waiting.shutdown()
 
 
 def phases(progress: list[dict[str, Any]]) -> list[str]:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import http.server
 import inspect
 import json
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +15,7 @@ import numpy as np
 import pytest
 import training
 from bundles import BOUND, BOUNDS, MODELS
+from pages import stopped_by
 from pyodides import IN_PAGE, IN_WORKER, Failed, Host, Tab, assembled, in_node, setup, site
 
 import singe
@@ -194,30 +192,10 @@ def test_tensors_and_gradients_move_between_devices(host: Host, device: str) -> 
         assert "nothing can wait here without await" in off
 
 
-@contextmanager
-def stopped_by(server: Any) -> Iterator[str]:
-    """An address: who asks for it has stopped the server."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            server.stop("it is late")
-            self.send_response(200)
-            self.send_header("Access-Control-Allow-Origin", "*")
-            self.end_headers()
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as waiting:
-        threading.Thread(target=waiting.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{waiting.server_port}/"
-        waiting.shutdown()
-
-
 def test_a_device_elsewhere(page: Host) -> None:
     """A page's own WebSocket leads to it: tensors, steps of training, and a connection that is lost."""
     pytest.importorskip("websockets", reason="the extra `remote` is not installed")
-    with singe.remote.RemoteServer("wasm", port=0) as server, stopped_by(server) as stop:
+    with singe.remote.RemoteServer("wasm", port=0) as server, stopped_by(server.stop) as stop:
         found = page.call("remote", server.url, server.token, stop)
     assert max(found["apart"]) < BOUND
     assert found["big"]

@@ -30,6 +30,7 @@ EAGER: Final = frozenset(
 """The modules in the main file: what one of them imports at once is another."""
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
+    "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
     "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
