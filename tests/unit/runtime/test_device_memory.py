@@ -172,7 +172,7 @@ def test_beyond_its_limit_a_device_says_what_holds_the_memory(device: Any) -> No
         device.configure(sg.Memory())
 
 
-@pytest.mark.parametrize("runs", [300, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.full])])
+@pytest.mark.parametrize("runs", [100, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.full])])
 def test_random_runs_under_each_strategy_are_right_and_leave_nothing(device: Any, runs: int) -> None:
     rng = np.random.default_rng(0)
     for strategy in strategies(device):
