@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -45,7 +45,16 @@ class Plot:
     mark: float | None = None
 
 
-PLOTS: Final = {
+@dataclass(frozen=True)
+class Curves:
+    """A line for each column of a table over its first column. The lines lie on each other, the first widest, so that all are seen."""
+
+    table: str
+    title: str
+
+
+PLOTS: Final[Mapping[str, Plot | Curves]] = {
+    "device-losses": Curves("device-losses", "Loss by step, one network and one seed, on each device"),
     "page-cpu": Plot(
         "page-cpu-models",
         "Time of a run over onnxruntime-web's, WebAssembly",
@@ -137,6 +146,38 @@ def plot_text(plot: Plot) -> str:
     return "\n".join([*parts, "</svg>\n"])
 
 
+def curves_text(plot: Curves) -> str:
+    """A plot of curves, as SVG."""
+    head, *rows = rows_of(plot.table)
+    table = [[float(cell) for cell in row] for row in rows]
+    most, last = max(max(row[1:]) for row in table), table[-1][0]
+    left, top, tall, wide = 40, 64 + 16 * (len(head) // 4), 200, WIDTH - 60
+    count = len(head) - 1
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{top + tall + 30}" '
+        f'viewBox="0 0 {WIDTH} {top + tall + 30}" font-family="system-ui, sans-serif" font-size="12">',
+        f'<style>{STYLE}</style><text class="title" x="8" y="18">{escape(plot.title)}</text>',
+    ]
+    for k in range(5):
+        y = top + tall * k / 4
+        parts.append(f'<path class="grid" d="M{left} {y:.1f}h{wide}"/>')
+        parts.append(f'<text class="end" x="{left - 6}" y="{y + 4:.1f}">{most * (4 - k) / 4:.2f}</text>')
+    for k in range(0, len(table), 2):
+        parts.append(
+            f'<text x="{left + wide * table[k][0] / last - 6:.1f}" y="{top + tall + 18}">{table[k][0]:g}</text>'
+        )
+    for i in range(count):
+        points = [f"{left + wide * row[0] / last:.1f} {top + tall * (1 - row[i + 1] / most):.1f}" for row in table]
+        hue, width = 360 * i // count, 1 + 1.5 * (count - 1 - i)
+        colour = f"hsl({hue} 60% 50%)"
+        parts.append(f'<path d="M{"L".join(points)}" fill="none" stroke="{colour}" stroke-width="{width:g}"/>')
+        x, y = 8 + i % 4 * 118, 38 + i // 4 * 16
+        parts.append(
+            f'<rect fill="{colour}" x="{x}" y="{y - 9}" width="10" height="10"/><text x="{x + 15}" y="{y}">{escape(head[i + 1])}</text>'
+        )
+    return "\n".join([*parts, "</svg>\n"])
+
+
 def _number(cell: str) -> float | None:
     try:
         return float(cell.replace(",", ""))
@@ -153,7 +194,7 @@ def files() -> Iterator[tuple[Path, str]]:
     for path in sorted(HERE.glob("*.md")):
         yield path, page_text(path.read_text("utf-8"))
     for name, plot in PLOTS.items():
-        yield HERE / f"{name}.svg", plot_text(plot)
+        yield HERE / f"{name}.svg", plot_text(plot) if isinstance(plot, Plot) else curves_text(plot)
 
 
 if __name__ == "__main__":

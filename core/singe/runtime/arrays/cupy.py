@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import cupy  # pyright: ignore[reportMissingImports]
@@ -75,6 +75,12 @@ class CupyAdapter(ArrayAdapter):
     def clean(self) -> None:
         with self.scope():
             cupy.get_default_memory_pool().free_all_blocks()
+
+    def _words(self) -> dict[str, Callable[..., Any]]:
+        words = super()._words()
+        whole = words["rem"]
+        # Of floats CuPy's remainder is computed by a quotient, which is NaN for an infinite divisor.
+        return {**words, "rem": lambda a, b: cupy.fmod(a, b) if a.dtype.kind == "f" else whole(a, b)}
 
     def wait(self, arrays: Sequence[Array]) -> None:
         cupy.cuda.Device(self.number).synchronize()
