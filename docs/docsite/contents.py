@@ -57,6 +57,7 @@ PARTS: Final = (
                 "guides",
                 ("devices", "Devices"),
                 ("remote", "A device elsewhere"),
+                ("host", "Serve models"),
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
                 ("quantise", "Quantise"),
@@ -81,7 +82,7 @@ PARTS: Final = (
             *_own("book", ("runner", "The JavaScript runner"), ("training", "Training")),
             Page("book/glossary", "Glossary", "docs/glossary.md"),
             *_rooms("ops", "ir", "graph", "compiler", "program", "runtime", "tensors", "nn", "model"),
-            *_rooms("optim", "data", "metrics", "train", "weights", "onnx", "tools"),
+            *_rooms("optim", "data", "metrics", "train", "weights", "onnx", "host", "tools"),
             Page("book/format", "Programs and bundles", "static/README.md"),
             Page("book/contributing", "Contributing", "CONTRIBUTING.md"),
         ),
@@ -92,7 +93,13 @@ PARTS: Final = (
         (
             *_modules("singe", "singe.Tensor", "singe.nn", "singe.optim", "singe.data", "singe.metrics", "singe.train"),
             *_modules(
-                "singe.random", "singe.linalg", "singe.fft", "singe.array_api", "singe.cluster", "singe.extension"
+                "singe.random",
+                "singe.linalg",
+                "singe.fft",
+                "singe.array_api",
+                "singe.cluster",
+                "singe.host",
+                "singe.extension",
             ),
             Page("reference/javascript", "JavaScript", "made:javascript"),
             Page("reference/commands", "Command line", "made:commands"),

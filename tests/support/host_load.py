@@ -25,6 +25,13 @@ class Load:
     asked: int = 0
     wall: float = 0.0
 
+    def add(self, other: Load) -> None:
+        """Count another load's, too."""
+        self.seconds += other.seconds
+        self.wrong += other.wrong
+        self.asked += other.asked
+        self.wall += other.wall
+
     @property
     def lost(self) -> int:
         """Requests without a right answer."""
@@ -32,7 +39,7 @@ class Load:
 
     def at(self, share: float) -> float:
         """Milliseconds within which this share of the answers came."""
-        return float(np.quantile(self.seconds, share)) * 1e3
+        return float(np.quantile(self.seconds or [np.nan], share)) * 1e3
 
     @property
     def rate(self) -> float:

@@ -103,7 +103,7 @@ class Application:
             for name, model in _loaded(models, device).items()
         }
         self.token: Final = token
-        self.url = url or "this host"
+        self.url = url or "at another address"
         """The server's address, for messages."""
         self.refused = 0
         """How many requests waited when it was stopped, and were answered with 503."""
@@ -388,13 +388,19 @@ def _failure(e: Exception) -> HostResponse:
 
 
 async def _sent(send: Send, answer: HostResponse, headers: Sequence[Header], head: bool) -> None:
-    length = (b"content-length", str(sum(map(len, answer.parts))).encode())
-    fixed = (length, (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
+    size = sum(map(len, answer.parts))
+    fixed = (
+        (b"content-length", str(size).encode()),
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+    )
     start = {"type": "http.response.start", "status": answer.status, "headers": [*answer.headers, *headers, *fixed]}
-    pieces = [part[at : at + PIECE_BYTES] for part in answer.parts for at in range(0, len(part), PIECE_BYTES)]
+    parts = (b"".join(answer.parts),) if size <= PIECE_BYTES else answer.parts  # one system call, of most
+    pieces = [part[at : at + PIECE_BYTES] for part in parts for at in range(0, len(part), PIECE_BYTES)]
     pieces = [b""] if head or not pieces else pieces
     async with asyncio.timeout(BODY_SECONDS) as patience:
         await send(start)
-        for k, piece in enumerate(pieces):
-            patience.reschedule(asyncio.get_running_loop().time() + BODY_SECONDS)
-            await send({"type": "http.response.body", "body": piece, "more_body": k + 1 < len(pieces)})
+        for k, piece in enumerate(pieces, 1):
+            await send({"type": "http.response.body", "body": piece, "more_body": k < len(pieces)})
+            if k < len(pieces):
+                patience.reschedule(asyncio.get_running_loop().time() + BODY_SECONDS)

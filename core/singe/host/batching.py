@@ -60,7 +60,7 @@ class ServedModel:
     def __init__(self, name: str, model: Model, *, batch: int = 1, wait: float = 0.002, limit: int = 256) -> None:
         if model.source.objects:
             raise InputError(
-                f"{name}: it takes lists, dicts or None, and a host serves models of tensors; give another"
+                f"{name}: it takes lists, dicts or None, and models are served that take and return tensors; give another"
             )
         self.name: Final = name
         self.model: Final = model
@@ -73,7 +73,7 @@ class ServedModel:
         self._is_open: Final = isinstance(model, CompiledModel) or not model.needed
         if self._is_open and model.program().results:
             raise InputError(
-                f"{name}: it returns lists, dicts or None, and a host serves models of tensors; give another"
+                f"{name}: it returns lists, dicts or None, and models are served that take and return tensors; give another"
             )
         self.counts: Final = ModelCounts()
         self.counts.waiting = lambda: len(self._queue)

@@ -1,4 +1,4 @@
-"""Counts of what a host does, and their text in the format of Prometheus. All of it happens in the thread of the event loop."""
+"""Counts of what a server of models does, and their text in the format of Prometheus. All of it happens in the thread of the event loop."""
 
 from __future__ import annotations
 

@@ -70,9 +70,9 @@ MAX_EMPTY_SIZES: Final = 1 << 20
 MAX_ID_LENGTH: Final = 1024
 _LENGTH: Final = struct.Struct("<I")
 _REFUSED: Final = {
-    "shared_memory_region": "this host has no shared memory: send the data",
-    "classification": "this host does not rank classes: take the output itself",
-    "sequence_id": "this host keeps nothing from request to request: send what the model needs",
+    "shared_memory_region": "this server has no shared memory: send the data",
+    "classification": "this server does not rank classes: take the output itself",
+    "sequence_id": "this server keeps nothing from request to request: send what the model needs",
 }
 """Parameters of extensions that change what is asked for ↦ why they are refused. Others may be ignored."""
 

@@ -1,4 +1,4 @@
-"""A host of models on a socket: what `singe host MODEL` runs.
+"""A server of models on a socket: what `singe host MODEL` runs.
 
 It listens on loopback, and wants a token of 128 bits, unless that is turned off there. When it stops, runs that have begun are
 finished and answered, and what waits is answered with 503.

@@ -53,7 +53,7 @@ class WebServer:
 def uvicorn() -> Any:
     """The package, or the error that says how to install it."""
     if IN_PAGE:
-        raise DeviceError("host: Python in a page cannot listen for clients; run the host elsewhere")
+        raise DeviceError("host: Python in a page cannot listen for clients; serve models elsewhere")
     try:
         import uvicorn  # noqa: PLC0415
         import uvicorn.protocols.http.h11_impl  # noqa: PLC0415
