@@ -37,6 +37,7 @@ FOLDERS: Final = {
     "mnist": "mnist/",
     "classify": "classify/",
     "train": "train/",
+    "remote": "remote/",
     "shared": "shared/",
 }
 """A folder of demos/ ↦ where its files go in the site: the front page, and its prompt, at the root."""

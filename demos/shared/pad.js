@@ -1,8 +1,8 @@
 /**
  * A canvas for drawing with mouse, touch, pen or keys.
  *
- * Contract: `digitPad(onChange, onDigit)` is the pad of a page with the elements `canvas`, `clear`, `undo` and `digits`, and
- * those of `showNothing`. `strokes` are lists of points [x, y] with the canvas 1 wide and 1 high; `onChange` is called after
+ * Contract: `digitPad(onChange, onDigit)` is the pad of a page with the elements `canvas`, `clear` and `undo`, perhaps
+ * `digits`, and those of `showNothing`. `strokes` are lists of points [x, y] with the canvas 1 wide and 1 high; `onChange` is called after
  * each change; `onDigit` gets the digit that the drawing is said to be. One pointer draws at a time; pressure is ignored.
  * Keys: arrows move the pen, the space bar lowers and lifts it, Ctrl+Z takes the last stroke back.
  */
@@ -137,13 +137,13 @@ export function digitPad(onChange, onDigit) {
   const [canvas, clear, undo, digits] = ["canvas", "clear", "undo", "digits"].map((id) => document.getElementById(id));
   const pad = new Pad(canvas, () => {
     const empty = pad.strokes.length === 0;
-    for (const button of [clear, undo, ...digits.children]) button.disabled = empty;
+    for (const button of [clear, undo, ...(digits?.children ?? [])]) button.disabled = empty;
     if (empty) showNothing();
     onChange();
   });
   clear.addEventListener("click", () => pad.clear());
   undo.addEventListener("click", () => pad.undo());
-  digits.addEventListener("click", ({ target }) => target.dataset.digit && onDigit(Number(target.dataset.digit)));
+  digits?.addEventListener("click", ({ target }) => target.dataset.digit && onDigit(Number(target.dataset.digit)));
   addEventListener("keydown", (event) => {
     if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.key.toLowerCase() !== "z") return;
     event.preventDefault();

@@ -171,7 +171,7 @@ def test_a_phone_shows_the_median_and_all_links(browser: Any, address: str) -> N
         page.wait_for_selector("#bench-copying:not([hidden])", timeout=60_000)
         head = page.locator("#bench-results th", has_text="Median")
         assert head.evaluate("(cell) => cell.getBoundingClientRect().right") <= 390
-        for demo in ("", "mnist/", "train/", "classify/"):
+        for demo in ("", "mnist/", "train/", "classify/", "remote/"):
             page.goto(address + demo)
             links = page.locator("header.site nav a")
             assert all(link.is_visible() for link in links.all()), demo

@@ -17,7 +17,7 @@ import pytest
 from sites import ROOT, demos_build
 
 build: Final = demos_build()
-PAGES: Final = ("index.html", "mnist/index.html", "classify/index.html", "train/index.html")
+PAGES: Final = ("index.html", "mnist/index.html", "classify/index.html", "train/index.html", "remote/index.html")
 LISTED: Final = re.compile(r"^const SITE = (\{.*\});$", re.M)
 
 

@@ -192,6 +192,7 @@ def test_tensors_and_gradients_move_between_devices(host: Host, device: str) -> 
         assert "nothing can wait here without await" in off
 
 
+@pytest.mark.slow
 def test_a_device_elsewhere(page: Host) -> None:
     """A page's own WebSocket leads to it: tensors, steps of training, and a connection that is lost."""
     pytest.importorskip("websockets", reason="the extra `remote` is not installed")

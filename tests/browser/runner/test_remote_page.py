@@ -16,6 +16,7 @@ from singe.tools.export.bundle import export
 from singe.tools.export.scripts import bundle_scripts
 
 pytest.importorskip("websockets", reason="the extra `remote` is not installed")
+pytestmark = pytest.mark.slow
 
 LOAD: Final = """
 const remote = { url: given.url, token: given.token };
@@ -47,7 +48,7 @@ def facts(server: sg.remote.RemoteServer) -> dict[str, Any]:
     return {"url": server.url, "token": server.token}
 
 
-@pytest.mark.parametrize("lent", ["wasm", "webgpu"])
+@pytest.mark.parametrize("lent", ["wasm", pytest.param("webgpu", marks=pytest.mark.full)])
 def test_outputs_are_those_of_a_device_of_the_page(chromium: Page, lent: str) -> None:
     try:
         sg.device(lent)
@@ -148,6 +149,7 @@ def test_what_is_refused_says_what_to_do(chromium: Page, server: sg.remote.Remot
     assert found["code"] == "input"
 
 
+@pytest.mark.full
 def test_a_bundle_without_the_servers_target(chromium: Page) -> None:
     try:
         sg.device("webgpu")
@@ -159,6 +161,7 @@ def test_a_bundle_without_the_servers_target(chromium: Page) -> None:
     assert "singe export MODEL --targets wasm,webgpu" in found["message"]
 
 
+@pytest.mark.full
 def test_what_takes_several_frames(chromium: Page, server: sg.remote.RemoteServer) -> None:
     """Weights, inputs and outputs of more than a frame each."""
     body = """
