@@ -133,6 +133,8 @@ class WasmRuntime:
         self._released: Final[deque[tuple[int, int, MemoryKind]]] = deque()
         self._ledger: Final = MemoryLedger()
         self.executables: Final[WeakSet[WasmExecutable]] = WeakSet()
+        self.runs = 0
+        """The runs that have begun and not ended: a step on the host may call anything."""
         self._alive = True
 
     def take(self, count: int, what: Callable[[], str], use: MemoryKind = "tensors") -> int:
@@ -204,10 +206,11 @@ class WasmRuntime:
 
     def clean(self) -> None:
         with self.lock:
-            for executable in self.executables:
+            for executable in self.executables if not self.runs else ():
                 executable.rest()
             self.reclaim()
-            self.engine.trim()
+            if not self.runs:
+                self.engine.trim()
 
     def reset_peak(self) -> None:
         with self.lock:
@@ -378,9 +381,13 @@ class WasmExecutable:
             run.outputs[k] = arguments[j][0]
         run.make_outputs(placed.plan.program.outputs)
         engine, words, at = self.backend.engine, placed.words, 0
-        while (at := engine.run(self._module, words, at)) != words.size:
-            self._stop(run, at)
-            at += 3
+        self.backend.runs += 1
+        try:
+            while (at := engine.run(self._module, words, at)) != words.size:
+                self._stop(run, at)
+                at += 3
+        finally:
+            self.backend.runs -= 1
         plan, outputs = placed.plan, zip(placed.plan.program.outputs, run.outputs, strict=True)
         return [plan.texts(i) if plan.program.buffers[i].dtype is string else made for i, made in outputs]
 

@@ -31,7 +31,7 @@ from singe.extension import dtype as dtype_of
 from ..target import GpuTarget
 from .memory import Binding, Command, Gpu, Transfer, from_device, to_device
 from .pool import GpuArray, Pool, SlotBuffers
-from .recording import Kernels, Recording, UploadedWeights, Uploads
+from .recording import Kernels, Recording, Send, UploadedWeights, Uploads
 
 MAX_RECORDINGS: Final = 4
 """How many sets of input shapes an executable remembers."""
@@ -48,6 +48,8 @@ class GpuRuntime:
         self.pool = Pool(gpu)
         self.uploads = Uploads(self.pool)
         self.executables: WeakSet[GpuExecutable] = WeakSet()
+        self.runs = 0
+        """The runs that have begun and not ended: a step on the host may call anything."""
 
     @property
     def lost(self) -> bool:
@@ -93,7 +95,7 @@ class GpuRuntime:
         return self.pool.use()
 
     def clean(self) -> None:
-        for executable in self.executables:
+        for executable in self.executables if not self.runs else ():
             executable.rest()
         self.pool.clean()
 
@@ -130,7 +132,16 @@ class GpuExecutable:
     ) -> list[GpuArray | HostArray]:
         gpu = self.backend.gpu
         check_donated(self.program, inputs)
-        return self._recording(inputs, states).run(inputs, states, lambda commands, _: gpu.submit(commands))
+        return self._run(self._recording(inputs, states), inputs, states, lambda commands, _: gpu.submit(commands))
+
+    def _run(
+        self, recording: Recording, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
+    ) -> list[GpuArray | HostArray]:
+        self.backend.runs += 1
+        try:
+            return recording.run(inputs, states, send)
+        finally:
+            self.backend.runs -= 1
 
     def profile(self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray] = ()) -> Timeline:
         start = time.perf_counter()
@@ -150,7 +161,7 @@ class GpuExecutable:
             )
             end = begun + timed.seconds
 
-        outputs = recording.run(inputs, states, send)
+        outputs = self._run(recording, inputs, states, send)
         seconds = end - start if recording.plan.is_straight else time.perf_counter() - start
         return Timeline(outputs, seconds, tuple(spans), clocks[0] if clocks else NO_CLOCK, dict(recording.plan.sizes))
 

@@ -13,6 +13,7 @@ from devices import MORE, slow
 from networks.remembering import DESCENT
 
 import singe as sg
+from singe.ops import ROWS
 from singe.runtime.eager import EagerDevice
 from singe.runtime.registry import open_backend
 
@@ -142,6 +143,29 @@ def test_a_model_has_weights_states_and_scratch_memory(device: Any) -> None:
     gc.collect()
     device.clean()
     assert device.memory().by_kind["weights"].in_use == 0
+
+
+def test_a_step_on_the_host_may_clean_the_device(device: Any) -> None:
+    """What a run has in scratch memory stays there."""
+    keep: list[sg.Tensor] = []
+
+    def cleaning(x: np.ndarray) -> np.ndarray:
+        device.clean()
+        keep.append(full(device, 1000))  # it would lie where the scratch memory was
+        return x.copy()
+
+    def softmax(x: Any) -> Any:
+        return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+
+    x = np.arange(6, dtype=np.float32)
+    cleaned = sg.op("cleaned", numpy=cleaning, shapes=lambda x: [(x.shape, x.dtype)])
+    try:
+        program = sg.compile(lambda x: (y := (x * 2).softmax(0)) + cleaned(x.softmax(0)) * y, x, device=device)
+        for _ in range(2):
+            np.testing.assert_allclose(program(x), softmax(2 * x) + softmax(x) * softmax(2 * x), rtol=1e-5)
+    finally:
+        del ROWS["cleaned"]
+    assert len(keep) >= 2
 
 
 def test_states_are_counted_while_their_session_lives(device: Any) -> None:
