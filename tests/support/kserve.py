@@ -110,15 +110,17 @@ class Client:
 
 
 async def call(
-    app: Any, path: str, body: bytes | Sequence[bytes] | None = None, method: str = "", **headers: str
+    app: Any, path: str, body: bytes | Sequence[bytes] | None = None, method: str = "", root: str = "", **headers: str
 ) -> Answer:
-    """A request to an ASGI application, without a server. body: in pieces, if it is a list; a `_` of a header's name stands for `-`."""
+    """A request to an ASGI application, without a server. root: where a larger application has it; body: in pieces, if it is a list; a
+    `_` of a header's name stands for `-`."""
     pieces = [b""] if body is None else [body] if isinstance(body, (bytes, bytearray)) else list(body)
     given = {"host": "127.0.0.1", **{k.replace("_", "-").lower(): v for k, v in headers.items()}}
     scope = {
         "type": "http",
         "method": method or ("GET" if body is None else "POST"),
-        "path": path,
+        "path": root + path,
+        "root_path": root,
         "headers": [(k.encode(), v.encode("latin-1")) for k, v in given.items()],
     }
     messages = [{"type": "http.request", "body": p, "more_body": k + 1 < len(pieces)} for k, p in enumerate(pieces)]

@@ -175,7 +175,7 @@ class Application:
     async def _routed(
         self, scope: Scope, given: Mapping[str, str], body: _Body
     ) -> tuple[ServedModel | None, HostResponse]:
-        path, method = scope["path"], scope["method"]
+        path, method = scope["path"].removeprefix(scope.get("root_path", "")), scope["method"]
         if method == "OPTIONS":
             allow = (b"access-control-allow-headers", _ALLOWED_HEADERS), (b"access-control-allow-methods", b"GET, POST")
             return None, HostResponse(204, allow, ())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import socket
 import threading
@@ -51,17 +52,13 @@ class ModelServer:
         checked_port(port)
         self.token: Final = chosen_token(token, TOKEN_VARIABLE, host, "these models")
         self.is_local: Final = is_loopback(host)
-        self.application: Final = Application(models, device, token=self.token, host=host, **options)
-        listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        listener = _bound(host, port)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((host, port))
+            self.application: Final = Application(models, device, token=self.token, host=host, **options)
             listener.listen(BACKLOG)
-        except OSError as e:
+        except BaseException:
             listener.close()
-            raise InputError(
-                f"host: cannot listen on {host}, port {port}: {e.strerror or e}; give another port or host"
-            ) from e
+            raise
         self.port: Final[int] = listener.getsockname()[1]
         self.url: Final = f"http://{in_url(host)}:{self.port}"
         self.application.url = self.url
@@ -107,6 +104,23 @@ class ModelServer:
         if not all(inputs):
             return f"curl{token} {self.url}/v2/models/{name}"
         return f"curl{token} {self.url}/v2/models/{name}/infer -d '{json.dumps({'inputs': inputs})}'"
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket with this address, which does not listen yet."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if os.name != "nt":  # there it would share the port with another server
+                found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind((host, port))
+        except BaseException:
+            found.close()
+            raise
+    except OSError as e:
+        raise InputError(f"cannot listen on {host}, port {port}: {e.strerror or e}; give another port or host") from e
+    return found
 
 
 @contextmanager

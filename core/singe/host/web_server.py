@@ -53,12 +53,12 @@ class WebServer:
 def uvicorn() -> Any:
     """The package, or the error that says how to install it."""
     if IN_PAGE:
-        raise DeviceError("host: Python in a page cannot listen for clients; serve models elsewhere")
+        raise DeviceError("Python in a page cannot listen for clients; serve models elsewhere")
     try:
         import uvicorn  # noqa: PLC0415
         import uvicorn.protocols.http.h11_impl  # noqa: PLC0415
     except ImportError as e:
-        raise DeviceError(f"host: it needs the package uvicorn: pip install 'singe[host]' ({e})") from e
+        raise DeviceError(f"serving models needs the package uvicorn: pip install 'singe[host]' ({e})") from e
     return uvicorn
 
 

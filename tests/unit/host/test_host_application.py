@@ -73,6 +73,10 @@ def test_what_there_is_is_described() -> None:
     assert ask(Application(model()), "/v2/models/m/ready").json == {"name": "m", "ready": True}
 
 
+def test_it_may_be_a_part_of_a_larger_application() -> None:
+    assert ask(Application(model()), "/v2/models/m/ready", root="/ml").json["ready"]
+
+
 def test_it_is_ready_until_it_is_stopped() -> None:
     app = Application(model(), token="secret")
     assert ask(app, "/v2/health/ready").json == {"ready": True}  # and then it is stopped
