@@ -1,6 +1,6 @@
 """HTTP, by the package uvicorn (the extra `host`), which only this module imports, when it is used.
 
-uvicorn waits for ever for the rest of a request's head; here a connection that does not finish one in time is closed.
+uvicorn waits for ever for the rest of a request's head, and for a client to take what was sent; here such connections end in time.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ HEAD_SECONDS: Final = 10.0
 """For the head of a request, from its first byte; and for the first byte of a connection."""
 IDLE_SECONDS: Final = 30
 """Between requests of a connection."""
+SEND_SECONDS: Final = 20.0
+"""For a client to take what waits to be sent."""
 END_SECONDS: Final = 10
 """For clients that still send or receive when the server stops."""
 MAX_HEAD_BYTES: Final = 1 << 16
@@ -66,9 +68,10 @@ def _timed_protocol() -> Any:
     base: Any = uvicorn().protocols.http.h11_impl.H11Protocol
 
     class TimedProtocol(base):
-        """A connection of which the head of each request must come in time."""
+        """A connection of which the head of each request must come in time, and what is sent must be taken in time."""
 
-        end: asyncio.TimerHandle | None = None
+        head_end: asyncio.TimerHandle | None = None
+        send_end: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -78,7 +81,7 @@ def _timed_protocol() -> Any:
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
                 self.forget()
-            elif self.end is None and self.timeout_keep_alive_task is None:  # a head has begun
+            elif self.head_end is None and self.timeout_keep_alive_task is None:  # a head has begun
                 self.expect()
 
         def on_response_complete(self) -> None:
@@ -86,16 +89,36 @@ def _timed_protocol() -> Any:
             if self.cycle is not None and not self.cycle.response_complete:  # the next request was here already
                 self.forget()
 
+        def timeout_keep_alive_handler(self) -> None:
+            super().timeout_keep_alive_handler()
+            self.hurry()
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self.hurry()
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if self.send_end is not None:
+                self.send_end.cancel()
+                self.send_end = None
+
         def connection_lost(self, exc: Exception | None) -> None:
             self.forget()
             super().connection_lost(exc)
+            if self.send_end is not None:
+                self.send_end.cancel()
+
+        def hurry(self) -> None:
+            if self.send_end is None:
+                self.send_end = self.loop.call_later(SEND_SECONDS, self.transport.abort)
 
         def expect(self) -> None:
-            self.end = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+            self.head_end = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
         def forget(self) -> None:
-            if self.end is not None:
-                self.end.cancel()
-                self.end = None
+            if self.head_end is not None:
+                self.head_end.cancel()
+                self.head_end = None
 
     return TimedProtocol

@@ -25,7 +25,6 @@ from email.utils import formatdate, parsedate_to_datetime
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
-from ipaddress import ip_address
 from pathlib import Path
 from threading import Lock
 from time import monotonic
@@ -33,9 +32,9 @@ from typing import IO, Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
 from ..errors import InputError
+from ..listening import LOOPBACK, Callers, checked_port, in_url
 from ..texts import say
 
-LOOPBACK: Final = "127.0.0.1"
 PORT: Final = 8000
 HEADERS: Final = {
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -134,9 +133,8 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
         self.gzipped: Final = Gzipped()
         if not self.folder.is_dir():
             raise InputError(f"{folder}: expected a folder to serve")
-        if not 0 <= port < 1 << 16:
-            raise InputError(f"port {port}: expected a number from 0 (any that is free) to {(1 << 16) - 1}")
-        self.names: Final = {host.lower(), "localhost", socket.gethostname().lower()}
+        checked_port(port)
+        self.callers: Final = Callers(host)
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
             super().__init__((host, port), _Handler)
@@ -146,16 +144,7 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     @property
     def address(self) -> str:
         host, port = self.server_address[:2]
-        return f"http://{f'[{host}]' if ':' in str(host) else host}:{port}/"
-
-    def is_for(self, host: str) -> bool:
-        """Whether a Host header names this server: by an address, or by a name that nobody else can lead here."""
-        name = re.sub(r":\d*$", "", host.strip().lower())
-        try:
-            ip_address(name.removeprefix("[").removesuffix("]"))
-        except ValueError:
-            return name in self.names or name.endswith(".localhost")
-        return True
+        return f"http://{in_url(str(host))}:{port}/"
 
     def pages(self) -> list[str]:
         """The addresses of the pages in folders of this one, where it has no page of its own."""
@@ -270,7 +259,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif problem:
             self.close_connection = True
             self._problem(HTTPStatus.BAD_REQUEST, problem)
-        elif host and not self.server.is_for(host):
+        elif host and not self.server.callers.is_own_name(host):
             self.close_connection = True
             self._problem(HTTPStatus.MISDIRECTED_REQUEST, f"This server is {self.server.address}: open that address.")
         else:

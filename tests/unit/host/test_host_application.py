@@ -246,6 +246,21 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
     assert sent[0]["status"] == 408
 
 
+def test_a_client_that_takes_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "BODY_SECONDS", 0.01)
+    app = Application(model())
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    async def never(message: Any) -> None:
+        await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "GET", "path": "/v2", "headers": [(b"host", b"localhost")]}
+    with pytest.raises(TimeoutError):
+        asyncio.run(app(scope, receive, never))
+
+
 def test_headers_that_decide_come_once() -> None:
     app, sent = Application(model()), []
 

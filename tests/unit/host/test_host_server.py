@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -109,6 +110,25 @@ def test_who_is_slow_is_not_waited_for(sent: bytes, host: Host, monkeypatch: pyt
         slow.sendall(sent)
         came = b"".join(iter(lambda: slow.recv(4096), b""))  # until the server closes
     assert (b" 408 " in came) is sent.startswith(b"POST")
+
+
+@pytest.mark.slow
+def test_who_takes_no_answer_is_left(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web_server, "SEND_SECONDS", 0.2)
+    there = host(token="")
+    much = np.zeros((1_000_000, 3), np.float32)
+    body, headers = request({"x": much}, binary=True)
+    lines = [f"{k}: {v}" for k, v in {"Host": "localhost", "Content-Length": str(len(body)), **headers}.items()]
+    head = "\r\n".join(("POST /v2/models/m/infer HTTP/1.1", *lines, "", "")).encode()
+    with socket.create_connection(("127.0.0.1", there.port), timeout=30) as deaf:
+        deaf.sendall(head + body)
+        connections = there._web._server.server_state.connections
+        while not connections:
+            time.sleep(0.01)
+        while connections:  # until the server has ended it
+            time.sleep(0.01)
+        while there.application._held:
+            time.sleep(0.01)
 
 
 @pytest.mark.slow
