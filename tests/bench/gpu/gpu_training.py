@@ -1,7 +1,7 @@
 """Steps of training beside PyTorch eager on the same card, in one process: the MNIST example's network, and a transformer of six layers.
 
-Each step ends with its loss read. PyTorch computes float32 without TF32, and with `autocast` in float16. Memory is the peak of PyTorch's
-allocator, and for Singe weights, states and scratch memory.
+Each step ends with its loss read. PyTorch computes float32 without TF32, and with `autocast` in float16. Memory is the peak of each
+one's allocator, from the making of the network on.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def loss_of_texts(model: GPT, x: sg.Tensor, y: sg.Tensor) -> sg.Tensor:
     return nn.CrossEntropyLoss()(model(x).reshape(-1, WORDS), y.reshape(-1))
 
 
-def ours(name: str, precision: Any, device: str) -> tuple[Contestant, TrainStep]:
+def ours(name: str, precision: Any, device: str) -> Contestant:
     rng = np.random.default_rng(0)
     model = Digits(rng).train() if name == "mnist" else GPT(WORDS, CONFIG).train()
     loss = nn.CrossEntropyLoss() if name == "mnist" else loss_of_texts
     batch = digits(rng) if name == "mnist" else texts(rng)
     step = TrainStep(model, sg.optim.AdamW(lr=1e-4), loss, device=device, precision=precision)
-    return lambda: float(step(*batch)), step
+    return lambda: float(step(*batch))
 
 
 def theirs(torch: Any, name: str, precision: str) -> Contestant:
@@ -122,9 +122,12 @@ def main(arguments: list[str], folder: Path) -> None:
             runs: dict[str, Contestant] = {}
             memory: dict[str, int] = {}
             for device in args.device or ["webgpu"]:
-                runs[device], step = ours(name, precision, device)
+                on = sg.device(device)
+                on.clean()
+                on.reset_peak()
+                runs[device] = ours(name, precision, device)
                 runs[device]()
-                memory[device] = sum(step._any_program().memory.values())
+                memory[device] = on.memory().peak or 0
             if torch:
                 torch.cuda.reset_peak_memory_stats()
                 runs["PyTorch"] = theirs(torch, name, precision)
