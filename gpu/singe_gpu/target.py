@@ -7,7 +7,19 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from singe.extension import CompileError, DType, Expr, Kernel, Printed, Routine, Shape, Variant, attention, collapse
+from singe.extension import (
+    CompileError,
+    DType,
+    Execution,
+    Expr,
+    Kernel,
+    Printed,
+    Routine,
+    Shape,
+    Variant,
+    attention,
+    collapse,
+)
 
 from .code.bounds import drop_unneeded_clamps
 from .code.shader import Packed
@@ -31,6 +43,7 @@ class GpuTarget:
     counted: int = 4096
     networks: bool = True
     repeated: int = 48
+    execution: Execution = Execution(filled_by=2048)
 
     def __init__(self, dialect: Dialect, choose: Choose | None = None) -> None:
         self.dialect = dialect

@@ -26,6 +26,7 @@ from .lower.runtime_sizes import late_sizes
 from .partition import hosted_ops, own_kernels
 from .rewrite import rewrite
 from .rewrite.integers import in_integers
+from .rewrite.long_products import in_parts
 from .schedule.buffers import BufferTable
 from .schedule.memory import RegionWork, StepScheduler, WeightUse
 from .schedule.steps import Step, words_of
@@ -127,9 +128,12 @@ class _Part:
 def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, first: _Part | None) -> _Part:
     with deferring() as checks:
         checks.update(checks_at(graph.checks, {}))
-        rewritten = rewrite(graph, execution_of(target).narrow, own_kernels(target))
+        execution = execution_of(target)
+        rewritten = rewrite(graph, execution.narrow, own_kernels(target))
         if options.activations == "int8":
             rewritten = in_integers(rewritten)
+        if execution.filled_by > 1:
+            rewritten = in_parts(rewritten, execution.filled_by)
         part = _planned(rewritten, target, weights, checks, options.donate, first)
     return replace(part, checks=tuple((dim, text) for dim, text in checks.items() if symbols(dim) <= graph.symbols))
 

@@ -60,12 +60,14 @@ class Execution:
     views: a reshape shares the memory of its input, and is no step.
     allocates: a step makes an array for its result. Only an update overwrites its input, and an elementwise op a donated one.
     narrow: products take numbers of a few bits as they are; otherwise these become floats, which are faster.
+    filled_by: how many tiles of products fill its largest devices, for which products of a long depth are split (rewrite/long_products.py).
     """
 
     fuses: bool = True
     views: bool = True
     allocates: bool = False
     narrow: bool = True
+    filled_by: int = 1
 
 
 class Target(Protocol):

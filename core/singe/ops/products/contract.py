@@ -63,6 +63,13 @@ def _swap(b: Any, x: Any) -> Any:
 
 def _dot_vjp(b: Any, g: Any, inputs: Sequence[Any], y: Any) -> list[Any]:
     left, right = inputs
+    if (
+        len(right.shape) == 2 and len(left.shape) > 2
+    ):  # one product of all rows, and not one for each stack, which are added
+        rows = product(left.shape[:-1])
+        flat = b.reshape(left, shape=(rows, left.shape[-1]))
+        weights = b.dot(_swap(b, flat), b.reshape(g, shape=(rows, g.shape[-1])))
+        return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), weights]
     return [sum_to(b, b.dot(g, _swap(b, right)), left.shape), sum_to(b, b.dot(_swap(b, left), g), right.shape)]
 
 
