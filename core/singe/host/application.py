@@ -36,8 +36,6 @@ from .batching import ServedModel
 from .metrics import prometheus_text
 from .protocol import InferRequest, Refused, metadata, read_request, write_response
 
-VERSION: Final = "2"
-"""What the description of the server calls its version: that of the protocol."""
 MAX_BODY_BYTES: Final = 64 << 20
 MAX_HELD_BYTES: Final = 1 << 30
 """Of all bodies that are being read or wait for their run."""
@@ -70,12 +68,16 @@ class HostResponse(NamedTuple):
 
 
 class Application:
-    """See the module's docstring. models: files, URLs or Models, called by the names of their files; a dict gives other names.
+    """An ASGI application that answers the KServe v2 protocol for models: any ASGI server runs it.
 
-    device: where files are loaded. token: what clients give as `Authorization: Bearer …`; "" for none. names, origins: what else the
-    server is called beside its address, and the origins of pages elsewhere that may ask. batch, wait: the most rows that are run
-    together, and for how many seconds a request waits for others, where the model allows that. queue: how many requests may wait for a
-    model; more are answered with 503. body: the most bytes of a request.
+        app = sg.host.Application({"digits": "digits.onnx"}, token="…")  # in main.py: uvicorn main:app
+
+    models: files, URLs or Models, called by the names of their files; a dict gives other names.
+
+    device: where files are loaded. token: what clients give as `Authorization: Bearer …`; "" for none. host, names, origins: the
+    address of the server, what else it is called, and the origins of pages elsewhere that may ask. batch, wait: the most rows that are
+    run together, and for how many seconds a request waits for others, where the model allows that. queue: how many requests may wait
+    for a model; more are answered with 503. body: the most bytes of a request.
     """
 
     def __init__(
@@ -91,7 +93,6 @@ class Application:
         names: Collection[str] = (),
         origins: Collection[str] = (),
         host: str = LOOPBACK,
-        url: str = "",
     ) -> None:
         for what, value in (("batch", batch), ("queue", queue), ("body", body)):
             if value < 1:
@@ -103,13 +104,13 @@ class Application:
             for name, model in _loaded(models, device).items()
         }
         self.token: Final = token
-        self.url = url or "at another address"
+        self.url = "at another address"
         """The server's address, for messages."""
         self.refused = 0
         """How many requests waited when it was stopped, and were answered with 503."""
         self._body: Final = body
         self._callers: Final = Callers(host, names, origins)
-        self._held = 0
+        self._held: Final = HeldBytes()
         self._turn: Final = asyncio.Lock()
         self._stopped = ""
 
@@ -141,7 +142,7 @@ class Application:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         headers = list[Header]()
-        body = _Body(self, receive)
+        body = _Body(self._held, receive)
         served: ServedModel | None = None
         try:
             try:
@@ -188,7 +189,8 @@ class Application:
             self._check_token(given)
         if path in ("/v2", "/v2/"):
             _want(method, "GET")
-            return None, _json({"name": "singe", "version": VERSION, "extensions": ["binary_tensor_data"]})
+            version = vars(sys.modules["singe"])["__version__"]  # to import the package would be an import upwards
+            return None, _json({"name": "singe", "version": version, "extensions": ["binary_tensor_data"]})
         if path == "/metrics":
             _want(method, "GET")
             text = prometheus_text({name: m.counts for name, m in self.models.items()})
@@ -256,23 +258,29 @@ class Application:
         async with self._turn:
             return await asyncio.to_thread(work, *args)
 
-    # --- what bodies hold, together ---
 
-    def hold(self, size: int) -> None:
-        """Count bytes of a body, of which only so many may be here."""
-        if self._held + size > MAX_HELD_BYTES:
+class HeldBytes:
+    """What all bodies hold, of which only so much may be here."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def take(self, size: int) -> None:
+        """Count bytes that came."""
+        if self.size + size > MAX_HELD_BYTES:
             raise Refused(503, "the bodies of other requests take all room: try again later", ((b"retry-after", b"1"),))
-        self._held += size
+        self.size += size
 
-    def free(self, size: int) -> None:
-        self._held -= size
+    def give(self, size: int) -> None:
+        """Count bytes that went."""
+        self.size -= size
 
 
 class _Body:
     """The body of a request, which comes in pieces."""
 
-    def __init__(self, app: Application, receive: Receive) -> None:
-        self._app: Final = app
+    def __init__(self, room: HeldBytes, receive: Receive) -> None:
+        self._room: Final = room
         self._receive: Final = receive
         self._held = 0
         self.is_read = False
@@ -286,7 +294,7 @@ class _Body:
             piece = await self._piece(start + BODY_SECONDS + len(found) / MIN_BYTES_PER_SECOND - time.monotonic())
             if len(found) + len(piece) > limit:
                 raise Refused(413, f"the body has more than the {limit} bytes that are allowed")
-            self._app.hold(len(piece))
+            self._room.take(len(piece))
             self._held += len(piece)
             found += piece
         return found
@@ -301,7 +309,7 @@ class _Body:
             pass
 
     def release(self) -> None:
-        self._app.free(self._held)
+        self._room.give(self._held)
         self._held = 0
 
     async def _piece(self, seconds: float) -> bytes:

@@ -221,7 +221,7 @@ class ServedModel:
         counts = [next(iter(arrays.values())).shape[0] for arrays in requests]
         results = self._run({p.name: np.concatenate([a[p.name] for a in requests]) for p in self.inputs})
         if any(a.shape[:1] != (sum(counts),) for a in results.values()):
-            raise ShapeError("the outputs do not have the rows of the inputs")
+            raise ShapeError("the outputs do not have the rows of the inputs; run each request alone")
         ends = np.cumsum(counts)
         return [
             {name: a[end - count : end] for name, a in results.items()} for end, count in zip(ends, counts, strict=True)

@@ -55,7 +55,7 @@ class WebServer:
 def uvicorn() -> Any:
     """The package, or the error that says how to install it."""
     if IN_PAGE:
-        raise DeviceError("Python in a page cannot listen for clients; serve models elsewhere")
+        raise DeviceError("serving models: Python in a page cannot listen for clients; serve them elsewhere")
     try:
         import uvicorn  # noqa: PLC0415
         import uvicorn.protocols.http.h11_impl  # noqa: PLC0415

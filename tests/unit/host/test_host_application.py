@@ -211,7 +211,7 @@ def test_each_request_gets_its_status(
     assert answer.status == status
     if status != 200:
         assert list(answer.json) == ["error"]
-    assert app._held == 0
+    assert app._held.size == 0
 
 
 def test_a_body_without_a_length_is_counted_as_it_comes() -> None:
@@ -228,7 +228,7 @@ def test_bodies_may_hold_so_much_together(monkeypatch: pytest.MonkeyPatch) -> No
     app = Application(model())
     answer = ask(app, "/v2/models/m/infer", OK)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
-    assert app._held == 0
+    assert app._held.size == 0
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

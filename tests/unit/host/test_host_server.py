@@ -127,7 +127,7 @@ def test_who_takes_no_answer_is_left(host: Host, monkeypatch: pytest.MonkeyPatch
             time.sleep(0.01)
         while connections:  # until the server has ended it
             time.sleep(0.01)
-        while there.application._held:
+        while there.application._held.size:
             time.sleep(0.01)
 
 

@@ -25,6 +25,7 @@ ROOMS = (
     "cluster",
     "data",
     "fft",
+    "host",
     "linalg",
     "metrics",
     "nn",

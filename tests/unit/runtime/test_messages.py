@@ -22,6 +22,7 @@ ROOMS = (
     "fft.py",
     "tensors",
     "gradients.py",
+    "host",
     "linalg.py",
     "metrics",
     "model",
