@@ -1,8 +1,8 @@
 /**
  * The device "remote": a bundle's program runs on a device that a server lends.
  *
- * Contract: `loadRemote(url, options)` is `load` of singe.js for `device: "remote"`. The program and its weights are sent once; a
- * run sends its inputs and reads its outputs in one round trip. Which of the bundle's programs it is, the server's device decides. A
+ * Contract: `loadRemote(url, options)` is `load` of singe.js for `device: "remote"`. The program is sent once, and its weights if the
+ * server does not have them; a run sends its inputs and reads its outputs in one round trip. Which of the bundle's programs it is, the server's device decides. A
  * connection that is lost fails the run that waits; the next one connects again, as with a GPU that was lost.
  */
 
@@ -53,8 +53,13 @@ export async function loadRemote(url, options) {
         throw before ? new SingeError("lost", before.message, error) : error;
       });
       first = undefined;
-      const target = targetFor(connection, manifest);
-      return new Opened(/** @type {DeviceName} */ ("remote"), target.program, await send(connection, target, from));
+      try {
+        const target = targetFor(connection, manifest);
+        return new Opened(/** @type {DeviceName} */ ("remote"), target.program, await send(connection, target, from));
+      } catch (error) {
+        connection.leave();
+        throw error;
+      }
     };
     const tell = (/** @type {"ready"} */ phase) => queueMicrotask(() => files.tell({ phase }));
     const state = { open, auto: false, threads: 1, store: undefined, onDevice, gpuDevice, tell };
@@ -99,18 +104,24 @@ function targetFor({ url, device, target }, manifest) {
  */
 async function send(connection, { program, modules, weights }, files) {
   const isText = program.target === "wgsl";
-  files.expect([...(isText ? [modules] : Object.values(modules)), ...weights]);
-  const block = new Uint8Array(sumOf(weights));
+  const [id, held] = [connection.next(), connection.ask()];
+  connection.say("weights", [held.number, id, weights.map(({ sha256 }) => sha256).join()]);
+  connection.flush();
+  const isThere = weights.length > 0 && (await held.answer).values[1]?.bytes === sumOf(weights);
+  const sent = isThere ? [] : weights;
+  files.expect([...(isText ? [modules] : Object.values(modules)), ...sent]);
+  const block = new Uint8Array(sumOf(sent));
   /** @type {[name: string, code: Uint8Array<ArrayBuffer>][]} */
   const codes = isText
     ? Object.entries(await files.json(modules)).map(([name, text]) => [name, encoded(text)])
     : await Promise.all(Object.entries(modules).map(async ([name, file]) => /** @type {[string, Uint8Array<ArrayBuffer>]} */ ([name, await files.bytes(file)])));
-  await files.each(weights, (file, at) => files.into(file, block.subarray(at, at + spanOf(file))));
+  await files.each(sent, (file, at) => files.into(file, block.subarray(at, at + spanOf(file))));
   files.tell({ phase: "compile" });
   const head = encoded(JSON.stringify(program));
   const number = connection.next();
   const listed = codes.map(([name, code]) => [name, isText, code.length]);
-  connection.say("program", [number, head.length, listed, [[0, connection.next(), block.length, true]]], [head, ...codes.map(([, code]) => code), block]);
+  const parts = [head, ...codes.map(([, code]) => code)];
+  connection.say("program", [number, head.length, listed, [[0, id, sumOf(weights), !isThere]]], isThere ? parts : [...parts, block]);
   const prepared = connection.ask();
   connection.say("sync", [prepared.number]);
   connection.flush();

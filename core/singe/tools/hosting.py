@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..errors import InputError
 from ..files.urls import is_url
 
-OF_DEVICES: Final = ("memory", "seconds", "clients", "grace")
+OF_DEVICES: Final = ("memory", "seconds", "clients", "grace", "weights")
 """Options that lend a device."""
 OF_MODELS: Final = ("batch", "wait", "queue", "body")
 """Options that serve models."""
@@ -30,7 +30,7 @@ def _lend(args: Namespace, common: dict[str, Any]) -> None:
     from ..remote import SessionLimits, serve  # noqa: PLC0415 (models need no websockets)
 
     limits = SessionLimits(**_given(bytes=args.memory and args.memory << 20, seconds=args.seconds))
-    serve(args.device, limits=limits, **common, **_given(sessions=args.clients, grace=args.grace))
+    serve(args.device, limits=limits, **common, **_given(sessions=args.clients, grace=args.grace, weights=args.weights))
 
 
 def _serve_models(args: Namespace, common: dict[str, Any]) -> None:

@@ -283,6 +283,8 @@ def _host(command: argparse.ArgumentParser) -> None:
         ),
     ):
         group.add_argument(option, metavar=shown, type=kind, help=text)
+    text = "a bundle of `singe export`, whose weights pages then neither fetch nor send; may be given several times"
+    lent.add_argument("--weights", metavar="FOLDER", action="append", help=text)
 
 
 def _runs(command: argparse.ArgumentParser) -> None:

@@ -197,6 +197,7 @@ def test_a_device_elsewhere(page: Host) -> None:
     """A page's own WebSocket leads to it: tensors, steps of training, and a connection that is lost."""
     pytest.importorskip("websockets", reason="the extra `remote` is not installed")
     with singe.remote.RemoteServer("wasm", port=0) as server, stopped_by(server.stop) as stop:
+        assert "await singe.device_async" in page.call("plain", f"remote:{server.url}", plain=True)
         found = page.call("remote", server.url, server.token, stop)
     assert max(found["apart"]) < BOUND
     assert found["big"]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import assert_close, dtypes_case, packed, small_case
+from bundles import assert_close, dtypes_case, packed, small_case, weighty_graph, write_bundle
 from pages import Page, open_page, phases, stopped_by
 
 import singe as sg
@@ -92,6 +92,33 @@ def test_a_run_is_one_round_trip_and_sends_its_inputs(chromium: Page, server: sg
     assert found["beside"] < 1000
     assert found["filled"]
     assert found["device"] == "wasm"
+
+
+def test_weights_that_the_server_has_are_neither_fetched_nor_sent(chromium: Page) -> None:
+    body = """
+    const model = await open("weighty", { cache: false });
+    const { sent } = model.remote;
+    const found = pack(await model.run(unpack(given.inputs)));
+    await model.dispose();
+    return { found, sent };
+    """
+    folder = write_bundle(weighty_graph(), chromium.root / "weighty", "weighty")
+    x = np.random.default_rng(0).normal(size=(2, 5, 7, 6)).astype(np.float32)
+    found = []
+    for weights in ((), (folder,)):
+        chromium.asked.clear()
+        with sg.remote.RemoteServer("wasm", port=0, weights=weights) as server:
+            done = chromium.run(LOAD + body, inputs=packed({"x": x}), **facts(server))
+        found.append((done["sent"], done["found"], any("/weights-" in path for path in chromium.asked)))
+    (sent, expected, fetched), (less, same, again) = found
+    assert (fetched, again) == (True, False)
+    assert same == expected
+    assert sent - less > 80_000
+
+
+def test_weights_of_a_bundle_for_another_target_are_refused(chromium: Page) -> None:
+    with pytest.raises(sg.InputError, match="it has no program for wgsl; export it again: singe export"):
+        sg.remote.RemoteServer("webgpu", port=0, weights=[chromium.root / "wasm_alone"])
 
 
 def test_states_are_kept_by_the_server(chromium: Page, server: sg.remote.RemoteServer) -> None:

@@ -14,12 +14,15 @@ from remote_kinds import Join, Serve
 
 import singe as sg
 from singe import listening, nn
+from singe.awaitables import resolve
 from singe.compiler.target import ARRAYS
 from singe.ops import ROWS
+from singe.runtime.registry import open_backend
 from singe.runtime.remote import server as servers
 from singe.runtime.remote.client import RemoteBackend
-from singe.runtime.remote.protocol import MAX_FRAME_BYTES, VERSION, Batch, BatchReader
+from singe.runtime.remote.protocol import MAX_FRAME_BYTES, VERSION, Batch, BatchReader, RemoteMessage
 from singe.runtime.remote.protocol import REPLIES as ANSWERS
+from singe.runtime.remote.served_session import ServedSession, SessionLimits
 from singe.runtime.remote.server import RemoteServer
 from singe.runtime.remote.socket import LinkLost, SocketLink, connect
 
@@ -271,3 +274,17 @@ def test_many_mutated_sessions(device: str) -> None:
         memory.append(remote_fuzz.resident())
     if device != "webgpu":  # whose driver keeps memory of the first hundred devices that it opens
         assert memory[1] - memory[0] < 50e6
+
+
+def test_weights_that_a_server_has_count_for_a_session_as_those_that_are_sent() -> None:
+    held = {"small": np.zeros(600, np.uint8), "large": np.zeros(2000, np.uint8)}
+    session = ServedSession(resolve(open_backend("numpy"), ""), SessionLimits(bytes=1000), held)
+
+    def ask(block: int, key: str) -> int:
+        ((_, (_, facts), _),) = session.perform([RemoteMessage("weights", (1, block, key))])
+        return facts["bytes"]
+
+    assert [ask(1, "none"), ask(1, "large"), ask(1, "small"), ask(2, "small")] == [0, 0, 600, 0]
+    with pytest.raises(sg.FormatError, match="there is a block 1 already"):
+        ask(1, "small")
+    session.close()

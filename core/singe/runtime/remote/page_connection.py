@@ -25,6 +25,8 @@ class PageLink:
         import js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
         from pyodide.ffi import create_proxy, to_js  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
 
+        if not hasattr(js, "WebSocket"):
+            raise LinkLost("this engine has no WebSocket")
         try:
             self._socket: Final[Any] = js.WebSocket.new(url)
         except js_errors() as e:  # such as a page of https, which may use wss alone

@@ -121,6 +121,8 @@ CALLS: Final[Mapping[str, MessageRow]] = {
         (count, count, _list(_row(string, _flag, count)), _list(_row(count, count, count, _flag))),
         lambda v: (v[1], *(n for _, _, n in v[2]), *(n for _, _, n, follows in v[3] if follows)),
     ),
+    # question, id for a block, the hashes of files: whether the server has these weights of a bundle; "facts" say how many bytes
+    "weights": MessageRow((count, count, string)),
     # id of the program, ids of inputs and states, ids for the outputs (null: it lies in a donated input), question or null
     "run": MessageRow((count, IDS, IDS, _list(_maybe(count)), _maybe(count))),
     # id of the program, ids for its states

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -92,9 +93,12 @@ Answer = tuple[str, tuple[Any, ...], "bytes | memoryview"]
 class ServedSession:
     """See the module's docstring. `perform` is called by one thread at a time."""
 
-    def __init__(self, backend: Backend, limits: SessionLimits) -> None:
+    def __init__(
+        self, backend: Backend, limits: SessionLimits, weights: Mapping[str, np.ndarray] = MappingProxyType({})
+    ) -> None:
         self.backend: Final = backend
         self.limits: Final = limits
+        self.weights: Final = weights
         self.bytes = 0
         self.seconds = 0.0
         self._keeps_arrays: Final = not execution_of(target_of(backend)).fuses
@@ -247,6 +251,17 @@ class ServedSession:
         data = made(fields, texts, weights, f"{NAME}: a program", held)
         prepared.label = label(data)
         prepared.executable = self._tried(lambda: self.backend.prepare(data), f"preparing {prepared.label}")
+
+    def _weights(self, message: RemoteMessage) -> Answer:
+        question, block, key = message.values
+        if block in self._blocks:
+            raise ValueError(f"there is a block {block} already")
+        array = self.weights.get(key)
+        if array is None or self.bytes + array.size > self.limits.bytes:
+            return "facts", (question, {"bytes": 0}), b""
+        self._blocks[block] = _HeldBlock(array)
+        self.bytes += array.size
+        return "facts", (question, {"bytes": array.size}), b""
 
     def _drop(self, message: RemoteMessage) -> None:
         for number in message.values[0]:
@@ -403,6 +418,7 @@ class ServedSession:
 _DO: Final[Mapping[str, Callable[[ServedSession, RemoteMessage], Answer | None]]] = {
     "upload": ServedSession._upload,
     "program": ServedSession._program,
+    "weights": ServedSession._weights,
     "run": ServedSession._run,
     "states": ServedSession._states,
     "free": ServedSession._free,

@@ -14,12 +14,17 @@ import threading
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
+
+import numpy as np
 
 from ...awaitables import resolve
 from ...compiler.target import confinement, settings_of
 from ...errors import DeviceError, InputError, SingeError
 from ...listening import LOOPBACK, Callers, checked_port, chosen_token, in_url, is_loopback, is_token
+from ...program.bundle_reader import read_bundled, read_manifest
+from ...program.elements import aligned
 from ...texts import say
 from ..device import Device
 from ..devices import device as open_device
@@ -71,6 +76,7 @@ class RemoteServer:
         limits: SessionLimits = SessionLimits(),  # noqa: B008 (frozen)
         sessions: int = MAX_SESSIONS,
         grace: float = GRACE_SECONDS,
+        weights: Collection[str | Path] = (),
     ) -> None:
         opened = open_device(device).eager
         self.device: Final = opened.name
@@ -85,6 +91,7 @@ class RemoteServer:
         self.token: Final = chosen_token(token, TOKEN_VARIABLE, host, "this device")
         self.is_local: Final = is_loopback(host)
         self.limits: Final = limits
+        self._weights: Final = dict(_weights_of(Path(folder), self.target) for folder in weights)
         self.most: Final = sessions
         self.grace: Final = grace
         self._callers: Final = Callers(host, names, origins)
@@ -201,7 +208,7 @@ class RemoteServer:
         finally:
             with self._lock:
                 self._opening -= 1
-        hosted = _Hosted(secrets.token_hex(16), ServedSession(backend, self.limits), link)
+        hosted = _Hosted(secrets.token_hex(16), ServedSession(backend, self.limits, self._weights), link)
         with self._lock:
             self._hosted[hosted.name] = hosted
         return hosted
@@ -276,6 +283,19 @@ class RemoteServer:
             hosted.session.close()
 
 
+def _weights_of(folder: Path, target: str) -> tuple[str, np.ndarray]:
+    """The hashes of a bundle's files of weights for a target, and the weights."""
+    manifest = read_manifest(folder)
+    name = next((name for name, entry in manifest["targets"].items() if entry["program"]["target"] == target), None)
+    if name is None:
+        raise InputError(f"{folder}: it has no program for {target}; export it again: singe export MODEL -o {folder}")
+    found = read_bundled(folder, manifest, name).weights
+    weights = aligned(found.size)
+    weights[:] = found
+    weights.flags.writeable = False  # all sessions share them
+    return ",".join(file["sha256"] for file in manifest["targets"][name]["weights"]), weights
+
+
 def _send(link: SocketLink, batch: Batch) -> None:
     for frame in batch.frames():
         link.send(frame)
@@ -306,7 +326,8 @@ def serve(device: str | Device = "auto", **options: Any) -> None:
     token: what clients must give; by default that of SINGE_REMOTE_TOKEN, or one that is made. host: the address to listen on. Beyond
     loopback, put something in front of it that speaks TLS: without, token and data can be read on the way. origins, names: of pages
     that may connect beside those of this machine, and what else the server is called. limits: what one session may have;
-    sessions: how many there may be; grace: for how many seconds a session outlives its connection.
+    sessions: how many there may be; grace: for how many seconds a session outlives its connection. weights: folders of bundles,
+    whose weights pages then neither fetch nor send.
     """
     server = RemoteServer(device, **options)
     say(f"{server.device} is at {server.url} (Ctrl-C ends)")
