@@ -28,7 +28,10 @@ def in_parts(graph: Graph, filled_by: int) -> Graph:
         return graph
 
     def rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
-        return _product(b, *new_inputs, parts[n]) if n in parts else None
+        if n not in parts:
+            return None
+        left, right = new_inputs
+        return _product(b, left, right, parts[n])
 
     return rebuild(graph, Builder(), rule)
 
