@@ -125,5 +125,6 @@ def to_device(array: np.ndarray, element_size: int) -> np.ndarray:
 
 
 def from_device(raw: np.ndarray, shape: tuple[int, ...], dtype: DType, element_size: int) -> np.ndarray:
-    """The inverse of `to_device`, as an array that owns its memory."""
-    return np.array(from_stored(raw.view(stored_type(dtype, element_size)), dtype)).reshape(shape)
+    """The inverse of `to_device`, as an array whose memory nothing else has: that of `raw`, if it is no view."""
+    found = from_stored(raw.view(stored_type(dtype, element_size)), dtype)
+    return (found if raw.base is None else np.array(found)).reshape(shape)

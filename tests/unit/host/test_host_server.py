@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -138,12 +138,11 @@ def test_who_takes_no_answer_is_left(host: Host, monkeypatch: pytest.MonkeyPatch
 def test_what_is_no_http_is_refused(sent: bytes, host: Host, capfd: pytest.CaptureFixture[str]) -> None:
     there = host()
     with socket.create_connection(("127.0.0.1", there.port), timeout=30) as rude:
-        rude.sendall(sent)
-        rude.shutdown(socket.SHUT_WR)
-        try:
+        came = b""
+        with suppress(OSError):  # the server may end the connection while it is being written to
+            rude.sendall(sent)
+            rude.shutdown(socket.SHUT_WR)
             came = rude.recv(100)
-        except ConnectionResetError:
-            came = b""
     assert not came or came.startswith(b"HTTP/1.1 4")
     with closing(Client(there.url, there.token)) as client:
         assert client.infer("m", {"x": X})["sum"].tolist() == [6, 15]
