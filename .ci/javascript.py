@@ -13,6 +13,7 @@ section of static/types/public.d.ts.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import re
 import shutil
 import subprocess
@@ -42,24 +43,32 @@ class UnavailableError(Exception):
 
 
 def tool(name: str) -> list[str]:
-    """The command of a tool."""
+    """The command of a tool, which is installed first; of several processes that want one, one installs them."""
     stamp = TOOLS / sha256(b"".join((STATIC / pin).read_bytes() for pin in PINS)).hexdigest()
     if not stamp.exists():
-        if shutil.which("npm") is None:
-            raise UnavailableError("there is no npm")
-        shutil.rmtree(TOOLS, ignore_errors=True)
-        TOOLS.mkdir(parents=True)
-        for pin in PINS:
-            shutil.copy(STATIC / pin, TOOLS)
-        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
-        done = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
-        told = (done.stderr or done.stdout).strip()
-        if done.returncode and _OFFLINE.search(told):
-            raise UnavailableError(f"npm's registry cannot be reached: {told.splitlines()[0]}")
-        if done.returncode:
-            sys.exit(f"npm ci failed: {told}")
-        stamp.touch()
+        TOOLS.parent.mkdir(exist_ok=True)
+        with TOOLS.with_suffix(".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not stamp.exists():
+                _install(stamp)
     return ["node", str(TOOLS / "node_modules" / name)]
+
+
+def _install(stamp: Path) -> None:
+    if shutil.which("npm") is None:
+        raise UnavailableError("there is no npm")
+    shutil.rmtree(TOOLS, ignore_errors=True)
+    TOOLS.mkdir()
+    for pin in PINS:
+        shutil.copy(STATIC / pin, TOOLS)
+    command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1", "--loglevel=error"]
+    done = subprocess.run(command, cwd=TOOLS, capture_output=True, text=True, check=False)
+    told = (done.stderr or done.stdout).strip()
+    if done.returncode and _OFFLINE.search(told):
+        raise UnavailableError(f"npm's registry cannot be reached: {told.splitlines()[0]}")
+    if done.returncode:
+        sys.exit(f"npm ci failed: {told}")
+    stamp.touch()
 
 
 def tsc(*options: str) -> subprocess.CompletedProcess[str]:

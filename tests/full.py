@@ -263,6 +263,12 @@ MOVED: Final[Mapping[str, Rule]] = {
     "training/test_cluster.py::test_an_interrupted_run_goes_on_with_another_number_of_workers": none(
         "test_learner.py::test_a_run_goes_on_exactly interrupts runs, and other tests here change the number of workers"
     ),
+    "training/test_cluster.py::test_workers_skip_a_step_of_which_one_loss_is_not_finite": none(
+        "test_nonfinite.py skips such steps of several devices in a process"
+    ),
+    "training/test_cluster.py::test_workers_share_dicts_and_compute_in_a_precision": none(
+        "test_parallel.py has both of several devices in a process, the other tests here batches of arrays"
+    ),
     "training/test_cluster.py::test_training_goes_on_from_a_checkpoint_when_all_workers_are_lost": none(
         "test_a_worker_that_is_killed_loses_no_step and, of a process that is killed, runs/test_killed.py"
     ),
@@ -277,7 +283,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/demos/test_classify_page.py::test_a_sample_that_cannot_be_had": none(
         "embedding/test_bundle_page.py has what cannot be fetched"
     ),
-    "browser/demos/test_classify_page.py::test_samples": every(5),
+    "browser/demos/test_classify_page.py::test_samples": none(
+        "test_pictures_are_turned_upright and test_camera classify in the same page; test_cli_photos.py has the same photos"
+    ),
     "browser/demos/test_classify_page.py::test_samples_through_python": none(
         "python/test_pyodide_hosts.py runs models through Python in a page"
     ),
@@ -335,6 +343,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/flow/test_open_bundles.py::test_one_bundle_serves_all_sizes": plain(every(4)),
     "browser/models/test_families_page.py::test_every_family_runs_in_a_page": none(
         "conformance/models/test_families.py runs every family on a device, models/test_transformers_page.py some in a page"
+    ),
+    "browser/models/test_families_page.py::test_some_families_run_in_a_page_on_webgpu": none(
+        "conformance/models/test_families.py runs families on WebGPU, demos/test_mnist_page.py a page on it"
     ),
     "browser/models/test_stored_weights.py::test_a_manifest_that_lies_is_refused": covering(1),
     "browser/models/test_stored_weights.py::test_models": every(4),

@@ -250,7 +250,10 @@ def test_aborted(bundle: Callable[[str], Path]) -> None:
 
 
 WRONG_ARGUMENTS = {
-    "a device that is none": ("given.url, { device: 'tpu' }", 'device: got "tpu", expected "wasm", "webgpu" or "auto"'),
+    "a device that is none": (
+        "given.url, { device: 'tpu' }",
+        'device: got "tpu", expected "wasm", "webgpu", "remote" or "auto"',
+    ),
     "another word": ("given.url, { thread: 1 }", 'unknown option "thread": did you mean threads?'),
     "another word near two": ("given.url, { onprogres() {} }", 'unknown option "onprogres": did you mean onProgress?'),
     "a word of others": ("given.url, { backend: 'wasm' }", 'unknown option "backend": did you mean device?'),
