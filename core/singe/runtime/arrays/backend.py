@@ -40,7 +40,9 @@ class ArrayBackend:
         if isinstance(array.data, np.ndarray):
             return array.data.copy()
         with self.arrays.scope():
-            return np.array(self.arrays.host(array.data))
+            found = self.arrays.host(array.data)
+        shared = self.reads_now or not found.flags.writeable
+        return found.copy() if shared else found
 
     def export(self, array: LibraryArray) -> Any:
         return array.data
