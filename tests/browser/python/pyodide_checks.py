@@ -342,6 +342,7 @@ async def lost():
 async def held(device):
     """Bytes in use with a tensor and without it, and why a strategy is refused."""
     on = await sg.device_async(device)
+    gc.collect()  # what other calls left
     before = on.memory().in_use
     x = sg.tensor(np.ones(1000, np.float32), device=on)
     between = on.memory().in_use
