@@ -11,7 +11,7 @@ SYSTEM := chromium libvulkan1 mesa-vulkan-drivers
 # One more than the two cores: a test that waits for a browser or a process leaves its core to another.
 JOBS ?= 3
 # Mesa's driver without a GPU compiles shaders in two thirds of the time if it does not optimise them.
-TESTS := env -u MAKEFLAGS GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal
+TESTS := GALLIVM_PERF=nopt $(BIN)/pytest -n $(JOBS) --dist worksteal
 PORT ?= 8000
 MODELS ?=
 
@@ -19,7 +19,7 @@ MODELS ?=
 # else compiles the same files again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup system check types test tests full quick nightly bench demo docs release
+.PHONY: setup system check types test full quick nightly bench demo docs release
 
 setup: system $(STAMP)
 
@@ -56,11 +56,8 @@ check: setup
 types: setup
 	$(BIN)/python .ci/javascript.py --write
 
-# Every property, in every room, on each device. The checks run beside the tests, which often wait.
-test: setup
-	@$(MAKE) --no-print-directory -j 2 check tests
-
-tests:
+# Every property, in every room, on each device.
+test: check
 	$(TESTS) -m 'not full'
 
 # The same properties in all other types, sizes and networks, as tests/full.py says.
