@@ -22,7 +22,6 @@ export { SingeError, VERSION };
  */
 export async function load(url, options) {
   const { worker, ...rest } = options ?? {};
-  if (rest.device === "remote") return (await import("./remote/singe-remote.js")).loadRemote(url, rest);
   const { device = "auto", threads = 0, onProgress, onDevice, signal, gpuDevice, cache, ...unknown } = rest;
   const folder = /** @type {URL} */ (folderOf(url));
   const fits = [
@@ -35,8 +34,7 @@ export async function load(url, options) {
     worker ? !gpuDevice : (gpuDevice?.createBuffer ?? !gpuDevice),
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) await (await import("./model/singe-advice.js")).refuse(fits, { ...options, url, unknown });
-  if (!worker) return loadHere(folder, rest);
-  const { loadInWorker } = await import("./worker/singe-worker-model.js");
-  return (await loadInWorker(folder, rest)) ?? loadHere(folder, rest);
+  if (!fits.every(Boolean)) return (await import("./remote/singe-remote.js")).loadElsewhere(fits, url, options);
+  const there = worker && (await (await import("./worker/singe-worker-model.js")).loadInWorker(folder, rest));
+  return there || loadHere(folder, rest);
 }

@@ -59,25 +59,27 @@ export function refuseDevice(name, targets) {
 }
 
 /**
- * fits: whether each argument fits; given: the arguments by name.
+ * fits: whether each argument fits.
  * @param {unknown[]} fits
- * @param {Record<string, unknown> & { unknown: object }} given
- * @returns {Promise<void>}
+ * @param {unknown} url
+ * @param {Record<string, unknown>} options
+ * @returns {Promise<never>}
  */
-export async function refuse(fits, given) {
+export async function refuse(fits, url, options) {
   if (fits.slice(0, -1).every(Boolean)) {
-    if ("remote" in given.unknown) throw new SingeError("input", 'remote: it goes with device: "remote"');
-    return checkNames(given.unknown, [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache"], "option", "load takes");
+    if ("remote" in options && options.device !== "remote") throw new SingeError("input", 'remote: it goes with device: "remote"');
+    await checkNames(options, [...Object.keys(EXPECTED_OF).slice(1), "worker", "cache", "remote"], "option", "load takes");
   }
   const [name, expected] = EXPECTED[fits.findIndex((fit) => !fit)];
-  if (name === "gpuDevice" && given.worker) {
+  if (name === "gpuDevice" && options.worker) {
     throw new SingeError("input", "gpuDevice: a GPUDevice cannot be handed to a worker: load without one of them");
   }
-  if (name === "gpuDevice" && given.remote) throw new SingeError("input", 'gpuDevice: it does not go with device: "remote"');
+  if (name === "gpuDevice" && options.device === "remote") throw new SingeError("input", 'gpuDevice: it does not go with device: "remote"');
+  const given = name === "url" ? url : options[name];
   /** @type {string} */
-  let got = typeof given[name];
+  let got = typeof given;
   try {
-    got = got === "string" ? JSON.stringify(given[name]) : String(given[name]);
+    got = got === "string" ? JSON.stringify(given) : String(given);
   } catch {} // what has no text
   throw new SingeError("input", `${name}: got ${got}, expected ${expected}`);
 }

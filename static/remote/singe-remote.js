@@ -1,9 +1,10 @@
 /**
  * The device "remote": a bundle's program runs on a device that a server lends.
  *
- * Contract: `loadRemote(url, options)` is `load` of singe.js for `device: "remote"`. The program is sent once, and its weights if the
- * server does not have them; a run sends its inputs and reads its outputs in one round trip. Which of the bundle's programs it is, the server's device decides. A
- * connection that is lost fails the run that waits; the next one connects again, as with a GPU that was lost.
+ * Contract: `loadElsewhere(fits, url, options)` is what `load` of singe.js does where its arguments are not those of a device of this
+ * page: it loads for `device: "remote"`, or says what is wrong. The program is sent once, and its weights if the server does not have
+ * them; a run sends its inputs and reads its outputs in one round trip. Which of the bundle's programs it is, the server's device
+ * decides. A connection that is lost fails the run that waits; the next one connects again, as with a GPU that was lost.
  */
 
 /** @import { LoadOptions, Model as PublicModel, TypedArray } from "../types/public.d.ts" */
@@ -25,18 +26,22 @@ const HOLDERS = new Map(
 );
 
 /**
+ * fits: whether each argument fits a device of this page.
+ * @param {unknown[]} fits
  * @param {string | URL} url
- * @param {LoadOptions} options
+ * @param {LoadOptions} [options]
  * @returns {Promise<PublicModel>}
  */
-export async function loadRemote(url, options) {
-  const { device: _, remote, threads = 0, onProgress, onDevice, signal, gpuDevice, cache = true, ...unknown } = options;
+export async function loadElsewhere(fits, url, options) {
+  const { worker: _, device, remote, threads = 0, onProgress, onDevice, signal, gpuDevice, cache = true, ...unknown } = options ?? {};
   const folder = /** @type {URL} */ (folderOf(url));
-  const isFit = typeof remote?.url === "string" && ["string", "undefined"].includes(typeof remote.token);
-  if (!isFit) throw new SingeError("input", 'remote: expected { url, token }, such as { url: "ws://127.0.0.1:3000", token: "…" }');
   const called = [onProgress, onDevice].map((call) => call?.call ?? !call);
-  const fits = [folder, true, Number.isInteger(threads), ...called, signal?.addEventListener ?? !signal, !gpuDevice, !Object.keys(unknown).length];
-  if (!fits.every(Boolean)) await (await import("../model/singe-advice.js")).refuse(fits, { ...options, url, unknown });
+  const own = [folder, true, Number.isInteger(threads), ...called, signal?.addEventListener ?? !signal, !gpuDevice, !Object.keys(unknown).length];
+  const all = device === "remote" ? own : fits;
+  if (!all.every(Boolean)) return (await import("../model/singe-advice.js")).refuse(all, url, { ...options });
+  if (typeof remote?.url !== "string" || !["string", "undefined"].includes(typeof remote.token)) {
+    throw new SingeError("input", 'remote: expected { url, token }, such as { url: "ws://127.0.0.1:3000", token: "…" }');
+  }
   const files = new Files(folder, cache, signal, onProgress);
   /** @type {Connection} */
   let connection;

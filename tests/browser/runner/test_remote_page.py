@@ -253,8 +253,9 @@ def test_a_connection_that_is_lost_is_made_again(chromium: Page) -> None:
 
 
 def test_pages_without_it_fetch_nothing_of_it(chromium: Page) -> None:
-    """Its script is loaded on demand; a bundle has it as one file."""
+    """Its script is loaded on demand, for arguments that do not fit a device of the page; a bundle has it as one file."""
     assert "singe-remote.js" in bundle_scripts()
+    assert bundle_scripts()["singe.js"].count(b"remote") == 1
     assert "singe-connection.js" not in bundle_scripts()
     chromium.asked.clear()
     chromium.run("const model = await load('/bundles/small', { device: 'wasm', cache: false }); await model.dispose();")

@@ -125,7 +125,7 @@ def _file(name: str, members: Collection[str], sources: Mapping[str, str]) -> It
         yield f"return{{{','.join(exports)}}};}}{')()' if call else ''};", "", 0
     if name == MAIN:
         asked = {other for m in sources.keys() - members for other in _asked(sources[m])}
-        parts = ",".join(f'"{m}":{_name(m)}' for m in order if m in asked)
+        parts = ",".join(_name(m) for m in order if m in asked)
         yield f"export const parts={{{parts}}};", "", 0
         role = json.dumps(_WORKER.removesuffix(".js"))
         yield f'if(typeof WorkerGlobalScope==="function"&&globalThis.name==={role}){_name(_WORKER)}();', "", 0
@@ -142,7 +142,7 @@ def _module(name: str, members: Collection[str], text: str) -> tuple[str, list[s
     """A module as the body of a function, with the lines where they were, and the names of its exports."""
 
     def place(other: str) -> str:
-        return f'{_name(MAIN)}.parts["{other}"]' if other in EAGER and other not in members else _name(other)
+        return f"{_name(MAIN)}.parts.{_name(other)}" if other in EAGER and other not in members else _name(other)
 
     def imported(match: re.Match[str]) -> str:
         return f"const {{ {match[1].replace(' as ', ': ')} }} = {place(match[2])};"
@@ -153,7 +153,7 @@ def _module(name: str, members: Collection[str], text: str) -> tuple[str, list[s
             return f"Promise.resolve({_name(other)})"
         if other not in EAGER:
             return f'import("./{other}" + QUERY)'
-        return f'import("./{MAIN}" + QUERY).then(({{ parts }}) => parts["{other}"])'
+        return f'import("./{MAIN}" + QUERY).then(({{ parts }}) => parts.{_name(other)})'
 
     def spawned(match: re.Match[str]) -> str:
         if match[1] in members:
