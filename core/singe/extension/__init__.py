@@ -128,3 +128,5 @@ from ..shapes import product as product
 from ..shapes import show as show
 from ..shapes import size as size
 from ..shapes import symbols as symbols
+from ..time_limits import stopped_by as stopped_by
+from ..time_limits import time_limit as time_limit

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import sys
 import time
@@ -32,6 +33,7 @@ from ..model.files import load
 from ..model.model import Model
 from ..runtime.device import Device
 from ..texts import say
+from ..time_limits import opened_for
 from .batching import ServedModel
 from .metrics import prometheus_text
 from .protocol import InferRequest, Refused, metadata, read_request, write_response
@@ -77,7 +79,8 @@ class Application:
     device: where files are loaded. token: what clients give as `Authorization: Bearer …`; "" for none. host, names, origins: the
     address of the server, what else it is called, and the origins of pages elsewhere that may ask. batch, wait: the most rows that are
     run together, and for how many seconds a request waits for others, where the model allows that. queue: how many requests may wait
-    for a model; more are answered with 503. body: the most bytes of a request.
+    for a model; more are answered with 503. body: the most bytes of a request. seconds: how long one may take once its body is here;
+    then it is answered with 504, and its run is stopped, between steps, and by "wasm" anywhere if it was opened here.
     """
 
     def __init__(
@@ -90,6 +93,7 @@ class Application:
         wait: float = 0.002,
         queue: int = 256,
         body: int = MAX_BODY_BYTES,
+        seconds: float = math.inf,
         names: Collection[str] = (),
         origins: Collection[str] = (),
         host: str = LOOPBACK,
@@ -99,10 +103,13 @@ class Application:
                 raise InputError(f"{what}: got {value}, expected a number above 0")
         if not 0 <= wait <= 60:
             raise InputError(f"wait: got {wait}, expected seconds, from 0 to 60")
-        self.models: Final = {
-            name: ServedModel(name, model, batch=batch, wait=wait, limit=queue)
-            for name, model in _loaded(models, device).items()
-        }
+        if not seconds > 0:
+            raise InputError(f"seconds: got {seconds}, expected seconds above 0")
+        with opened_for(seconds):
+            self.models: Final = {
+                name: ServedModel(name, model, batch=batch, wait=wait, limit=queue, seconds=seconds)
+                for name, model in _loaded(models, device).items()
+            }
         self.token: Final = token
         self.url = "at another address"
         """The server's address, for messages."""

@@ -10,6 +10,7 @@ A model that keeps states begins each request with their initial values.
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -26,6 +27,7 @@ from ..model.arguments import TensorSpec
 from ..model.compiled import CompiledModel
 from ..model.model import Model
 from ..shapes import Size
+from ..time_limits import OutOfTime, limited
 from .metrics import ModelCounts
 from .protocol import Refused, check_ports
 
@@ -45,20 +47,31 @@ Arrays: TypeAlias = Mapping[str, np.ndarray]
 
 @dataclass(eq=False)
 class _Waiting:
-    """A request in the queue. rows: its first size, or 0 if it is not joined with others; others are joined that have an equal key."""
+    """A request in the queue. rows: its first size, or 0 if it is not joined with others; others are joined that have an equal key.
+    end: when it must be answered."""
 
     arrays: Arrays
     key: tuple[tuple[int, ...], ...]
     rows: int
     done: asyncio.Future[Arrays]
     since: float
+    end: float
 
 
 class ServedModel:
     """See the module's docstring. batch: the most rows that are run together; wait: for how many seconds a request waits for others;
-    limit: how many may wait."""
+    limit: how many may wait; seconds: how long a request may take, from when it is here to its outputs."""
 
-    def __init__(self, name: str, model: Model, *, batch: int = 1, wait: float = 0.002, limit: int = 256) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: Model,
+        *,
+        batch: int = 1,
+        wait: float = 0.002,
+        limit: int = 256,
+        seconds: float = math.inf,
+    ) -> None:
         if model.source.objects:
             raise InputError(
                 f"{name}: it takes lists, dicts or None, and models are served that take and return tensors; give another"
@@ -78,6 +91,7 @@ class ServedModel:
             )
         self.counts: Final = ModelCounts()
         self.counts.waiting = lambda: len(self._queue)
+        self._seconds: Final = seconds
         self._states: Final = bool(model.states)
         self.alone: Final = self._why_alone() if batch > 1 else "requests run one by one"
         """Why requests are not joined, or ""."""
@@ -102,12 +116,18 @@ class ServedModel:
             )
         loop = asyncio.get_running_loop()
         rows, key = self._rows(arrays)
-        waiting = _Waiting(arrays, key, rows, loop.create_future(), loop.time())
+        now = time.monotonic()
+        waiting = _Waiting(arrays, key, rows, loop.create_future(), now, now + self._seconds)
         self._queue.append(waiting)
         self._arrived.set()
         if self._work is None or self._work.done():
             self._work = loop.create_task(self._empty())
-        return await waiting.done
+        try:
+            return await asyncio.wait_for(waiting.done, None if self._seconds == math.inf else self._seconds)
+        except (TimeoutError, OutOfTime):
+            raise Refused(
+                504, f"the answer was not there after {self._seconds:g} s, and the server allows no more: ask for less"
+            ) from None
 
     async def stop(self, reason: str) -> int:
         """Refuse what waits and what comes, and wait for the end of what runs; how many were refused."""
@@ -137,7 +157,7 @@ class ServedModel:
             if not batch:
                 continue
             together = len(batch) > 1 and batch[0].rows > 0
-            found = await loop.run_in_executor(self._thread, self._ran, [w.arrays for w in batch], together)
+            found = await loop.run_in_executor(self._thread, self._ran, batch, together)
             runs = [batch] if together else [[w] for w in batch[: len(found)]]
             for run in runs:
                 self.counts.rows.add(sum(w.rows or 1 for w in run))
@@ -159,7 +179,7 @@ class ServedModel:
             return
         end = first.since + self._wait
         while self._queue and sum(w.rows for w in self._queue if w.key == first.key) < self._most:
-            left = end - asyncio.get_running_loop().time()
+            left = end - time.monotonic()
             if left <= 0:
                 return
             self._arrived.clear()
@@ -196,24 +216,28 @@ class ServedModel:
 
     # --- runs, in the thread ---
 
-    def _ran(self, requests: Sequence[Arrays], together: bool) -> list[Arrays | Exception]:
+    def _ran(self, batch: Sequence[_Waiting], together: bool) -> list[Arrays | Exception]:
         """The outputs of each request, or what went wrong: of all, if they are run together; otherwise of as many as a turn has time
         for."""
         if together:
             try:
-                return list(self._joined(requests))
+                with limited(max(w.end for w in batch) - time.monotonic()):
+                    return list(self._joined([w.arrays for w in batch]))
+            except OutOfTime as e:
+                return [e] * len(batch)
             except Exception:  # each is run alone, and tells its own error
-                return [self._alone(arrays) for arrays in requests]
+                return [self._alone(waiting) for waiting in batch]
         found, end = list[Arrays | Exception](), time.monotonic() + TURN_SECONDS
-        for arrays in requests:
-            found.append(self._alone(arrays))
+        for waiting in batch:
+            found.append(self._alone(waiting))
             if time.monotonic() > end:
                 break
         return found
 
-    def _alone(self, arrays: Arrays) -> Arrays | Exception:
+    def _alone(self, waiting: _Waiting) -> Arrays | Exception:
         try:
-            return self._run(arrays)
+            with limited(waiting.end - time.monotonic()):
+                return self._run(waiting.arrays)
         except Exception as e:  # it becomes a response
             return e
 

@@ -156,7 +156,8 @@ def serve(models: str | Path | Model | Any, **options: Any) -> None:
 
     models: files, URLs or Models; a dict gives them names. device: where files are loaded. token: what clients must give; by default
     that of SINGE_REMOTE_TOKEN, or one that is made. host: the address to listen on. Beyond loopback, put something in front of it that
-    speaks TLS: without, token and data can be read on the way. batch, wait, queue, body, names, origins: as `Application` has them.
+    speaks TLS: without, token and data can be read on the way. batch, wait, queue, body, seconds, names, origins: as `Application` has
+    them.
     """
     server = ModelServer(models, **options)
     served = server.application.models

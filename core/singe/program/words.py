@@ -23,6 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from ..time_limits import time_limit
+
 if TYPE_CHECKING:
     from .program import Code, Stop
 
@@ -91,9 +93,11 @@ def outermost(groups: Sequence[WordGroup]) -> Iterator[WordGroup]:
 
 def execution_order(words: MutableSequence[int], holds: Callable[[int], bool], at: int = 0) -> Iterator[int]:
     """The positions of the calls, copies and stops of a run over a Plan's words, in order; holds(word) reads a condition's
-    buffer. `left` is the only word that a run changes."""
-    end = len(words)
+    buffer. `left` is the only word that a run changes. It ends with an error when the thread's time limit is over."""
+    end, limit = len(words), time_limit()
     while at < end:
+        if limit.is_finite:
+            limit.check()
         head, behind = words[at], at + 2 + words[at + 1]
         if head >= COPY or head == STOP:
             yield at

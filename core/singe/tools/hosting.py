@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..errors import InputError
 from ..files.urls import is_url
 
-OF_DEVICES: Final = ("memory", "seconds", "clients", "grace", "weights")
+OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
 OF_MODELS: Final = ("batch", "wait", "queue", "body")
 """Options that serve models."""
@@ -37,7 +37,7 @@ def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
     from ..host import serve  # noqa: PLC0415 (a device needs no uvicorn)
 
     body = args.body and args.body << 20
-    options = _given(batch=args.batch, wait=args.wait, queue=args.queue, body=body)
+    options = _given(batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds)
     serve(_named(args.models), device=args.device, **common, **options)
 
 

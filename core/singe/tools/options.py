@@ -259,6 +259,8 @@ def _host(command: argparse.ArgumentParser) -> None:
     command.add_argument("--origin", metavar="ORIGIN", action="append", default=[], help=text)
     text = "what else this server is called, where a name leads to it"
     command.add_argument("--name", metavar="NAME", action="append", default=[], help=text)
+    text = "how long a request for a model may take, or one client of a device compute in all (default: no limit)"
+    command.add_argument("--seconds", metavar="N", type=_positive, help=text)
     models, lent = command.add_argument_group("models"), command.add_argument_group("a device that is lent")
     for group, option, shown, kind, text in (
         (
@@ -272,7 +274,6 @@ def _host(command: argparse.ArgumentParser) -> None:
         (models, "--queue", "N", _positive, "how many requests may wait for a model (default: 256); others get 503"),
         (models, "--body", "MIB", _positive, "the largest request (default: 64)"),
         (lent, "--memory", "MIB", _positive, "the most that one client may hold (default: 4096)"),
-        (lent, "--seconds", "N", _positive, "how long one client may compute (default: no limit)"),
         (lent, "--clients", "N", _positive, "how many there may be (default: 16)"),
         (
             lent,

@@ -35,6 +35,17 @@ def nested(b: Builder, x: Node, count: Any) -> tuple[Node, ...]:
     return counted(b, body, count, x, b.const(0))
 
 
+def endless() -> Graph:
+    """A loop whose condition stays true, if x is above 0."""
+    b = Builder()
+    x, v = b.input("x", (2,), float32), b.input("v", (2,), float32)
+    kept = b.mul(v, b.const(1.0))
+    total = b.reshape(b.reduce_sum(kept, axes=(0,)), shape=())
+    body = Graph((v,), (b.less(b.const(0.0), total), kept), ("c", "v"))
+    y = b.apply(LOOP, b.const(True), x, body=body, carried=1, conditional=True, count=None)
+    return Graph((x,), (y,), ("y",))
+
+
 def sound_flow() -> bytes:
     """A record with states, several results, an If, a loop with a growing value, and sizes found in mid-run."""
     b = Builder()

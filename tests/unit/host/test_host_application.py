@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 from kserve import Answer, call, request
+from networks.control_graphs import endless
 
 import singe as sg
 from singe import nn
+from singe.awaitables import resolve
 from singe.host import Application, application
 from singe.host.batching import ServedModel
+from singe.runtime.eager import EagerDevice
+from singe.runtime.registry import open_backend
 from singe.tensors.tensor import Tensor
+from singe.time_limits import opened_for
 
 X = np.array([[1, 2, 3], [4, 5, 6]], np.float32)
 ONE = "requests run one by one"
@@ -441,6 +446,36 @@ def test_a_full_queue_is_503_and_the_loop_answers_meanwhile() -> None:
         assert 'singe_queue_length{model="m"} 2' in (await call(app, "/metrics")).body.decode()
         slow.may.set()
         assert [a.status for a in await asyncio.gather(running, *waiting)] == [200] * 3
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("name", ["numpy", "wasm"])
+def test_a_run_that_never_ends_is_504_and_the_next_is_answered(name: str) -> None:
+    with opened_for(0.3):
+        device = EagerDevice(resolve(open_backend(name), ""))
+    app = Application({"m": sg.Model(endless(), device)}, seconds=0.3)
+    x = np.ones(2, np.float32)
+
+    async def work() -> None:
+        for given, status in ((x, 504), (-x, 200), (x, 504), (-x, 200)):
+            answer = await infer(app, {"x": given})
+            assert answer.status == status
+            if status == 504:
+                assert b"the answer was not there after 0.3 s, and the server allows no more" in answer.body
+
+    asyncio.run(work())
+
+
+def test_who_waits_for_a_run_that_cannot_be_stopped_gets_504() -> None:
+    app = Application(model(), seconds=0.2)
+    slow = Slow(app)
+
+    async def work() -> None:
+        running = await first(app, slow)
+        assert [a.status for a in await asyncio.gather(running, infer(app, {"x": X}))] == [504, 504]
+        slow.may.set()
+        await app.stop("the test is over")
 
     asyncio.run(work())
 

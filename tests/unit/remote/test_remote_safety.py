@@ -195,7 +195,7 @@ def use_time(on: sg.Device) -> None:
     [
         ({"ids": 50}, use_ids, "the session has 50 arrays, and the server allows 50"),
         ({"programs": 20}, use_programs, "the session has 20 programs, and the server allows 20"),
-        ({"seconds": 0.01}, use_time, "and the server allows 0.01"),
+        ({"seconds": 0.01}, use_time, "computed for as long as the server allows, 0.01 s"),
     ],
 )
 def test_a_session_that_takes_too_much_ends(

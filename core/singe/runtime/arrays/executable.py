@@ -25,6 +25,7 @@ from ...ops import Elementwise, Opaque, Row, Update, View
 from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
 from ...program.words import AGAIN, COPY, LOOP, UNLESS, settle, ways
 from ...shapes import Size
+from ...time_limits import time_limit
 from ..backend import LibraryArray, Span, Timeline
 from ..donated_inputs import check_donated, writable
 from ..host_steps import check, found_sizes, row_of, unfit
@@ -346,8 +347,12 @@ class ArrayExecutable:
         return outputs
 
     def _follow(self, run: _Run) -> None:
+        limit = time_limit()
+        is_limited = limit.is_finite
         if self._straight is not None:
             for op in self._straight:
+                if is_limited:
+                    limit.check()
                 begin = time.perf_counter() if run.times is not None else 0.0
                 self._op(op, run)
                 if run.times is not None:
@@ -358,6 +363,8 @@ class ArrayExecutable:
         left: dict[int, int] = {}  # the turns of loops, by where their bodies begin
         k = 0
         while k < len(groups):
+            if is_limited:
+                limit.check()
             for place in self._dead.get(k, ()):
                 run.values.pop(place, None)
             group, there = groups[k], after[k]

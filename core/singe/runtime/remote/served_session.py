@@ -26,6 +26,7 @@ from ...program.elements import aligned
 from ...program.format import made
 from ...program.program import Host, ProgramData
 from ...shapes import evaluate, known, show
+from ...time_limits import limited
 from ..backend import Backend, Executable
 from ..registry import target_of
 from .protocol import NAME, RemoteMessage, from_wire, to_wire
@@ -50,7 +51,8 @@ BYTES_PER_STRING: Final = 64
 
 @dataclass(frozen=True)
 class SessionLimits:
-    """What one session may have: bytes of arrays, states, weights and scratch; ids of arrays; programs; seconds of computing."""
+    """What one session may have: bytes of arrays, states, weights and scratch; ids of arrays; programs; seconds of computing, after
+    which what it still computes is stopped."""
 
     bytes: int = 4 << 30
     ids: int = 1 << 20
@@ -127,22 +129,30 @@ class ServedSession:
         """Do what a batch says; returns the answers. FormatError: it is nothing that our client says, and the session must end."""
         self.forget_coming()
         answers = []
-        for message in batch:
-            start = time.perf_counter()
-            try:
-                answer = _DO[message.name](self, message)
-            except DeviceError:  # a limit
-                raise
-            except FAULTS as e:
-                raise FormatError(f"{NAME}: {message.name}: {e!s:.400}") from None
-            self.seconds += time.perf_counter() - start
-            if self.seconds > self.limits.seconds:
-                raise DeviceError(
-                    f"the session has computed for {self.seconds:.1f} s, and the server allows {self.limits.seconds:g}"
-                )
-            if answer is not None:
-                answers.append(answer)
+        start, before = time.monotonic(), self.seconds
+        with limited(self.seconds_left):
+            for message in batch:
+                try:
+                    answer = _DO[message.name](self, message)
+                except DeviceError:  # a limit
+                    raise
+                except FAULTS as e:
+                    raise FormatError(f"{NAME}: {message.name}: {e!s:.400}") from None
+                self.seconds = before + time.monotonic() - start
+                if self.seconds_left <= 0:
+                    raise self.out_of_time()
+                if answer is not None:
+                    answers.append(answer)
         return answers
+
+    @property
+    def seconds_left(self) -> float:
+        """For which the session may compute."""
+        return self.limits.seconds - self.seconds
+
+    def out_of_time(self) -> DeviceError:
+        """The error of a session that has computed for too long."""
+        return DeviceError(f"the session has computed for as long as the server allows, {self.limits.seconds:g} s")
 
     def close(self) -> None:
         """Free all that the session has."""

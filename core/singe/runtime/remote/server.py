@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from ...listening import LOOPBACK, Callers, checked_port, chosen_token, in_url, 
 from ...program.bundle_reader import read_bundled, read_manifest
 from ...program.elements import aligned
 from ...texts import say
+from ...time_limits import opened_for, stopped_by
 from ..device import Device
 from ..devices import device as open_device
 from ..registry import open_backend
@@ -38,6 +40,8 @@ TOKEN_SECONDS: Final = 5.0
 """How long a client may take to give the token."""
 TAKEOVER_SECONDS: Final = 10.0
 """How long a client that comes back waits for the end of the batch that its session is doing."""
+STOP_SECONDS: Final = 2.0
+"""How long the end of what a session computes may take before nobody waits for it any more."""
 MAX_SESSIONS: Final = 16
 MAX_NEW_CONNECTIONS: Final = 16
 """How many connections may wait for their token."""
@@ -45,7 +49,8 @@ MAX_NEW_CONNECTIONS: Final = 16
 
 @dataclass(eq=False)
 class _Hosted:
-    """A session, its name, and its connection while it has one. turn: held while it does a batch."""
+    """A session, its name, and its connection while it has one. turn: held while it does a batch. is_abandoned: it computes what
+    nobody waits for any more."""
 
     name: str
     session: ServedSession
@@ -53,6 +58,7 @@ class _Hosted:
     batches: int = 0
     turn: threading.Lock = field(default_factory=threading.Lock)
     end: threading.Timer | None = None
+    is_abandoned: bool = False
 
 
 class RemoteServer:
@@ -135,7 +141,9 @@ class RemoteServer:
             links, left = list(self._links), list(self._hosted.values())
         for link in links:
             _say_bye(link, DeviceError(reason))
-        self._server.shutdown()
+        closing = threading.Thread(target=self._server.shutdown, name="singe remote end", daemon=True)
+        closing.start()
+        closing.join(STOP_SECONDS)  # it waits for all that compute, of which some may never end
         for hosted in left:
             self._end(hosted)
 
@@ -204,7 +212,8 @@ class RemoteServer:
                 raise DeviceError(self._stopped or f"the server has {self.most} sessions already, and allows no more")
             self._opening += 1
         try:
-            backend = resolve(open_backend(self.device), TWIN)
+            with opened_for(self.limits.seconds):
+                backend = resolve(open_backend(self.device), TWIN)
         finally:
             with self._lock:
                 self._opening -= 1
@@ -217,7 +226,7 @@ class RemoteServer:
         """The session of a client that comes back."""
         with self._lock:
             hosted = next((p for p in self._hosted.values() if is_token(name, p.name)), None)
-            if hosted is None:
+            if hosted is None or hosted.is_abandoned:
                 raise DeviceError(self._stopped or "this session is no longer there")
             if hosted.end is not None:
                 hosted.end.cancel()
@@ -248,7 +257,9 @@ class RemoteServer:
                         left = any(m.name == "leave" for m in batch)
                         if left:
                             return
-                        answers = session.perform(batch)
+                        late = time.monotonic() + session.seconds_left + STOP_SECONDS
+                        with stopped_by(lambda: self._abandon(hosted, link), late):
+                            answers = session.perform(batch)
                         hosted.batches += 1
                 if answers or frames - told >= FRAMES_PER_ACK:
                     told = frames
@@ -273,14 +284,25 @@ class RemoteServer:
             hosted.end.daemon = True
             hosted.end.start()
 
+    def _abandon(self, hosted: _Hosted, link: SocketLink) -> None:
+        """Tell the client of a session that is out of time, and cannot be stopped, that it has ended. It counts, and has its memory,
+        until what it computes is done."""
+        hosted.is_abandoned = True
+        error = hosted.session.out_of_time()
+        threading.Thread(target=_say_bye, args=(link, error), name="singe remote end", daemon=True).start()
+
     def _end(self, hosted: _Hosted) -> None:
+        """Free a session. If it still computes after a while, that is once it has finished."""
         with self._lock:
             if self._hosted.pop(hosted.name, None) is None:
                 return
             if hosted.end is not None:
                 hosted.end.cancel()
-        with hosted.turn:
+        if hosted.turn.acquire(timeout=STOP_SECONDS):
             hosted.session.close()
+            hosted.turn.release()
+        else:
+            threading.Thread(target=_close, args=(hosted,), name="singe remote end", daemon=True).start()
 
 
 def _weights_of(folder: Path, target: str) -> tuple[str, np.ndarray]:
@@ -294,6 +316,12 @@ def _weights_of(folder: Path, target: str) -> tuple[str, np.ndarray]:
     weights[:] = found
     weights.flags.writeable = False  # all sessions share them
     return ",".join(file["sha256"] for file in manifest["targets"][name]["weights"]), weights
+
+
+def _close(hosted: _Hosted) -> None:
+    """Free a session once it has finished what it computes."""
+    with hosted.turn:
+        hosted.session.close()
 
 
 def _send(link: SocketLink, batch: Batch) -> None:
