@@ -189,7 +189,9 @@ def test_halves_look_at_the_loss_beside_the_gradients() -> None:
 
 def test_an_overflow_of_half_precision_is_what_its_scale_is_for() -> None:
     one = step("numpy", "stop", precision="float16")
-    one._first["scale"][0] = 2.0**40
+    state = one.state()
+    state["scale"][0] = 2.0**40
+    one.resume(state)
     scales = []
     for _ in range(3):
         one(X, Y, GOOD)

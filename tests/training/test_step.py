@@ -59,7 +59,7 @@ def test_a_step_is_what_a_loop_does(device_name: str) -> None:
     np.testing.assert_allclose([step(x, y) for x, y in data], wanted, rtol=1e-4)
     for path, t in step.model.state_dict().items():
         np.testing.assert_allclose(t.numpy(), model.state_dict()[path].numpy(), rtol=1e-3, atol=1e-4, err_msg=path)
-    assert len(step._models) == 1
+    assert len(step._runs.models) == 1
 
 
 @on_devices
@@ -194,9 +194,9 @@ def test_a_part_of_a_batch_may_be_a_module(device_name: str) -> None:
         model, _ = sg.optim.SGD(0.1).step(model.with_modules(seen), grads, sg.optim.SGD(0.1).init(model))
         wanted.append(value.item())
     np.testing.assert_allclose([step(x, other) for other in others], wanted, rtol=1e-4)
-    assert len(step._models) == 1, "another module of the same form takes the same Program"
+    assert len(step._runs.models) == 1, "another module of the same form takes the same Program"
     step(x, others[0].eval())
-    assert len(step._models) == 2, "what a module does is part of its form"
+    assert len(step._runs.models) == 2, "what a module does is part of its form"
     assert [p.name for p in step.as_model(x, others[0]).inputs][:2] == ["x", "other.0.weight"]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from ..errors import InputError
 from ..tensors.functions.creation import where, zeros
 from ..tensors.tensor import Tensor
-from ._gradients import gradient_of
+from ._gradients import beside_each, gradient_of
 from ._optimizer import COUNT, Held, Optimizer, State, elements, held, key, not_alone, successor, wide
 
 M = TypeVar("M")
@@ -45,6 +45,7 @@ class Accumulated:
         """The model and the state after one batch; see Optimizer.step."""
         batches = held(state, BATCHES) + 1
         due = batches == self.every
+        near = beside_each(due)
         sums: dict[str, Tensor] = {}
         means: dict[str, Tensor] = {}
         for path, p in Held(model).named_parameters():
@@ -56,10 +57,10 @@ class Accumulated:
         updated, after = self.optimizer.step(model, means, state)
         old, new = Held(model).state_dict(), Held(updated).state_dict()
         chosen = {
-            path: x if old[path] is x else successor(x, where(due, x.detach(), old[path].detach()))
+            path: x if old[path] is x else successor(x, where(near(x), x.detach(), old[path].detach()))
             for path, x in new.items()
         }
-        state = {name: x if state[name] is x else where(due, x, state[name]) for name, x in after.items()}
-        state |= {key(SUM, path): where(due, 0, total) for path, total in sums.items()}
+        state = {name: x if state[name] is x else where(near(x), x, state[name]) for name, x in after.items()}
+        state |= {key(SUM, path): where(near(total), 0, total) for path, total in sums.items()}
         replaced = {x: chosen[path] for path, x in new.items()}
         return Held(updated).map(lambda t: replaced[t]).model, {**state, BATCHES: where(due, 0, batches)}

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ..dtypes import float32
 from ..errors import InputError
 from ..ops import ROWS
+from ..runtime.device import Device
 from ..tensors.calls import apply_row
 from ..tensors.functions.creation import where
 from ..tensors.tensor import Tensor
@@ -43,7 +44,8 @@ def _joint_norm(values: Sequence[Tensor], norm_type: float) -> Tensor:
 def clip_norm(grads: G, max_norm: float, norm_type: float = 2.0) -> G:
     """The gradients, scaled down together if their norm is over max_norm; as torch.nn.utils.clip_grad_norm_ does it."""
     factor = (max_norm / (global_norm(grads, norm_type) + 1e-6)).clamp(max=1.0)
-    return mapped(grads, lambda g: (g * beside(factor, g)).cast(g.dtype))
+    near = beside_each(factor)
+    return mapped(grads, lambda g: (g * near(g)).cast(g.dtype))
 
 
 def clip_value(grads: G, clip_value: float) -> G:
@@ -79,6 +81,18 @@ def beside(number: Tensor, x: Tensor) -> Tensor:
     """A number on the device of a tensor: the parts of a model may be on several."""
     traced = number.device.trace_depth or x.device.trace_depth
     return number if traced else number.to(x.device)
+
+
+def beside_each(number: Tensor) -> Callable[[Tensor], Tensor]:
+    """For each tensor the number beside it, which is moved to each device once."""
+    places: dict[Device, Tensor] = {}
+
+    def near(x: Tensor) -> Tensor:
+        if x.device not in places:
+            places[x.device] = beside(number, x)
+        return places[x.device]
+
+    return near
 
 
 def _larger(x: Tensor, y: Tensor) -> Tensor:

@@ -6,14 +6,14 @@ traced; `evaluate` is compiled.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
 from ..tensors.functions.creation import cat, tensor, zeros
 from ..tensors.tensor import Tensor
-from ._gradients import gradient_of
+from ._gradients import beside, gradient_of
 from ._optimizer import COUNT, Held, State, elements, held, not_alone, successor
 from ._wolfe import LinePoint, search
 
@@ -110,13 +110,13 @@ class _Line:
         self._parameters: Final = dict(Held(model).named_parameters())
 
     def vector(self, model: Any) -> Tensor:
-        return cat([elements(p).reshape(-1) for p in Held(model).parameters()])
+        return self._vector(Held(model).parameters())
 
     def model(self, x: Tensor) -> Any:
         new: dict[Tensor, Tensor] = {}
         at = 0
         for p in self._parameters.values():
-            new[p] = successor(p, x[at : at + p.size].reshape(p.shape))
+            new[p] = successor(p, beside(x[at : at + p.size].reshape(p.shape), p))
             at += p.size
         return Held(self._model).map(lambda t: new.get(t, t)).model
 
@@ -129,7 +129,12 @@ class _Line:
             for path, p in Held(model).named_parameters()
             for g in [gradient_of(grads, path, p)]
         ]
-        return loss.item(), cat([elements(g).reshape(-1) for g in parts])
+        return loss.item(), self._vector(parts)
+
+    def _vector(self, parts: Iterable[Tensor]) -> Tensor:
+        """All elements, on the device of the first parameter."""
+        first = next(iter(self._parameters.values()))
+        return cat([beside(elements(x).reshape(-1), first) for x in parts])
 
 
 class _Moves:

@@ -54,8 +54,10 @@ class Device(ABC):
     Threads may share a device: it does one thing at a time.
     """
 
+    precedence = 0
+    """Operations may mix its values with those of devices with a smaller number, which it takes over with `import_value`."""
     trace_depth = 0
-    """If not 0, operations may mix its values with those of devices with a smaller number, which it takes over with `import_value`."""
+    """If not 0, nothing runs on it: it traces a function, within so many others."""
     lock: DeviceLock
     """Held while the device, or a device that it wraps, does something."""
     reads_now = False
@@ -123,6 +125,10 @@ class Device(ABC):
         raise DeviceError(
             f"a value of {source!r} meets one of {self!r}; move one of them with .to({self.written}) or .to({source.written})"
         )
+
+    def destination(self, target: Device) -> Device:
+        """Where a value of this device goes that is moved to another one."""
+        return target
 
     def receive(self, value: Any, source: Device) -> MaybeAwaitable[Any]:
         """Another device's value, moved to this device."""

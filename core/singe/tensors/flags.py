@@ -16,13 +16,13 @@ from typing import Final
 from ..compiler.index_ranges import passes_on
 from ..graph import Node
 from .tensor import Tensor, apply, value_on
-from .tracing import Lifting, Tracer, tracer
+from .tracing import Lifting, Tracer, present_tracer
 
 
 class Flags:
     """code: 0, or the number of a text, counted from 1, of which the indices are out of range; None if there is none to be."""
 
-    def __init__(self, on: Tracer, texts: list[str]) -> None:
+    def __init__(self, on: Tracer | None, texts: list[str]) -> None:
         self.on: Final = on
         self._texts: Final = texts
         self.code: Tensor | None = None
@@ -46,8 +46,13 @@ def flagging() -> bool:
 
 @contextmanager
 def collecting(texts: list[str]) -> Iterator[Flags]:
-    """A context in which the function that is being traced collects flags. texts: get what the code's numbers mean."""
-    flags = Flags(tracer(), texts)
+    """A context in which the function that is being traced collects flags; of one that is not traced, there are none. texts: get
+    what the code's numbers mean."""
+    on = present_tracer()
+    flags = Flags(on, texts)
+    if on is None:
+        yield flags
+        return
     token = _FLAGS.set(flags)
     try:
         yield flags
@@ -62,7 +67,7 @@ def flag_range(index: Tensor, least: int, most: int, text: str, ignored: int | N
     if (
         flags is None
         or not isinstance(on, Tracer)
-        or on.trace_depth > flags.on.trace_depth
+        or (flags.on is not None and on.trace_depth > flags.on.trace_depth)
         or _is_given(on, value_on(on, index))
     ):
         return  # what a trace within this one computes stays there

@@ -231,15 +231,9 @@ class Tensor:
     def _moved(self, targets: Sequence[Any], device: Any, dtype: Any) -> MaybeAwaitable[Tensor]:
         device, dtype = destination("to", targets, device, dtype)
         x = self if dtype is None else self.cast(dtype)  # pyright: ignore[reportAttributeAccessIssue]
-        target = x.device if device is None else find_device(device)
+        target = x.device if device is None else x.device.destination(find_device(device))
         if target == x.device:
             return x
-        if x.device.trace_depth:
-            raise DeviceError(
-                f"to: got the device {target.name!r} while a function is traced (to compile it, or for its gradient), which runs "
-                "on one device; leave the move out, and move its arguments before the call, or what it returns. Gradients go back "
-                "through moves by backward(), on the devices of sg.Autodiff(sg.Router(…))"
-            )
         return map_result(target.receive(x._value, x.device), lambda value: Tensor(target, value))
 
     def cpu(self) -> Tensor:
@@ -351,10 +345,10 @@ def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> t
 
 
 def home_of(operands: Sequence[Any]) -> Device:
-    """The device on which an operation runs: that of its tensors. A device that trace_depth the others' values comes first."""
+    """The device on which an operation runs: that of its tensors. A device that takes over the others' values comes first."""
     home: Device | None = None
     for x in operands:
-        if isinstance(x, Tensor) and (home is None or x._device.trace_depth > home.trace_depth):
+        if isinstance(x, Tensor) and (home is None or x._device.precedence > home.precedence):
             home = x._device
     return device_or_default() if home is None else home
 

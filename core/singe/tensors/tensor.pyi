@@ -1401,6 +1401,6 @@ def apply(build: Callable[..., Any], *operands: TensorLike | None) -> Any:
 def destination(what: str, targets: Sequence[Any], device: Any, dtype: Any) -> tuple[Any, Any]:
     """The device and the dtype, or None, that the arguments of `to` name."""
 def home_of(operands: Sequence[Any]) -> Device:
-    """The device on which an operation runs: that of its tensors. A device that trace_depth the others' values comes first."""
+    """The device on which an operation runs: that of its tensors. A device that takes over the others' values comes first."""
 def value_on(home: Device, x: Tensor | np.ndarray) -> Any:
     """The elements of a tensor or an array as a value of the device `home`."""

@@ -44,6 +44,8 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 
 
 _TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
+_ABOVE_ALL: Final = 1 << 16
+"""The precedence of a trace: that of devices on which something runs is less."""
 
 
 class KeyState:
@@ -82,6 +84,7 @@ class Tracer(Device):
     """A device that records ops as nodes of one Graph and runs none. Its values are the nodes."""
 
     trace_depth = 1
+    precedence = _ABOVE_ALL
 
     def __init__(self, builder: Builder | None = None) -> None:
         self.lock = DeviceLock("tracing", renews=True)
@@ -112,6 +115,16 @@ class Tracer(Device):
         if id(value) not in self._adopted:
             self._adopted[id(value)] = value, self.upload(source.download(value))
         return self._adopted[id(value)][1]
+
+    def destination(self, target: Device) -> Device:
+        if target is self:
+            return target
+        raise DeviceError(
+            f"to: got the device {target.name!r} while a function is traced (to compile it, or for its gradient), which runs on one "
+            "device; leave the move out, and move its arguments before the call, or what it returns. Gradients go back through moves "
+            "by backward(), on the devices of sg.Autodiff(sg.Router(…)), and by sg.value_and_grad where the parts of its first "
+            "argument are on several devices; TrainStep and Learner take such a model with device=sg.Router(…)"
+        )
 
     def apply(self, build: Build, values: Sequence[Node]) -> tuple[Node, ...]:
         before = self.builder.count
@@ -162,6 +175,7 @@ class Lifting(Tracer):
         super().__init__()
         self.outer: Final = _TRACER.get()
         self.trace_depth = 1 if self.outer is None else self.outer.trace_depth + 1
+        self.precedence = _ABOVE_ALL + self.trace_depth
         self.lifted: Final[dict[Tensor, Node]] = {}
 
     def import_value(self, value: Any, source: Device) -> Node:

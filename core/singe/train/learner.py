@@ -22,7 +22,7 @@ from ..files import clear_parts
 from ..files import reason as why
 from ..metrics import LearningRate, Metric
 from ..nn import Module
-from ..runtime.decorators import Router
+from ..runtime.decorators import Fusion, Router
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.random_keys import KEY, new_seed
@@ -57,6 +57,7 @@ from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
 from .steps.optimizers import rate_of
 from .steps.parallel import Workers, step_over
+from .steps.several import beside_model, spread_over
 from .steps.step import Precision
 
 STEP: Final = "step/"
@@ -87,7 +88,8 @@ class Learner:
     Loader has its own for the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict)
     that is written beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
-    device: one, or a list of several, which share each batch (parallel.py says how). workers: other machines that do so, each on
+    device: one, or a list of several, which share each batch (parallel.py says how); with sg.Router(…), a model whose parts are on
+    several of its devices is trained there, as TrainStep says. workers: other machines that do so, each on
     a device of this name: `singe.cluster.RayWorkers(4)`. They start with the Learner, and end with `fit`; another `fit` starts others.
     """
 
@@ -121,14 +123,14 @@ class Learner:
         self.metrics: Final = checked_metrics(metrics)
         self.checkpoints: Final = checkpoints or Checkpoints()
         self._objective = objective(loss, predictions=bool(of_predictions(self.metrics)))
-        device = tuple(device) if isinstance(device, Router) else device
-        several = not isinstance(device, (str, Device))
-        if several and workers is not None:
-            raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")
-        self.devices: Final = separate(device if several else [device])
-        self.device: Final = self.devices[0]
         training = checked_model("Learner", model), optimizer, self._objective
-        self._step, self._remote = step_over(self.devices, workers, *training, **steps)
+        self._spread: Final = spread_over(model, device)
+        places = [device] if isinstance(device, (str, Device)) and not isinstance(device, Router) else [*device]
+        if len(places) > 1 and workers is not None:
+            raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")
+        self.devices: Final = separate(places)
+        self.device: Final = self.devices[0]
+        self._step, self._remote = step_over(self._spread or self.devices, workers, *training, **steps)
         self._nonfinite: Final = nonfinite
         self._half: Final = precision == "float16"
         self._trains: Final = type(model).__name__
@@ -364,7 +366,12 @@ class Learner:
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
         tallies = Tallies(self.metrics)
-        evaluation = Evaluation(self._objective, model.to if model else self._step.lent, self.device)
+        on = Fusion(self.device.eager)
+        if self._spread:
+            evaluated, on = beside_model(model or self._step.lent(on), on)
+        else:
+            evaluated = model.to(on) if model else self._step.lent(on)
+        evaluation = Evaluation(self._objective, evaluated, on)
         last = time.perf_counter()
         for k, batch in enumerate(data, 1):
             fields = fields_of(batch)

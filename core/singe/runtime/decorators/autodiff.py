@@ -56,7 +56,7 @@ class RecordedMove:
         self, seeds: Mapping[int, RecordedValue], wanted: Sequence[int], keep: bool
     ) -> Sequence[RecordedValue]:
         moved = (self.on.received(g, self.target, keep) for g in seeds.values())
-        return [resolve(g, "sg.value_and_grad of a function on one device") for g in moved]
+        return [resolve(g, "training on one device, where no gradient is moved") for g in moved]
 
 
 class RecordedValue:
@@ -110,9 +110,11 @@ class Autodiff(Decorator):
         return value if source == self else super().import_value(value, source)
 
     def receive(self, value: Any, source: Device) -> MaybeAwaitable[RecordedValue]:
+        if source is self.inner:
+            return RecordedValue(value)
         if isinstance(source, Autodiff):
             return self.received(value, source, value.recorded)
-        return map_result(value if source is self.inner else self.inner.receive(value, source), RecordedValue)
+        return map_result(self.inner.receive(value, source), RecordedValue)
 
     def received(self, value: RecordedValue, source: Autodiff, recorded: bool) -> MaybeAwaitable[RecordedValue]:
         """Another Autodiff's value, moved here. recorded: gradients go back."""

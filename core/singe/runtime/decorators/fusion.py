@@ -99,6 +99,13 @@ class Fusion(Decorator):
         """A value of the device inside as one of this device's."""
         return LazyValue(self._leaf(value))
 
+    def computed(self, values: Sequence[LazyValue]) -> list[Any]:
+        """Values as those of the device inside; those that are pending are computed by one Program."""
+        with self.lock:
+            if pending := [v for v in values if not isinstance(v.node, Leaf)]:
+                self._compute(pending)
+            return [v.node.held for v in values if isinstance(v.node, Leaf)]
+
     def fetch(self, value: LazyValue) -> MaybeAwaitable[np.ndarray]:
         with self.lock:
             self._realise(value)

@@ -16,6 +16,7 @@ from ...dtypes import float32
 from ...errors import InputError, NonFinite, OutOfRange
 from ...ops import ROWS
 from ...optim import global_norm
+from ...optim._gradients import beside, beside_each
 from ...tensors.branches import branch
 from ...tensors.calls import apply_row
 from ...tensors.functions.creation import where, zeros
@@ -43,9 +44,10 @@ def checked(
     code = outputs.pop(OUT_OF_RANGE, None)
     if kind == "ignore" and code is None:
         return outputs, None
-    zero = zeros((), float32)
     numbers = outputs.pop("loss", None), None if kind == "ignore" else norm, code
-    given = [zero if x is None else x.reshape(()).cast(float32) for x in numbers]
+    first = next(x for x in numbers if x is not None)
+    zero = zeros((), float32, first.device)
+    given = [zero if x is None else beside(x.reshape(()).cast(float32), first) for x in numbers]
     checks, fine = apply_row(ROWS["checks"], given, finite=kind != "ignore")
     return {CHECKS: checks, **outputs}, fine
 
@@ -64,7 +66,8 @@ def where_passed(
     if passed is None:
         return update(tensors)
     if not branches:
-        return {name: where(passed, x, tensors[name]) for name, x in update(tensors).items()}
+        near = beside_each(passed)
+        return {name: where(near(x), x, tensors[name]) for name, x in update(tensors).items()}
 
     def updated(*values: Tensor) -> list[Tensor]:
         after = update(dict(zip(tensors, values, strict=True)))

@@ -10,7 +10,7 @@ import numpy as np
 from ...errors import InputError
 from ...graph import postorder
 from ...nn import Module
-from ...runtime.decorators import Fusion
+from ...optim._gradients import beside
 from ...runtime.device import Device
 from ...tensors.functions.creation import tensor
 from ...tensors.tensor import Tensor, value_on
@@ -61,7 +61,7 @@ def objective(loss: Loss, predictions: bool) -> Objective:
                     "Loader's transform makes; or give a function loss(model, *batch) in place of the layer"
                 )
             prediction = model(*inputs)
-            return module(prediction, target), {PREDICTION: prediction} if predictions else {}
+            return module(prediction, _near(target, prediction)), {PREDICTION: prediction} if predictions else {}
 
         return _naming(by_module, module)
     function = checked_loss(loss)
@@ -77,6 +77,12 @@ def objective(loss: Loss, predictions: bool) -> Objective:
         return value, dict(told)
 
     return _naming(by_function, function)
+
+
+def _near(target: Any, prediction: Any) -> Any:
+    """The target on the device of the prediction, which is another one where the model's parts are on several."""
+    both = isinstance(target, Tensor) and isinstance(prediction, Tensor)
+    return beside(target, prediction) if both else target
 
 
 def _naming(objective: Objective, loss: Loss) -> Objective:
@@ -100,8 +106,13 @@ def called_names(loss: Callable[..., Any], model: Module, count: int, taken: Col
 def check_reached(model: Module, loss: Tensor) -> None:
     """Refuse a loss that was traced of a model and depends on none of its parameters, so that a step would teach nothing."""
     parameters = list(model.parameters())
-    own = {value_on(parameters[0].device, t) for t in parameters}
-    if loss.device is not parameters[0].device or own.isdisjoint(postorder((loss._value,))):
+    on = parameters[0].device
+    if on.trace_depth:
+        own = {value_on(on, t) for t in parameters}
+        reached = loss.device is on and not own.isdisjoint(postorder((loss._value,)))
+    else:
+        reached = loss.requires_grad
+    if not reached:
         raise InputError(
             "the loss depends on no parameter of the step's model, which would learn nothing; expected a function that computes "
             "with the model that it is given, not with one from outside: lambda model, x, y: nn.MSELoss()(model(x), y)"
@@ -120,11 +131,11 @@ def _shown(batch: Sequence[Any]) -> str:
 class Evaluation:
     """An objective by a model that does not change meanwhile, in inference mode; the batches of a shape share one Program."""
 
-    def __init__(self, objective: Objective, model: Callable[[Fusion], Module], device: Device) -> None:
-        """model: gives the model on a device around this one."""
+    def __init__(self, objective: Objective, model: Module, on: Device) -> None:
+        """on: the device of the model, or of its first part, which computes lazily."""
         self._objective = objective
-        self._on = Fusion(device.eager)
-        self._model = model(self._on).eval()
+        self._on = on
+        self._model = model.eval()
 
     def __call__(self, *batch: Any) -> tuple[float, dict[str, Any]]:
         given = [mapped(lambda x: tensor(x, device=self._on) if isinstance(x, np.ndarray) else x, x) for x in batch]

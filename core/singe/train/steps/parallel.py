@@ -19,7 +19,7 @@ import numpy as np
 from ...awaitables import IN_PAGE
 from ...errors import DeviceError, InputError, ShapeError
 from ...nn import Module
-from ...runtime.decorators import Fusion
+from ...runtime.decorators import Fusion, Router
 from ...runtime.device import Device
 from ...runtime.devices import separate
 from ...runtime.random_keys import Words, begun, checked_seed, new_seed
@@ -107,7 +107,7 @@ class DataParallel:
             for k, on in enumerate(self.devices)
         ]  # fmt: skip
         for step in self._steps[1:]:  # which have one model
-            step._tracing = self._steps[0]._tracing
+            step._functions.tracing = self._steps[0]._functions.tracing
         self._follows = seed is None
         """Whether each step takes a key of the shared sequence, or of the block around it."""
         self._threads: Final = ThreadPoolExecutor(len(self._steps), "singe-replica")
@@ -171,9 +171,17 @@ class DataParallel:
 
 
 def step_over(
-    devices: Sequence[Device], workers: Workers | None, model: Module, optimizer: Any, loss: Loss, **settings: Any
+    devices: Sequence[Device] | Router,
+    workers: Workers | None,
+    model: Module,
+    optimizer: Any,
+    loss: Loss,
+    **settings: Any,
 ) -> tuple[AnyStep, RemoteStep | None]:
-    """The step that a Learner takes on one device, on several, or with workers; and again, if it runs elsewhere."""
+    """The step that a Learner takes on one device, on several, or with workers; and again, if it runs elsewhere. A Router: each of
+    its devices computes the parts of the model that are on it."""
+    if isinstance(devices, Router):
+        return TrainStep(model, optimizer, loss, device=devices, **settings), None
     if workers is not None:
         remote = workers.step(model, optimizer, loss, device=devices[0].name, **settings)
         return remote, remote

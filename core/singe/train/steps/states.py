@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...nn import Module
+from ...optim._gradients import beside
+from ...runtime.device import Device
 from ...tensors.functions.creation import stack, where
 from ...tensors.tensor import Tensor
 
@@ -39,7 +40,11 @@ def with_buffers(model: Module, other: Module) -> Module:
 
 def all_finite(grads: Iterable[Tensor]) -> Tensor:
     """Whether all gradients are finite: one bool."""
-    return functools.reduce(operator.and_, (g.isfinite().all() for g in grads))
+    places: dict[Device, Tensor] = {}
+    for g in grads:
+        finite = g.isfinite().all()
+        places[g.device] = places[g.device] & finite if g.device in places else finite
+    return functools.reduce(lambda x, y: x & beside(y, x), places.values())
 
 
 def next_scale(scale: Tensor, finite: Tensor) -> Tensor:
