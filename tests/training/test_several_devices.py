@@ -18,7 +18,15 @@ from singe.train.steps.step import TrainStep
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(16, 4)).astype(np.float32)
 Y = RNG.integers(0, 3, 16)
-PAIRS = [("wasm", "numpy"), *slow(("numpy", "wasm"), ("numpy", "webgpu"), ("webgpu", "wasm"))]
+FULL = [pytest.mark.slow, pytest.mark.full]
+
+
+def full(*values: Any) -> list[Any]:
+    """Parameters that repeat a property, for `make full`."""
+    return [pytest.param(value, marks=FULL) for value in values]
+
+
+PAIRS = [("wasm", "numpy"), *slow(("numpy", "webgpu")), *full(("numpy", "wasm"), ("webgpu", "wasm"))]
 pairs = pytest.mark.parametrize("pair", PAIRS, ids="+".join)
 
 
@@ -126,9 +134,8 @@ def test_what_a_function_takes_from_outside_is_taken_over_on_its_device_only() -
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
-        {"clip": 0.5, "accumulate": 2, "nonfinite": "stop"},
-        *slow({"nonfinite": "skip"}, {"training": False}, {"precision": "float16"}, {"seed": 3, "clip": 1.0}),
+        *slow({"clip": 0.5, "accumulate": 2, "nonfinite": "stop", "seed": 3}),
+        *full({}, {"nonfinite": "skip"}, {"training": False}, {"precision": "float16"}),
     ],
     ids=lambda s: ", ".join(map(str, s)) or "plain",
 )
@@ -153,6 +160,7 @@ def test_a_step_over_two_devices_is_that_of_one(pair: Sequence[str], settings: d
         assert x.device == parts(device).state_dict()[path].device
 
 
+@pytest.mark.slow
 def test_the_second_batch_of_a_form_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     device = sg.Router("wasm", "numpy")
     step = TrainStep(
@@ -174,6 +182,7 @@ def test_the_second_batch_of_a_form_compiles_nothing(monkeypatch: pytest.MonkeyP
     assert not compiled
 
 
+@pytest.mark.slow
 def test_a_step_goes_on_from_its_state_to_the_bit() -> None:
     device = sg.Router("wasm", "numpy")
 
@@ -189,6 +198,7 @@ def test_a_step_goes_on_from_its_state_to_the_bit() -> None:
     assert [second(X, Y), second(X, Y)] == wanted
 
 
+@pytest.mark.slow
 def test_a_step_that_is_not_finite_changes_no_weight_on_any_device() -> None:
     device = sg.Router("wasm", "numpy")
     step = TrainStep(parts(device), sg.optim.SGD(0.1), nn.CrossEntropyLoss(), device=device, nonfinite="skip")
@@ -229,6 +239,7 @@ def test_what_needs_one_device_is_refused_and_says_so() -> None:
 # --- the Learner, LBFGS -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_learner_trains_a_network_on_two_devices_as_on_one(tmp_path: Path) -> None:
     device = sg.Router("wasm", "numpy")
     data = [(X[:8], Y[:8]), (X[8:], Y[8:])]
@@ -255,10 +266,10 @@ def test_a_learner_trains_a_network_on_two_devices_as_on_one(tmp_path: Path) -> 
     same(again.model, one.model)
 
 
-@pytest.mark.parametrize("search", [None, "strong_wolfe"])
+@pytest.mark.parametrize("search", [*slow(None), *full("strong_wolfe")])
 def test_lbfgs_moves_the_parts_of_a_network_together(search: str | None) -> None:
     device = sg.Router("wasm", "numpy")
-    optimizer = sg.optim.LBFGS(max_iter=4, line_search_fn=search)
+    optimizer = sg.optim.LBFGS(max_iter=3, line_search_fn=search)
 
     def trained(model: Any) -> Any:
         state = optimizer.init(model)
