@@ -34,7 +34,7 @@ from playwright.sync_api import sync_playwright
 
 from singe.model.files import load
 from singe.tools.export.bundle import export
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 ROOT: Final = Path(__file__).parents[2]
 SIZES: Final = (

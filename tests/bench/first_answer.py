@@ -35,7 +35,7 @@ from singe.model.files import load
 from singe.tools.export.bundle import export
 from singe.tools.export.package import write_package
 from singe.tools.export.snippet import snippet, version
-from singe.tools.serve import Server, _Handler
+from singe.tools.serving.folder_server import Server, _Handler
 
 ROOT: Final = Path(__file__).parents[2]
 WAYS: Final = {

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 ROOT: Final = Path(__file__).parents[2]
 SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"

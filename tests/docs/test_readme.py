@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from snippets import ROOT, blocks, checkout, run, run_page
 
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 from browsers import chromium

@@ -12,7 +12,7 @@ import pytest
 from snippets import ROOT, blocks, checkout, fits, run_page
 
 import singe as sg
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 from browsers import chromium

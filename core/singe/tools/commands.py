@@ -68,10 +68,13 @@ from .opening import compiled, model_on_device, model_on_numpy, single_model
 from .options import parser
 from .progress import doing
 from .report import LEFT, RIGHT, clean, fields, seconds, table
-from .serve import serve_folder
+from .serving import folder_server, hosting
 
 TOP: Final = 5
 SOFTWARE: Final = "a software adapter: correct, but slow"
+
+serve: Final = folder_server.serve
+host: Final = hosting.host
 
 
 # --- run --------------------------------------------------------------------------------------------------------------
@@ -229,7 +232,7 @@ def compile(args: Namespace) -> None:
     )
 
 
-# --- export, serve ----------------------------------------------------------------------------------------------------
+# --- export -----------------------------------------------------------------------------------------------------------
 
 
 def export(args: Namespace) -> None:
@@ -323,18 +326,6 @@ def _export_freestanding(args: Namespace) -> None:
     with doing("exporting"):
         files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=args.activations)
     say(describe_freestanding(files, model))
-
-
-def serve(args: Namespace) -> None:
-    """Serve a folder until interrupted."""
-    serve_folder(args.folder, args.host, args.port, args.verbose)
-
-
-def host(args: Namespace) -> None:
-    """Serve models, or lend a device, until interrupted."""
-    from .hosting import host as host_models  # noqa: PLC0415 (no other command needs it)
-
-    host_models(args)
 
 
 # --- diff -------------------------------------------------------------------------------------------------------------

@@ -1,15 +1,9 @@
-"""The commands and their options: what `singe --help` tells, and how values are read.
-
-Options that take NAME=VALUE are given once per name and are split at the last "=".
-"""
+"""The commands and their options: what `singe --help` tells."""
 
 from __future__ import annotations
 
 import argparse
-import math
-import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final, NoReturn
 
 from .. import __version__
@@ -17,13 +11,14 @@ from ..hints import suggest
 from ..runtime.devices import CHOSEN
 from ..runtime.registry import ELSEWHERE, backend_names
 from .completion import SHELLS
+from .option_values import fixed, names, numbers, pair, positive, shape, sides, state, tolerance
+from .serving.options import add_host, add_serve
 
 LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 ACTIVATIONS: Final = ("float32", "int8")
 WEIGHTS: Final = ("inside", "separate")
 REFERENCES: Final = ("numpy", "onnxruntime")
-_DIMENSION: Final = re.compile(r"[0-9]+|[A-Za-z_]\w*(<=[0-9]+)?")
 _OF_INPUTS: Final = (
     "an .npy file, a picture or a .wav file for an input; a model of one input needs no NAME=; an .npz file without "
     "NAME= gives all inputs that it has arrays for"
@@ -92,14 +87,14 @@ def _devices() -> _Names:
 
 def _run(command: argparse.ArgumentParser) -> None:
     _model(command, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
-    _repeated(command, "--input", "NAME=FILE", _pair, _OF_INPUTS)
-    _repeated(command, "--output", "NAME=FILE", _pair, "write an output to an .npy file")
+    _repeated(command, "--input", "NAME=FILE", pair, _OF_INPUTS)
+    _repeated(command, "--output", "NAME=FILE", pair, "write an output to an .npy file")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
     _fail_on_host(command)
     command.add_argument(
-        "--repeat", metavar="N", type=_positive, default=0, help="run N more times and report the times"
+        "--repeat", metavar="N", type=positive, default=0, help="run N more times and report the times"
     )
-    command.add_argument("--top", metavar="K", type=_positive, help="show the K most probable classes")
+    command.add_argument("--top", metavar="K", type=positive, help="show the K most probable classes")
     _labels(command)
     _media(command)
     _texts(command)
@@ -142,7 +137,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--targets",
         metavar="wasm,webgpu",
-        type=_names,
+        type=names,
         help="the devices on which pages may run it, available here or not (default: all)",
     )
     command.add_argument(
@@ -156,7 +151,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         "an .npy file, a picture or a .wav file on which the error of smaller weights is measured (default: random inputs); a model of one "
         "input needs no NAME= and takes several"
     )
-    _repeated(command, "--input", "NAME=FILE", _pair, text)
+    _repeated(command, "--input", "NAME=FILE", pair, text)
     text = "the device on which that error is measured (default: numpy, which gives the same error everywhere)"
     command.add_argument("--device", choices=_devices(), help=text)
     command.add_argument(
@@ -193,15 +188,15 @@ def _diff(command: argparse.ArgumentParser) -> None:
     _model(command)
     _shapes(command)
     _specialise(command)
-    _repeated(command, "--input", "NAME=FILE", _pair, f"{_OF_INPUTS} (default: random numbers)")
+    _repeated(command, "--input", "NAME=FILE", pair, f"{_OF_INPUTS} (default: random numbers)")
     command.add_argument(
-        "--devices", metavar="wasm,webgpu", type=_names, help="the devices to compare (default: all that are available)"
+        "--devices", metavar="wasm,webgpu", type=names, help="the devices to compare (default: all that are available)"
     )
     command.add_argument(
         "--against", choices=REFERENCES, default=REFERENCES[0], help=f"what to compare with (default: {REFERENCES[0]})"
     )
     command.add_argument(
-        "--tolerance", metavar="1e-4", type=_tolerance, default=1e-4,
+        "--tolerance", metavar="1e-4", type=tolerance, default=1e-4,
         help="the largest error that is allowed, relative to a layer's largest element (default: 1e-4)",
     )  # fmt: skip
     _media(command)
@@ -217,11 +212,9 @@ def _bench(command: argparse.ArgumentParser) -> None:
         "--device", choices=_devices(), help="the device to run on (default: auto; without MODEL, all)"
     )
     _shapes(command)
+    command.add_argument("--batch", metavar="N", type=positive, help="the size of an open first dimension (default: 1)")
     command.add_argument(
-        "--batch", metavar="N", type=_positive, help="the size of an open first dimension (default: 1)"
-    )
-    command.add_argument(
-        "--repeat", metavar="N", type=_positive, help="how many runs to time (default: as many as take two seconds)"
+        "--repeat", metavar="N", type=positive, help="how many runs to time (default: as many as take two seconds)"
     )
     command.add_argument("--profile", action="store_true", help="show where the time goes, kernel by kernel")
     command.add_argument(
@@ -230,62 +223,12 @@ def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--trace", metavar="FILE.json", help="write a run as a trace for chrome://tracing or ui.perfetto.dev"
     )
-    command.add_argument("--most", metavar="N", type=_positive, help="show only the N slowest kernels")
+    command.add_argument("--most", metavar="N", type=positive, help="show only the N slowest kernels")
     command.add_argument("--json", action="store_true", help="print JSON, with every run's time in seconds")
 
 
-def _serve(command: argparse.ArgumentParser) -> None:
-    command.add_argument("folder", metavar="DIR", nargs="?", default=".", help="the folder (default: the current one)")
-    command.add_argument("--port", metavar="N", type=_count, default=8000, help="default: 8000; 0 takes any free port")
-    command.add_argument(
-        "--host",
-        metavar="ADDRESS",
-        default="127.0.0.1",
-        help="the address to listen on (default: 127.0.0.1, for this machine only)",
-    )
-
-
 def _host(command: argparse.ArgumentParser) -> None:
-    text = "models to serve by the KServe v2 protocol, each called by its file, or NAME=FILE; without any, the device is lent"
-    command.add_argument("models", metavar="MODEL", nargs="*", help=text)
-    text = "the device that is lent, or that runs the models (default: auto)"
-    command.add_argument("--device", choices=_devices(), default="auto", help=text)
-    command.add_argument("--port", metavar="N", type=_count, default=3000, help="default: 3000; 0 takes any free port")
-    text = "the address to listen on (default: 127.0.0.1, for this machine only); beyond it, put TLS in front"
-    command.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help=text)
-    text = "what clients must give (default: that of SINGE_REMOTE_TOKEN, or one that is made and printed)"
-    command.add_argument("--token", help=text)
-    text = "pages of this origin may connect, too, as in https://example.org"
-    command.add_argument("--origin", metavar="ORIGIN", action="append", default=[], help=text)
-    text = "what else this server is called, where a name leads to it"
-    command.add_argument("--name", metavar="NAME", action="append", default=[], help=text)
-    text = "how long a request for a model may take, or one client of a device compute in all (default: no limit)"
-    command.add_argument("--seconds", metavar="N", type=_positive, help=text)
-    models, lent = command.add_argument_group("models"), command.add_argument_group("a device that is lent")
-    for group, option, shown, kind, text in (
-        (
-            models,
-            "--batch",
-            "8",
-            _positive,
-            "run up to so many rows of several requests together (default: 1, each alone)",
-        ),
-        (models, "--wait", "2ms", _duration, "with --batch: how long a request waits for others (default: 2ms)"),
-        (models, "--queue", "N", _positive, "how many requests may wait for a model (default: 256); others get 503"),
-        (models, "--body", "MIB", _positive, "the largest request (default: 64)"),
-        (lent, "--memory", "MIB", _positive, "the most that one client may hold (default: 4096)"),
-        (lent, "--clients", "N", _positive, "how many there may be (default: 16)"),
-        (
-            lent,
-            "--grace",
-            "SECONDS",
-            _count,
-            "how long a client's data is kept after its connection was lost (default: 60)",
-        ),
-    ):
-        group.add_argument(option, metavar=shown, type=kind, help=text)
-    text = "a bundle of `singe export`, whose weights pages then neither fetch nor send; may be given several times"
-    lent.add_argument("--weights", metavar="FOLDER", action="append", help=text)
+    add_host(command, _devices())
 
 
 def _runs(command: argparse.ArgumentParser) -> None:
@@ -316,7 +259,7 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     ),
     "diff": ("Compare a model's values on devices, layer by layer: which differs first, and by how much.", _diff),
     "bench": ("Time a model and its kernels; without MODEL, measure the devices of this machine.", _bench),
-    "serve": ("Serve a folder to a browser, with the headers that threads in WebAssembly need.", _serve),
+    "serve": ("Serve a folder to a browser, with the headers that threads in WebAssembly need.", add_serve),
     "host": ("Serve models to clients (KServe v2), or lend a device of this machine to them: sg.Remote.", _host),
     "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
     "devices": ("Show which devices are available, and why others are not.", _nothing),
@@ -359,16 +302,16 @@ def _shapes(command: argparse.ArgumentParser) -> None:
         "the shape of an input; a name (N) in place of a number keeps a dimension open, N<=64 also limits it; `scalar` means "
         "rank 0"
     )
-    _repeated(command, "--input-shape", "NAME=1x3x224x224", _shape, text)
+    _repeated(command, "--input-shape", "NAME=1x3x224x224", shape, text)
     text = "an input and the output that is its next value: the model keeps it from run to run, starting with zeros"
-    _repeated(command, "--state", "PAST=PRESENT", _state, text)
+    _repeated(command, "--state", "PAST=PRESENT", state, text)
     text = "an input whose memory a run may reuse for an output"
     _repeated(command, "--donate", "NAME", str, text)
 
 
 def _specialise(command: argparse.ArgumentParser) -> None:
     text = "add steps compiled for these open sizes: often faster, with the same weights"
-    _repeated(command, "--specialise", "N=1,L=128", _fixed, text)
+    _repeated(command, "--specialise", "N=1,L=128", fixed, text)
 
 
 def _learning(command: argparse.ArgumentParser) -> None:
@@ -380,7 +323,7 @@ def _learning(command: argparse.ArgumentParser) -> None:
         help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
         "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`",
     )
-    made.add_argument("--batch", metavar="N", type=_positive, help="items in a step (default: 16)")
+    made.add_argument("--batch", metavar="N", type=positive, help="items in a step (default: 16)")
     made.add_argument("--lr", metavar="X", type=float, help="the learning rate (default: 0.001)")
     text = "learn only the weights whose names in the file match, as in 'classifier.*'; may be given several times (default: all)"
     made.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
@@ -407,7 +350,7 @@ def _media(command: argparse.ArgumentParser) -> None:
     pictures.add_argument(
         "--size",
         metavar="224",
-        type=_sides,
+        type=sides,
         help="height and width, as one number or 240x320 (default: from the model's input)",
     )
     pictures.add_argument(
@@ -419,13 +362,13 @@ def _media(command: argparse.ArgumentParser) -> None:
     pictures.add_argument(
         "--mean",
         metavar="127",
-        type=_numbers,
+        type=numbers,
         help="subtracted from pixels of 0 to 255; one number, or 127,120,110 (default: 0)",
     )
     pictures.add_argument(
         "--std",
         metavar="128",
-        type=_numbers,
+        type=numbers,
         help="then divides them (default: 255, or 1 if the input takes integers)",
     )
     pictures.add_argument(
@@ -434,88 +377,6 @@ def _media(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--rate",
         metavar="16000",
-        type=_positive,
+        type=positive,
         help="the samples a second that the model takes (default: the file's)",
     )
-
-
-# --- values -----------------------------------------------------------------------------------------------------------
-
-
-def _pair(text: str) -> tuple[str, str]:
-    name, _, value = text.rpartition("=")
-    if not value:
-        raise argparse.ArgumentTypeError(f"expected NAME=FILE, got {text!r}")
-    return name, value
-
-
-def _state(text: str) -> tuple[str, str]:
-    past, _, present = text.rpartition("=")
-    if not past or not present:
-        raise argparse.ArgumentTypeError(
-            f"expected PAST=PRESENT, an input and the output that is its next value, got {text!r}"
-        )
-    return past, present
-
-
-def _shape(text: str) -> tuple[str, tuple[int | str, ...]]:
-    # The last "=" that is not part of "<=".
-    name, sign, value = text.replace("<=", "≤").rpartition("=")
-    parts = [] if value == "scalar" else value.replace("≤", "<=").split("x")
-    if not sign or not all(_DIMENSION.fullmatch(p) for p in parts):
-        raise argparse.ArgumentTypeError(f"expected NAME=1x3x224x224, NAME=Nx10 or NAME=scalar, got {text!r}")
-    return name, tuple(int(p) if p.isdigit() else p for p in parts)
-
-
-def _fixed(text: str) -> dict[str, int]:
-    found = [part.partition("=") for part in text.split(",")]
-    if not all(name and number.isdigit() for name, _, number in found):
-        raise argparse.ArgumentTypeError(f"expected sizes such as N=1,L=128, got {text!r}")
-    return {name: int(number) for name, _, number in found}
-
-
-def _tolerance(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (found := float(text)) < math.inf:
-            return found
-    raise argparse.ArgumentTypeError(f"expected a number, at least 0, got {text!r}")
-
-
-def _duration(text: str) -> float:
-    """Seconds, of a text such as 2ms or 0.5s."""
-    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)(ms|s)", text)
-    if found is None:
-        raise argparse.ArgumentTypeError(f"expected a time such as 2ms or 0.5s, got {text!r}")
-    return float(found[1]) * (1e-3 if found[2] == "ms" else 1)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(text.split(",")))
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    return tuple(_read(float, part, text, "numbers with commas between them") for part in text.split(","))
-
-
-def _sides(text: str) -> tuple[int, int]:
-    height, _, width = text.partition("x")
-    first, second = (_read(int, part, text, "224 or 240x320") for part in (height, width or height))
-    return first, second
-
-
-def _count(text: str) -> int:
-    return _read(int, text, text, "a number")
-
-
-def _positive(text: str) -> int:
-    value = _read(int, text, text, "a number above 0")
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, got {text!r}")
-    return value
-
-
-def _read(kind: type, part: str, text: str, wanted: str) -> Any:
-    try:
-        return kind(part)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected {wanted}, got {text!r}") from None

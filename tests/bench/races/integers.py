@@ -30,7 +30,7 @@ from singe.model.files import load
 from singe.program.bundle_reader import MANIFEST
 from singe.tools.export.bundle import export
 from singe.tools.inputs.images import PictureSpec, read_picture
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -28,7 +28,7 @@ from wasm_gemm import setup
 
 from singe.model.files import load
 from singe.tools.export.bundle import export
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

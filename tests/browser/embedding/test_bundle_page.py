@@ -19,7 +19,7 @@ from singe.model.model import Model
 from singe.tools.export.bundle import export
 from singe.tools.inputs import images
 from singe.tools.inputs.images import PictureSpec
-from singe.tools.serve import Server
+from singe.tools.serving.folder_server import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
 LITE0 = PictureSpec((224, 224), 3, 0.875, (127.0,), (128.0,), "nchw")

@@ -14,7 +14,7 @@ from sites import serving, until
 
 from singe.tools.cli import main as singe
 from singe.tools.export import bundle
-from singe.tools.serve import Server, _Handler
+from singe.tools.serving.folder_server import Server, _Handler
 
 LATENCY: Final = 0.4
 PAGE: Final = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,">HINTS

@@ -18,8 +18,17 @@ from pathlib import Path
 import pytest
 
 from singe.errors import InputError
-from singe.tools import cli, serve
-from singe.tools.serve import HEADERS, Gzipped, Server, accepts_gzip, find_file, open_within, parse_range
+from singe.tools import cli
+from singe.tools.serving import folder_server
+from singe.tools.serving.folder_server import (
+    HEADERS,
+    Gzipped,
+    Server,
+    accepts_gzip,
+    find_file,
+    open_within,
+    parse_range,
+)
 
 TEXT = "".join(f"{{line: {k}}}\n" for k in range(500)).encode()
 BYTES = bytes(range(256)) * 40
@@ -346,7 +355,7 @@ def test_other_hosts_are_refused(server: Server) -> None:
 
 
 def test_a_slow_client_has_a_time_for_the_whole_request(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "REQUEST_PATIENCE", 0.2)
+    monkeypatch.setattr(folder_server, "REQUEST_PATIENCE", 0.2)
     with socket.create_connection(server.server_address[:2], 10) as s:  # pyright: ignore[reportArgumentType]
         s.settimeout(0.03)
         for byte in INNER[:-1]:

@@ -6,8 +6,8 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import InputError
-from ..files.urls import is_url
+from ...errors import InputError
+from ...files.urls import is_url
 
 OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
@@ -27,14 +27,14 @@ def host(args: Namespace) -> None:
 
 
 def _lend(args: Namespace, common: dict[str, Any]) -> None:
-    from ..remote import SessionLimits, serve  # noqa: PLC0415 (models need no websockets)
+    from ...remote import SessionLimits, serve  # noqa: PLC0415 (models need no websockets)
 
     limits = SessionLimits(**_given(bytes=args.memory and args.memory << 20, seconds=args.seconds))
     serve(args.device, limits=limits, **common, **_given(sessions=args.clients, grace=args.grace, weights=args.weights))
 
 
 def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
-    from ..host import serve  # noqa: PLC0415 (a device needs no uvicorn)
+    from ...host import serve  # noqa: PLC0415 (a device needs no uvicorn)
 
     body = args.body and args.body << 20
     options = _given(batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds)

@@ -19,6 +19,7 @@ import socket
 import socketserver
 import stat
 import sys
+from argparse import Namespace
 from collections import OrderedDict
 from collections.abc import Sequence
 from email.utils import formatdate, parsedate_to_datetime
@@ -31,9 +32,9 @@ from time import monotonic
 from typing import IO, Any, Final
 from urllib.parse import quote, unquote_to_bytes
 
-from ..errors import InputError
-from ..listening import LOOPBACK, Callers, checked_port, in_url
-from ..texts import say
+from ...errors import InputError
+from ...listening import LOOPBACK, Callers, checked_port, in_url
+from ...texts import say
 
 PORT: Final = 8000
 HEADERS: Final = {
@@ -159,9 +160,9 @@ class Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
             super().handle_error(request, client_address)
 
 
-def serve_folder(folder: str | Path, host: str, port: int, verbose: bool) -> None:
-    """Serve until interrupted."""
-    with Server(folder, host, port, verbose) as server:
+def serve(args: Namespace) -> None:
+    """The command `serve`: serves a folder until interrupted."""
+    with Server(args.folder, args.host, args.port, args.verbose) as server:
         say(f"{server.folder} is at {server.address} (Ctrl-C ends)")
         for address in server.pages():
             say(f"  {address}")

@@ -1,0 +1,1 @@
+"""The commands that answer others until they are interrupted."""
