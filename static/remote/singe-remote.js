@@ -3,8 +3,9 @@
  *
  * Contract: `loadElsewhere(fits, url, options)` is what `load` of singe.js does where its arguments are not those of a device of this
  * page: it loads for `device: "remote"`, or says what is wrong. The program is sent once, and its weights if the server does not have
- * them; a run sends its inputs and reads its outputs in one round trip. Which of the bundle's programs it is, the server's device
- * decides. A connection that is lost fails the run that waits; the next one connects again, as with a GPU that was lost.
+ * them; a run sends its inputs and reads its outputs in one round trip, and does not wait for those before it. Which of the bundle's
+ * programs it is, the server's device decides. A session that is over fails the run that waits; the next one begins another, as with a
+ * GPU that was lost.
  */
 
 /** @import { LoadOptions, Model as PublicModel, TypedArray } from "../types/public.d.ts" */
@@ -13,6 +14,7 @@
 
 import { Files, folderOf } from "../loading/singe-files.js";
 import { Model, Opened } from "../model/singe-model.js";
+import { runWith } from "../program/singe-arguments.js";
 import { checkManifest, checkTarget } from "../program/singe-checks.js";
 import { ARRAYS, SingeError, shapeOf, spanOf, sumOf } from "../program/singe-format.js";
 import { connect, encoded } from "./singe-connection.js";
@@ -68,7 +70,7 @@ export async function loadElsewhere(fits, url, options) {
     };
     const tell = (/** @type {"ready"} */ phase) => queueMicrotask(() => files.tell({ phase }));
     const state = { open, auto: false, threads: 1, store: undefined, onDevice, gpuDevice, tell };
-    model = new Model(manifest, /** @type {ModelState} */ (/** @type {unknown} */ (state)));
+    model = new RemoteModel(manifest, /** @type {ModelState} */ (/** @type {unknown} */ (state)));
     await model.start(/** @type {DeviceName} */ ("remote"), files);
     files.tell({ phase: "ready" });
     files.stop(true);
@@ -127,16 +129,33 @@ async function send(connection, { program, modules, weights }, files) {
   const listed = codes.map(([name, code]) => [name, isText, code.length]);
   const parts = [head, ...codes.map(([, code]) => code)];
   connection.say("program", [number, head.length, listed, [[0, id, sumOf(weights), !isThere]]], isThere ? parts : [...parts, block]);
-  const prepared = connection.ask();
+  const prepared = connection.ask((again) => ["sync", again]);
   connection.say("sync", [prepared.number]);
   connection.flush();
   await prepared.answer;
   return new Device(connection, program, number);
 }
 
-/** @implements {AnyDevice} */
+/** Runs are sent in the order of the calls, and do not wait for the answers of earlier ones. */
+class RemoteModel extends Model {
+  /** @type {Model["run"]} */
+  async run(inputs, options, session) {
+    const answered = async () => {
+      const found = await super.run(inputs, options, session);
+      return Object.fromEntries(await Promise.all(Object.entries(found).map(async ([name, answer]) => [name, await answer])));
+    };
+    return runWith(options, answered);
+  }
+}
+
+/**
+ * A program on a server. A run ends when it is sent: its outputs are promises, for which RemoteModel waits.
+ * @implements {AnyDevice}
+ */
 class Device {
   memory = { gpu: 0, wasm: 0, js: 0 };
+  /** The first run ends when it is done, as `onProgress` tells. */
+  #hasRun = false;
 
   /**
    * @param {Connection} connection
@@ -158,6 +177,7 @@ class Device {
    */
   async run(inputs, sizes, wanted, states = []) {
     const { connection, program } = this;
+    connection.check();
     const caller = wanted === "data" ? undefined : await import("../program/singe-outputs.js");
     caller?.arraysFor([], /** @type {string} */ (wanted));
     const given = inputs.map((data, k) => {
@@ -166,15 +186,35 @@ class Device {
     });
     const places = program.outputs.map((i) => program.buffers[i].place);
     const made = places.map(([kind]) => (kind === "input" ? null : connection.next()));
-    const began = connection.ask();
+    const began = connection.ask((number) => ["sync", number]); // it has the error of a run that failed
     connection.say("run", [this.number, given, states, made, began.number]);
     const values = program.outputs.map((i, k) => this.#read(made[k] ?? given[places[k][1]], i));
-    connection.say("free", [[...given, ...made.filter((id) => id !== null)]]);
     connection.flush();
-    const [, ...answers] = await Promise.all([began.answer, ...values]);
-    const names = program.outputs.map((i) => program.buffers[i].name);
-    caller?.filled(Object.fromEntries(answers.map((answer, k) => [names[k], answer])), /** @type {string} */ (wanted));
-    return answers;
+    const answers = this.#answered(began.answer, values, [...given, ...made.filter((id) => id !== null)], caller, wanted);
+    const each = values.map((_, k) => answers.then((all) => all[k]));
+    for (const answer of each) answer.catch(() => {}); // who aborted the run does not wait for it
+    await (this.#hasRun && each.length ? connection.passed() : answers);
+    this.#hasRun = true;
+    return /** @type {Unchecked[]} */ (each);
+  }
+
+  /**
+   * The outputs of a run, once they are here; then its arrays may be freed.
+   * @param {Promise<unknown>} began
+   * @param {Promise<Answer>[]} values
+   * @param {number[]} ids
+   * @param {typeof import("../program/singe-outputs.js") | undefined} caller
+   * @param {Wanted} wanted
+   */
+  async #answered(began, values, ids, caller, wanted) {
+    try {
+      const [, ...answers] = await Promise.all([began, ...values]);
+      const { buffers, outputs } = this.program;
+      caller?.filled(Object.fromEntries(answers.map((answer, k) => [buffers[outputs[k]].name, answer])), /** @type {string} */ (wanted));
+      return answers;
+    } finally {
+      this.connection.free(ids);
+    }
   }
 
   /**
@@ -196,7 +236,7 @@ class Device {
    */
   #read(id, i) {
     const { dtype } = this.program.buffers[i];
-    const { number, answer } = this.connection.ask();
+    const { number, answer } = this.connection.ask((again) => ["read", again, id]);
     this.connection.say("read", [number, id]);
     return answer.then(({ values, bytes }) => {
       if (values[1] !== dtype) throw new SingeError("lost", `remote: got ${values[1]}, expected ${dtype}`);

@@ -10,10 +10,12 @@ from typing import Any, Final
 
 
 class SlowLink:
-    """A proxy to a port of this machine; `port` is its own. latency: seconds that each byte takes, in each direction."""
+    """A proxy to a port of this machine; `port` is its own. latency: seconds that each byte takes, in each direction. refuses: whether
+    new connections are cut off at once."""
 
     def __init__(self, port: int, latency: float = 0.0) -> None:
         self.latency = latency
+        self.refuses = False
         self._to: Final = port
         self._loop: Final = asyncio.new_event_loop()
         self._writers: Final[set[asyncio.StreamWriter]] = set()
@@ -69,6 +71,9 @@ class SlowLink:
         await asyncio.gather(*others, return_exceptions=True)
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.refuses:
+            writer.transport.abort()
+            return
         try:
             there, back = await asyncio.open_connection("127.0.0.1", self._to)
         except OSError:

@@ -1,0 +1,170 @@
+"""The link of a page to a device elsewhere: runs do not wait for each other's answers, and what waits goes on after a link was lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from pages import Page, open_page, stopped_by
+from slow_link import SlowLink
+
+import singe as sg
+from singe.runtime.remote.protocol import RemoteMessage
+from singe.tools.export.bundle import export
+
+pytest.importorskip("websockets", reason="the extra `remote` is not installed")
+pytestmark = pytest.mark.slow
+
+OPEN: Final = """
+const model = await load("/bundles/counting", { device: "remote", remote: { url: given.url, token: given.token } });
+const run = async (runs = model) => (await runs.run({ x: Float32Array.of(1, 10) })).y.data[1];
+await run();
+"""
+"""A model that multiplies by the number of its runs: the first has been made."""
+
+
+@pytest.fixture(scope="module")
+def chromium(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    def step(x: sg.Tensor, *, count: sg.Tensor) -> tuple[dict[str, sg.Tensor], dict[str, sg.Tensor]]:
+        return {"y": x * count}, {"count": count + 1}
+
+    root = tmp_path_factory.mktemp("counting")
+    model = sg.Model.of(step, {"x": (2,)}, states={"count": np.float32(1)}, device="numpy")
+    export(model, root / "counting", ["wasm"])
+    with open_page(browser, root) as page:
+        yield page
+
+
+class Served:
+    """A server, a proxy to it, and what a page that fetches `stop` has called."""
+
+    def __init__(self, chromium: Page, server: sg.remote.RemoteServer, link: SlowLink) -> None:
+        self.page, self.server, self.link = chromium, server, link
+
+    def run(self, body: str, stop: Callable[[], object]) -> Any:
+        with stopped_by(lambda _: stop()) as address:
+            return self.page.run(OPEN + body, url=self.link.url, token=self.server.token, stop=address)
+
+    def after_a_batch(self, then: Callable[[], object]) -> None:
+        """Have this called, once, when the only session has done its next batch, and before that is answered."""
+        (hosted,) = self.server._hosted.values()
+        perform = hosted.session.perform
+
+        def performed(batch: Sequence[RemoteMessage]) -> Any:
+            hosted.session.perform = perform  # pyright: ignore[reportAttributeAccessIssue]
+            found = perform(batch)
+            then()
+            return found
+
+        hosted.session.perform = performed  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.fixture
+def served(chromium: Page, request: pytest.FixtureRequest) -> Iterator[Served]:
+    options = getattr(request, "param", {})
+    with sg.remote.RemoteServer("wasm", port=0, **options) as server, SlowLink(server.port) as link:
+        yield Served(chromium, server, link)
+
+
+def test_ten_runs_take_about_one_latency(served: Served) -> None:
+    """Their answers are those of runs in the order of the calls."""
+    body = """
+    await fetch(given.stop);
+    const start = performance.now();
+    const found = await Promise.all(Array.from({ length: 10 }, () => run()));
+    return { found, seconds: (performance.now() - start) / 1000 };
+    """
+
+    def slow_down() -> None:
+        served.link.latency = 0.3
+
+    done = served.run(body, slow_down)
+    assert done["found"] == [10 * (k + 2) for k in range(10)]
+    assert done["seconds"] < 10 * 0.6 / 2
+    print(f"{done['seconds']:.2f} s for ten runs over 0.6 s there and back")
+
+
+def test_a_run_after_the_link_was_lost_goes_on(served: Served) -> None:
+    """With the states that the session had."""
+    body = "await fetch(given.stop); return [await run(), await run()];"
+    assert served.run(body, served.link.cut) == [20, 30]
+
+
+def test_runs_that_did_not_arrive_are_sent_again(served: Served) -> None:
+    body = """
+    await fetch(given.stop);
+    const runs = [run(), run(), run()];
+    await new Promise((done) => setTimeout(done, 50));
+    await fetch(given.stop);
+    return [...(await Promise.all(runs)), await run()];
+    """
+    steps = iter((served.link.hold, served.link.cut))
+
+    def step() -> None:
+        next(steps)()
+
+    assert served.run(body, step) == [20, 30, 40, 50]
+
+
+def test_answers_that_were_lost_are_asked_for_again(served: Served) -> None:
+    """The runs themselves are done once."""
+    body = """
+    await fetch(given.stop);
+    return [...(await Promise.all([run(), run(), run()])), await run()];
+    """
+    lost: list[int] = []
+
+    def cut() -> None:
+        served.link.cut()
+        lost.append(1)
+
+    assert served.run(body, lambda: served.after_a_batch(cut)) == [20, 30, 40, 50]
+    assert lost
+
+
+def test_sessions_and_states_outlive_a_link(served: Served) -> None:
+    body = """
+    const session = model.session();
+    await run(session);
+    await session.write("count", Float32Array.of(7));
+    await fetch(given.stop);
+    const copy = session.copy();
+    return [await run(session), (await copy.read("count"))[0], await run(copy), await run()];
+    """
+    assert served.run(body, served.link.cut) == [70, 7, 70, 20]
+
+
+@pytest.mark.parametrize("served", [{"grace": 0}], indirect=True)
+def test_after_the_time_of_grace_it_is_lost_at_once(served: Served) -> None:
+    """The next run begins anew."""
+    body = """
+    await fetch(given.stop);
+    await new Promise((done) => setTimeout(done, 100));
+    const { code, message } = await failure(() => run());
+    return { code, message, next: await run() };
+    """
+    done = served.run(body, served.link.cut)
+    assert done["code"] == "lost"
+    assert done["next"] == 10
+
+
+def test_without_a_server_who_waits_is_told_at_once_and_the_session_is_kept(served: Served) -> None:
+    """A run that was refused meanwhile is done when the link is there again, once."""
+    body = """
+    await fetch(given.stop);
+    const errors = await Promise.all([failure(() => run()), failure(() => run())]);
+    await fetch(given.stop);
+    return { errors, next: await run() };
+    """
+    refusing = [True, False]
+
+    def toggle() -> None:
+        served.link.refuses = refusing.pop(0)
+        served.link.cut()
+
+    done = served.run(body, toggle)
+    assert [e["code"] for e in done["errors"]] == ["lost", "lost"]
+    assert "the next call connects again, for 60 s" in done["errors"][0]["message"]
+    assert done["next"] == 40
