@@ -1,14 +1,17 @@
-"""Data that several tests of training read."""
+"""Data that several tests of training read, and a cluster on which they train."""
 
 from __future__ import annotations
 
+import gc
 import gzip
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from clusters import ENVIRONMENT
 from idx_files import idx_bytes
 
 
@@ -37,3 +40,22 @@ def digits(tmp_path: Path) -> Path:
         for name, array in ((f"{part}-images-idx3-ubyte", images), (f"{part}-labels-idx1-ubyte", labels)):
             (folder / f"{name}.gz").write_bytes(gzip.compress(idx_bytes(array)))
     return folder
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    """A local cluster of two workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        ray = pytest.importorskip("ray", reason="no package ray: pip install 'singe[cluster]'")
+        ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
+        yield ray
+        ray.shutdown()
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Workers end when nothing refers to them."""
+    yield
+    gc.collect()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import functools
-import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from clusters import kill
 from told import Told
 
 import singe as sg
@@ -22,26 +22,13 @@ from singe.cluster import RayStep, RayWorkers
 from singe.runtime import random_keys
 from singe.train import BatchEnded, Checkpoints, Event, Learner, Note, RunBegan, TrainStep
 
+pytestmark = pytest.mark.usefixtures("collected")
 slow = pytest.mark.slow
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 1, 6, 6)).astype(np.float32)
 Y = (X.mean((1, 2, 3)) > 0).astype(np.int64)
 EPOCHS = 2
 STEPS = 8
-ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-"""No keys in the user's folder, the loopback interface only, and nothing told to anybody."""
-
-
-@pytest.fixture(scope="module")
-def ray() -> Iterator[Any]:
-    """A local cluster of two workers."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
-            patch.setenv(name, value)
-        ray = pytest.importorskip("ray", reason="no package ray: pip install 'singe[cluster]'")
-        ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_to_driver=False)
-        yield ray
-        ray.shutdown()
 
 
 def network() -> nn.Module:
@@ -58,13 +45,6 @@ def learner(*hooks: Any, **given: Any) -> Learner:
     return Learner(network(), optimizer, nn.CrossEntropyLoss(), [metrics.Accuracy()], hooks=hooks, **given)
 
 
-@pytest.fixture(autouse=True)
-def collected() -> Iterator[None]:
-    """Workers end when nothing refers to them."""
-    yield
-    gc.collect()
-
-
 @pytest.fixture(scope="module")
 def whole() -> dict[int, float]:
     """The losses of a single process with the same batches."""
@@ -75,13 +55,6 @@ def whole() -> dict[int, float]:
 
 def same(losses: dict[int, float], wanted: dict[int, float]) -> None:
     assert losses == pytest.approx(wanted, rel=1e-4)
-
-
-def kill(ray: Any, step: RayStep, count: int) -> None:
-    """End some workers as a crash does."""
-    for worker in step._workers[:count]:
-        pid = ray.get(worker.__ray_call__.remote(lambda self: os.getpid()))
-        os.kill(pid, signal.SIGKILL)
 
 
 def once_at(step: int, do: Callable[[], object]) -> Callable[[Event], None]:
@@ -311,7 +284,7 @@ class FakeRay:
     def cluster_resources(self) -> dict[str, float]:
         return {"CPU": 2.0}
 
-    def get(self, there: Any) -> Any:
+    def get(self, there: Any, timeout: float | None = None) -> Any:
         if isinstance(there, list):
             return [self.get(one) for one in there]
         if isinstance(there, Exception):
@@ -327,8 +300,8 @@ class FakeRay:
     def kill(self, worker: Any) -> None:
         self.killed.append(worker)
 
-    def remote(self, made: Any) -> Any:
-        return SimpleNamespace(options=lambda **_: SimpleNamespace(remote=functools.partial(self._actor, made)))
+    def remote(self, **_: Any) -> Any:
+        return lambda made: SimpleNamespace(remote=functools.partial(self._actor, made))
 
     def _actor(self, made: Any, *given: Any) -> Any:
         number, worker = self.made, made(*given)

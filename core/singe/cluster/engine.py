@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import DeviceError
+from ..errors import DeviceError, DeviceLost
+
+
+class PeerLost(DeviceLost):
+    """Another worker, with which this one exchanges gradients, went away or did not come."""
 
 
 def engine() -> Any:
@@ -24,4 +28,5 @@ def is_lost(e: Any) -> bool:
     """Whether an error of Ray is the end of a process or of a machine, and not an error of the code that ran there."""
     errors = engine().exceptions
     cause = e.cause if isinstance(e, errors.RayTaskError) else e
-    return isinstance(cause, errors.RayError) and not isinstance(cause, errors.RayTaskError)
+    lost = isinstance(cause, (errors.RayError, PeerLost))
+    return lost and not isinstance(cause, errors.RayTaskError)

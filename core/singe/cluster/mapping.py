@@ -28,6 +28,7 @@ from ..runtime.devices import device as open_device
 from ..tensors.functions.creation import tensor
 from ..tensors.tensor import Tensor
 from .engine import engine
+from .placement import count_of, on_gpu, own_device
 from .workers import RayWorkers, none_started
 
 
@@ -60,7 +61,8 @@ def map(
     """The outputs batch by batch, in the order of the items.
 
     model: a Module, or the path of a file for `sg.load`, which each worker can read. dataset: a Dataset, or what `Dataset.of`
-    takes; its items are what the model takes: one array, or a tuple of them. workers: by default one for each CPU of the cluster.
+    takes; its items are what the model takes: one array, or a tuple of them. workers: by default one for each CPU of the cluster, or,
+    where the device is a GPU and the cluster has some, one for each GPU.
     """
     if isinstance(model, Model):
         raise InputError(
@@ -73,15 +75,13 @@ def map(
 
 def _mapped(model: Any, items: Dataset, size: int, workers: RayWorkers | None, device: str) -> Iterator[Any]:
     ray = engine()
-    if not ray.is_initialized():
-        ray.init()
     ends = range(0, len(items), size)
-    each = workers or RayWorkers(max(1, int(ray.cluster_resources().get("CPU", 1))))
-    actor = ray.remote(_ItemReader).options(max_restarts=-1, max_task_retries=-1, **each.placed())
+    each = workers or RayWorkers(max(1, (on_gpu(device) and count_of("GPU")) or count_of("CPU")))
+    actor = ray.remote(max_restarts=-1, max_task_retries=-1, **each.placed(device))(_ItemReader)
     shared = ray.put((model, items))
     readers = [actor.remote(device) for _ in range(min(each.count, len(ends)))]
     if readers and not ray.wait([reader.there.remote() for reader in readers], timeout=each.patience)[0]:
-        raise none_started(ray, each)
+        raise none_started(ray, each, device)
     pool = ray.util.ActorPool(readers)
     yield from pool.map(lambda reader, first: reader.batch.remote([shared], first, min(first + size, len(items))), ends)
 
@@ -100,7 +100,7 @@ class _ItemReader:
         """The outputs of a batch. shared: a list with a reference to the model and the items, which are fetched once."""
         if self._found is None:
             model, items = engine().get(shared[0])
-            self._found = Predictor(model, self._device), items
+            self._found = Predictor(model, own_device(self._device)), items
         predict, items = self._found
         return predict(items.batch(np.arange(first, last)))
 

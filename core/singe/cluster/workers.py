@@ -1,8 +1,8 @@
 """RayWorkers: processes of a Ray cluster that train together, on this machine or on many.
 
 Each worker has a replica of the states and computes the gradients of a part of each batch. The workers average their gradients
-among themselves: each adds up one piece of all gradients, and then each fetches all pieces. So a worker receives and sends at
-most twice the size of the gradients in a step, however many workers there are (docs/cluster.md has measurements).
+among themselves (exchange.py has the ways), so a worker receives and sends at most twice the size of the gradients in a step,
+however many workers there are (docs/cluster.md has measurements).
 
 When a worker is lost, the others do its step again without it, and Ray starts another, which joins when it is ready. No step is
 lost, and the batches stay the same. When all are lost at once, a DeviceLost is raised; a Learner with a folder then goes on from
@@ -24,9 +24,12 @@ from ..runtime.decorators import Fusion
 from ..runtime.random_keys import new_seed
 from ..train.steps.objective import Loss
 from ..train.steps.optimizers import check_optimizer
-from ..train.steps.parallel import average_buffers, mean, split, told_by, weights
+from ..train.steps.parallel import average_buffers, split, told_by
 from ..train.steps.step import Share, TrainStep, told
 from .engine import engine, is_lost
+from .exchange import Exchange, Way, actor_options, checked_way, chosen_way, exchange_of
+from .placement import placed
+from .worker import Worker
 
 ATTEMPTS: Final = 3
 """How often a step is done again before the loss of workers is taken for a fault of the step: too little memory, for example."""
@@ -40,22 +43,26 @@ class RayWorkers:
 
     When a worker is lost, the others do its step again, and Ray starts another.
 
-    count: how many workers. options: how Ray places each of them, as `options` of its actors: {"num_cpus": 4, "num_gpus": 1}; by
-    default one CPU. patience: for how many seconds training waits for all workers to start; then those that are ready begin, and
-    the others join later.
+    count: how many workers. options: how Ray places each of them, as `options` of its actors: {"num_cpus": 4, "num_gpus": 0.5}; by
+    default one CPU, and where the device is a GPU and the cluster has some, one GPU, which is then the worker's only one: number 0.
+    patience: for how many seconds training waits for all workers to start; then those that are ready begin, and the others join
+    later. exchange: how gradients are averaged: "nccl" from GPU to GPU, "gloo" between hosts, both by PyTorch, "objects" through Ray's
+    store; "auto" is "nccl" on NVIDIA GPUs where PyTorch is installed, otherwise "objects". `step.exchange` tells.
     """
 
     count: int
     options: Mapping[str, Any] = field(default_factory=dict)
     patience: float = 120.0
+    exchange: Way = "auto"
 
     def __post_init__(self) -> None:
         if self.count < 1:
             raise InputError(f"RayWorkers: got count={self.count!r}, expected at least 1")
+        checked_way(self.exchange)
 
-    def placed(self) -> dict[str, Any]:
-        """The options of each worker's actor."""
-        return {"num_cpus": 1, **self.options}
+    def placed(self, device: str = "cpu") -> dict[str, Any]:
+        """The options of each worker's actor, for a device."""
+        return placed(device, self.options)
 
     def __str__(self) -> str:
         return f"{self.count} worker{'s' * (self.count > 1)} of Ray"
@@ -66,24 +73,25 @@ class RayWorkers:
         later."""
         check_optimizer(optimizer, settings.get("clip"), settings.get("accumulate", 1))
         settings["seed"] = new_seed() if settings.get("seed") is None else settings["seed"]  # the same for all workers
-        return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, device=device, **settings))
+        return RayStep(self, functools.partial(TrainStep, model, optimizer, loss, **settings), device)
 
 
-def none_started(ray: Any, workers: RayWorkers) -> DeviceError:
+def none_started(ray: Any, workers: RayWorkers, device: str) -> DeviceError:
     return DeviceError(
         f"none of {workers} could start within {workers.patience:g} s: the cluster has {ray.cluster_resources()}, and each "
-        f"worker asks for {workers.placed()}; what else runs there may hold it, as the workers of a RayStep do until its close()"
+        f"worker asks for {workers.placed(device)}; what else runs there may hold it, as the workers of a RayStep do until its close()"
     )
 
 
 class RayStep:
     """What `RayWorkers.step` gives. The workers end with it, or with `close`."""
 
-    def __init__(self, workers: RayWorkers, make: Callable[..., TrainStep]) -> None:
+    def __init__(self, workers: RayWorkers, make: Callable[..., TrainStep], device: str) -> None:
         self._ray = engine()
         self._wanted: Final = workers
+        self._device: Final = device
         self._errors: Any = self._ray.exceptions.RayError
-        self._actor = self._ray.remote(Worker).options(**workers.placed())
+        self._actor = self._ray.remote(**workers.placed(device), **actor_options(workers.exchange))(Worker)
         self._here = make
         self._make = self._ray.put(make)
         self._started = 0
@@ -96,6 +104,10 @@ class RayStep:
         """Workers that start, and what is there when they are ready."""
         self._kept: dict[str, np.ndarray] | None = None
         """The states, after `close`."""
+        self._exchange: Exchange | None = None
+        """That of the workers that did the last step; None, if others are to do the next."""
+        self.exchange = ""
+        """How the workers exchange gradients: "nccl", "gloo" or "objects"."""
         self._start(workers.count)
         self._begin()
 
@@ -116,6 +128,9 @@ class RayStep:
                     raise
                 self._survive(e)
         return told(told_by(shares))
+
+    def __repr__(self) -> str:
+        return f"<RayStep of {self._wanted} on {self._device}: present: {self.workers}, exchange: {self.exchange}>"
 
     def evaluate(self, *batch: Any) -> Any:
         """The loss on a batch in inference mode, by the first worker, as that of a TrainStep."""
@@ -174,29 +189,39 @@ class RayStep:
 
     def _do(self, batch: Sequence[Any], shares: list[Share]) -> None:
         """A step of the present workers; shares: is filled before a weight changes."""
-        count = len(self._workers)
-        parts = split(batch, count)
-        given = [
-            worker.share.options(num_returns=count + 1).remote(count, *part)
-            for worker, part in zip(self._workers, parts, strict=False)
-        ]
-        shares[:] = self._ray.get([first for first, *_ in given])
-        by = weights(shares)
-        means = [
-            worker.mean.remote(by, *pieces)
-            for worker, pieces in zip(self._workers, zip(*(pieces for _, *pieces in given), strict=True), strict=True)
-        ]
-        buffers, loss = average_buffers(shares), float(told_by(shares)["loss"])
-        step = self._done + 1
-        skipped = self._ray.get([worker.update.remote(step, buffers, loss, *means) for worker in self._workers])
+        exchange = self._agreed()
+        try:
+            shares[:], means = exchange.begin(split(batch, len(self._workers)))
+            buffers, loss = average_buffers(shares), float(told_by(shares)["loss"])
+            step = self._done + 1
+            skipped = self._ray.get([
+                worker.update.remote(step, buffers, loss, *mean)
+                for worker, mean in zip(self._workers, means, strict=True)
+            ])  # fmt: skip
+        except BaseException:
+            self._exchange = None
+            exchange.stop()
+            raise
         self.skipped += any(skipped)
         self._done = step
+
+    def _agreed(self) -> Exchange:
+        """The exchange of the present workers."""
+        if self._exchange is None:
+            self._choose()
+            self._exchange = exchange_of(self.exchange, self._ray, self._workers, self._wanted.patience)
+        return self._exchange
+
+    def _choose(self) -> None:
+        """Choose the way of the present workers."""
+        ask = lambda way: self._ray.get([worker.refusal.remote(way) for worker in self._workers])
+        self.exchange = chosen_way(self._wanted.exchange, ask)
 
     # --- workers that come and go ---
 
     def _start(self, count: int) -> None:
         for _ in range(count):
-            worker = self._actor.remote(self._make, self._started)
+            worker = self._actor.remote(self._make, self._started, self._device)
             self._started += 1
             self._coming.append((worker, worker.done.remote()))
 
@@ -206,7 +231,8 @@ class RayStep:
         self._ray.wait(ready, num_returns=len(ready), timeout=self._wanted.patience)
         self._welcome()
         if not self._workers:
-            raise none_started(self._ray, self._wanted)
+            raise none_started(self._ray, self._wanted, self._device)
+        self._choose()
 
     def _welcome(self) -> None:
         """Let those take part that are ready now."""
@@ -217,12 +243,14 @@ class RayStep:
             self._coming.remove((worker, there))
             if self._answer(there) is not None and (not self._workers or self._caught_up(worker)):
                 self._workers.append(worker)
+                self._exchange = None
 
     def _survive(self, e: BaseException) -> None:
         """Bring the workers that are left to the same step, and start others for those that are not."""
         alive: list[tuple[int, Any]] = []
+        limit = None if self.exchange == "objects" else self._wanted.patience  # one may hang in what PyTorch does
         for worker, there in [(w, w.done.remote()) for w in self._workers]:
-            done = self._answer(there)
+            done = self._answer(there, limit)
             if done is None:
                 self._ray.kill(worker)
             else:
@@ -243,10 +271,10 @@ class RayStep:
         """Whether a worker has the states of the first one now; not, if one of the two is lost: the next step finds out which."""
         return self._answer(worker.resume.remote(self._workers[0].state.remote(), self._done)) is not None
 
-    def _answer(self, there: Any) -> Any:
-        """What a worker gives; None, if it is lost. An error of what it runs is raised."""
+    def _answer(self, there: Any, limit: float | None = None) -> Any:
+        """What a worker gives; None, if it is lost, or does not answer within so many seconds. An error of what it runs is raised."""
         try:
-            return self._ray.get(there)
+            return self._ray.get(there, timeout=limit)
         except self._errors as e:
             if not is_lost(e):
                 raise
@@ -259,48 +287,3 @@ class RayStep:
             if found is not None:
                 return found
         raise DeviceLost(f"all of {self._wanted} were lost after step {self._done}")
-
-
-class Worker:
-    """The actor: one replica in a process of its own."""
-
-    def __init__(self, make: Callable[..., TrainStep], number: int) -> None:
-        self._step = make(replica=number)
-        self._done = 0
-
-    def done(self) -> int:
-        """How many steps it has done."""
-        return self._done
-
-    def share(self, pieces: int, *batch: Any) -> tuple[Any, ...]:
-        """Its Share without the gradients, and these in as many pieces."""
-        found = self._step.share(*batch)
-        return Share(found.items, found.values, found.gradients[:0], found.buffers), *np.array_split(
-            found.gradients, pieces
-        )
-
-    def mean(self, by: Sequence[float], *pieces: np.ndarray) -> np.ndarray:
-        """The mean of the same piece of all shares."""
-        return mean(pieces, by)
-
-    def update(self, done: int, buffers: Mapping[str, np.ndarray], loss: float, *means: np.ndarray) -> bool:
-        """The second half of a step: whether it was skipped."""
-        before = self._step.skipped
-        self._step.update(np.concatenate(means), buffers, loss)
-        self._done = done
-        return self._step.skipped > before
-
-    def evaluate(self, *batch: Any) -> Any:
-        return self._step.evaluate(*batch)
-
-    def model(self) -> Module:
-        return self._step.model
-
-    def state(self) -> dict[str, np.ndarray]:
-        return self._step.state()
-
-    def resume(self, state: Mapping[str, np.ndarray], done: int) -> int:
-        """Go on from a `state`: how many steps are done now."""
-        self._step.resume(state)
-        self._done = done
-        return done

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -181,6 +181,21 @@ class Program:
     def start(self, arrays: Sequence[np.ndarray], session: Session | None = None) -> MaybeAwaitable[list[np.ndarray]]:
         """Start a run over the states of a session (None: the Program's own); `run` waits for its results."""
         return self._present()._started(arrays, session or self)
+
+    def start_on_device(
+        self, inputs: Sequence[Any], session: Session, kept: Collection[int]
+    ) -> MaybeAwaitable[list[Any]]:
+        """`start`, where inputs may be values of the device, and outputs of these numbers stay there as such."""
+        on = self.device.eager
+        given = [own(x) if isinstance(x, np.ndarray) else x for x in inputs]
+        if self.data.ranges:
+            self.data.check_indices([x if isinstance(x, np.ndarray) else None for x in given])
+        with on.lock:
+            states = session.held(self)
+            with session._following(self):
+                values = [on.upload(x) if isinstance(x, np.ndarray) else x for x in given]
+                found = self.executable.run(values, states)
+            return together([x if k in kept else on.fetch(x) for k, x in enumerate(found)])
 
     def _started(self, arrays: Sequence[np.ndarray], states_of: Session | Program) -> MaybeAwaitable[list[np.ndarray]]:
         """states_of: whose states, if there are some."""

@@ -506,7 +506,7 @@ class Learner:
         name = self._best.value.partition(".")[2]
         folder = self.folder
         each = " + ".join(in_words(d.name, d.describe()) for d in self.devices)
-        device = f"{self._workers}, each on {each}" if self._workers else each
+        device = f"{self._workers}, each on {each}; exchange: {self._remote.exchange}" if self._remote else each
         return RunBegan(
             folder.name if folder else "training", epochs, batches, device, now.done + 1, now.batch, now.step,
             str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,

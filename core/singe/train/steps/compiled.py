@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from ...awaitables import MaybeAwaitable, map_result, resolve
-from ...dtypes import dtype
+from ...dtypes import dtype, float32
 from ...graph import Graph
 from ...model.model import Model, of_traces
 from ...model.program import Program
@@ -17,6 +17,7 @@ from ...model.session import Session
 from ...nn import Module
 from ...nn._copies import changing
 from ...runtime import random_keys
+from ...runtime.debugging import looking
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...tensors.default_keys import in_place_of_shared
@@ -86,18 +87,28 @@ class CompiledRuns:
         return self._functions.placed(values.__getitem__)
 
     def start(
-        self, name: Hashable, function: StepFunction, batch: Sequence[Any]
-    ) -> MaybeAwaitable[dict[str, np.ndarray]]:
-        """The outputs of a function of a batch and the states. name: the function's."""
+        self, name: Hashable, function: StepFunction, batch: Sequence[Any], kept: Collection[str] = ()
+    ) -> MaybeAwaitable[dict[str, Any]]:
+        """The outputs of a function of a batch and the states. name: the function's. kept: the outputs that stay on the device, as
+        Tensors. A Tensor in float32 with which a batch begins is taken where it is, if that is this device."""
         program = self.program(name, function, batch)
         if self._session is None:
             self._session = program.session()
             if not self.follows:  # where the Program was traced before it had a sequence of its own
                 self._session.write(random_keys.KEY, self._first[random_keys.KEY])
         names = [p.name for p in program.outputs]
+        on, first = self._device.eager, batch[0] if batch and not looking() else None
+        here = [first._value] if isinstance(first, Tensor) and first.device is on and first.dtype is float32 else []
+        arrays = arrays_of(batch[len(here) :])
         # An array's type is that of its Tensor in the trace: float64 is float32 there.
-        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays_of(batch), program.inputs, strict=True)]
-        return map_result(program.start(given, self._session), lambda found: dict(zip(names, found, strict=True)))
+        given = [a.astype(p.dtype.numpy, copy=False) for a, p in zip(arrays, program.inputs[len(here) :], strict=True)]
+        if not here and not kept:
+            return map_result(program.start(given, self._session), lambda found: dict(zip(names, found, strict=True)))
+        numbers = {k for k, name in enumerate(names) if name in kept}
+        return map_result(
+            program.start_on_device([*here, *given], self._session, numbers),
+            lambda found: {names[k]: Tensor(on, x) if k in numbers else x for k, x in enumerate(found)},
+        )
 
     def program(self, name: Hashable, function: StepFunction, batch: Sequence[Any]) -> Program:
         """The Program of a function of a batch of this form."""

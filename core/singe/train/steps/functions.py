@@ -7,6 +7,7 @@ a number: whether the checks are passed, the scale of the loss, the norm of the 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -72,6 +73,11 @@ class StepFunctions:
         self._device: Final = device
         self._tensors: Final = model.state_dict()
         self._trained: Final = tuple(differentiable(model))
+
+    @property
+    def gradient_count(self) -> int:
+        """How many numbers the gradients of all parameters are."""
+        return sum(math.prod(self._tensors[path].shape) for path in self._trained)
 
     def initial(self, model: Module) -> dict[str, Tensor]:
         """The first states but the key, on the devices of a model."""

@@ -55,6 +55,11 @@ class AnyStep(Protocol):
 class RemoteStep(AnyStep, Protocol):
     """A Step that runs elsewhere."""
 
+    @property
+    def exchange(self) -> str:
+        """How those that work together exchange gradients, in a word."""
+        ...
+
     def close(self) -> None:
         """End what runs elsewhere. What was learned stays, and another step starts it again."""
         ...
@@ -215,7 +220,7 @@ def _cut(low: int, high: int, part: Any) -> Any:
 
 def average(shares: Sequence[Share]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """The gradients and the buffers of all shares together, each weighted by its items."""
-    return mean([s.gradients for s in shares], weights(shares)), average_buffers(shares)
+    return mean([np.asarray(s.gradients) for s in shares], weights(shares)), average_buffers(shares)
 
 
 def average_buffers(shares: Sequence[Share]) -> dict[str, np.ndarray]:

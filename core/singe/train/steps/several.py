@@ -6,7 +6,7 @@ one Program, which is compiled for the first batch of a form only.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -94,9 +94,9 @@ class RoutedRuns:
         return self._functions.placed(lambda name: self._states[MODEL + name])
 
     def start(
-        self, name: Hashable, function: StepFunction, batch: Sequence[Any]
-    ) -> MaybeAwaitable[dict[str, np.ndarray]]:
-        """The outputs of a function of a batch and the states."""
+        self, name: Hashable, function: StepFunction, batch: Sequence[Any], kept: Collection[str] = ()
+    ) -> MaybeAwaitable[dict[str, Any]]:
+        """The outputs of a function of a batch and the states, of which none are kept."""
         with self._functions.tracing:
             told, after = self._computed(function, batch)
             self._states.update(after)

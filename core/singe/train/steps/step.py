@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -35,6 +35,7 @@ from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
 from ...shapes import show
+from ...tensors.tensor import Tensor
 from ...tensors.tracing import refuse_when_traced
 from .batches import items_of
 from .compiled import CompiledRuns
@@ -57,8 +58,8 @@ class Share:
     """How long its part of the batch is."""
     values: dict[str, np.ndarray]
     """The loss, and what else the loss function tells."""
-    gradients: np.ndarray
-    """Of all parameters, one behind the other, in float32."""
+    gradients: np.ndarray | Tensor
+    """Of all parameters, one behind the other, in float32; a Tensor, where they stay on the step's device."""
     buffers: dict[str, np.ndarray]
     """The new values of those that the step changes: running statistics."""
 
@@ -207,19 +208,25 @@ class TrainStep:
 
     # --- one of several replicas ---
 
-    def share(self, *batch: Any) -> Share:
-        """The first half of a step: what a part of a batch adds to it. No weight changes."""
+    @property
+    def gradient_count(self) -> int:
+        """How many numbers the gradients of a share are."""
+        return self._functions.gradient_count
+
+    def share(self, *batch: Any, on_device: bool = False) -> Share:
+        """The first half of a step: what a part of a batch adds to it. No weight changes. on_device: the gradients stay where they
+        are, as a Tensor."""
         self._check_replica("share")
         self._own_sequence()
-        started = self._started("share", self._functions.first_half, batch)
+        started = self._started("share", self._functions.first_half, batch, (GRADIENTS,) if on_device else ())
         found = self._checks.passed(resolve(started, _WHOLE), learning=False)
         gradients = found.pop(GRADIENTS)
         buffers = {name.removeprefix(BUFFERS): found.pop(name) for name in [*found] if name.startswith(BUFFERS)}
         return Share(items_of(batch), found, gradients, buffers)
 
-    def update(self, gradients: np.ndarray, buffers: Mapping[str, np.ndarray], loss: float = 0.0) -> None:
-        """The second half: the update of the weights, by the averages of all replicas. loss: theirs; one that is not finite is
-        treated as `nonfinite` says."""
+    def update(self, gradients: np.ndarray | Tensor, buffers: Mapping[str, np.ndarray], loss: float = 0.0) -> None:
+        """The second half: the update of the weights, by the averages of all replicas; a Tensor on the step's device is used where
+        it is. loss: theirs; one that is not finite is treated as `nonfinite` says."""
         self._check_replica("update")
         self._own_sequence()
         half = functools.partial(self._functions.second_half, tuple(buffers))
@@ -237,11 +244,11 @@ class TrainStep:
         return map_result(started, lambda found: told(self._checks.passed(found, learning=False)))
 
     def _started(
-        self, name: Hashable, function: StepFunction, batch: Sequence[Any]
-    ) -> MaybeAwaitable[dict[str, np.ndarray]]:
-        """The outputs of a function of a batch and the states. name: the function's."""
+        self, name: Hashable, function: StepFunction, batch: Sequence[Any], kept: Collection[str] = ()
+    ) -> MaybeAwaitable[dict[str, Any]]:
+        """The outputs of a function of a batch and the states. name: the function's. kept: the outputs that stay on the device."""
         refuse_when_traced("a call of a TrainStep", "call it outside of the function")
-        return self._runs.start(name, function, batch)
+        return self._runs.start(name, function, batch, kept)
 
     # --- states ---
 
