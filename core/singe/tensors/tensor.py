@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .gradients import Gradients
 
 TensorLike: TypeAlias = Union["Tensor", np.ndarray, Number]
+DLPACK_CPU: Final = (1, 0)
+"""DLPack's kind of the CPU's memory, and the number of the CPU."""
 CHOICE: Final = "in place of `if` and `while`, sg.where(condition, x, y) chooses between values"
 LATER: Final = (
     "compute with tensors here, return the tensor (has_aux=True returns more than the loss), and read it after the call"
@@ -180,7 +182,8 @@ class Tensor:
         return shared.__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._device.exported(self._value).__dlpack_device__()
+        """DLPack's kind of the memory that `__dlpack__` exports, and the number of its device."""
+        return self._device.exported(self._value).__dlpack_device__() if self._device.shares else DLPACK_CPU
 
     def item(self) -> Number:
         """The only element as a Python number."""

@@ -52,6 +52,16 @@ def test_other_devices_copy_and_say_so(name: str) -> None:
         x.__dlpack__(copy=False)
 
 
+def test_a_tensor_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = opened("wasm")
+    x = sg.tensor(A, device=on)
+    copies: list[Any] = []
+    fetch = type(on).fetch
+    monkeypatch.setattr(type(on), "fetch", lambda self, value: (copies.append(value), fetch(self, value))[1])
+    np.from_dlpack(x)
+    assert len(copies) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["torch:cpu", "jax"])
 def test_the_arrays_of_a_library_are_shared_with_its_device(name: str) -> None:
