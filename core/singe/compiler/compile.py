@@ -30,7 +30,7 @@ from .rewrite.long_products import in_parts
 from .schedule.buffers import BufferTable
 from .schedule.memory import RegionWork, StepScheduler, WeightUse
 from .schedule.steps import Step, words_of
-from .target import ARRAYS, Target, execution_of
+from .target import Target, execution_of
 
 ACTIVATIONS: Final = ("float32", "int8")
 UNCOUNTED: Final = ("load", "select")
@@ -98,7 +98,7 @@ def compile_with_uses(
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
         facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
     hosted = Counter(s.op for s in program.stops if isinstance(s, Host))
-    if hosted and target is not ARRAYS:
+    if hosted and execution_of(target).falls_back:
         facts["host"] = hosted_ops(graph, target, hosted)
         if options.fail_on_host and facts["host"]:
             listed = ", ".join(f"{op} ({'; '.join(counts)})" for op, counts in facts["host"].items())

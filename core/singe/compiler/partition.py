@@ -20,7 +20,6 @@ from typing import Any, Final
 from ..dtypes import DType, names
 from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ir.arrays.adapter import Array, ArrayAdapter
-from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..ops import Composite, Opaque, Region, Result, Row, View
 from ..program.program import Host, ProgramData
 from .lower.sorting_networks import is_ordered
@@ -78,7 +77,7 @@ def hosted_ops(graph: Graph, target: Target, steps: Mapping[str, int]) -> dict[s
 
 def beyond_arrays(row: Row, kinds: Sequence[DType], arrays: ArrayAdapter) -> list[str]:
     """The reasons why NumPy computes a row with elements of these types in place of a library; empty if it does not."""
-    if arrays is NUMPY_ARRAYS:
+    if arrays.complete:
         return []
     if not row.portable:
         return [getattr(row, "host", "") or "it is a function of NumPy's arrays"]

@@ -60,6 +60,7 @@ class Execution:
     views: a reshape shares the memory of its input, and is no step.
     allocates: a step makes an array for its result. Only an update overwrites its input, and an elementwise op a donated one.
     narrow: products take numbers of a few bits as they are; otherwise these become floats, which are faster.
+    falls_back: a step on the host stands in for what the device cannot do, and is told as such; with NumPy all steps are there.
     filled_by: how many tiles of products fill its largest devices, for which products of a long depth are split (rewrite/long_products.py).
     """
 
@@ -67,6 +68,7 @@ class Execution:
     views: bool = True
     allocates: bool = False
     narrow: bool = True
+    falls_back: bool = True
     filled_by: int = 1
 
 
@@ -125,11 +127,13 @@ class ArrayTarget:
     networks: bool = False
     repeated: int = 0
     confined = "its steps are ops of Singe's own rows"
-    execution: Execution = Execution(fuses=False, views=False, allocates=True, narrow=False)
 
     def __init__(self, arrays: ArrayAdapter = NUMPY_ARRAYS) -> None:
         self.arrays: ArrayAdapter = arrays
         self.dtypes: Collection[DType] = arrays.dtypes
+        self.execution: Execution = Execution(
+            fuses=False, views=False, allocates=True, narrow=False, falls_back=not arrays.complete
+        )
 
     def element_size(self, dtype: DType) -> int:
         return dtype.size

@@ -52,12 +52,15 @@ class ArrayAdapter:
     lowered; elementwise rows are computed with `words`, and rows with `on_host` by NumPy. dtypes: the element types that the library
     has; ops with others are NumPy's.
 
+    complete: whether it computes every row, as NumPy's does, with which rows are computed that others lack.
+
     What follows says how Programs run over the arrays (runtime/arrays/executable.py). in_place: the adapter whose `put` overwrites the
     array that it is given; None: arrays never change. reuses: whether `elementwise` can write into arrays that are not needed again. scope:
     makes the context in which the library is called. unfit: the errors of the library for values, such as indices, that do not fit.
     exhausted: its errors where memory is not enough."""
 
     dtypes: tuple[DType, ...]
+    complete: bool = False
     in_place: ArrayAdapter | None = None
     reuses: bool = False
     scope: Callable[[], AbstractContextManager[Any]] = nullcontext

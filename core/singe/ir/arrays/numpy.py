@@ -26,6 +26,7 @@ MIN_FOLDED_LINE: Final = 2048
 class NumpyAdapter(ArrayAdapter):
     """overwrites: whether `put` writes into the array that it is given, as an update does whose input is not needed again."""
 
+    complete = True
     reuses = True
     scope = partial(np.errstate, all="ignore")
 
