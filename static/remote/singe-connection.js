@@ -275,10 +275,23 @@ export class Connection {
       Object.assign(this, { device, target });
       [this.#session, this.#graceMs] = [session, 1000 * grace];
       this.#forget(done);
+    } catch (error) {
+      this.#drop();
+      throw error;
     } finally {
       clearTimeout(late);
       this.#greeting = undefined;
     }
+  }
+
+  /** Leave the link, and what was to be sent by it. */
+  #drop() {
+    const socket = this.#socket;
+    if (socket) socket.onopen = socket.onclose = socket.onmessage = null;
+    socket?.close();
+    this.#socket = this.#coming = undefined;
+    this.#frames = [];
+    this.#under = this.#taken = 0;
   }
 
   /**
@@ -286,12 +299,7 @@ export class Connection {
    * @param {string} why
    */
   #close(why) {
-    const socket = this.#socket;
-    if (socket) socket.onopen = socket.onclose = socket.onmessage = null;
-    socket?.close();
-    this.#socket = this.#coming = undefined;
-    this.#frames = [];
-    this.#under = this.#taken = 0;
+    this.#drop();
     if (this.#greeting) this.#greeting.fail(new Error(why));
     else this.#comeBack(why);
     this.#pass();
@@ -349,9 +357,7 @@ export class Connection {
       take();
     } catch (error) {
       const wrong = `remote: what the server at ${this.url} sent is wrong: ${/** @type {Error} */ (error).message}`;
-      const what = this.device ? new SingeError("lost", wrong, error) : new SingeError("device", wrong, error);
-      this.#greeting?.fail(what);
-      this.#end(what);
+      this.#end(new SingeError(this.device ? "lost" : "device", wrong, error));
     }
   }
 
@@ -456,13 +462,10 @@ export class Connection {
   #end(error) {
     this.lost ??= error;
     this.#giveUp(this.lost);
+    this.#greeting?.fail(this.lost);
     this.#asked.clear();
     this.#log = [];
-    this.#frames = [];
-    const socket = this.#socket;
-    if (socket) socket.onopen = socket.onclose = socket.onmessage = null;
-    socket?.close();
-    this.#socket = undefined;
+    this.#drop();
     this.#pass();
   }
 }

@@ -246,6 +246,29 @@ def test_ops_of_the_servers_own_code_are_not_lent(serve: Serve, join: Join) -> N
     np.testing.assert_array_equal((sg.tensor(X, device=there) + 1).numpy(), X + 1)
 
 
+def test_ops_that_no_limit_bounds_are_not_lent(serve: Serve, join: Join) -> None:
+    there = join(serve())
+    x = sg.tensor(np.array(["a"], object), device=there)
+    with pytest.raises(sg.DeviceError, match="'regex_full_match': a pattern may take for ever"):
+        sg.regex_full_match(x, pattern="(a+)+b").numpy()
+    with pytest.raises(sg.DeviceError, match="'string_concat': strings that are joined to themselves grow"):
+        sg.string_concat(x, x).numpy()
+
+
+def test_strings_count_with_their_characters(serve: Serve, join: Join) -> None:
+    server = serve(limits=sg.remote.SessionLimits(bytes=1 << 16))
+    there = join(server)
+    (hosted,) = server._hosted.values()
+    for length in (1 << 12, 1 << 15):
+        x = sg.tensor(np.array(["a" * length], object), device=there)
+        there.synchronize()
+        assert hosted.session.bytes >= length
+        del x
+    held = [sg.tensor(np.array(["a" * (1 << 12)], object), device=there) for _ in range(9)]
+    with pytest.raises(sg.DeviceError, match="is too much"):
+        held[-1].numpy()
+
+
 def test_too_large_frames_end_the_connection(serve: Serve) -> None:
     link = connect(serve().url)
     with suppress(LinkLost):

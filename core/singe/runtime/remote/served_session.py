@@ -11,6 +11,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,7 +20,7 @@ import numpy as np
 
 from ...awaitables import resolve
 from ...compiler.target import execution_of
-from ...dtypes import string
+from ...dtypes import string, widened
 from ...errors import DeviceError, FormatError, SingeError
 from ...ops import find_row
 from ...program.elements import aligned
@@ -46,7 +47,15 @@ FAULTS: Final = (
 )
 """What a message that is wrong makes Python raise."""
 BYTES_PER_STRING: Final = 64
-"""What a string counts for; the memory that it takes is Python's."""
+BYTES_PER_CHARACTER: Final = 4
+"""What strings count for; the memory that they take is Python's, and not more."""
+NOT_LENT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("regex_full_match", "string_tokens"), "a pattern may take for ever, and nothing else runs meanwhile"
+    ),
+    "string_concat": "strings that are joined to themselves grow beyond what a session may have",
+}
+"""Ops on the host that no limit of a session bounds ↦ why."""
 
 
 @dataclass(frozen=True)
@@ -253,10 +262,9 @@ class ServedSession:
         }
         weights = held.pop(0)
         fields = json.loads(bytes(head))
-        foreign = next(filter(_is_from_outside, _host_ops(fields)), None)
-        if foreign is not None:
-            text = f"a program runs {foreign!r:.40}, an op that code of the server's process declares: only Singe's own are lent"
-            prepared.executable = self._poison("DeviceError", text)
+        refused = next(filter(None, map(_why_not_lent, _host_ops(fields))), None)
+        if refused is not None:
+            prepared.executable = self._poison("DeviceError", refused)
             return
         data = made(fields, texts, weights, f"{NAME}: a program", held)
         prepared.label = label(data)
@@ -453,7 +461,10 @@ def bytes_of(array: Any) -> int:
     """What an array counts for."""
     if isinstance(array, _Poison):
         return 0
-    return math.prod(array.shape) * (BYTES_PER_STRING if array.dtype is string else array.dtype.size)
+    if array.dtype is not string:
+        return math.prod(array.shape) * array.dtype.size
+    texts = widened(array.data)  # which are on the host, on every device
+    return texts.size * BYTES_PER_STRING + BYTES_PER_CHARACTER * sum(map(len, texts.flat))
 
 
 def label(program: ProgramData) -> str:
@@ -474,9 +485,11 @@ def _host_ops(fields: Mapping[str, Any]) -> Iterator[str]:
                 yield stop["op"]
 
 
-def _is_from_outside(op: str) -> bool:
-    """Whether users of this process defined an op."""
-    try:
-        return find_row(op).outside
-    except KeyError:
-        return False  # the backend refuses it
+def _why_not_lent(op: str) -> str | None:
+    """Why a Program with this op on the host is not run for a client."""
+    if op in NOT_LENT:
+        return f"a program runs {op!r}: {NOT_LENT[op]}, so that it is not lent; run it on a device of your own"
+    with suppress(KeyError):  # the backend refuses what is no op
+        if find_row(op).outside:
+            return f"a program runs {op!r:.40}, an op that code of the server's process declares: only Singe's own are lent"
+    return None
