@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, Final
 
 from ..awaitables import MaybeAwaitable, finished, map_result, resolve, resolve_async
@@ -14,7 +17,7 @@ from .backend import Backend
 from .device import Device
 from .eager import EagerDevice
 from .memory.settings import Memory
-from .registry import BackendFactory, addresses, backend_names, backends_for, factories, open_backend
+from .registry import BackendFactory, addresses, backend_factory, backend_names, backends_for, factories, open_backend
 
 DEFAULT: Final = "numpy"
 """The backend in this package, which is always available."""
@@ -143,10 +146,23 @@ def device_for(target: str) -> Device:
     )
 
 
-def devices() -> dict[str, Device | DeviceError]:
-    """All devices here by name, and for each installed backend that has none why: "webgpu", "webgpu:1"."""
-    found: dict[str, Device | DeviceError] = {}
+@dataclass(frozen=True)
+class Unopened:
+    """A backend whose library is installed and was not needed yet: to import it takes seconds. `sg.device(name)` opens its device."""
+
+    name: str
+    library: str
+    """The library, with its version if that is known."""
+
+
+def devices() -> dict[str, Device | Unopened | DeviceError]:
+    """All devices here by name, and for each installed backend that has none why: "webgpu", "webgpu:1". Of PyTorch, JAX and CuPy
+    an Unopened, until something is on their devices."""
+    found: dict[str, Device | Unopened | DeviceError] = {}
     for backend in backend_names():
+        if (unopened := _unopened(backend)) is not None:
+            found[backend] = unopened
+            continue
         try:
             names = addresses(backend)
         except DeviceError as e:
@@ -160,6 +176,22 @@ def devices() -> dict[str, Device | DeviceError]:
             else:
                 found[one.name if one.name.partition(":")[0] == backend else name] = one
     return found
+
+
+def _unopened(backend: str) -> Unopened | None:
+    """What is known of a backend without the import of its library, if that is installed and not imported."""
+    try:
+        library = backend_factory(backend).library
+    except DeviceError:
+        return None
+    if not library or library in sys.modules or find_spec(library) is None:
+        return None
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (which `import singe` does not wait for)
+
+    try:
+        return Unopened(backend, f"{library} {version(library)}")
+    except PackageNotFoundError:  # CuPy's is called after the CUDA that it is for
+        return Unopened(backend, library)
 
 
 def Numpy() -> Device:

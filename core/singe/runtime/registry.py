@@ -37,6 +37,7 @@ class BackendFactory:
     engine runs of a Program (tools/export/freestanding.py says of which); None: the target has no such form. choices: what may
     follow the name after a colon, for people; `open` takes it as `choice`. "": the backend has one device. list_choices: a choice
     for each of its devices that is here. cpu: "cpu" takes the backend of the highest preference of those that have it.
+    library: the module whose import, when a device is opened, takes seconds; devices are listed without it. "": there is none.
     """
 
     open: Callable[..., MaybeAwaitable[Backend]]
@@ -47,6 +48,7 @@ class BackendFactory:
     choices: str = ""
     list_choices: Callable[[], Sequence[str]] | None = None
     cpu: bool = False
+    library: str = ""
 
     def __call__(self, **options: Any) -> MaybeAwaitable[Backend]:
         return self.open(**options)
@@ -70,7 +72,7 @@ def backend_factory(name: str) -> BackendFactory:
     if isinstance(found, BackendFactory):
         return found
     make: Callable[..., Any] = found
-    known = ("preference", "pages", "freestanding", "choices", "list_choices", "cpu")
+    known = ("preference", "pages", "freestanding", "choices", "list_choices", "cpu", "library")
     facts = {name: getattr(found, name) for name in known if hasattr(found, name)}
     return BackendFactory(make, target, **facts)
 

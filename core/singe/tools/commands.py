@@ -36,8 +36,7 @@ from ..model.files import load
 from ..model.model import Model
 from ..model.program import Program, write_program
 from ..program.container import PROGRAM, format_of
-from ..runtime.device import Device
-from ..runtime.devices import CHOSEN, DEFAULT, VARIABLE, device_or_default, in_words
+from ..runtime.devices import CHOSEN, DEFAULT, VARIABLE, Unopened, device_or_default, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
@@ -52,14 +51,12 @@ from .inputs.files import given_inputs, once, picture_of, read_inputs, read_labe
 from .inspection import describe_layers, describe_model, describe_program
 from .measuring.bench import (
     describe_bench,
-    describe_peaks,
-    machine,
     peaks,
-    peaks_data,
     random_inputs,
     time_model,
     timing_data,
 )
+from .measuring.devices import measured_devices, worth_measuring
 from .measuring.diff import compare
 from .measuring.diff import describe as describe_comparison
 from .measuring.peer import peer_values
@@ -334,7 +331,7 @@ def _export_freestanding(args: Namespace) -> None:
 def diff(args: Namespace) -> int:
     """Compare a model's values on devices; 1 if one differs."""
     model = model_on_numpy(args)
-    there = {name: open_device(name) for name in args.devices} if args.devices else _worth_measuring()
+    there = {name: open_device(name) for name in args.devices} if args.devices else worth_measuring()
     devices = [d for d in there.values() if not isinstance(d, DeviceError) and d.name != args.against]
     if not devices:
         raise InputError(f"there is no device to compare with {args.against}; name others with --devices")
@@ -419,31 +416,9 @@ def _bench_devices(args: Namespace) -> None:
     ]
     if given:
         raise InputError(f"--{given[0].replace('_', '-')} needs a MODEL")
-    found: dict[str, Any] = {}
-    lines: dict[str, str] = {}
     with doing("opening devices") as tell:
-        there = {args.device: open_device(args.device)} if args.device else _worth_measuring()
-        for name, device in there.items():
-            if isinstance(device, DeviceError):
-                found[name] = device
-            else:
-                found[device.name] = peaks(device, tell)
-                lines[device.name] = in_words(device.name, device.describe())
-    if args.json:
-        facts = {k: {"absent": str(p)} if isinstance(p, DeviceError) else peaks_data(p) for k, p in found.items()}
-        say(json.dumps({"machine": machine(), "devices": facts}, indent=1))
-        return
-    say(describe_peaks(found, lines))
-
-
-def _worth_measuring() -> dict[str, Device | DeviceError]:
-    """All devices but what runs in software beside another of its backend, as Mesa's adapter beside a GPU."""
-    there = all_devices()
-    return {
-        name: found
-        for name, found in there.items()
-        if isinstance(found, DeviceError) or ":" not in name or not found.describe().get("software")
-    }
+        measured = measured_devices(args.device, tell)
+    say(json.dumps(measured.data(), indent=1) if args.json else str(measured))
 
 
 # --- train ------------------------------------------------------------------------------------------------------------
@@ -466,6 +441,9 @@ def devices(args: Namespace) -> None:
     for name, found in there.items():
         if isinstance(found, DeviceError):
             say(fields([(name, f"absent: {found}")]))
+            continue
+        if isinstance(found, Unopened):
+            say(fields([(name, f"installed: {found.library}, which is imported when it is asked for")]))
             continue
         facts = found.describe()
         say(fields([(name, "here" if not facts.get("software") else SOFTWARE)]))

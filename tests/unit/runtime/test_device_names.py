@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import singe as sg
 from singe import plugins
 from singe.onnx import backend as onnx_backend
 from singe.runtime import devices
+from singe.runtime.devices import Unopened
 from singe.runtime.registry import factories
 from singe.tools.cli import main
 
@@ -70,6 +72,20 @@ def test_all_devices_are_listed_by_a_name_that_opens_them(acme: None, capsys: py
     assert re.search(r"^acme-many:1  here$", printed, re.MULTILINE)
     assert re.search(r"^acme-absent +absent: .*pip install 'acme-devices\[acme-absent\]'", printed, re.MULTILINE)
     assert f"numpy ({VARIABLE} is not set)" in printed
+
+
+def test_a_library_is_not_imported_to_list_its_device(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if find_spec("jax") is None:
+        pytest.skip("jax is not installed")
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    assert isinstance(sg.devices()["jax"], Unopened)
+    assert main(["devices"]) == 0
+    assert re.search(
+        r"^jax  installed: jax [0-9.]+, which is imported when it is asked for$", capsys.readouterr().out, re.M
+    )
+    assert "jax" not in sys.modules
 
 
 def test_each_place_takes_each_name(acme: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

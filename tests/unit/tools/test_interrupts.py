@@ -106,7 +106,7 @@ def model(tmp_path: Path) -> Path:
 PLACES: dict[str, Callable[[Path], list[str]]] = {
     "commands.all_devices": lambda _: ["devices"],
     "commands.model_on_numpy": lambda model: ["inspect", str(model)],
-    "commands.peaks": lambda _: ["bench", "--device", "numpy"],
+    "measuring.devices.peaks": lambda _: ["bench", "--device", "numpy"],
     "commands.write_program": lambda model: ["compile", str(model), "--device", "numpy", "-o", "program.singe"],
 }
 """Functions that commands call ↦ the command."""

@@ -205,7 +205,7 @@ def test_bench_measures_on_the_device_asked_for(
     assert used == {device}
     assert f"device      {device}" in capsys.readouterr().out
     asked: list[str] = []
-    monkeypatch.setattr("singe.tools.commands.peaks", lambda on, _: asked.append(on.name))
-    monkeypatch.setattr("singe.tools.commands.describe_peaks", lambda *_: "")
+    monkeypatch.setattr("singe.tools.measuring.devices.peaks", lambda on, _: asked.append(on.name))
+    monkeypatch.setattr("singe.tools.measuring.devices.describe_peaks", lambda *_: "")
     assert cli.main(["bench", "--device", device]) == 0
     assert asked == [device]

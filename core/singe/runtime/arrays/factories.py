@@ -14,7 +14,7 @@ def _factory(library: str, choices: str) -> BackendFactory:
     def make(choice: str = "") -> Backend:
         return import_module(f".{library}", __package__).open_device(choice)
 
-    return BackendFactory(make, HOST, choices=choices)
+    return BackendFactory(make, HOST, choices=choices, library=library)
 
 
 TORCH: Final = _factory("torch", "a device of PyTorch: cpu, cuda:0, mps or xpu")

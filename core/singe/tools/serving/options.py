@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Container
+from collections.abc import Collection
 
 from ..option_values import count, duration, positive
 
@@ -20,7 +20,7 @@ def add_serve(command: argparse.ArgumentParser) -> None:
     )
 
 
-def add_host(command: argparse.ArgumentParser, devices: Container[str]) -> None:
+def add_host(command: argparse.ArgumentParser, devices: Collection[str]) -> None:
     """Those of `singe host`. devices: what its option takes."""
     text = "models to serve by the KServe v2 protocol, each called by its file, or NAME=FILE; without any, the device is lent"
     command.add_argument("models", metavar="MODEL", nargs="*", help=text)
