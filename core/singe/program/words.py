@@ -95,8 +95,9 @@ def execution_order(words: MutableSequence[int], holds: Callable[[int], bool], a
     """The positions of the calls, copies and stops of a run over a Plan's words, in order; holds(word) reads a condition's
     buffer. `left` is the only word that a run changes. It ends with an error when the thread's time limit is over."""
     end, limit = len(words), time_limit()
+    is_limited = limit.is_finite
     while at < end:
-        if limit.is_finite:
+        if is_limited:
             limit.check()
         head, behind = words[at], at + 2 + words[at + 1]
         if head >= COPY or head == STOP:

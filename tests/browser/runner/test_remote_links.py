@@ -43,11 +43,11 @@ class Served:
     def __init__(self, chromium: Page, server: sg.remote.RemoteServer, link: SlowLink) -> None:
         self.page, self.server, self.link = chromium, server, link
 
-    def run(self, body: str, stop: Callable[[], object]) -> Any:
+    def run(self, body: str, stop: Callable[[], None]) -> Any:
         with stopped_by(lambda _: stop()) as address:
             return self.page.run(OPEN + body, url=self.link.url, token=self.server.token, stop=address)
 
-    def after_a_batch(self, then: Callable[[], object]) -> None:
+    def after_a_batch(self, then: Callable[[], None]) -> None:
         """Have this called, once, when the only session has done its next batch, and before that is answered."""
         (hosted,) = self.server._hosted.values()
         perform = hosted.session.perform
@@ -137,6 +137,18 @@ def test_sessions_and_states_outlive_a_link(served: Served) -> None:
 
 
 @pytest.mark.parametrize("served", [{"grace": 0}], indirect=True)
+def test_a_page_that_is_refused_does_not_ask_again(chromium: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    with sg.remote.RemoteServer("wasm", port=0) as server:
+        asked: list[object] = []
+        welcome = server._welcome
+        monkeypatch.setattr(server, "_welcome", lambda link: asked.append(link) or welcome(link))
+        body = OPEN.replace("token: given.token", "token: 'none'").replace("await run();", "")
+        error = chromium.failed(body, url=server.url)
+        assert "the token is wrong" in error["message"]
+        chromium.run("await new Promise((done) => setTimeout(done, 200));")
+        assert len(asked) == 1
+
+
 def test_after_the_time_of_grace_it_is_lost_at_once(served: Served) -> None:
     """The next run begins anew."""
     body = """

@@ -103,3 +103,17 @@ def test_a_server_stops_although_a_run_does_not_end(serve: Serve, join: Join, mo
     reading.join(30)
     assert not reading.is_alive()
     done.set()
+
+
+def test_a_server_stops_although_a_client_takes_nothing(
+    serve: Serve, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "STOP_SECONDS", 0.0)
+    server = serve()
+    join(server)
+    taken = threading.Event()
+    monkeypatch.setattr(servers.SocketLink, "send", lambda *_: taken.wait(30))
+    start = time.monotonic()
+    server.stop("it is late")
+    assert time.monotonic() - start < 20
+    taken.set()

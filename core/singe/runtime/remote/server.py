@@ -12,7 +12,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,13 +139,10 @@ class RemoteServer:
             self._stopped = reason
             self._end_asked.set()
             links, left = list(self._links), list(self._hosted.values())
-        for link in links:
-            _say_bye(link, DeviceError(reason))
-        closing = threading.Thread(target=self._server.shutdown, name="singe remote end", daemon=True)
-        closing.start()
-        closing.join(STOP_SECONDS)  # it waits for all that compute, of which some may never end
-        for hosted in left:
-            self._end(hosted)
+        # Some may never end what they compute, or take what is sent to them.
+        _wait_for([_apart(_say_bye, link, DeviceError(reason)) for link in links])
+        _wait_for([_apart(self._server.shutdown)])
+        _wait_for([_apart(self._end, hosted) for hosted in left])
 
     # --- connections ---
 
@@ -288,21 +285,17 @@ class RemoteServer:
         """Tell the client of a session that is out of time, and cannot be stopped, that it has ended. It counts, and has its memory,
         until what it computes is done."""
         hosted.is_abandoned = True
-        error = hosted.session.out_of_time()
-        threading.Thread(target=_say_bye, args=(link, error), name="singe remote end", daemon=True).start()
+        _apart(_say_bye, link, hosted.session.out_of_time())
 
     def _end(self, hosted: _Hosted) -> None:
-        """Free a session. If it still computes after a while, that is once it has finished."""
+        """Free a session, once it has finished what it computes."""
         with self._lock:
             if self._hosted.pop(hosted.name, None) is None:
                 return
             if hosted.end is not None:
                 hosted.end.cancel()
-        if hosted.turn.acquire(timeout=STOP_SECONDS):
+        with hosted.turn:
             hosted.session.close()
-            hosted.turn.release()
-        else:
-            threading.Thread(target=_close, args=(hosted,), name="singe remote end", daemon=True).start()
 
 
 def _weights_of(folder: Path, target: str) -> tuple[str, np.ndarray]:
@@ -318,10 +311,18 @@ def _weights_of(folder: Path, target: str) -> tuple[str, np.ndarray]:
     return ",".join(file["sha256"] for file in manifest["targets"][name]["weights"]), weights
 
 
-def _close(hosted: _Hosted) -> None:
-    """Free a session once it has finished what it computes."""
-    with hosted.turn:
-        hosted.session.close()
+def _apart(do: Callable[..., object], *args: Any) -> threading.Thread:
+    """A thread that does something which may take for ever."""
+    thread = threading.Thread(target=do, args=args, name="singe remote end", daemon=True)
+    thread.start()
+    return thread
+
+
+def _wait_for(threads: Sequence[threading.Thread]) -> None:
+    """Wait for them, for STOP_SECONDS at most."""
+    end = time.monotonic() + STOP_SECONDS
+    for thread in threads:
+        thread.join(max(end - time.monotonic(), 0))
 
 
 def _send(link: SocketLink, batch: Batch) -> None:
