@@ -136,7 +136,6 @@ def test_sessions_and_states_outlive_a_link(served: Served) -> None:
     assert served.run(body, served.link.cut) == [70, 7, 70, 20]
 
 
-@pytest.mark.parametrize("served", [{"grace": 0}], indirect=True)
 def test_a_page_that_is_refused_does_not_ask_again(chromium: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     with sg.remote.RemoteServer("wasm", port=0) as server:
         asked: list[object] = []
@@ -149,6 +148,7 @@ def test_a_page_that_is_refused_does_not_ask_again(chromium: Page, monkeypatch: 
         assert len(asked) == 1
 
 
+@pytest.mark.parametrize("served", [{"grace": 0}], indirect=True)
 def test_after_the_time_of_grace_it_is_lost_at_once(served: Served) -> None:
     """The next run begins anew."""
     body = """
