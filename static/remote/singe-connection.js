@@ -15,13 +15,14 @@
 /** @typedef {Uint8Array<ArrayBuffer>} Bytes */
 /** @typedef {{ name: string, values: Unchecked[], bytes: Bytes }} Reply */
 /** @typedef {[name: string, ...values: unknown[]]} Message */
+/** @typedef {{ dtype: DType, shape?: number[] }} Expected the dtype of a value, and its shape if that is known */
 /**
  * A question. batch: the number of that which asks. again: how its answer is asked for if it was lost, where that can be.
- * size: the bytes of the answer, if that is known. isOver: who waited for it was told that it will not come.
- * @typedef {{ batch: number, again?: Message, size?: number, isOver?: boolean, done(reply: Reply): void, fail(error: SingeError): void }} Asked
+ * expected: of a value. isOver: who waited for it was told that it will not come.
+ * @typedef {{ batch: number, again?: Message, expected?: Expected, isOver?: boolean, done(reply: Reply): void, fail(error: SingeError): void }} Asked
  */
 
-import { ARRAYS, FORMAT, IS, SingeError, need } from "../program/singe-format.js";
+import { ARRAYS, FORMAT, IS, SingeError, countOf, need } from "../program/singe-format.js";
 
 const SPOKEN = `singe-remote/1 ${FORMAT}`;
 const MOST_HEADER_BYTES = 1 << 18;
@@ -188,14 +189,14 @@ export class Connection {
   /**
    * A question: the number to say it with, and its answer.
    * @param {(number: number) => Message} [again] how the answer is asked for if it was lost
-   * @param {number} [size] the bytes of the answer, if that is known
+   * @param {Expected} [expected] of a value
    */
-  ask(again, size) {
+  ask(again, expected) {
     const number = this.next();
     /** @type {Promise<Reply>} */
     const answer = new Promise((done, fail) => {
       if (this.lost) fail(this.lost);
-      else this.#asked.set(number, { batch: this.#batches + 1, again: again?.(number), size, done, fail });
+      else this.#asked.set(number, { batch: this.#batches + 1, again: again?.(number), expected, done, fail });
     });
     return { number, answer };
   }
@@ -396,10 +397,11 @@ export class Connection {
    */
   #sizeOf([name, number, dtype, shape, size]) {
     if (name !== "value") return 0;
-    const asked = this.#asked.get(number);
-    need(IS.dtype(dtype) && Array.isArray(shape) && shape.every(IS.count), "a value without dtype or shape");
-    const own = shape.reduce((product, d) => product * d, ARRAYS[/** @type {DType} */ (dtype)].BYTES_PER_ELEMENT);
-    need(asked && size === own && (asked.size ?? own) === own, `${size} bytes for ${dtype}(${shape.join(", ")})`);
+    const expected = this.#asked.get(number)?.expected;
+    need(Array.isArray(shape) && shape.every(IS.count), "a value without a shape");
+    need(expected?.dtype === dtype, `a value of type ${dtype}, which nobody asked for`);
+    const own = countOf(shape) * ARRAYS[/** @type {DType} */ (dtype)].BYTES_PER_ELEMENT;
+    need(size === own && (expected?.shape ?? shape).join() === shape.join(), `${size} bytes for ${dtype}(${shape.join(", ")})`);
     return own;
   }
 

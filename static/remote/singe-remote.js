@@ -16,7 +16,7 @@ import { Files, folderOf } from "../loading/singe-files.js";
 import { Model, Opened } from "../model/singe-model.js";
 import { runWith } from "../program/singe-arguments.js";
 import { checkManifest, checkTarget } from "../program/singe-checks.js";
-import { ARRAYS, SingeError, shapeOf, spanOf, sumOf } from "../program/singe-format.js";
+import { ARRAYS, SingeError, namesIn, shapeOf, spanOf, sumOf } from "../program/singe-format.js";
 import { connect, encoded } from "./singe-connection.js";
 
 /** The target of a server's device ↦ what has such programs in a bundle. */
@@ -188,7 +188,7 @@ class Device {
     const made = places.map(([kind]) => (kind === "input" ? null : connection.next()));
     const began = connection.ask((number) => ["sync", number]); // it has the error of a run that failed
     connection.say("run", [this.number, given, states, made, began.number]);
-    const values = program.outputs.map((i, k) => this.#read(made[k] ?? given[places[k][1]], i));
+    const values = program.outputs.map((i, k) => this.#read(made[k] ?? given[places[k][1]], i, sizes));
     connection.flush();
     const answers = this.#answered(began.answer, values, [...given, ...made.filter((id) => id !== null)], caller, wanted);
     const each = values.map((_, k) => answers.then((all) => all[k]));
@@ -233,13 +233,17 @@ class Device {
    * The elements of an array of the server's, for the program's buffer `i`.
    * @param {number} id
    * @param {number} i
+   * @param {Sizes} [sizes]
    */
-  #read(id, i) {
-    const { dtype } = this.program.buffers[i];
-    const { number, answer } = this.connection.ask((again) => ["read", again, id]);
+  #read(id, i, sizes = {}) {
+    const buffer = this.program.buffers[i];
+    const { dtype } = buffer;
+    const isKnown = buffer.shape.flatMap(namesIn).every((name) => name in sizes); // others are found in mid-run
+    const expected = { dtype, shape: isKnown ? shapeOf(buffer, sizes) : undefined };
+    const { number, answer } = this.connection.ask((again) => ["read", again, id], expected);
     this.connection.say("read", [number, id]);
-    return answer.then(({ values, bytes }) => {
-      if (values[1] !== dtype) throw new SingeError("lost", `remote: got ${values[1]}, expected ${dtype}`);
+    return answer.then(({ name, values, bytes }) => {
+      if (name !== "value") throw new SingeError("lost", `remote: a read was answered with ${name}`);
       return { data: new ARRAYS[dtype](bytes.slice().buffer), shape: values[2], dtype };
     });
   }

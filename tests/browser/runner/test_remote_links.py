@@ -11,6 +11,7 @@ from pages import Page, open_page, stopped_by
 from slow_link import SlowLink
 
 import singe as sg
+from singe.runtime.remote import server as servers
 from singe.runtime.remote.protocol import RemoteMessage
 from singe.tools.export.bundle import export
 
@@ -146,6 +147,38 @@ def test_a_page_that_is_refused_does_not_ask_again(chromium: Page, monkeypatch: 
         assert "the token is wrong" in error["message"]
         chromium.run("await new Promise((done) => setTimeout(done, 200));")
         assert len(asked) == 1
+
+
+WRONG: Final[dict[str, Callable[[tuple[Any, ...], bytes], tuple[str, tuple[Any, ...], bytes]]]] = {
+    "a larger shape": lambda v, raw: ("value", (v[0], "float32", [3], 12), bytes(12)),
+    "another type": lambda v, raw: ("value", (v[0], "int32", [2], 8), raw),
+    "a shape beyond memory": lambda v, raw: ("value", (v[0], "float32", [1 << 40], 1 << 42), raw),
+    "fewer bytes": lambda v, raw: ("value", (v[0], "float32", [2], 4), raw[:4]),
+    "no question": lambda v, raw: ("value", (1 << 40, "float32", [2], 8), raw),
+    "no array": lambda v, raw: ("done", (v[0],), b""),
+}
+"""Answers to a read: what is wrong ↦ the answer, made of the right one."""
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_answer_ends_the_session(what: str, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before memory is taken for it."""
+    reply = servers._reply
+
+    def changed(link: Any, answers: Any, *counts: int) -> None:
+        reply(
+            link,
+            [WRONG[what](v, bytes(raw)) if name == "value" else (name, v, raw) for name, v, raw in answers],
+            *counts,
+        )
+
+    def begin() -> None:
+        monkeypatch.setattr(servers, "_reply", changed)
+
+    body = "await fetch(given.stop); const { code, message } = await failure(() => run()); return { code, message };"
+    found = served.run(body, begin)
+    assert found["code"] == "lost"
+    assert found["message"].startswith("remote: ")
 
 
 @pytest.mark.parametrize("served", [{"grace": 0}], indirect=True)

@@ -26,6 +26,15 @@ def ended(server: sg.remote.RemoteServer, left: int) -> bool:
     return len(server._hosted) == left
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "numpy",
+        pytest.param("wasm", marks=pytest.mark.slow),
+        pytest.param("webgpu", marks=[pytest.mark.slow, pytest.mark.full]),
+    ],
+    indirect=True,
+)
 def test_a_run_that_never_ends_is_stopped(kind: str, serve: Serve, join: Join) -> None:
     """Its client is told why, the others go on, and what it had is freed."""
     seconds = 5 if kind == "webgpu" else 0.5  # of which the others need some, too
