@@ -45,6 +45,8 @@ class TimeLimit:
 
 
 NO_LIMIT: Final = TimeLimit()
+in_force: Final[list[TimeLimit]] = []
+"""The finite limits of all threads: while there is none, nobody has to look for that of a thread."""
 _current: Final = threading.local()
 
 
@@ -55,12 +57,17 @@ def time_limit() -> TimeLimit:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Bound the time that this thread may spend in the block."""
+    """Bound the time that this thread may spend in the block; a limit around it holds, too."""
+    if seconds == math.inf:
+        yield
+        return
     before = time_limit()
-    _current.limit = TimeLimit(time.monotonic() + seconds)
+    _current.limit = TimeLimit(min(before.end, time.monotonic() + seconds))
+    in_force.append(_current.limit)
     try:
         yield
     finally:
+        in_force.remove(_current.limit)
         _current.limit = before
 
 

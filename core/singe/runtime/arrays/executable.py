@@ -25,7 +25,7 @@ from ...ops import Elementwise, Opaque, Row, Update, View
 from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
 from ...program.words import AGAIN, COPY, LOOP, UNLESS, settle, ways
 from ...shapes import Size
-from ...time_limits import time_limit
+from ...time_limits import NO_LIMIT, in_force, time_limit
 from ..backend import LibraryArray, Span, Timeline
 from ..donated_inputs import check_donated, writable
 from ..host_steps import check, found_sizes, row_of, unfit
@@ -347,8 +347,8 @@ class ArrayExecutable:
         return outputs
 
     def _follow(self, run: _Run) -> None:
-        limit = time_limit()
-        is_limited = limit.is_finite
+        limit = time_limit() if in_force else NO_LIMIT
+        is_limited = limit is not NO_LIMIT
         if self._straight is not None:
             for op in self._straight:
                 if is_limited:
