@@ -37,7 +37,8 @@ from singe.extension import (
     writable,
 )
 
-from .runtime import WasmExecutable, WasmRuntime
+from .executable import WasmExecutable
+from .runtime import WasmRuntime
 
 _PAGE: Final = 1 << 16
 _SIMD: Final = "simd"

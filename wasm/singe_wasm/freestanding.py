@@ -36,7 +36,7 @@ from .code.encode import (
     with_length,
 )
 from .driver import NAME, function_number
-from .runtime import as_words
+from .executable import as_words
 
 LEVEL: Final = "simd"
 """The module whose functions are taken: every engine with SIMD runs it."""

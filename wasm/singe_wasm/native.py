@@ -30,7 +30,8 @@ from singe.extension import (
 from singe.extension import words as heads
 
 from .driver import ALONE, NAME
-from .runtime import WasmExecutable, WasmRuntime
+from .executable import WasmExecutable
+from .runtime import WasmRuntime
 
 _PAGE: Final = 1 << 16
 _MOST_PAGES: Final = 1 << 16
