@@ -176,7 +176,7 @@ export class Connection {
   }
 
   /**
-   * Have a message sent by the next `flush`. Its parts must not change before an answer of it or of a later one is there.
+   * Have a message sent by the next `flush`. Its parts must not change any more: they may have to be sent again.
    * @param {string} name
    * @param {unknown[]} values
    * @param {Bytes[]} [parts]

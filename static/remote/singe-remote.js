@@ -218,13 +218,14 @@ class Device {
   }
 
   /**
+   * Send a copy of an array, which the caller may change afterwards.
    * @param {number} id
    * @param {TypedArray} data
    * @param {number[]} shape
    * @param {string} dtype
    */
   #upload(id, data, shape, dtype) {
-    const bytes = new Uint8Array(/** @type {ArrayBuffer} */ (data.buffer), data.byteOffset, data.byteLength);
+    const bytes = new Uint8Array(/** @type {ArrayBuffer} */ (data.buffer), data.byteOffset, data.byteLength).slice();
     this.connection.say("upload", [id, dtype, shape, bytes.length], [bytes]);
     return id;
   }

@@ -24,6 +24,8 @@ const run = async (runs = model) => (await runs.run({ x: Float32Array.of(1, 10) 
 await run();
 """
 """A model that multiplies by the number of its runs: the first has been made."""
+WIDTH: Final = 500_000
+"""Elements of an input that takes several frames."""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +36,13 @@ def chromium(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     root = tmp_path_factory.mktemp("counting")
     model = sg.Model.of(step, {"x": (2,)}, states={"count": np.float32(1)}, device="numpy")
     export(model, root / "counting", ["wasm"])
+    model = sg.Model.of(
+        lambda x, *, total: ({"y": x.sum()}, {"total": total + x.sum()}),
+        {"x": (WIDTH,)},
+        states={"total": np.float32(0)},
+        device="numpy",
+    )
+    export(model, root / "adding", ["wasm"])
     with open_page(browser, root) as page:
         yield page
 
@@ -213,3 +222,25 @@ def test_without_a_server_who_waits_is_told_at_once_and_the_session_is_kept(serv
     assert [e["code"] for e in done["errors"]] == ["lost", "lost"]
     assert "the next call connects again, for 60 s" in done["errors"][0]["message"]
     assert done["next"] == 40
+
+
+def test_a_caller_may_change_its_input_when_the_run_was_refused(served: Served) -> None:
+    """What is done later is what was given."""
+    body = """
+    const adding = await load("/bundles/adding", { device: "remote", remote: { url: given.url, token: given.token } });
+    const session = adding.session();
+    const x = new Float32Array(500_000);
+    await session.run({ x });
+    await fetch(given.stop);
+    const { code } = await failure(() => session.run({ x: x.fill(1) }));
+    x.fill(3);
+    await fetch(given.stop);
+    return [code, (await session.read("total"))[0]];
+    """
+    refusing = [True, False]
+
+    def toggle() -> None:
+        served.link.refuses = refusing.pop(0)
+        served.link.cut()
+
+    assert served.run(body, toggle) == ["lost", WIDTH]
