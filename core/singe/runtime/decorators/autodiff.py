@@ -56,7 +56,7 @@ class RecordedMove:
         self, seeds: Mapping[int, RecordedValue], wanted: Sequence[int], keep: bool
     ) -> Sequence[RecordedValue]:
         moved = (self.on.received(g, self.target, keep) for g in seeds.values())
-        return [resolve(g, "training on one device, where no gradient is moved") for g in moved]
+        return [resolve(g, "sg.value_and_grad of a function on one device") for g in moved]
 
 
 class RecordedValue:
