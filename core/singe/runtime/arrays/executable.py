@@ -23,12 +23,13 @@ from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.arrays.numpy import NUMPY_ARRAYS
 from ...ops import Elementwise, Opaque, Row, Update, View
 from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
-from ...program.words import AGAIN, COPY, LOOP, UNLESS, settle, ways
+from ...program.words import AGAIN, COPY, LOOP, UNLESS, ways
 from ...shapes import Size
 from ...time_limits import NO_LIMIT, in_force, time_limit
 from ..backend import LibraryArray, Span, Timeline
 from ..donated_inputs import check_donated, writable
 from ..host_steps import check, found_sizes, row_of, unfit
+from .last_reads import last_reads
 
 Keep: TypeAlias = Callable[[np.ndarray, DType], Array]
 """The array of a weight ↦ the library's, or the same if the library lacks its element type."""
@@ -180,55 +181,25 @@ class ArrayExecutable:
 
     def _drop(self) -> None:
         """Find the values that each group is the last to read, and those that it may overwrite."""
-        groups, end = self.program.groups, len(self._ways)
-        before: list[list[int]] = [[] for _ in range(end + 1)]
-        for k, there in enumerate(self._ways):
-            for to in there:
-                before[to].append(k)
+        groups = self.program.groups
         slots = [
             tuple(frozenset(p for i in named if (p := self._places[i])[0] == "slot") for named in (g.reads, g.writes))
             for g in groups
         ]
-        # Whether a group's results share no array with what it reads.
         fresh = [
             not isinstance(self._ops[k].row, View) if k in self._ops else g.head != COPY for k, g in enumerate(groups)
         ]
-
-        def needed(k: int, later: frozenset[Place]) -> frozenset[Place]:
-            """The places that are read from a group on, if those in `later` are read after it."""
-            return later if k == end else (later - slots[k][1]) | slots[k][0]
-
-        def share(k: int, shared: frozenset[Place]) -> frozenset[Place]:
-            """The places whose arrays others may share after a group, if those in `shared` may before it."""
-            reads, writes = slots[k]
-            return shared - writes if fresh[k] else shared | reads | writes
-
-        nothing: frozenset[Place] = frozenset()
-        # The ways from the end, in numbers from there.
-        back = [[end - to for to in before[end - k]] for k in range(end)]
-        ahead = settle(back, nothing, lambda k, later: needed(end - k, later), frozenset.union)
-        read = [later or nothing for later in ahead][::-1]
-        shared = [places or nothing for places in settle(self._ways, nothing, share, frozenset.union)]
-        for k in range(end):
-            reads, writes = slots[k]
-            last = {p for p in reads if p not in read[k] or p in writes}
-            op = self._ops.get(k)
+        for k, (last, alone, dead) in enumerate(last_reads(slots, fresh, self._ways)):
+            op, (_, writes) = self._ops.get(k), slots[k]
             if op is not None:
                 op.drops = tuple(last)
-                alone = last - shared[k] if fresh[k] else nothing
-                op.spent = (
-                    ()
-                    if not self._xp.reuses
-                    else (
-                        *op.spent,
-                        *(j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent),
-                    )
-                )
+                if self._xp.reuses:
+                    more = [j for j, i in enumerate(op.step.inputs) if self._places[i] in alone and j not in op.spent]
+                    op.spent = (*op.spent, *more)
             elif last - writes:
                 self._drops[k] = tuple(last - writes)
-            left = nothing.union(*(read[b] for b in before[k])) - needed(k, read[k])
-            if left:
-                self._dead[k] = tuple(left)
+            if dead:
+                self._dead[k] = tuple(dead)
 
     def new_states(self) -> list[LibraryArray]:
         """Arrays with the initial values of the states."""
