@@ -23,6 +23,9 @@ PACKED_DOTS: Final = "packed_4x8_integer_dot_product"
 ENTRY: Final = "main"
 """The name of the entry point."""
 
+BARRIER: Final = "workgroupBarrier();"
+"""The statement after which a workgroup's invocations see what the others wrote to workgroup memory."""
+
 Spelling: TypeAlias = "str | Callable[[Expr, Sequence[str]], str]"
 """A template over the arguments' texts, or a function of the expression and those texts."""
 Words: TypeAlias = Mapping[str, Mapping[DType, Spelling]]
@@ -46,6 +49,21 @@ class Element(NamedTuple):
     def takes_vectors(self) -> bool:
         """Whether a vector of values is written as it is."""
         return self.store == "{0}"
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """What texts with subgroup matrices may use.
+
+    types: the elements of the operands ↦ their name in the types of matrices. workgroup_bytes: of workgroup memory. ahead: whether
+    `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an invocation goes on.
+    barrier: the statement after which a subgroup's invocations see what the others of it wrote to workgroup memory.
+    """
+
+    types: Mapping[DType, str]
+    workgroup_bytes: int = 1 << 15
+    ahead: bool = False
+    barrier: str = BARRIER
 
 
 class ShaderParts(NamedTuple):
@@ -86,6 +104,7 @@ class Dialect:
     """A constant of a compute type."""
     features: Sequence[str]
     """The features that a text may require, the more useful one first."""
+    matrices: Matrices
     max_ports: int
     """How many buffers a kernel may bind."""
     join: Callable[[ShaderParts], str]

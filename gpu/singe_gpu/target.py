@@ -75,7 +75,7 @@ class GpuTarget:
             raise CompileError(
                 f"kernel {kernel.name}: {len(kernel.ports)} buffers, the target {self.name!r} binds {self.max_ports} at most"
             )
-        if isinstance(kernel, Routine) and not has_template(kernel):
+        if isinstance(kernel, Routine) and not has_template(self.dialect, kernel):
             return None
         found = product_of(kernel) if isinstance(kernel, Routine) else None
         if isinstance(kernel, Routine) and found is not None and 0 not in (found.rows, found.columns, found.depth):

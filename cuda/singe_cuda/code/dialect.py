@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from singe.extension import DType
-from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect
+from singe.extension import DType, bfloat16, float16
+from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect, Matrices
 
 from .elements import ELEMENTS
 from .text import bindings, join
 from .words import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
+
+WORKGROUP_BYTES: Final = 96 << 10
+"""Of workgroup memory for matrices: consumers' cards have 99 KiB."""
 
 
 def element_size(dtype: DType) -> int:
@@ -26,6 +29,7 @@ CUDA: Final = Dialect(
     vector_casts=VECTOR_CASTS,
     literal=literal,
     features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    matrices=Matrices({float16: "f16", bfloat16: "bf16"}, WORKGROUP_BYTES, ahead=True, barrier="subgroupBarrier();"),
     max_ports=64,  # of the 4,096 bytes of a kernel's parameters, each takes 16
     join=join,
     bindings=bindings,

@@ -18,6 +18,8 @@ struct f16 {
   explicit operator f32() const { f32 x; asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits)); return x; }
 };
 
+struct bf16;
+
 // --- vectors and arrays, whose constructors without arguments do nothing, so that workgroup memory may hold them -----------------
 
 template <class T, int N> struct vec;
@@ -144,6 +146,7 @@ inline i32 extractBits(i32 x, u32 at, u32 count) { return x << (32 - count - at)
 inline u32 extractBits(u32 x, u32 at, u32 count) { return x << (32 - count - at) >> (32 - count); }
 inline u32 firstTrailingBit(u32 x) { return u32(__ffs(i32(x))) - 1; }
 inline void workgroupBarrier() { __syncthreads(); }
+inline void subgroupBarrier() { __syncwarp(); }
 
 inline u32 atomicLoad(const atomic<u32> *place) { return *(const volatile u32 *)&place->value; }
 inline void atomicStore(atomic<u32> *place, u32 x) { *(volatile u32 *)&place->value = x; }
@@ -196,16 +199,29 @@ template <Order ORDER, int N, class M> void subgroupMatrixStore(array<vec4<u32>,
     to[row * stride * 4 + column] = m.sums[k];
   }
 }
-template <class A, class B, class M> M subgroupMatrixMultiplyAccumulate(const A &a, const B &b, const M &c) {
-  M d = c;
-  for (int half = 0; half < 2; half++) {
-    f32 *s = d.sums + 4 * half;
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-        : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-        : "r"(a.halves[0]), "r"(a.halves[1]), "r"(a.halves[2]), "r"(a.halves[3]), "r"(b.halves[2 * half]), "r"(b.halves[2 * half + 1]));
+#define MULTIPLY(TYPE, NAME) \
+  template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_matrix_left<TYPE, 16, 16> &a, const B &b, const M &c) { \
+    M d = c; \
+    for (int half = 0; half < 2; half++) { \
+      f32 *s = d.sums + 4 * half; \
+      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." NAME "." NAME ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+          : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3]) \
+          : "r"(a.halves[0]), "r"(a.halves[1]), "r"(a.halves[2]), "r"(a.halves[3]), "r"(b.halves[2 * half]), "r"(b.halves[2 * half + 1])); \
+    } \
+    return d; \
   }
-  return d;
+MULTIPLY(f16, "f16") MULTIPLY(bf16, "bf16")
+
+// --- copies to workgroup memory while an invocation goes on ------------------------------------------------------------------------------
+
+template <class T> void copyAhead(T *to, const ReadPort<T> &from, u32 i) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+      :: "r"(u32(__cvta_generic_to_shared(to))), "l"(from.data + (i < from.last ? i : from.last)) : "memory");
 }
+// The copies since the last end are one group.
+inline void copiesEnd() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// All groups but the last N have arrived.
+template <int N> void copiesWait() { asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory"); }
 
 // --- the library: NaN, halves, bytes ------------------------------------------------------------------------------------------------
 

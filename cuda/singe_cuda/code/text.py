@@ -13,6 +13,8 @@ from singe_gpu.dialect import SUBGROUP_MATRIX, SUBGROUPS, ShaderParts
 
 ENTRY_POINT: Final = "run"
 """The kernel's name for the driver: `main` is no name of a kernel in C++."""
+STATIC_BYTES: Final = 48 << 10
+"""The workgroup memory that a text may declare."""
 _TYPE: Final = r"\w+(?:<(?:[^<>;]|<(?:[^<>;]|<[^<>;]*>)*>)*>)?"
 _STEPS: Final = tuple(
     (re.compile(pattern), replacement)
@@ -64,6 +66,13 @@ def join(parts: ShaderParts) -> str:
         made.append("sizes.data")
     members += [f"{kind} &{name};" for name, kind in parts.shared.items()]
     made += list(parts.shared)
+    shared = {name: _bytes(kind) for name, kind in parts.shared.items()}
+    places = [f"__shared__ {kind} {name};" for name, kind in parts.shared.items()]
+    if sum(shared.values()) > STATIC_BYTES:  # the rest is asked for at the launch
+        places, at = [f"extern __shared__ vec4<u32> workgroup[]; // {sum(shared.values())} bytes"], 0
+        for name, kind in parts.shared.items():
+            places.append(f"{kind} &{name} = *({kind} *)(workgroup + {at // 16});")
+            at += shared[name]
     own = "\n\n".join((*parts.functions, "\n".join(parts.body)))
     helpers = [text for name, text in _HELPERS.items() if re.search(rf"\b{name}\b", own)]
     # The parameters of methods need structs before them.
@@ -80,7 +89,7 @@ def join(parts: ShaderParts) -> str:
         "}",
         "};",
         f'extern "C" __global__ void __launch_bounds__({parts.threads}) {ENTRY_POINT}({", ".join(buffers)}) {{',
-        *(f"__shared__ {kind} {name};" for name, kind in parts.shared.items()),
+        *places,
         f"Kernel kernel{{{', '.join(made)}}};",
         "kernel.main({blockIdx.x, blockIdx.y, blockIdx.z}, {gridDim.x, gridDim.y, gridDim.z}, threadIdx.x);",
         "}",
@@ -93,6 +102,20 @@ def threads(code: str) -> int:
     found = re.search(r"__launch_bounds__\((\d+)\)", code)
     assert found is not None
     return int(found[1])
+
+
+def launch_bytes(code: str) -> int:
+    """The bytes of workgroup memory that a launch of a text must ask for."""
+    found = re.search(r"workgroup\[\]; // (\d+) bytes", code)
+    return int(found[1]) if found else 0
+
+
+def _bytes(kind: str) -> int:
+    """The bytes of an array in workgroup memory, a multiple of 16."""
+    found = re.fullmatch(r"array<(?:vec(\d)<(\w+)>|(.+)), (\d+)>", kind)
+    assert found is not None, kind
+    bytes_ = int(found[4]) * int(found[1] or 1) * {"f64": 8, "i64": 8, "u64": 8}.get(found[2] or found[3], 4)
+    return -(-bytes_ // 16) * 16
 
 
 def respelled(text: str) -> str:

@@ -30,7 +30,7 @@ from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Ti
 from singe_gpu.device.tune import cache_path
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS
 
-from ..code.text import ENTRY_POINT, prelude, threads
+from ..code.text import ENTRY_POINT, launch_bytes, prelude, threads
 from .driver import Driver, architectures, compile_text, nvrtc_version
 
 LEAST_CAPABILITY: Final = 75
@@ -52,6 +52,8 @@ _THREAD_LOCAL: Final = 1
 """The mode of a capture that other threads' calls do not disturb."""
 _RELEASE_THRESHOLD: Final = 4
 """The attribute of the driver's pool that says how much freed memory it keeps."""
+_MOST_SHARED: Final = 8
+"""The attribute of a kernel that says how much workgroup memory its launches may ask for."""
 _DIGEST_BYTES: Final = 32
 
 
@@ -67,11 +69,13 @@ class DeviceMemory:
 class CudaKernel:
     """A loaded kernel."""
 
-    __slots__ = ("__weakref__", "function", "threads")
+    __slots__ = ("__weakref__", "function", "shared", "threads")
 
-    def __init__(self, function: c_void_p, threads: int) -> None:
+    def __init__(self, function: c_void_p, threads: int, shared: int) -> None:
         self.function: Final = function
         self.threads: Final = threads
+        self.shared: Final = shared
+        """Bytes of workgroup memory that a launch asks for."""
 
 
 class _Port(ctypes.Structure):
@@ -216,7 +220,9 @@ class CudaGpu:
         module, function = c_void_p(), c_void_p()
         self._call("ModuleLoadData", byref(module), c_char_p(binary))
         self._call("ModuleGetFunction", byref(function), module, ENTRY_POINT.encode())
-        found = CudaKernel(function, threads(code))
+        found = CudaKernel(function, threads(code), launch_bytes(code))
+        if found.shared:
+            self._call("FuncSetAttribute", function, _MOST_SHARED, found.shared)
         weakref.finalize(found, self._unload, module).atexit = False
         return found
 
@@ -252,7 +258,8 @@ class CudaGpu:
     def _one(self, command: Command) -> None:
         if isinstance(command, Launch):
             self._call(
-                "LaunchKernel", command.pipeline.function, *command.groups, command.pipeline.threads, 1, 1, 0, self._stream,
+                "LaunchKernel", command.pipeline.function, *command.groups, command.pipeline.threads, 1, 1, command.pipeline.shared,
+                self._stream,
                 command.bindings.addresses, None,
             )  # fmt: skip
             return

@@ -23,6 +23,8 @@ from ..dialect import SHADER_F16, Dialect, ShaderParts
 
 BITS_PER_WORD: Final = 32
 """Bits of a word."""
+WORDS: Final = 0
+"""Instead of a number of elements: the four u32 that hold them."""
 _PAIR: Final = "u32"
 """Two float16 where shaders have no f16; a vec2 of these holds four."""
 _WRITTEN_SINGLY: Final = f"atomic<{_PAIR}>"
@@ -91,7 +93,7 @@ class Shader:
         self.sizes: list[Dim] = [] if sizes is None else sizes
         self.sizes_used = 0  # how many of the sizes this text reads, counted from the first
         self.workgroup: dict[str, str] = {}
-        self.vectors: dict[int, int] = {}  # the ports that are bound as vectors, of four elements or of eight
+        self.vectors: dict[int, int] = {}  # the ports that are bound as vectors: of four elements, or WORDS
         self.functions: list[str] = []
         self._fresh = 0
 
@@ -155,10 +157,21 @@ class Shader:
             return f"four_halves({text})"
         return f"vec4<f32>({text})" if self.ports[port].dtype is float16 else text
 
-    def load_octet(self, port: int, index: str) -> str:
-        """Eight float16 from an index that is a multiple of eight, without conversion: a vec4<u32>."""
-        self.vectors[port] = 8
-        return f"b{port}[{index} >> 3u]"
+    def has_words(self, port: int, kind: DType) -> bool:
+        """Whether a port that nothing writes may be read as words: one of elements of this kind."""
+        return self.ports[port].dtype is kind and not self.ports[port].written
+
+    def load_words(self, port: int, index: str) -> str:
+        """16 bytes of elements from an index that is a multiple of their number, without conversion: a vec4<u32>."""
+        return f"b{port}[{self._number_of_words(port, index)}]"
+
+    def copy_words(self, port: int, index: str, place: str) -> str:
+        """The statement that begins to copy such words to a place in workgroup memory."""
+        return f"copyAhead(&{place}, b{port}, {self._number_of_words(port, index)});"
+
+    def _number_of_words(self, port: int, index: str) -> str:
+        self.vectors[port] = WORDS
+        return f"{index} >> {(16 // self.ports[port].dtype.size).bit_length() - 1}u"
 
     def store(self, port: int, index: str, value: str) -> str:
         """The statement that writes an element of a port."""
@@ -206,7 +219,7 @@ class Shader:
         port, vector = self.ports[number], self.vectors.get(number, 1)
         if isinstance(port, Packed):
             return port.word
-        if vector == 8:
+        if vector == WORDS:
             return f"vec4<{_PAIR}>"
         if self._pairs(number):
             return f"vec2<{_PAIR}>" if vector == 4 else _WRITTEN_SINGLY if port.written else _PAIR

@@ -23,7 +23,7 @@ from ..code.shader import Shader, Text
 from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, Dialect
 from .gemm import Cut, Thin, Tile, print_contraction
 from .integers import print_integers
-from .matrix import MatrixCut, fits, print_matrix, suits
+from .matrix import MatrixCut, elements, fits, print_matrix
 from .nest import print_kernel
 from .operands import quads_of
 
@@ -73,11 +73,23 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
     MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
 }
 """For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
+AHEAD_RATES: Final[Mapping[MatrixCut, Rate]] = {
+    MatrixCut(128, 256, 32, 64, 64, 3): Rate(0.457, 0.0232, 8.58),
+    MatrixCut(256, 128, 32, 64, 64, 3): Rate(0.599, 0.0268, 1.63),
+    MatrixCut(128, 128, 32, 64, 64, 3): Rate(0.377, 0.0126, 5.36),
+    MatrixCut(128, 128, 32, 64, 32, 3): Rate(0.358, 0.0135, 4.86),
+    MatrixCut(128, 64, 32, 32, 32, 4): Rate(0.249, 0.0121, 2.91),
+    MatrixCut(64, 64, 64, 32, 32, 3): Rate(0.434, 0.0115, 1.95),
+    MatrixCut(64, 64, 32, 32, 32, 4): Rate(0.17, 0.00894, 2.68),
+    MatrixCut(32, 64, 64, 16, 32, 3): Rate(0.473, 0.00857, 0.703),
+    MatrixCut(32, 32, 64, 16, 16, 3): Rate(0.269, 0.00582, 1.6),
+}
+"""The same where the language copies ahead, fitted to 18 products of CUDA on an H200: `gpu.py matrices --device cuda:0`."""
 WINDOWS: Final = (2, 4)
 """The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
 
-def has_template(routine: Routine) -> bool:
+def has_template(dialect: Dialect, routine: Routine) -> bool:
     """Whether a template can pool windows of the output, if the Routine does. Subgroup matrices cannot, but save more time
     than a separate pooling costs."""
     windows = routine.facts.get("windows")
@@ -85,7 +97,7 @@ def has_template(routine: Routine) -> bool:
         return True
     found = product_of(routine)
     in_step = windows[-1] == 1 and prod(windows) in WINDOWS
-    return found is not None and in_step and not suits(replace(found, window=1))
+    return found is not None and in_step and elements(dialect, replace(found, window=1)) is None
 
 
 def product_of(routine: Routine) -> Contraction | None:
@@ -106,10 +118,14 @@ def possible(dialect: Dialect, routine: Routine, c: Contraction) -> list[Cut]:
     return [cut for cut in RATES if _suits(routine, c, cut, quads)]
 
 
-def _on_matrices(c: Contraction, sizes: Sizes) -> MatrixCut:
+def matrix_rates(dialect: Dialect) -> Mapping[MatrixCut, Rate]:
+    return AHEAD_RATES if dialect.matrices.ahead else MATRIX_RATES
+
+
+def _on_matrices(dialect: Dialect, c: Contraction, sizes: Sizes) -> MatrixCut:
     """The cut for subgroup matrices with the lowest estimated cost."""
-    costs_of = costs(c, MATRIX_RATES, sizes)
-    return min((cut for cut in MATRIX_RATES if fits(c, cut)), key=costs_of.__getitem__)
+    costs_of = costs(c, matrix_rates(dialect), sizes)
+    return min((cut for cut in costs_of if fits(dialect, c, cut)), key=costs_of.__getitem__)
 
 
 def costs(c: Contraction, rates: Mapping[AnyCut, Rate], sizes: Sizes) -> dict[AnyCut, float]:
@@ -147,12 +163,12 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
 def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: Shader) -> Text:
     """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
     if SUBGROUP_MATRIX in shader.features:
-        return print_matrix(c, _on_matrices(c, sizes), shader)
+        return print_matrix(c, _on_matrices(shader.dialect, c, sizes), shader)
     if routine.kind.endswith("_integers") and isinstance(cut, Tile):
         if PACKED_DOTS in shader.features:
             return print_integers(c, shader)
         shader.wanted_features.add(PACKED_DOTS)
-    if cut is not None and suits(c):
+    if cut is not None and elements(shader.dialect, c) is not None:
         shader.wanted_features.add(SUBGROUP_MATRIX)
     return print_cut(routine, c, cut, shader)
 

@@ -1,9 +1,10 @@
-"""A template for float16 matrix products on subgroup matrices, with float32 sums.
+"""A template for matrix products on subgroup matrices, with float32 sums.
 
 A workgroup computes a tile of the output, each subgroup a smaller tile of 16×16 matrices. The operands' tiles have the
-same layout in workgroup memory as in device memory, with eight float16 in a vec4<u32>: an operand whose depth is
+same layout in workgroup memory as in device memory, with 16 bytes of elements in a vec4<u32>: an operand whose depth is
 contiguous is read as rows, another as columns. The next part is fetched while the current part is multiplied, and
-stored beside it. Sums go through workgroup memory to store_c, so that any epilogue works.
+stored beside it; or, where the language copies ahead, as many parts are on their way as a turn has, less one. Sums go
+through workgroup memory to store_c, so that any epilogue works.
 
 Each line of a tile is padded by one vector, so that the eight lines read at once are in different banks. Offsets of
 matrices are u32: shaders check each offset, and checking an i32 halved the speed on an H200.
@@ -11,34 +12,56 @@ matrices are u32: shaders check each offset, and checking an i32 halved the spee
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from singe.extension import Contraction, Expr, float16
+from singe.extension import Contraction, DType, Expr, bfloat16, float16
 
 from ..code.shader import Shader, Text
 from ..code.statements import Statements
+from ..dialect import BARRIER, Dialect
 from .gemm import place
-from .operands import Loads, arguments, put_functions
-from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_quad
+from .operands import Loads, WordLoads, arguments, put_functions
+from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_words
 
 MATRIX_SIDE: Final = 16
 """The sides of a matrix, as SUBGROUP_MATRIX says."""
 SUBGROUP_LANES: Final = 32
 """The invocations of a subgroup, as SUBGROUP_MATRIX says."""
-ELEMENTS_PER_VECTOR: Final = 8
-"""Elements in a vector of workgroup memory."""
-WORKGROUP_BYTES_OF_MATRICES: Final = 1 << 15
-"""Bytes of workgroup memory, as SUBGROUP_MATRIX says."""
-DEPTH_PARTS_IN_MEMORY: Final = 2
-"""Parts of the depth in workgroup memory: the current one and the next."""
-MAX_TILE_LINES: Final = 128
-"""The most lines in a tile: with 256 lines of 32 bytes each, a product took twice as long."""
+MAX_SHORT_LINES: Final = 128
+"""The most lines in a tile if they have 32 bytes each: with 256, a product took twice as long."""
+SHORT_LINE_VECTORS: Final = 2
 MAX_ROWS_WITHOUT_MATRICES: Final = 2
 """With at most this many rows, matrices would be mostly empty."""
+
+
+class _Coding(NamedTuple):
+    """The elements of matrices: whether they represent a number, a u32 of nothing else, and the text of a u32 of two numbers' texts."""
+
+    represents: Callable[[float], bool]
+    word: Callable[[float], int]
+    join: str
+
+
+def _half(value: float) -> int:
+    return int(np.float16(value).view(np.uint16))
+
+
+def _single(value: float) -> int:
+    return int(np.float32(value).view(np.uint32))
+
+
+_CODINGS: Final[Mapping[DType, _Coding]] = {
+    float16: _Coding(lambda x: float(np.float16(x)) == x, lambda x: _half(x) * 0x10001, "pair_of({0}, {1})"),
+    bfloat16: _Coding(
+        lambda x: float(np.float32(x)) == x and _single(x) % (1 << 16) == 0,
+        lambda x: (_single(x) >> 16) * 0x10001,
+        "(bfloat16_of_f32({0}) | (bfloat16_of_f32({1}) << 16u))",
+    ),
+}
 _SPARE: Final = MATRIX_SIDE * MATRIX_SIDE * 4 // 16
 """Vectors of workgroup memory for a subgroup's sums."""
 
@@ -47,7 +70,8 @@ _SPARE: Final = MATRIX_SIDE * MATRIX_SIDE * 4 // 16
 class MatrixCut:
     """A cut by subgroup matrices: the tiles of a workgroup and of a subgroup, in elements.
 
-    A turn of the loop covers `parts` parts of `depth`, an even number of them.
+    A turn of the loop covers `parts` parts of `depth`: an even number of them, or as many as lie in workgroup memory where they
+    are copied ahead.
     """
 
     rows: int
@@ -69,40 +93,46 @@ class MatrixCut:
         return self.subgroups * SUBGROUP_LANES
 
 
-def suits(c: Contraction) -> bool:
-    """Whether subgroup matrices can compute the product, and may be faster."""
+def elements(dialect: Dialect, c: Contraction) -> DType | None:
+    """The elements with which subgroup matrices can compute the product; None if they cannot, or are hardly faster."""
     few = isinstance(c.rows, int) and c.rows <= MAX_ROWS_WITHOUT_MATRICES
-    return not few and c.window == 1 and all(_exact(e, c) for e in (c.a, c.b))
+    if few or c.window != 1:
+        return None
+    return next((d for d in dialect.matrices.types if all(_exact(e, c, d) for e in (c.a, c.b))), None)
 
 
-def fits(c: Contraction, cut: MatrixCut) -> bool:
+def fits(dialect: Dialect, c: Contraction, cut: MatrixCut) -> bool:
     """Whether the tiles fit into workgroup memory, without too many short lines."""
-    operands = [_Operand.of(name, c, cut, False) for name in "ab"]
-    return 16 * sum(x.room for x in operands) <= WORKGROUP_BYTES_OF_MATRICES and all(
-        x.lines <= MAX_TILE_LINES for x in operands
+    operands = [_Operand.of(name, c, cut, dialect) for name in "ab"]
+    return 16 * sum(x.room for x in operands) <= dialect.matrices.workgroup_bytes and all(
+        x.lines <= MAX_SHORT_LINES or x.units > SHORT_LINE_VECTORS for x in operands
     )
 
 
-def _exact(e: Expr, c: Contraction) -> bool:
-    """Whether an operand is only float16 loads, values rounded to float16, or constants that float16 represents."""
+def _exact(e: Expr, c: Contraction, kind: DType) -> bool:
+    """Whether an operand is only loads of such elements, values rounded to them, or constants that they represent."""
     if e.word == "load":
-        return c.kernel.ports[e.value].dtype is float16
+        return c.kernel.ports[e.value].dtype is kind
     if e.word == "const":
-        return float(np.float16(e.value)) == e.value
+        return _CODINGS[kind].represents(e.value)
     if e.word == "rounded":
-        return e.value is float16
-    return e.word == "select" and all(_exact(x, c) for x in e.args[1:])
+        return e.value is kind
+    return e.word == "select" and all(_exact(x, c, kind) for x in e.args[1:])
 
 
 def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     """The contraction in a given cut."""
-    store = (c.store.index, c.store.value)
-    a = _Operand.of("a", c, cut, is_quad(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), ELEMENTS_PER_VECTOR))
-    b = _Operand.of("b", c, cut, is_quad(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), ELEMENTS_PER_VECTOR))
-    octets = frozenset(x.name for x in (a, b) if x.octets)
+    store, dialect = (c.store.index, c.store.value), shader.dialect
+    a, b = (_Operand.of(name, c, cut, dialect) for name in "ab")
+    if is_words(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), a.kind):
+        a = replace(a, words=True)
+    if is_words(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), b.kind):
+        b = replace(b, words=True)
+    tiles = {x.name: x.tile for x in (a, b) if x.words}
+    words = WordLoads(tiles, _CODINGS[a.kind].word, ahead=dialect.matrices.ahead)
     quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
-    put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, Loads(quads, octets))
-    shader.functions += [x.gather() for x in (a, b) if not x.octets]
+    put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, Loads(quads, words=words))
+    shader.functions += [x.gather() for x in (a, b) if not x.words]
     for x in (a, b):
         shader.shared(x.tile, "vec4<u32>", x.room)
     out = Statements(shader)
@@ -122,14 +152,20 @@ class _Operand:
     name: str
     side: int
     deep: bool
-    octets: bool
+    kind: DType
+    element: str
+    kept: int  # parts of the depth in workgroup memory
     c: Contraction
     cut: MatrixCut
+    words: bool = False
 
     @staticmethod
-    def of(name: str, c: Contraction, cut: MatrixCut, octets: bool) -> _Operand:
+    def of(name: str, c: Contraction, cut: MatrixCut, dialect: Dialect) -> _Operand:
         side, deep = (cut.rows, c.a_deep) if name == "a" else (cut.columns, c.b_deep)
-        return _Operand(name, side, deep, octets, c, cut)
+        kind, matrices = elements(dialect, c), dialect.matrices
+        assert kind is not None
+        kept = cut.parts if matrices.ahead else 2  # the current one and the next
+        return _Operand(name, side, deep, kind, matrices.types[kind], kept, c, cut)
 
     @property
     def tile(self) -> str:
@@ -138,16 +174,21 @@ class _Operand:
     @property
     def room(self) -> int:
         """Vectors of workgroup memory; the sums are written through b's."""
-        return max(self.vectors * DEPTH_PARTS_IN_MEMORY, self.cut.subgroups * _SPARE if self.name == "b" else 0)
+        return max(self.vectors * self.kept, self.cut.subgroups * _SPARE if self.name == "b" else 0)
 
     @property
     def lines(self) -> int:
         return self.side if self.deep else self.cut.depth
 
     @property
+    def each(self) -> int:
+        """Elements in a vector of workgroup memory."""
+        return 16 // self.kind.size
+
+    @property
     def units(self) -> int:
         """Vectors of a line, without its padding."""
-        return (self.cut.depth if self.deep else self.side) // ELEMENTS_PER_VECTOR
+        return (self.cut.depth if self.deep else self.side) // self.each
 
     @property
     def stride(self) -> int:
@@ -164,51 +205,69 @@ class _Operand:
         assert count % self.cut.threads == 0, self.cut
         return range(count // self.cut.threads)
 
-    def prepare(self, out: Statements) -> None:
+    def prepare(self, out: Statements, ahead: bool) -> None:
         for turn in self.turns:
             unit = f"(i32(lane) + {turn * self.cut.threads}i)" if turn else "i32(lane)"
             out.put(f"let {self.name}_line{turn} = {unit} / {self.units}i;")
             out.put(f"let {self.name}_unit{turn} = {unit} % {self.units}i;")
-            out.put(f"var next_{self.name}{turn} = vec4<u32>();")
+            if not ahead:
+                out.put(f"var next_{self.name}{turn} = vec4<u32>();")
 
     def fetch(self, out: Statements, base: str) -> None:
-        # After the last part, elements beyond the depth are fetched but never used.
-        first = "row" if self.name == "a" else "column"
         for turn in self.turns:
-            line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {ELEMENTS_PER_VECTOR}i"
-            side, deep = (line, unit) if self.deep else (unit, line)
-            side, deep = f"{first} + {side}", f"{base} + {deep}"
-            order = (side, deep) if self.name == "a" else (deep, side)
-            call = f"({arguments(self.c)}{', '.join(order)})"
-            out.put(f"next_{self.name}{turn} = {'load' if self.octets else 'octet'}_{self.name}{call};")
+            function = "load" if self.words else "words"
+            out.put(f"next_{self.name}{turn} = {function}_{self.name}({self._place(turn, base)});")
 
     def put(self, out: Statements, part: int) -> None:
         for turn in self.turns:
-            at = f"{part * self.vectors}i + {self.name}_line{turn} * {self.stride}i + {self.name}_unit{turn}"
-            out.put(f"{self.tile}[{at}] = next_{self.name}{turn};")
+            out.put(f"{self.tile}[{self._at(turn, part)}] = next_{self.name}{turn};")
+
+    def copy(self, out: Statements, base: str, part: int) -> None:
+        """Fetch and put in one, where the language copies ahead."""
+        for turn in self.turns:
+            place, at = self._place(turn, base), self._at(turn, part)
+            if self.words:
+                out.put(f"copy_{self.name}({place}, {at});")
+            else:
+                out.put(f"{self.tile}[{at}] = words_{self.name}({place});")
+
+    def _place(self, turn: int, base: str) -> str:
+        """Where words lie in the matrix, as the arguments of a call. After the last part, elements beyond the depth are
+        fetched but never used."""
+        first = "row" if self.name == "a" else "column"
+        line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {self.each}i"
+        side, deep = (line, unit) if self.deep else (unit, line)
+        side, deep = f"{first} + {side}", f"{base} + {deep}"
+        order = (side, deep) if self.name == "a" else (deep, side)
+        return f"{arguments(self.c)}{', '.join(order)}"
+
+    def _at(self, turn: int, part: int) -> str:
+        """Where they lie in the tile."""
+        return f"{part * self.vectors}i + {self.name}_line{turn} * {self.stride}i + {self.name}_unit{turn}"
 
     def gather(self) -> str:
-        """The function that packs eight elements into a vector if they are not contiguous in memory."""
+        """The function that packs elements into a vector if they are not contiguous in memory."""
         names = [f"t{i}" for i in range(len(self.c.batch))] + (["m", "k"] if self.name == "a" else ["k", "n"])
         along = "k" if self.deep else "m" if self.name == "a" else "n"
 
         def load(i: int) -> str:
             return f"load_{self.name}({', '.join(f'{n} + {i}i' if n == along and i else n for n in names)})"
 
-        pairs = [f"pair_of({load(i)}, {load(i + 1)})" for i in range(0, ELEMENTS_PER_VECTOR, 2)]
-        header = f"fn octet_{self.name}({', '.join(f'{n}: i32' for n in names)}) -> vec4<u32> {{"
-        return f"{header}\n  return vec4<u32>({', '.join(pairs)});\n}}"
+        join = _CODINGS[self.kind].join
+        words = [join.format(load(i), load(i + 1)) for i in range(0, self.each, 2)]
+        header = f"fn words_{self.name}({', '.join(f'{n}: i32' for n in names)}) -> vec4<u32> {{"
+        return f"{header}\n  return vec4<u32>({', '.join(words)});\n}}"
 
     def matrix(self, part: int, side: str, number: int, step: int) -> str:
         """A matrix of the tile: number `number` from `side` on, at step `step` of 16 along the depth."""
-        kind = "left" if self.name == "a" else "right"
         order = "row_major" if self.deep == (self.name == "a") else "col_major"
         across, along = f"({side} + {number * MATRIX_SIDE}u)", step * MATRIX_SIDE
         if self.deep:
-            at = f"{across} * {self.stride}u + {part * self.vectors + along // ELEMENTS_PER_VECTOR}u"
+            at = f"{across} * {self.stride}u + {part * self.vectors + along // self.each}u"
         else:
-            at = f"{across} / {ELEMENTS_PER_VECTOR}u + {part * self.vectors + along * self.stride}u"
-        shape = f"subgroup_matrix_{kind}<f16, {MATRIX_SIDE}, {MATRIX_SIDE}>"
+            at = f"{across} / {self.each}u + {part * self.vectors + along * self.stride}u"
+        kind = "left" if self.name == "a" else "right"
+        shape = f"subgroup_matrix_{kind}<{self.element}, {MATRIX_SIDE}, {MATRIX_SIDE}>"
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
 
 
@@ -220,20 +279,48 @@ def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Oper
     out.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
     out.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
     sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX_SIDE)] for i in range(cut.sub_rows // MATRIX_SIDE)]
+    ahead = out.shader.dialect.matrices.ahead
     for operand in (a, b):
-        operand.prepare(out)
+        operand.prepare(out, ahead)
     for line in sums:
         for name in line:
             out.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>();")
+    turns = f"for (var base = 0i; base < {out.shader.dim(c.depth)}; base += {cut.depth * cut.parts}i)"
+    if ahead:
+        _put_turns_ahead(out, turns, cut, a, b, sums)
+        return sums
     _fetch(out, (a, b), "0i")
     _put(out, (a, b), 0)
-    reach = cut.depth * cut.parts
-    with out.scope(f"for (var base = 0i; base < {out.shader.dim(c.depth)}; base += {reach}i)") as turn:
+    with out.scope(turns) as turn:
         for part in range(cut.parts):
             _fetch(turn, (a, b), f"base + {(part + 1) * cut.depth}i")
             _multiply(turn, cut, a, b, sums, part)
-            _put(turn, (a, b), (part + 1) % DEPTH_PARTS_IN_MEMORY)
+            _put(turn, (a, b), (part + 1) % 2)
     return sums
+
+
+def _put_turns_ahead(
+    out: Statements, turns: str, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]]
+) -> None:
+    """The loop where parts are copied ahead."""
+    on_their_way = cut.parts - 1
+    for part in range(on_their_way):
+        _copy(out, (a, b), f"{part * cut.depth}i", part)
+    with out.scope(turns) as turn:
+        for part in range(cut.parts):
+            turn.put(f"copiesWait<{on_their_way - 1}>();")
+            turn.put(BARRIER)
+            later = part + on_their_way
+            _copy(turn, (a, b), f"base + {later * cut.depth}i", later % cut.parts)
+            _multiply(turn, cut, a, b, sums, part)
+    out.put("copiesWait<0>();")
+    out.put(BARRIER)
+
+
+def _copy(out: Statements, operands: Sequence[_Operand], base: str, part: int) -> None:
+    for operand in operands:
+        operand.copy(out, base, part)
+    out.put("copiesEnd();")
 
 
 def _fetch(out: Statements, operands: Sequence[_Operand], base: str) -> None:
@@ -244,7 +331,7 @@ def _fetch(out: Statements, operands: Sequence[_Operand], base: str) -> None:
 def _put(out: Statements, operands: Sequence[_Operand], part: int) -> None:
     for operand in operands:
         operand.put(out, part)
-    out.put("workgroupBarrier();")
+    out.put(BARRIER)
 
 
 def _multiply(
@@ -255,9 +342,9 @@ def _multiply(
     for step in range(steps):
         number = part * steps + step
         for i in range(len(sums)):
-            out.put(f"let a{number}_{i} = {a.matrix(part % DEPTH_PARTS_IN_MEMORY, 'upper', i, step)};")
+            out.put(f"let a{number}_{i} = {a.matrix(part % a.kept, 'upper', i, step)};")
         for j in range(len(sums[0])):
-            out.put(f"let b{number}_{j} = {b.matrix(part % DEPTH_PARTS_IN_MEMORY, 'left', j, step)};")
+            out.put(f"let b{number}_{j} = {b.matrix(part % b.kept, 'left', j, step)};")
             for i, line in enumerate(sums):
                 out.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
 
@@ -267,7 +354,7 @@ def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], tile:
     names = [f"t{i}" for i in range(len(c.batch))]
     parameters = "".join(f"{n}: i32, " for n in names) + "m: i32, n: i32, first: u32, member: u32, "
     batch = "".join(f"{n}, " for n in names)
-    line = MATRIX_SIDE // VECTOR_LENGTH
+    line, barrier = MATRIX_SIDE // VECTOR_LENGTH, out.shader.dialect.matrices.barrier
     stores = (
         [("side", "total")]
         if in_quads
@@ -276,13 +363,13 @@ def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], tile:
     out.shader.functions.append("\n".join([
         f"fn drain({parameters}sum: subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>) {{",
         f"  subgroupMatrixStore<row_major>(&{tile}, first, sum, {line}u);",
-        "  workgroupBarrier();",
+        f"  {barrier}",
         f"  for (var at = member; at < {_SPARE}u; at += {SUBGROUP_LANES}u) {{",
         f"    let total = bitcast<vec4<f32>>({tile}[first + at]);",
         f"    let side = n + i32(at % {line}u) * {VECTOR_LENGTH}i;",
         *(f"    store_c({batch}m + i32(at / {line}u), {n}, {value});" for n, value in stores),
         "  }",
-        "  workgroupBarrier();",
+        f"  {barrier}",
         "}",
     ]))  # fmt: skip
     for i, row in enumerate(sums):

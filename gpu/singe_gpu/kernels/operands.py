@@ -7,15 +7,15 @@ neighbours are contiguous is stored as vectors of four.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from singe.extension import Contraction, Dim, Expr, affine, ceildiv, divides, int32, scalar
 
 from ..code.shader import Shader
 from ..code.statements import Statements
-from .vectorize import VECTOR_LENGTH, in_fours, is_quad, octet_text, put_four, quad_texts
+from .vectorize import VECTOR_LENGTH, in_fours, is_quad, put_copy_of_words, put_four, quad_texts, words_text
 
 
 def element(shader: Shader, c: Contraction) -> str:
@@ -45,11 +45,28 @@ class Digit:
     length: Dim | None
 
 
+def _no_word(value: float) -> int:
+    raise AssertionError(f"no word holds {value}")
+
+
+@dataclass(frozen=True)
+class WordLoads:
+    """The operands that are loaded as words.
+
+    tiles: "a" and "b" ↦ their arrays in workgroup memory. word: that of a constant. ahead: copy_a and copy_b, which copy to a place in
+    the tile, stand for load_a and load_b.
+    """
+
+    tiles: Mapping[str, str] = field(default_factory=dict)
+    word: Callable[[float], int] = _no_word
+    ahead: bool = False
+
+
 @dataclass(frozen=True)
 class Loads:
     """How the functions load and store: sets of "a" and "b", the operands, and "c", the output.
 
-    quads: as vectors of four, as `quads_of` finds them. octets: as vectors of eight.
+    quads: as vectors of four, as `quads_of` finds them.
     fours: a call gives four neighbours, by the number of the four: rows of "a"; columns of "b", or depths if it is a quad. They
     share what they have in common, as the coordinates of pixels or the words of packed weights. Of a four that crosses an
     edge of the matrix, what is outside may be anything: it is not stored.
@@ -57,7 +74,7 @@ class Loads:
     """
 
     quads: frozenset[str]
-    octets: frozenset[str] = frozenset()
+    words: WordLoads = WordLoads()
     fours: frozenset[str] = frozenset()
     split: Sequence[Digit] = ()
 
@@ -137,8 +154,14 @@ def _put_load(
     shader: Shader, c: Contraction, name: str, e: Expr, sides: tuple[_Side, ...], along: Expr, loads: Loads
 ) -> None:
     """Write the function that loads an operand, whose elements are contiguous in memory along a variable."""
+    words = loads.words
+    if words.ahead and name in words.tiles:
+        place = f"{words.tiles[name]}[to]"
+        with _function(shader, c, f"copy_{name}", sides, ", to: i32", "", f"{place} = vec4<u32>(0u); return;") as out:
+            put_copy_of_words(out, e, words.word, place)
+        return
     kind = shader.dialect.types[e.dtype]
-    if name in loads.quads or name in loads.octets:
+    if name in loads.quads or name in words.tiles:
         kind = f"vec4<{kind}>" if name in loads.quads else "vec4<u32>"
     split = loads.split if name == "a" else ()
     neighbours = [e]
@@ -153,27 +176,33 @@ def _put_load(
             ]
         sides = tuple(four if s is side else s for s in sides)
     zero = f"{kind}()" if name in loads.fours else f"{kind}(0)"
-    with _function(shader, c, f"load_{name}", sides, ", at: Row" if split else "", kind, zero) as out:
+    with _function(shader, c, f"load_{name}", sides, ", at: Row" if split else "", kind, f"return {zero};") as out:
         out.names.update((digit.value, f"at.d{i}") for i, digit in enumerate(split))
         if name in loads.quads:
             texts = quad_texts(out, neighbours, along)
         else:
-            texts = [octet_text(out, e, along)] if name in loads.octets else out.values(neighbours)
+            texts = [words_text(out, e, words.word)] if name in words.tiles else out.values(neighbours)
         joined = ", ".join(texts)
         out.put(f"return {f'{kind}({joined})' if name in loads.fours else joined};")
 
 
 @contextmanager
 def _function(
-    shader: Shader, c: Contraction, name: str, sides: Sequence[_Side], more: str, kind: str = "", otherwise: str = ""
+    shader: Shader,
+    c: Contraction,
+    name: str,
+    sides: Sequence[_Side],
+    more: str,
+    kind: str = "",
+    outside: str = "return;",
 ) -> Iterator[Statements]:
-    """A function of the batch coordinates, of sides and of more parameters, which returns `otherwise` out of bounds."""
+    """A function of the batch coordinates, of sides and of more parameters. outside: what it does out of bounds."""
     out = Statements(shader)
     out.names.update((v, v.value[0]) for v in c.batch_vars if v.word == "var")
     out.names.update((side.variable, side.name) for side in sides if side.variable.word == "var")
     tests = [f"{side.name} >= {shader.dim(side.length)}" for side in sides if not divides(side.length, side.tile)]
     if tests:
-        out.put(f"if ({' || '.join(tests)}) {{ return{otherwise and f' {otherwise}'}; }}")
+        out.put(f"if ({' || '.join(tests)}) {{ {outside} }}")
     yield out
     names = [*(f"t{i}" for i in range(len(c.batch))), *(side.name for side in sides)]
     header = f"fn {name}({', '.join(f'{n}: i32' for n in names)}{more}){kind and f' -> {kind}'} {{"

@@ -3,18 +3,16 @@
 Over an aligned four of a variable (4·q, 4·q + 1, …) an index may stay the same, or step by one from a multiple of four.
 A vector is loaded where the index steps. What the dialect's `vector_words` compute from vectors and from values that stay the
 same is computed as a vector, too: a weight that is unpacked, a bias that is added. An operand is a quad if all of it is
-a vector. An octet is the same for eight, aligned to eight, but only a load, or a choice between one and a constant. A
+a vector. Words are the same for 16 bytes of elements as four u32, but only a load, or a choice between one and a constant. A
 store can write a vector if its index steps; what none of these words computes is computed for each of the four.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-import numpy as np
-
-from singe.extension import Expr, Store, affine, divides, int32, scalar
+from singe.extension import DType, Expr, Store, affine, divides, int32, scalar
 
 from ..code.shader import Shader
 from ..code.statements import MAX_INLINE_CHARACTERS, Statements
@@ -24,22 +22,40 @@ VECTOR_LENGTH: Final = 4
 VECTOR_COMPONENTS: Final = "xyzw"
 
 
-def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], side: int = VECTOR_LENGTH) -> bool:
+def is_quad(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr]) -> bool:
     """Whether an operand is a quad along a variable. others: the shader's other expressions, which load single elements."""
+    return _is_vector(e, along, VECTOR_LENGTH, others, lambda c: e in _vectors(shader.dialect, c), shader.has_vectors)
+
+
+def is_words(e: Expr, along: Expr, shader: Shader, others: Iterable[Expr], kind: DType) -> bool:
+    """Whether an operand of elements of this kind is words along a variable."""
+    return _is_vector(
+        e, along, 16 // kind.size, others, lambda c: _is_words(e, c), lambda port: shader.has_words(port, kind)
+    )
+
+
+def _is_vector(
+    e: Expr,
+    along: Expr,
+    side: int,
+    others: Iterable[Expr],
+    suits: Callable[[Mapping[Expr, str | None]], bool],
+    fits: Callable[[int], bool],
+) -> bool:
     if along.word != "var" or not divides(along.value[1], side):
         return False
     courses = index_strides([e], along, side)
-    if not (_is_octet(e, courses) if side != VECTOR_LENGTH else e in _vectors(shader.dialect, courses)):
+    if not suits(courses):
         return False
     found = loads([e])
     stepping = {x.value for x in found if courses[x.args[0]] == "step"}
     single = {x.value for x in (*loads(others), *(x for x in found if courses[x.args[0]] != "step"))}
-    return bool(stepping) and not stepping & single and all(map(shader.has_vectors, stepping))
+    return bool(stepping) and not stepping & single and all(map(fits, stepping))
 
 
-def _is_octet(e: Expr, courses: Mapping[Expr, str | None]) -> bool:
+def _is_words(e: Expr, courses: Mapping[Expr, str | None]) -> bool:
     if e.word == "select":
-        return courses[e.args[0]] == "same" and all(_is_octet(x, courses) for x in e.args[1:])
+        return courses[e.args[0]] == "same" and all(_is_words(x, courses) for x in e.args[1:])
     return e.word == "const" or (e.word == "load" and courses[e.args[0]] == "step")
 
 
@@ -164,14 +180,27 @@ def quad_texts(out: Statements, quads: Sequence[Expr], along: Expr) -> list[str]
     return [texts.get(e) or f"vec4<{types[e.dtype]}>({out.value(e)})" for e in quads]
 
 
-def octet_text(out: Statements, e: Expr, along: Expr) -> str:
-    """The vec4<u32> of an octet of float16."""
+def words_text(out: Statements, e: Expr, word: Callable[[float], int]) -> str:
+    """The vec4<u32> of words. word: that of a constant."""
     if e.word == "load":
-        return out.shader.load_octet(e.value, out.value(e.args[0]))
+        return out.shader.load_words(e.value, out.value(e.args[0]))
     if e.word == "select":
-        no, yes = (octet_text(out, x, along) for x in (e.args[2], e.args[1]))
+        no, yes = (words_text(out, x, word) for x in (e.args[2], e.args[1]))
         return f"select({no}, {yes}, {out.value(e.args[0])})"
-    return f"vec4<u32>({int(np.float16(e.value).view(np.uint16)) * 0x10001}u)"
+    return f"vec4<u32>({word(e.value)}u)"
+
+
+def put_copy_of_words(out: Statements, e: Expr, word: Callable[[float], int], place: str) -> None:
+    """Write what copies words to a place in workgroup memory, ahead where they are a load."""
+    if e.word == "load":
+        out.put(out.shader.copy_words(e.value, out.value(e.args[0]), place))
+    elif e.word == "select":
+        with out.scope(f"if ({out.value(e.args[0])})") as yes:
+            put_copy_of_words(yes, e.args[1], word, place)
+        with out.scope("else") as no:
+            put_copy_of_words(no, e.args[2], word, place)
+    else:
+        out.put(f"{place} = {words_text(out, e, word)};")
 
 
 def in_fours(stores: Sequence[Store], along: Expr, shader: Shader, others: Iterable[Expr] = ()) -> bool:

@@ -1,6 +1,6 @@
-"""gpu.py matrices: times float16 products in a browser, in all cuts on subgroup matrices, and fits their rates.
+"""gpu.py matrices: times float16 products in a browser or on CUDA, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of gpu/singe_gpu/kernels/cut_choice.py; gpu_tune.py does the same for RATES, natively. To try a
+It prints MATRIX_RATES of gpu/singe_gpu/kernels/cut_choice.py, or AHEAD_RATES with `--device cuda:0`; gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
 
@@ -10,20 +10,26 @@ import argparse
 import json
 import shlex
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from gpu_page import asked
 from gpu_tune import Collector, Row, fit, table, told
 
+import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.dtypes import float16
 from singe.graph import Builder, Graph
-from singe.ir.contraction import contraction
-from singe_gpu.code.shader import Shader
-from singe_gpu.dialect import SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS
-from singe_gpu.kernels.cut_choice import MATRIX_RATES
-from singe_gpu.kernels.matrix import fits, print_matrix
+from singe.ir.contraction import Contraction, contraction
+from singe.ir.kernel import Routine
+from singe_gpu.code.shader import Shader, Text
+from singe_gpu.code.variants import MATRIX_FEATURES, variants
+from singe_gpu.device.timing import text_seconds
+from singe_gpu.dialect import SUBGROUP_MATRIX, Dialect
+from singe_gpu.kernels.cut_choice import AHEAD_RATES, MATRIX_RATES, matrix_rates, print_cut
+from singe_gpu.kernels.gemm import Tile
+from singe_gpu.kernels.matrix import MatrixCut, fits, print_matrix
 from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
@@ -105,35 +111,62 @@ def product(m: int, k: int, n: int) -> Graph:
     return Graph((x, w), (b.matmul(x, w),), ("y",))
 
 
-def texts() -> list[dict[str, Any]]:
-    """The shader text of each product in each cut that is worth timing."""
-    found = []
+def tried(dialect: Dialect) -> Iterator[tuple[tuple[int, int, int], Routine, Contraction, MatrixCut]]:
+    """Each product in each cut that is worth timing."""
     for m, k, n in SIZES:
         compile_graph(product(m, k, n), collector := Collector())
         (routine,) = collector.routines
         c = contraction(routine)
         assert c is not None
-        for cut in MATRIX_RATES:
+        for cut in matrix_rates(dialect):
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
-            if fits(c, cut) and held <= WASTE * m * n:
-                shader = Shader(WGSL, routine.kernel.ports, frozenset({SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX}))
-                code, groups = print_matrix(c, cut, shader)
-                found.append({"cut": str(cut), "shape": (m, k, n), "code": code, "groups": groups})
+            if fits(dialect, c, cut) and held <= WASTE * m * n:
+                yield (m, k, n), routine, c, cut
+
+
+def texts() -> list[dict[str, Any]]:
+    """The shader texts for a browser."""
+    found = []
+    for shape, routine, c, cut in tried(WGSL):
+        shader = Shader(WGSL, routine.kernel.ports, frozenset(MATRIX_FEATURES))
+        code, groups = print_matrix(c, cut, shader)
+        found.append({"cut": str(cut), "shape": shape, "code": code, "groups": groups})
     return found
+
+
+def measured(device: str) -> list[Row]:
+    """The seconds of each product in each cut on a device of this process, in the form of gpu_tune.py."""
+    backend: Any = getattr(sg.device(device).eager, "backend")  # noqa: B009
+    dialect = backend.target.dialect
+    rows: dict[tuple[int, ...], Row] = {}
+    for shape, routine, c, cut in tried(dialect):
+
+        def write(shader: Shader, c: Contraction = c, cut: MatrixCut = cut, routine: Routine = routine) -> Text:
+            if SUBGROUP_MATRIX in shader.features:
+                return print_matrix(c, cut, shader)
+            shader.wanted_features.add(SUBGROUP_MATRIX)
+            return print_cut(routine, c, Tile(64, 64, 16, 8, unroll=16), shader)
+
+        printed = variants(dialect, routine.kernel.ports, write)
+        seconds = text_seconds(backend.gpu, dialect, routine.kernel, [printed], {})[0]
+        m, k, n = shape
+        row = rows.setdefault(shape, {"batch": 1, "rows": m, "depth": k, "columns": n, "count": 1, "times": {}})
+        row["times"][str(cut)] = seconds
+    return list(rows.values())
 
 
 def survey(browser: str, flags: list[str]) -> list[Row]:
     """The seconds of each product in each cut, in the form of gpu_tune.py."""
-    tried = texts()
+    given = texts()
     with tempfile.TemporaryDirectory(prefix="singe-page-") as name:
         (Path(name) / "index.html").write_text(PAGE, "utf-8")
-        (Path(name) / "texts.json").write_text(json.dumps(tried), "utf-8")
+        (Path(name) / "texts.json").write_text(json.dumps(given), "utf-8")
         answer = asked(Path(name), browser, flags, patience=PATIENCE)
     if "error" in answer:
         raise SystemExit(answer["error"])
     print(answer["adapter"])
     rows: dict[tuple[int, ...], Row] = {}
-    for text, seconds in zip(tried, answer["seconds"], strict=True):
+    for text, seconds in zip(given, answer["seconds"], strict=True):
         m, k, n = text["shape"]
         row = rows.setdefault((m, k, n), {"batch": 1, "rows": m, "depth": k, "columns": n, "count": 1, "times": {}})
         row["times"][text["cut"]] = seconds
@@ -143,6 +176,7 @@ def survey(browser: str, flags: list[str]) -> list[Row]:
 def main(arguments: list[str], folder: Path) -> None:
     parser = argparse.ArgumentParser(prog="gpu.py matrices", description=__doc__)
     parser.add_argument("--browser", default="/usr/bin/chromium")
+    parser.add_argument("--device", help="a device of CUDA, instead of a browser")
     parser.add_argument("--flags", default="", help="the browser's flags, as a shell would take them")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     parser.add_argument("--times", type=Path, help="fit times that --out wrote instead of taking them")
@@ -150,7 +184,7 @@ def main(arguments: list[str], folder: Path) -> None:
     if args.times:
         rows = json.loads(args.times.read_text("utf-8"))
     else:
-        rows = survey(args.browser, shlex.split(args.flags))
+        rows = measured(args.device) if args.device else survey(args.browser, shlex.split(args.flags))
         if args.out:
             args.out.write_text(json.dumps(rows, indent=1), "utf-8")
     for row in rows:
@@ -158,6 +192,7 @@ def main(arguments: list[str], folder: Path) -> None:
         best = sorted(row["times"].items(), key=lambda item: item[1])[:3]
         speeds = ", ".join(f"{cut} {seconds * 1e6:.1f} µs ({work / seconds / 1e12:.3g})" for cut, seconds in best)
         print(f"{row['rows']} × {row['depth']} · {row['columns']}: {speeds}")
-    print(f"by the present MATRIX_RATES: {told(rows, MATRIX_RATES)}")
-    rates = fit(rows, MATRIX_RATES)
+    present = AHEAD_RATES if args.device else MATRIX_RATES
+    print(f"by the present rates: {told(rows, present)}")
+    rates = fit(rows, present)
     print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")

@@ -35,7 +35,6 @@ from singe_gpu.kernels.gemm import Cut, Thin, Tile
 from singe_gpu.kernels.matrix import MatrixCut
 from singe_gpu.kernels.operands import quads_of
 from singe_webgpu.code.dialect import WGSL
-from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 
 SIZES: Final = (
@@ -142,7 +141,7 @@ def plausible(row: Row) -> list[Cut]:
     return [cut for cut in RATES if worth(cut)]
 
 
-def survey(backend: WebGpuBackend, folder: Path, limit: float) -> list[Row]:
+def survey(backend: Any, folder: Path, limit: float) -> list[Row]:
     """The seconds of each product in each cut."""
     found = []
     start = time.perf_counter()
@@ -249,6 +248,8 @@ def main(arguments: list[str], folder: Path) -> None:
     if args.times:
         rows = json.loads(args.times.read_text("utf-8"))["products"]
     else:
+        from singe_webgpu.device.native import WebGpuBackend  # noqa: PLC0415  # gpu_matrices.py needs no wgpu
+
         backend = WebGpuBackend()
         rows = survey(backend, args.models, args.limit)
         if args.out:

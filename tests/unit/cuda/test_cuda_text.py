@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,14 +14,17 @@ from gpu_kernels import KERNELS, casts, graph_of, matmul_bias_relu, templates
 
 import singe as sg
 from singe.compiler.compile import compile_graph
-from singe.dtypes import float16, float64, int8, int64
-from singe.graph import Graph
+from singe.dtypes import bfloat16, float16, float64, int8, int64
+from singe.graph import Builder, Graph
 from singe.model.files import load
 from singe.shapes import size
-from singe_cuda.code.text import ENTRY_POINT, bindings, prelude, threads
+from singe_cuda.code.dialect import CUDA
+from singe_cuda.code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
 from singe_cuda.device.driver import architectures, compile_text
 from singe_cuda.device.gpu import OPTIONS
 from singe_cuda.target import CudaTarget
+from singe_gpu.kernels import cut_choice
+from singe_gpu.kernels.cut_choice import AHEAD_RATES
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden"
 MODELS: Final = Path(__file__).parents[3].parent / "shared" / "models"
@@ -155,3 +159,22 @@ def test_kernels_on_disk_are_used_only_if_whole(tmp_path: Path) -> None:
     path.write_bytes(b"")
     assert kept(path) is None
     assert np.all([p.name == "key" for p in path.parent.iterdir()])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [float16, bfloat16])
+def test_products_of_small_floats_are_copied_ahead_to_tensor_cores(nvrtc: None, kind: Any) -> None:
+    """In each cut, with operands along and across the depth, and where no whole vectors can be copied."""
+    texts = []
+    for cut in AHEAD_RATES:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(cut_choice, "AHEAD_RATES", {cut: AHEAD_RATES[cut]})
+            for (m, k, n), turned in product(((512, 256, 512), (33, 17, 5)), (False, True)):
+                b = Builder()
+                x, w = b.input("x", (m, k), kind), b.input("w", (n, k) if turned else (k, n), kind)
+                y = b.matmul(x, b.transpose(w, perm=(1, 0)) if turned else w)
+                texts += texts_of([Graph((x, w), (y,), ("y",))])
+    assert len(texts) > 2 * len(AHEAD_RATES)
+    assert any("copyAhead" in text for text in texts)
+    assert max(map(launch_bytes, texts)) <= CUDA.matrices.workgroup_bytes
+    assert refused(texts, 80) == ""

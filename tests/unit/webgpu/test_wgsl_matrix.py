@@ -25,12 +25,13 @@ from singe_gpu.dialect import SHADER_F16, SUBGROUP_MATRIX
 from singe_gpu.kernels import cut_choice
 from singe_gpu.kernels.cut_choice import Rate
 from singe_gpu.kernels.gemm import Tile
-from singe_gpu.kernels.matrix import WORKGROUP_BYTES_OF_MATRICES, MatrixCut
+from singe_gpu.kernels.matrix import MatrixCut
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")
 from wgsl_checks import this_gpu
 
+from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend
 
 WORDS: Final = """
@@ -252,7 +253,7 @@ def test_a_cut_fits(perm: tuple[int, int], lines: int) -> None:
     text = str(program.modules[program.kernels[0].variants[0].entry])
     sizes = [int(n) for n in re.findall(r"var<workgroup> \w+: array<vec4<u32>, (\d+)>", text)]
     assert len(sizes) == 2
-    assert 16 * sum(sizes) <= WORKGROUP_BYTES_OF_MATRICES
+    assert 16 * sum(sizes) <= WGSL.matrices.workgroup_bytes
     turns, units = len(re.findall("let b_line", text)), int(re.findall(r"let b_unit0 = i32\(lane\) % (\d+)i;", text)[0])
     threads = int(re.findall(r"@workgroup_size\((\d+)\)", text)[0])
     assert turns * threads // units == lines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect
+from singe.extension import float16
+from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect, Matrices
 
 from .elements import ELEMENTS, element_size
 from .text import bindings, join
@@ -20,6 +21,7 @@ WGSL: Final = Dialect(
     vector_casts=VECTOR_CASTS,
     literal=literal,
     features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    matrices=Matrices({float16: "f16"}),
     max_ports=8,  # WebGPU's default maxStorageBuffersPerShaderStage
     join=join,
     bindings=bindings,
