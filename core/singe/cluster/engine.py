@@ -24,6 +24,16 @@ def engine() -> Any:
     return ray
 
 
+def serve() -> Any:
+    """The package ray.serve."""
+    engine()
+    try:
+        import ray.serve  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+    except ImportError as e:
+        raise DeviceError(f"serving models by Ray needs Ray Serve: pip install 'singe[serve]' ({e})") from e
+    return ray.serve
+
+
 def is_lost(e: Any) -> bool:
     """Whether an error of Ray is the end of a process or of a machine, and not an error of the code that ran there."""
     errors = engine().exceptions

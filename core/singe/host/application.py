@@ -97,7 +97,9 @@ class Application:
         names: Collection[str] = (),
         origins: Collection[str] = (),
         host: str = LOOPBACK,
+        elsewhere: Mapping[str, Any] | None = None,
     ) -> None:
+        """elsewhere: what answers in place of models of this process, such as those of a deployment."""
         for what, value in (("batch", batch), ("queue", queue), ("body", body)):
             if value < 1:
                 raise InputError(f"{what}: got {value}, expected a number above 0")
@@ -106,7 +108,7 @@ class Application:
         if not seconds > 0:
             raise InputError(f"seconds: got {seconds}, expected seconds above 0")
         with opened_for(seconds):
-            self.models: Final = {
+            self.models: Final[Mapping[str, Any]] = elsewhere or {
                 name: ServedModel(name, model, batch=batch, wait=wait, limit=queue, seconds=seconds)
                 for name, model in _loaded(models, device).items()
             }
@@ -330,6 +332,14 @@ class _Body:
             raise Refused(400, "the client left before its body was here")
         self.is_read = not message.get("more_body", False)
         return message.get("body", b"")
+
+
+def named_models(models: Models) -> dict[str, str | Path | Model]:
+    """The models by name: those of a dict, or called by the names of their files."""
+    if isinstance(models, Mapping):
+        return dict(models)
+    several = [models] if isinstance(models, (str, Path, Model)) else models
+    return {(m.name if isinstance(m, Model) else Path(m).stem): m for m in several}
 
 
 def _loaded(models: Models, device: str | Device) -> dict[str, Model]:

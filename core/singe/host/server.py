@@ -25,7 +25,8 @@ from ..model.model import Model
 from ..runtime.device import Device
 from ..runtime.remote.protocol import PORT, TOKEN_VARIABLE
 from ..texts import say
-from .application import Application, Models
+from .application import Application, Models, named_models
+from .deployment import DeployedModel, deployed, end_deployment
 from .protocol import metadata
 from .web_server import BACKLOG, END_SECONDS, WebServer, uvicorn
 
@@ -46,15 +47,20 @@ class ModelServer:
 
     def __init__(
         self, models: Models, *, port: int = PORT, host: str = LOOPBACK, token: str | None = None,
-        device: str | Device = "auto", **options: Any,
+        device: str | Device = "auto", replicas: tuple[int, int] | None = None, **options: Any,
     ) -> None:  # fmt: skip
+        """replicas: the models run in at least and at most so many processes of a Ray cluster; None: in this process."""
         uvicorn()
         checked_port(port)
+        self._replicas: Final = replicas
         self.token: Final = chosen_token(token, TOKEN_VARIABLE, host, "these models")
         self.is_local: Final = is_loopback(host)
         listener = _bound(host, port)
         try:
-            self.application: Final = Application(models, device, token=self.token, host=host, **options)
+            there = None if replicas is None else self._deployed(models, device, replicas, options)
+            self.application: Final = Application(
+                models, device, token=self.token, host=host, elsewhere=there, **options
+            )
             listener.listen(BACKLOG)
         except BaseException:
             listener.close()
@@ -66,6 +72,13 @@ class ModelServer:
         self._web: Final = WebServer(self.application, listener)
         self._thread: Final = threading.Thread(target=self._served, name="singe host", daemon=True)
         self._thread.start()
+
+    def _deployed(
+        self, models: Models, device: str | Device, replicas: tuple[int, int], options: dict[str, Any]
+    ) -> dict[str, DeployedModel]:
+        name = device if isinstance(device, str) else device.name
+        kept = {k: options[k] for k in ("batch", "wait", "seconds") if k in options}
+        return deployed(named_models(models), name, replicas, options.get("queue", 256), kept)
 
     def __enter__(self) -> ModelServer:
         return self
@@ -94,6 +107,8 @@ class ModelServer:
             asyncio.run_coroutine_threadsafe(self.application.stop(reason), loop).result(STOP_SECONDS)
         self._web.end()
         self._thread.join(2 * END_SECONDS)
+        if self._replicas is not None:
+            end_deployment()
         self._end_asked.set()
 
     def example(self) -> str:
@@ -157,7 +172,7 @@ def serve(models: str | Path | Model | Any, **options: Any) -> None:
     models: files, URLs or Models; a dict gives them names. device: where files are loaded. token: what clients must give; by default
     that of SINGE_REMOTE_TOKEN, or one that is made. host: the address to listen on. Beyond loopback, put something in front of it that
     speaks TLS: without, token and data can be read on the way. batch, wait, queue, body, seconds, names, origins: as `Application` has
-    them.
+    them. replicas=(1, 4): the models run in so many processes of a Ray cluster, at least and at most, by how many requests wait.
     """
     server = ModelServer(models, **options)
     served = server.application.models

@@ -11,7 +11,7 @@ from ...files.urls import is_url
 
 OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
-OF_MODELS: Final = ("batch", "wait", "queue", "body")
+OF_MODELS: Final = ("batch", "wait", "queue", "body", "ray", "replicas")
 """Options that serve models."""
 
 
@@ -37,7 +37,12 @@ def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
     from ...host import serve  # noqa: PLC0415 (a device needs no uvicorn)
 
     body = args.body and args.body << 20
-    options = _given(batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds)
+    if args.replicas and not args.ray:
+        raise InputError("--replicas needs --ray")
+    replicas = tuple(args.replicas or (1, 1)) if args.ray else None
+    options = _given(
+        replicas=replicas, batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds
+    )
     serve(_named(args.models), device=args.device, **common, **options)
 
 

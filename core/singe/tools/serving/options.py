@@ -60,5 +60,9 @@ def add_host(command: argparse.ArgumentParser, devices: Collection[str]) -> None
         ),
     ):
         group.add_argument(option, metavar=shown, type=kind, help=text)
+    text = "run the models in processes of a Ray cluster, each with a GPU where there are some; needs singe[serve]"
+    models.add_argument("--ray", action="store_const", const=True, help=text)
+    text = "with --ray: how many processes at least and at most, by how many requests wait (default: 1 1)"
+    models.add_argument("--replicas", metavar=("MIN", "MAX"), nargs=2, type=positive, help=text)
     text = "a bundle of `singe export`, whose weights pages then neither fetch nor send; may be given several times"
     lent.add_argument("--weights", metavar="FOLDER", action="append", help=text)
