@@ -212,6 +212,9 @@ class Elsewhere(TrainStep):
 
     closed = 0
 
+    exchange = "objects"
+    workers = 0
+
     def close(self) -> None:
         self.closed += 1
 

@@ -12,7 +12,8 @@ its last checkpoint, on new workers.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -137,6 +138,21 @@ class RayStep:
         if self._kept is not None:
             return self._kept_here().evaluate(*batch)
         return self._ask(lambda worker: worker.evaluate.remote(*batch))
+
+    def evaluations(self, batches: Iterable[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Any]]:
+        """(batch, what `evaluate` gives for it) of some batches, in their order: each is evaluated by one of the workers, while the
+        others have other ones. That of a worker which is lost is done again by another."""
+        begun = deque[tuple[Sequence[Any], Any]]()
+        for k, batch in enumerate(batches):
+            if len(begun) >= self.workers:
+                yield self._ended(*begun.popleft())
+            begun.append((batch, self._workers[k % self.workers].evaluate.remote(*batch)))
+        while begun:
+            yield self._ended(*begun.popleft())
+
+    def _ended(self, batch: Sequence[Any], there: Any) -> tuple[Sequence[Any], Any]:
+        found = self._answer(there)
+        return batch, self.evaluate(*batch) if found is None else found
 
     def _kept_here(self) -> TrainStep:
         """A step in this process with the states that stayed."""

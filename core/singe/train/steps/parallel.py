@@ -8,7 +8,7 @@ norms normalise by it, and the running statistics are the mean of the parts' own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
@@ -58,6 +58,15 @@ class RemoteStep(AnyStep, Protocol):
     @property
     def exchange(self) -> str:
         """How those that work together exchange gradients, in a word."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many work at present."""
+        ...
+
+    def evaluations(self, batches: Iterable[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Any]]:
+        """(batch, what `evaluate` gives for it) of some batches, in their order, several at the same time."""
         ...
 
     def close(self) -> None:
