@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -265,9 +266,10 @@ def test_flipped_bytes_in_the_block_are_noticed() -> None:
 
 
 @pytest.mark.slow
-def test_every_value_replaced_by_hostile_ones() -> None:
+@pytest.mark.parametrize("part", range(4))
+def test_every_value_replaced_by_hostile_ones(part: int) -> None:
     """The hash is corrected, so that only the other checks can refuse the file."""
-    for data in with_hostile_values(to_bytes(every_group())):
+    for data in islice(with_hostile_values(to_bytes(every_group())), part, None, 4):
         accepts_or_refuses(data)
 
 
