@@ -174,7 +174,7 @@ class Tensor:
     def __dlpack__(
         self, /, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:  # fmt: skip
-        """A DLPack capsule: over the elements on numpy and the devices of array libraries, which who takes it must not change;
+        """A DLPack capsule: over the elements on numpy, cuda and the devices of array libraries, which who takes it must not change;
         of other devices with a copy on the CPU."""
         if copy is False and not self._device.shares:
             raise BufferError(f"the elements of a tensor on {self._device!r} are exported as a copy; leave copy out")

@@ -194,6 +194,17 @@ class CudaGpu:
         self.wait()
         return out
 
+    def copy_from(self, buffer: DeviceMemory, offset: int, address: int, count: int) -> None:
+        """Copy memory of the card that another library holds."""
+        if count:
+            self._call(
+                "MemcpyDtoDAsync_v2",
+                c_uint64(buffer.address + offset),
+                c_uint64(address),
+                c_size_t(count),
+                self._stream,
+            )
+
     # --- kernels ---
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
@@ -313,6 +324,10 @@ class CudaGpu:
 
     def wait(self) -> None:
         self._call("StreamSynchronize", self._stream)
+
+    def wait_for_all(self) -> None:
+        """For the streams of other libraries, too."""
+        self._call("CtxSynchronize")
 
     # --- facts ---
 
