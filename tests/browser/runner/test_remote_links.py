@@ -197,9 +197,16 @@ def test_after_the_time_of_grace_it_is_lost_at_once(served: Served) -> None:
     await fetch(given.stop);
     await new Promise((done) => setTimeout(done, 100));
     const { code, message } = await failure(() => run());
+    await fetch(given.stop);
     return { code, message, next: await run() };
     """
-    done = served.run(body, served.link.cut)
+
+    def toggle() -> None:
+        served.link.refuses = not served.link.refuses
+        if served.link.refuses:
+            served.link.cut()
+
+    done = served.run(body, toggle)
     assert done["code"] == "lost"
     assert done["next"] == 10
 

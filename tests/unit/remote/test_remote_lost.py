@@ -128,6 +128,20 @@ def test_without_a_client_a_session_is_freed_after_the_grace(serve: Serve, join:
         sg.tensor(X, device=there)
 
 
+def test_a_session_whose_client_comes_back_as_its_time_ends_is_not_freed(
+    serve: Serve, join: Join, through: Through
+) -> None:
+    server = serve()
+    link = through(server)
+    there = join(server, link.url)
+    t = sg.tensor(X, device=there) + 1
+    link.cut()
+    np.testing.assert_array_equal(t.numpy(), X + 1)
+    (hosted,) = server._hosted.values()
+    server._end(hosted, unless_back=True)  # as the timer does that could not be cancelled any more
+    np.testing.assert_array_equal((t + 1).numpy(), X + 2)
+
+
 def test_a_server_that_cannot_be_reached_is_said_each_time_until_it_is_too_late(
     serve: Serve, join: Join, through: Through
 ) -> None:

@@ -277,7 +277,7 @@ class RemoteServer:
             if hosted.link is not link or hosted.name not in self._hosted:
                 return
             hosted.link = None
-            hosted.end = threading.Timer(self.grace, self._end, (hosted,))
+            hosted.end = threading.Timer(self.grace, self._end, (hosted, True))
             hosted.end.daemon = True
             hosted.end.start()
 
@@ -287,10 +287,10 @@ class RemoteServer:
         hosted.is_abandoned = True
         _apart(_say_bye, link, hosted.session.out_of_time())
 
-    def _end(self, hosted: _Hosted) -> None:
-        """Free a session, once it has finished what it computes."""
+    def _end(self, hosted: _Hosted, unless_back: bool = False) -> None:
+        """Free a session, once it has finished what it computes. unless_back: not if its client has come back."""
         with self._lock:
-            if self._hosted.pop(hosted.name, None) is None:
+            if (unless_back and hosted.link is not None) or self._hosted.pop(hosted.name, None) is None:
                 return
             if hosted.end is not None:
                 hosted.end.cancel()
