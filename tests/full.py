@@ -170,7 +170,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/ops/test_fourier.py::test_long_transforms": one_device,
     "unit/ops/test_recurrent.py::test_recurrent": one_device,
     "unit/ops/test_scattered_sums.py::test_scattered_sums_have_numpys_numbers": only(device_name="wasm"),
-    "unit/program/test_sessions.py::test_a_thousand_runs_agree_with_numpy_and_copy_no_state": covering(1),
+    "unit/program/test_sessions.py::test_a_thousand_runs_agree_with_numpy_and_copy_no_state": plain(covering(1)),
     "unit/program/test_storage.py::test_files_decode_to_the_weights": covering(1),
     # sizes × forms of products and convolutions
     "unit/wasm/test_wasm_routines.py::test_conv": covering(1),
@@ -229,12 +229,12 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/nodes/test_onnx_versions.py::test_version": one_device,
     "conformance/nodes/test_quantised_ops.py::test_op": one_device,
     "conformance/nodes/test_onnx_ranks.py::test_a_voice_detector_is_one_program": plain(one_device),
-    "conformance/nodes/test_onnx_runner.py::test_onnx_runner_takes_types_that_numpy_lacks": every(3),
+    "conformance/nodes/test_onnx_runner.py::test_onnx_runner_takes_types_that_numpy_lacks": plain(every(3)),
     "conformance/models/test_demo_models.py::test_drawn_digits_are_read": only(device_name="wasm"),
     "conformance/models/test_cli_photos.py::test_the_first_label": plain(every(10)),
     "conformance/models/test_computed_shapes.py": one_device,
     "conformance/models/test_exporters.py::test_nodes_of_exporters": one_device,
-    "conformance/models/test_families.py::test_families": plain(every(18)),
+    "conformance/models/test_families.py::test_families": plain(every(30)),
     "conformance/models/test_onnx_models.py::test_light_model": some(4, one_device),
     "conformance/models/test_onnx_models.py::test_small_model": some(2, one_device),
     "conformance/models/test_quantised_models.py::test_model": some(4, one_device),
@@ -246,7 +246,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_real_models.py::test_sentence_encoder": plain(one_device),
     # random models, by seeds
     "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
-    "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": every(2),
+    "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": only(first=0),
     "conformance/drawn/test_open_ops.py::test_answers_and_errors": some(3, one_device),
     "conformance/drawn/test_slices.py::test_every_slice_of_every_small_size": none(
         "test_some_slices_of_every_small_size"
@@ -348,6 +348,12 @@ MOVED: Final[Mapping[str, Rule]] = {
         "embedding/test_npm.py builds a page of the npm package with Vite; the projects are compared with their guide"
     ),
     "browser/embedding/test_bundlers.py::test_the_guide_shows_the_projects": every(1),
+    "browser/embedding/test_npm.py::test_the_modules_have_types_and_the_declarations_are_those_that_tsc_writes": none(
+        ".ci/javascript.py, which `make test` calls before, compares the same declarations"
+    ),
+    "browser/embedding/test_picture.py::test_photos_are_classified_alike": none(
+        "test_photos_become_what_python_makes_of_them compares what a network is given"
+    ),
     "browser/embedding/test_picture.py::test_photos_become_what_python_makes_of_them": every(4),
     "browser/flow/test_branches.py::test_a_branch_checks_sizes_only_where_it_runs": covering(1),
     "browser/flow/test_donated_inputs.py::test_arrays": covering(1),
@@ -373,7 +379,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/runner/test_auto.py::test_nothing_is_spent_where_there_is_no_gpu": every(3),
     "browser/runner/test_engines.py::test_a_page_that_lacks": covering(1),
-    "browser/runner/test_memory.py::test_the_peak_while_loading": every(3),
+    "browser/runner/test_memory.py::test_the_peak_while_loading": only(way="webgpu", cache=True),
     "browser/runner/test_cache.py": plain(one_device),
     "browser/runner/test_cache.py::test_every_byte_of_a_folder_is_fetched_once": every(1),
     "browser/runner/test_cache.py::test_offline": every(1),
@@ -390,7 +396,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     ),
     "browser/runner/test_runner_chromium.py::test_models": plain(every(9)),
     # pages of the documentation
-    "docs/test_commands.py::test_a_script_starts": every(3),
+    "docs/test_commands.py::test_a_script_starts": every(6),
     "docs/test_docs_pages.py::test_axe_finds_nothing": every(10),
     "docs/test_newcomer.py::test_a_task_is_done_as_its_page_says": none(
         "docs/test_readme.py types the README as a newcomer does"
@@ -410,10 +416,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/demos/test_front_page.py::test_nothing_heavy_is_loaded_before_it_is_asked_for": every(1),
     "browser/demos/test_front_page.py::test_the_benchmark_runs_on_each_device_and_its_result_is_copied": every(1),
     "browser/demos/test_front_python.py": none(
-        "test_python_evaluates and test_python_that_never_ends_is_stopped_while_the_page_goes_on, below, use the same prompt"
+        "test_python_evaluates, below, uses the same prompt, and test_docs_cells.py stops what never ends in it"
     ),
     "browser/demos/test_front_python.py::test_python_evaluates": every(1),
-    "browser/demos/test_front_python.py::test_python_that_never_ends_is_stopped_while_the_page_goes_on": every(1),
     "browser/demos/test_mnist_page.py::test_digits_are_read_on_each_backend": only(backend="webgpu"),
     "browser/demos/test_mnist_page.py::test_fingers_and_pens_draw": every(2),
     "browser/demos/test_offline.py::test_a_host_without_headers_is_isolated_after_one_reload": every(2),
@@ -451,7 +456,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/models/test_sorts_and_sums.py::test_sorts_and_scattered_sums_in_node": every(2),
     "browser/models/test_stored_weights.py::test_chromium": every(4),
     "browser/runner/test_little_memory.py": every(3),
-    "browser/runner/test_memory.py::test_many_loads_leave_nothing": only(way="webgpu"),
+    "browser/runner/test_memory.py::test_many_loads_leave_nothing": only(way="wasm"),
     "browser/runner/test_memory.py::test_many_loads_leave_nothing_in_node": only(threads=1),
     "browser/runner/test_outputs.py::test_arrays_are_filled": every(3),
     "browser/runner/test_profile.py::test_it_adds_up_and_counts_each_step_once": every(4),
@@ -472,7 +477,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "training/test_cluster.py::test_a_worker_that_is_killed_loses_no_step": only(when="in a step"),
     "training/test_parallel.py::test_several_devices_are_as_one_with_the_whole_batch": every(4),
     "unit/compiler/test_compile_time.py::test_four_times_the_nodes_take_four_times_as_long": every(3),
-    "unit/compiler/test_open_sizes.py::test_specialised_sizes_share_the_weights_and_the_program": every(3),
+    "unit/compiler/test_open_sizes.py::test_specialised_sizes_share_the_weights_and_the_program": plain(every(3)),
     "unit/remote/test_remote_safety.py::test_many_mutated_sessions": none(
         "test_mutated_sessions_are_refused_with_an_error_of_singes holds some of them"
     ),
