@@ -53,7 +53,7 @@ class Tensor:
     def __dir__(self) -> list[str]: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __divmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:
-        """A DLPack capsule: over the elements on numpy and the devices of array libraries, which who takes it must not change;
+        """A DLPack capsule: over the elements on numpy, cuda and the devices of array libraries, which who takes it must not change;
         of other devices with a copy on the CPU."""
     def __dlpack_device__(self) -> tuple[_int, _int]:
         """DLPack's kind of the memory that `__dlpack__` exports, and the number of its device."""
