@@ -25,7 +25,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="there are no pseudo-
 START = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets its background jobs ignore Ctrl-C
-from singe.tools import cli, commands
+import singe.tools.measuring.devices
+from singe.tools import cli, commands, measuring
 {patch}
 sys.argv = ["singe", *{argv!r}]
 sys.exit(cli.main())
