@@ -195,7 +195,7 @@ class CudaGpu:
         return out
 
     def copy_from(self, buffer: DeviceMemory, offset: int, address: int, count: int) -> None:
-        """Copy memory of the card that another library holds."""
+        """Copy memory of the card to a buffer, from an address that may be another library's."""
         if count:
             self._call(
                 "MemcpyDtoDAsync_v2",
@@ -269,16 +269,12 @@ class CudaGpu:
     def _one(self, command: Command) -> None:
         if isinstance(command, Launch):
             self._call(
-                "LaunchKernel", command.pipeline.function, *command.groups, command.pipeline.threads, 1, 1, command.pipeline.shared,
-                self._stream,
-                command.bindings.addresses, None,
+                "LaunchKernel", command.pipeline.function, *command.groups, command.pipeline.threads, 1, 1,
+                command.pipeline.shared, self._stream, command.bindings.addresses, None,
             )  # fmt: skip
             return
         source, target = command.source, command.target
-        self._call(
-            "MemcpyDtoDAsync_v2", c_uint64(target.buffer.address + target.offset),
-            c_uint64(source.buffer.address + source.offset), c_size_t(source.bytes), self._stream,
-        )  # fmt: skip
+        self.copy_from(target.buffer, target.offset, source.buffer.address + source.offset, source.bytes)
 
     def _graph(self, commands: Recorded) -> c_void_p:
         graph, made = c_void_p(), c_void_p()
