@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from kserve import Client
 
 import singe as sg
 from singe import nn
+from singe.host.deployment import NAME, SCALING
 
 
 def replicas() -> list[int]:
@@ -68,6 +70,71 @@ def test_a_replica_that_is_killed_under_load_costs_no_answer(ray: Any, tmp_path:
     assert killed.is_set()
     assert [x for x in found if isinstance(x, BaseException)] == []
     assert len(found) == 240
+    for y in found:
+        np.testing.assert_allclose(y, wanted, rtol=1e-5)
+
+
+def running() -> int:
+    """How many replicas serve."""
+    from ray.serve import status  # noqa: PLC0415  # pyright: ignore[reportMissingImports]
+
+    states = status().applications[NAME].deployments[NAME].replica_states
+    return sum(count for state, count in states.items() if state == "RUNNING")
+
+
+def reached(count: int, seconds: float) -> bool:
+    """Whether so many replicas serve before the time is over."""
+    end = time.monotonic() + seconds
+    while (there := running()) != count and time.monotonic() < end:
+        time.sleep(0.2)
+    return there == count
+
+
+@pytest.mark.slow
+@pytest.mark.full
+def test_replicas_come_with_load_and_go_without_it_and_no_request_is_lost(
+    ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray.serve", reason="no Ray Serve: pip install 'singe[serve]'")
+    pytest.importorskip("uvicorn", reason="no package uvicorn: pip install 'singe[host]'")
+    model = sg.Model.of(lambda x: x + (sg.arange(500_000) * x.sum()).sin().mean(), {"x": (4,)}, device="numpy")
+    sg.save(model, tmp_path / "waves.singe")
+    x = np.arange(4, dtype=np.float32)
+    wanted = model(x)
+    found: list[Any] = []
+    for name in ("upscale_delay_s", "downscale_delay_s"):
+        monkeypatch.setitem(SCALING, name, 1.0)
+    busy, ended = threading.Event(), threading.Event()
+    with sg.host.ModelServer(tmp_path / "waves.singe", port=0, device="numpy", replicas=(1, 2)) as server:
+
+        def load(always: bool) -> None:
+            client = Client(server.url, server.token)
+            while busy.is_set() or (always and not ended.is_set()):
+                try:
+                    found.append(next(iter(client.infer("waves", {"x": x}).values())))
+                except BaseException as e:
+                    found.append(e)
+                if not busy.is_set():
+                    time.sleep(0.1)
+            client.close()
+
+        assert reached(1, 20)
+        busy.set()
+        threads = [threading.Thread(target=load, args=(k == 0,)) for k in range(16)]
+        try:
+            for thread in threads:
+                thread.start()
+            grown = reached(2, 60)
+            busy.clear()
+            shrunk = reached(1, 60)
+        finally:
+            busy.clear()
+            ended.set()
+            for thread in threads:
+                thread.join(60)
+    assert grown, "one replica stayed alone under load"
+    assert shrunk, "two replicas stayed without load"
+    assert [y for y in found if isinstance(y, BaseException)] == []
     for y in found:
         np.testing.assert_allclose(y, wanted, rtol=1e-5)
 

@@ -29,6 +29,9 @@ ATTEMPTS: Final = 10
 """How often a request is given to a replica before the loss of replicas is taken for its fault."""
 ONGOING: Final = 4
 """How many requests of a replica's share are the aim, for each row of a batch; it may have twice as many."""
+SCALING: Final = {"look_back_period_s": 15.0, "upscale_delay_s": 5.0, "downscale_delay_s": 120.0}
+"""Seconds: over how long requests are averaged, how long there must be too many before a replica is started, and too few before one is
+ended. Ray's own are 30, 30 and 600."""
 
 
 class ModelFacts(NamedTuple):
@@ -123,7 +126,7 @@ def deployed(
     package.start(proxy_location="Disabled")
     deployment = package.deployment(Replica).options(
         name=NAME, ray_actor_options=actor, max_ongoing_requests=2 * aim,
-        autoscaling_config={"min_replicas": least, "max_replicas": most, "target_ongoing_requests": aim},
+        autoscaling_config={"min_replicas": least, "max_replicas": most, "target_ongoing_requests": aim, **SCALING},
     )  # fmt: skip
     handle = package.run(deployment.bind(paths, device, dict(options)), name=NAME, route_prefix=None)
     facts = handle.facts.remote().result()
