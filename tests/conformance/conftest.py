@@ -20,7 +20,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if not counts:
         return
     terminalreporter.section("ONNX node cases")
-    total = len(import_module("onnx_devices").every_case())
+    total = len(import_module("onnx_cases").every_case())
     for device, count in counts.items():
         others = ", ".join(f"{n} {outcome}" for outcome, n in count.items() if outcome != "passed")
         terminalreporter.write_line(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,6 @@ from singe.runtime.devices import device as open_device
 
 DEVICES = {"CPU": "numpy", "WASM": "wasm", "WEBGPU": "webgpu", **{name.upper(): name for name in MORE}}
 """ONNX's names of devices ↦ our backends."""
-loader = pytest.importorskip("onnx.backend.test.loader")
 ONNX_DATA = Path(pytest.importorskip("onnx").__file__).parent / "backend" / "test" / "data"
 MODELS = Path(__file__).parents[2].parent / "shared" / "models"
 
@@ -48,14 +46,6 @@ def data_sets(folder: Path) -> list[tuple[list[np.ndarray], list[np.ndarray]]]:
         return [outward(np.asarray(read_tensor(p))) for p in files]
 
     return [(tensors(place, "input"), tensors(place, "output")) for place in sorted(folder.glob("test_data_set_*"))]
-
-
-@cache
-def every_case() -> list[Any]:
-    """ONNX's node cases."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the cases overflow and divide by zero on purpose while they are made
-        return loader.load_model_tests(kind="node")
 
 
 def array_of(given: Any) -> Any:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import warnings
-from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pytest
@@ -20,7 +18,8 @@ from singe.onnx.model import OnnxModel, read_model
 from singe.onnx.source import OnnxSource
 from singe.tools.export.bundle import export
 
-loader = pytest.importorskip("onnx.backend.test.loader")
+pytest.importorskip("onnx")
+from onnx_cases import every_case
 
 FAMILIES: Final = {
     "If": r"test_if$",
@@ -36,13 +35,6 @@ LEAST: Final = {"If": 1, "Loop": 4, "Scan": 17, "recurrent": 18, "Split": 14, "T
 BOUND: Final = 1e-3
 DTYPES: Final = ("bool", "uint8", "int32", "int64", "float16", "float32", "uint64")
 """Element types that harness.js knows."""
-
-
-@cache
-def every_case() -> list[Any]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return loader.load_model_tests(kind="node")
 
 
 def imported(model: OnnxModel, inputs: dict[str, np.ndarray]) -> Model | None:

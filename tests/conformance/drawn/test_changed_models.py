@@ -35,8 +35,9 @@ import op_draws
 import pytest
 from forked import forked
 from onnx import ModelProto, helper, parser
+from onnx_cases import every_case
 from onnx_changes import change
-from onnx_devices import array_of, every_case
+from onnx_devices import array_of
 from onnx_subject import Subject, nodes
 from peer import session
 from test_microsoft import CASES, FORMS

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from onnx_devices import DEVICES, array_of, check, every_case, need, tensors
+from onnx_cases import every_case
+from onnx_devices import DEVICES, array_of, check, need, tensors
 
 from singe.dtypes import DTYPES
 from singe.errors import SingeError

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from onnx_devices import DEVICES, every_case, need
+from onnx_cases import every_case
+from onnx_devices import DEVICES, need
 
 from singe.onnx import backend
 
