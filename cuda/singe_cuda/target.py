@@ -11,5 +11,5 @@ from .code.dialect import CUDA
 class CudaTarget(GpuTarget):
     """The code generator for NVIDIA's GPUs."""
 
-    def __init__(self, choose: Choose | None = None) -> None:
-        super().__init__(CUDA, choose)
+    def __init__(self, choose: Choose | None = None, tuned_for: str | None = None) -> None:
+        super().__init__(CUDA, choose, tuned_for)

@@ -45,8 +45,10 @@ class GpuTarget:
     repeated: int = 48
     execution: Execution = Execution(filled_by=2048)
 
-    def __init__(self, dialect: Dialect, choose: Choose | None = None) -> None:
+    def __init__(self, dialect: Dialect, choose: Choose | None = None, tuned_for: str | None = None) -> None:
+        """choose: the cuts of products (by default estimates do). tuned_for: the device for which it chooses by times."""
         self.dialect = dialect
+        self.kept_as: str | None = "" if choose is None else tuned_for
         self.name: str = dialect.name
         self.max_ports: int = dialect.max_ports
         self.dtypes: frozenset[DType] = frozenset(dialect.elements)

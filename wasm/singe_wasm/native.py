@@ -7,8 +7,10 @@ import ctypes
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
+from platform import machine
 from typing import Any, Final
 from weakref import WeakSet
 
@@ -23,7 +25,10 @@ from singe.extension import (
     Span,
     Timeline,
     bytes_text,
+    entry_key,
+    keep_entry,
     limit_reached,
+    recall_entry,
     stopped_by,
     time_limit,
 )
@@ -189,12 +194,24 @@ class WasmtimeEngine:
         try:
             if self._held > 2 * used + self._linear.data_len(self._store) + _SPARE:
                 self._move(self.reserved)
-            linked = Linked(wasmtime.Module(self._engine, binary), _MODULE + len(binary))
+            linked = Linked(self._compiled(binary), _MODULE + len(binary))
             self._exports(linked)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as e:
             raise DeviceError(f"wasm: the module does not load: {e}") from None
         self._linked.add(linked)
         return linked
+
+    def _compiled(self, binary: bytes) -> wasmtime.Module:
+        """The module as machine code: that of an earlier process, if wasmtime takes it, which checks that it was made by its own version,
+        for this processor and for this configuration."""
+        key = entry_key(version("wasmtime"), machine(), self._is_stoppable, binary)
+        kept = recall_entry("wasm", key)
+        if kept is not None:
+            with suppress(wasmtime.WasmtimeError):
+                return wasmtime.Module.deserialize(self._engine, bytes(kept))
+        made = wasmtime.Module(self._engine, binary)
+        keep_entry("wasm", key, f"machine code, {bytes_text(len(binary))} of WebAssembly", [made.serialize()])
+        return made
 
     def arguments(self, module: Linked, name: str) -> int | None:
         function = self._exports(module).get(name)

@@ -52,6 +52,7 @@ class WasmTarget:
     networks = False
     repeated = 0
     confined = "the engine validates WebAssembly, which reaches its own memory only"
+    kept_as = ""
     dtypes = frozenset(ELEMENTS)
 
     def __init__(self, levels: Sequence[str] = PAGES) -> None:

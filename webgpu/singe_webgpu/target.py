@@ -18,8 +18,8 @@ class WgslTarget(GpuTarget):
 
     confined = "WebGPU validates shaders, and keeps them within their buffers"
 
-    def __init__(self, choose: Choose | None = None) -> None:
-        super().__init__(WGSL, choose)
+    def __init__(self, choose: Choose | None = None, tuned_for: str | None = None) -> None:
+        super().__init__(WGSL, choose, tuned_for)
 
     def print_opaque(
         self,

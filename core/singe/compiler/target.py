@@ -6,6 +6,7 @@ imports none. `ARRAYS` is the target of NumPy.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
@@ -74,8 +75,9 @@ class Execution:
 
 class Target(Protocol):
     """A code generator: Kernels and Routines in, text or bytes out. The attribute `execution`, an Execution, may be left out, and
-    so may `confined`: why a Program of a stranger cannot harm the machine that runs it; and `settings`: arguments, as data of JSON, with
-    which its class makes the same target in another process."""
+    so may `confined`: why a Program of a stranger cannot harm the machine that runs it; `settings`: arguments, as data of JSON, with
+    which its class makes the same target in another process; and `kept_as`: on what its code depends beside its class and settings, without
+    which its Programs are not kept from process to process."""
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
@@ -130,6 +132,7 @@ class ArrayTarget:
 
     def __init__(self, arrays: ArrayAdapter = NUMPY_ARRAYS) -> None:
         self.arrays: ArrayAdapter = arrays
+        self.kept_as: str | None = "" if arrays is NUMPY_ARRAYS else None
         self.dtypes: Collection[DType] = arrays.dtypes
         self.execution: Execution = Execution(
             fuses=False, views=False, allocates=True, narrow=False, falls_back=not arrays.complete
@@ -179,6 +182,12 @@ def execution_of(target: Target) -> Execution:
 def settings_of(target: Target) -> Mapping[str, Any]:
     """With what `find_target` makes the same target in another process."""
     return getattr(target, "settings", {})
+
+
+def kept_as(target: Target) -> str | None:
+    """On what the code of a target depends beside its class; None if its Programs are not kept from process to process."""
+    mark = getattr(target, "kept_as", None)
+    return None if mark is None else json.dumps([mark, settings_of(target)], sort_keys=True, default=list)
 
 
 def confinement(target: Target) -> str:

@@ -49,6 +49,9 @@ from ..errors import DeviceLost as DeviceLost
 from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..errors import ShapeError as ShapeError
+from ..files.kept import entry_key as entry_key
+from ..files.kept import keep_entry as keep_entry
+from ..files.kept import recall_entry as recall_entry
 from ..files.urls import js_errors as js_errors
 from ..ir import affine as affine
 from ..ir import scalar as scalar

@@ -8,7 +8,7 @@ used as it is if the server says that it is unchanged, or cannot be reached.
 The cache has a folder for each URL, in which its file and those beside it lie as they do on the server, and a folder
 `notes` for what is known of each file, and for those that are only partly there. A link in it that leads elsewhere is refused.
 
-Environment: SINGE_CACHE is the folder (by default `singe` in the user's cache folder), HF_ENDPOINT the hub's address,
+Environment: SINGE_CACHE is the folder (see folder.py), HF_ENDPOINT the hub's address,
 HF_TOKEN a token for its private files, which is sent to the hub alone.
 """
 
@@ -34,6 +34,7 @@ from ..awaitables import IN_PAGE
 from ..errors import FormatError, InputError
 from ..shapes import bytes_text
 from ..texts import escaped
+from .folder import cache_folder
 from .local import inside, reason
 from .urls import fetch, is_url
 
@@ -94,18 +95,6 @@ def _key(text: str) -> str:
 def _is_plain(name: str) -> bool:
     """Whether a file of any system can have this name."""
     return bool(_PLAIN_NAME.fullmatch(name)) and name not in (".", "..") and len(name.encode()) <= 200
-
-
-def cache_folder() -> Path:
-    """Where files are kept."""
-    given = os.environ.get("SINGE_CACHE")
-    if given:
-        return Path(given)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA")
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or ("~/Library/Caches" if sys.platform == "darwin" else None)
-    return Path(base or "~/.cache").expanduser() / "singe"
 
 
 def hub() -> str:

@@ -57,9 +57,10 @@ def reason(error: Exception) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
+def write(path: Path, pieces: Iterable[Any], durable: bool = False, mode: int | None = None) -> None:
     """Write a file from consecutive bytes. One that was there stays as it is for those who have mapped it, and if writing fails.
 
+    mode: who may read and write it (by default as the process makes files).
     durable: the bytes are on the disk when this returns; after a loss of power, too, the path has the old file or the new one.
     """
     if path.exists() and not path.is_file():  # a pipe or a device, in whose place there shall be no file
@@ -70,6 +71,8 @@ def write(path: Path, pieces: Iterable[Any], durable: bool = False) -> None:
     try:
         with at_end(lambda: part.unlink(missing_ok=True)):
             with part.open("wb") as file:
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 for piece in pieces:
                     file.write(piece)
                 if durable:

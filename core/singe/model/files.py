@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..awaitables import IN_PAGE
+from ..compiler.compile import Options
 from ..errors import FormatError, InputError
 from ..files import mapped, write
 from ..files.download import fetched, local_file
@@ -24,6 +25,7 @@ from ..shapes import show
 from ..weights.files import foreign, is_text, kind_of
 from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
 from ..weights.safetensors import SAFETENSORS, write_safetensors
+from .kept import model_of_file
 from .model import Model
 from .sizes import without_bounds
 from .source import GraphSource, Source
@@ -85,21 +87,30 @@ def load(
             )
         return compiled
     shapes, bounds = without_bounds(input_shapes)
-    record = _record(path)
-    if record is not None:
-        source: Source = GraphSource(
-            _closed(read_graph(record, str(path) if isinstance(path, (str, Path)) else name), shapes)
-        )
-    else:
-        from ..onnx.source import OnnxSource  # noqa: PLC0415 (`import singe` pays for no importer)
 
-        source = OnnxSource(_onnx_model(path, url, name), shapes)
-    source = PairedSource(source, states) if states else source
-    model = Model(source, device, name, fail_on_host=fail_on_host, bounds=bounds, donate=donate)
-    model.check()
+    def read() -> tuple[Source, Sequence[str]]:
+        source, beside = _source(path, url, name, shapes)
+        return PairedSource(source, states) if states else source, beside
+
+    options = Options(fail_on_host=fail_on_host, bounds=bounds, donate=donate)
+    model = model_of_file(path, read, find_device(device), name, [shapes, states or {}], options)
     if fail_on_host and not model.source.objects and not model.needed:
         model.program()
     return model
+
+
+def _source(
+    path: str | Path | bytes, url: str | None, name: str, shapes: Mapping[str, Sequence[int | str]]
+) -> tuple[Source, Sequence[str]]:
+    """What a Model is compiled from, and the names of the files beside it that the file names."""
+    record = _record(path)
+    if record is not None:
+        told = str(path) if isinstance(path, (str, Path)) else name
+        return GraphSource(_closed(read_graph(record, told), shapes)), ()
+    from ..onnx.source import OnnxSource  # noqa: PLC0415 (`import singe` pays for no importer)
+
+    model = _onnx_model(path, url, name)
+    return OnnxSource(model, shapes), model.files
 
 
 def _readable(source: str | Path | bytes | Serialized) -> str | Path | bytes:

@@ -116,7 +116,8 @@ class OnnxFunction:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OnnxModel:
-    """A whole file. `path` is its name in errors; `opsets` maps a domain to its version."""
+    """A whole file. `path` is its name in errors; `opsets` maps a domain to its version; `files` are the names of those beside it that it
+    refers to."""
 
     path: str
     ir_version: int
@@ -124,6 +125,7 @@ class OnnxModel:
     graph: OnnxGraph
     functions: tuple[OnnxFunction, ...]
     metadata: dict[str, str]
+    files: tuple[str, ...] = ()
 
 
 def read_model(
@@ -267,7 +269,7 @@ def _function(m: Fields, position: Position, _: Files) -> OnnxFunction:
     )
 
 
-def _model(m: Fields, position: Position, _: Files) -> OnnxModel:
+def _model(m: Fields, position: Position, files: Files) -> OnnxModel:
     if "graph" not in m:
         raise position.fault("there is no graph")
     version = m.get("ir_version", 0)
@@ -278,7 +280,7 @@ def _model(m: Fields, position: Position, _: Files) -> OnnxModel:
     if not opsets:
         raise position.field("opset_import").fault("the model imports no opset", ImportFailure)
     functions, metadata = tuple(m.get("functions", ())), dict(m.get("metadata_props", ()))
-    return OnnxModel(position.name, version, opsets, m["graph"], functions, metadata)
+    return OnnxModel(position.name, version, opsets, m["graph"], functions, metadata, tuple(files.by_location))
 
 
 def _opset(m: Fields, position: Position, _: Files) -> tuple[str, int]:

@@ -40,6 +40,7 @@ class SharedBlocks:
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, bytes], tuple[weakref.ref[np.ndarray], int]] = {}
+        self._whole: list[weakref.ref[np.ndarray]] = []  # of Programs that were kept, whose pieces are not known
 
     def find(self, key: tuple[str, bytes]) -> tuple[np.ndarray, int] | None:
         """The block that holds a piece of this kind and digest, and the piece's offset in it."""
@@ -52,6 +53,16 @@ class SharedBlocks:
         held = weakref.ref(block)
         self._places = {k: place for k, place in self._places.items() if place[0]() is not None}
         self._places.update({key: (held, at) for key, at in pieces.items()})
+
+    def sharing(self, program: ProgramData) -> ProgramData:
+        """A Program that was kept: over the block of another such Program, if its own has the same bytes."""
+        self._whole = [held for held in self._whole if held() is not None]
+        for held in self._whole:
+            block = held()
+            if block is not None and np.array_equal(block, program.weights):
+                return replace(program, weights=block)
+        self._whole.append(weakref.ref(program.weights))
+        return program
 
 
 class BlockWriter:

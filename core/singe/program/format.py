@@ -71,7 +71,7 @@ def pieces(program: ProgramData) -> list[Bytes]:
     return file_pieces(header(program) | {"blocks": {"weights": weights}, "modules": modules}, block)
 
 
-def from_bytes(data: bytes, name: str = "program") -> ProgramData:
+def from_bytes(data: Bytes, name: str = "program") -> ProgramData:
     """Read a program file; everything in it is checked before use."""
     head, block = read(data, name, FORMAT)
     with checking(name):

@@ -29,7 +29,8 @@ from ..errors import (
     InputError,
     SingeError,
 )
-from ..files import write
+from ..files import kept, write
+from ..files.folder import OFF, SINGE_CACHE, is_off
 from ..files.urls import is_url
 from ..model.arguments import bind
 from ..model.files import load
@@ -465,6 +466,25 @@ def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{k} {v}" for k, v in value.items())
     return ", ".join(map(str, value)) or "none" if isinstance(value, (list, tuple)) else str(value)
+
+
+# --- cache ------------------------------------------------------------------------------------------------------------
+
+
+def cache(args: Namespace) -> None:
+    """List what is kept, or remove it."""
+    if args.clear:
+        say(f"removed {bytes_text(kept.clear())} from {kept.kept_folder()}")
+        return
+    found = kept.entries()
+    if found:
+        rows = [
+            [e.kind, e.text, bytes_text(e.bytes), time.strftime("%Y-%m-%d %H:%M", time.localtime(e.used))]
+            for e in found
+        ]
+        say(table([("kind", LEFT), ("what", LEFT), ("size", RIGHT), ("last used", LEFT)], rows))
+    off = f"; {SINGE_CACHE} is {OFF!r}, so nothing is kept now" if is_off() else ""
+    say(f"{bytes_text(sum(e.bytes for e in found))} in {kept.kept_folder()}{off}")
 
 
 # --- completion -------------------------------------------------------------------------------------------------------

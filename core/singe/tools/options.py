@@ -112,6 +112,10 @@ def _inspect(command: argparse.ArgumentParser) -> None:
     command.add_argument("--shapes", action="store_true", help="list every layer with its op, dtype and shape")
 
 
+def _cache(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--clear", action="store_true", help="remove all of it")
+
+
 def _compile(command: argparse.ArgumentParser) -> None:
     _model(command)
     _shapes(command)
@@ -263,6 +267,7 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     "host": ("Serve models to clients (KServe v2), or lend a device of this machine to them: sg.Remote.", _host),
     "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
     "devices": ("Show which devices are available, and why others are not.", _nothing),
+    "cache": ("List what was compiled and is kept for the next process, or remove it.", _cache),
     "runs": ("List and compare training runs, or write a report of some as a page.", _runs),
     "completion": ('Print what makes a shell complete commands: eval "$(singe completion bash)".', _completion),
 }

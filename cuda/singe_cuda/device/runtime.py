@@ -28,7 +28,8 @@ class CudaBackend(GpuRuntime):
         self.tuner = Tuner(gpu, CUDA, gpu.label) if wanted(software=False) else None
         self._number: Final = number
         self._card: Final = gpu
-        super().__init__(f"cuda:{number}", gpu, CudaTarget(self.tuner.choose if self.tuner else None))
+        target = CudaTarget(self.tuner.choose, gpu.label) if self.tuner else CudaTarget()
+        super().__init__(f"cuda:{number}", gpu, target)
 
     def export(self, array: GpuArray | HostArray) -> Any:
         """What DLPack takes: over the array's own memory."""

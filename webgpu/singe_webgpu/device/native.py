@@ -87,7 +87,8 @@ class WebGpuBackend(GpuRuntime):
         at, adapter = _chosen(choice) if choice else (0, _adapter(software=software))
         gpu = NativeGpu(adapter)
         self.tuner = Tuner(gpu, WGSL, gpu.label) if wanted(gpu.describe()["software"]) else None
-        super().__init__(f"webgpu:{at}" if at else "webgpu", gpu, WgslTarget(self.tuner.choose if self.tuner else None))
+        target = WgslTarget(self.tuner.choose, gpu.label) if self.tuner else WgslTarget()
+        super().__init__(f"webgpu:{at}" if at else "webgpu", gpu, target)
 
     def describe(self) -> Mapping[str, Any]:
         return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}

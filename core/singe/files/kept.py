@@ -1,0 +1,239 @@
+"""What takes long to compute, kept in the cache folder from one process to the next: compiled Programs and machine code.
+
+An entry is a file in the folder `compiled` of the cache folder, called by its kind and its key, which is a hash of all that it was
+computed from. It begins with a hash of its contents and with a line for people; a damaged one counts as none. An entry is
+written whole or not at all, so that processes may share them. The least recently used go when there are too many.
+
+Entries may hold machine code, so they are trusted only in a folder of the user's own that nobody else can write to, which is checked at
+each use. SINGE_CACHE=off keeps nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import logging
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from ..awaitables import IN_PAGE
+from .folder import OFF, cache_folder, is_off
+from .local import clear_parts, reason, write
+
+_log: Final = logging.getLogger("singe")
+MAX_BYTES: Final = 4 << 30
+"""Bytes that all entries take together."""
+MAX_ENTRIES: Final = 4096
+KEEPS_PER_TRIM: Final = 64
+"""How many entries a process writes before it looks again whether there are too many."""
+_HASH: Final = 32
+_LENGTH: Final = 4
+_START: Final = 256
+"""Where the contents of an entry begin, or a multiple of it."""
+_OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An entry, for people: what it is, its bytes, and when it was last used, in seconds since the epoch."""
+
+    kind: str
+    text: str
+    bytes: int
+    used: float
+
+
+def entry_key(*parts: Any) -> str:
+    """A key: a hash of bytes and of data of JSON."""
+    digest = hashlib.sha256()
+    for part in parts:
+        raw = part if isinstance(part, (bytes, memoryview)) else json.dumps(part, sort_keys=True).encode()
+        digest.update(len(raw).to_bytes(8, "little"))
+        digest.update(raw)
+    return digest.hexdigest()
+
+
+def recall_entry(kind: str, key: str) -> memoryview | None:
+    """The contents of an entry; None if there is none, or if it cannot be trusted."""
+    if not _keeps():
+        return None
+    try:
+        with _opened() as opened:
+            file = os.open(_name(kind, key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
+            try:
+                return _checked(file, _name(kind, key))
+            finally:
+                os.close(file)
+    except (OSError, _Distrusted) as e:
+        _tell(e)
+        return None
+
+
+def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
+    """Keep an entry, in consecutive pieces of bytes. text: what it is, for people. Where it cannot be written, it is not kept."""
+    if not _keeps():
+        return
+    try:
+        with _opened(make=True):
+            raw = text.encode()[: _START - _HASH - _LENGTH]
+            head = len(raw).to_bytes(_LENGTH, "little") + raw
+            head += bytes(_START - _HASH - len(head))
+            held, digest = list(pieces), hashlib.sha256(head)
+            for piece in held:
+                digest.update(piece)
+            write(kept_folder() / _name(kind, key), [digest.digest(), head, *held], mode=0o600)
+        _trim_sometimes()
+    except (OSError, _Distrusted) as e:
+        _tell(e)
+
+
+def entries() -> list[Entry]:
+    """All entries, the latest used first."""
+    found: list[Entry] = []
+    for path, status in _files():
+        kind = path.name.partition("-")[0]
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            head = file.read(_START)[_HASH:]
+            length = int.from_bytes(head[:_LENGTH], "little")
+            text = head[_LENGTH : _LENGTH + length].decode(errors="replace")
+            found.append(Entry(kind, text, status.st_size, status.st_mtime))
+    return sorted(found, key=lambda entry: -entry.used)
+
+
+def clear() -> int:
+    """Remove all entries; their bytes."""
+    removed = 0
+    for path, status in _files():
+        with contextlib.suppress(OSError):
+            path.unlink()
+            removed += status.st_size
+    clear_parts(kept_folder())
+    return removed
+
+
+@cache
+def code_version(package: str) -> str:
+    """A hash of the code of a package that is imported: of the names, sizes and times of its files, as a checkout may change between two
+    versions."""
+    import sys  # noqa: PLC0415
+
+    digest = hashlib.sha256()
+    for place in map(str, sys.modules[package].__path__):
+        for line in sorted(_code_files(place)):
+            digest.update(line.encode())
+    return digest.hexdigest()
+
+
+def _code_files(place: str) -> Iterator[str]:
+    with os.scandir(place) as found:
+        for entry in found:
+            if entry.name.endswith(".py"):
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}\n"
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _code_files(entry.path)
+
+
+class _Distrusted(Exception):
+    """A folder or a file that others can write to."""
+
+
+def _keeps() -> bool:
+    """Whether anything is kept: where there are owners of files (elsewhere nothing says who can write to them), and not in a page, whose
+    files go with it."""
+    return os.name == "posix" and not IN_PAGE and not is_off()
+
+
+def kept_folder() -> Path:
+    """Where entries are."""
+    return cache_folder() / "compiled"
+
+
+def _name(kind: str, key: str) -> str:
+    return f"{kind}-{key}"
+
+
+@contextmanager
+def _opened(make: bool = False) -> Iterator[int]:
+    """The folder's descriptor, once it is known that only this user can write there."""
+    if make:
+        kept_folder().parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            kept_folder().mkdir(mode=0o700)
+    opened = os.open(kept_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _check_owner(opened, f"the folder {kept_folder()}")
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def _check_owner(descriptor: int, what: str) -> None:
+    status = os.fstat(descriptor)
+    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
+        raise _Distrusted(f"{what} is not yours alone (owner {status.st_uid}, mode {status.st_mode & 0o777:03o})")
+
+
+def _checked(file: int, name: str) -> memoryview | None:
+    """The contents of an entry that is open; None if it is damaged. It is used now."""
+    import mmap  # noqa: PLC0415 (`import singe` pays for nothing that is kept)
+
+    _check_owner(file, f"the file {kept_folder() / name}")
+    if os.fstat(file).st_size < _START:
+        return None
+    whole = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
+    if hashlib.sha256(whole[_HASH:]).digest() != whole[:_HASH]:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(file)
+    return whole[_START:]
+
+
+def _files() -> list[tuple[Path, os.stat_result]]:
+    """The files of entries, where there are some."""
+    found: list[tuple[Path, os.stat_result]] = []
+    with contextlib.suppress(OSError):
+        for path in kept_folder().iterdir():
+            with contextlib.suppress(OSError):
+                status = path.lstat()
+                if stat.S_ISREG(status.st_mode):
+                    found.append((path, status))
+    return found
+
+
+_keeps_so_far: Final = count()
+_told: Final[set[str]] = set()
+
+
+def _trim_sometimes() -> None:
+    if next(_keeps_so_far) % KEEPS_PER_TRIM == 0:
+        trim()
+
+
+def trim(most_bytes: int = MAX_BYTES, most: int = MAX_ENTRIES) -> None:
+    """Remove the least recently used entries that are too many."""
+    held: Sequence[tuple[Path, os.stat_result]] = sorted(_files(), key=lambda pair: -pair[1].st_mtime)
+    total = 0
+    for k, (path, status) in enumerate(held):
+        total += status.st_size
+        if total > most_bytes or k >= most:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+def _tell(error: Exception) -> None:
+    """Say once why nothing is kept; that there is no entry is no reason."""
+    if isinstance(error, FileNotFoundError):
+        return
+    text = str(error) if isinstance(error, _Distrusted) else f"{kept_folder()}: {reason(error)}"
+    if text not in _told:
+        _told.add(text)
+        _log.warning("compiled code is not kept: %s; SINGE_CACHE names another folder, or is %r", text, OFF)

@@ -1,0 +1,276 @@
+"""Models of files whose Programs are kept from one process to the next (files/kept.py), so that a file that was compiled before is
+neither read again nor compiled.
+
+What is kept is found by a hash of the file, of Singe's code, of the device's target and of the options. A file whose inputs or
+outputs are lists, dicts or optionals is compiled in each process, and so is one for a target that does not say on what its code
+depends.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..compiler.compile import Options
+from ..compiler.target import kept_as
+from ..dtypes import DType
+from ..errors import FormatError, InputError, SingeError
+from ..files import inside, mapped
+from ..files.kept import code_version, entry_key, keep_entry, recall_entry
+from ..graph import Graph, Kind, Needed, Node, contents, leaf
+from ..program.container import decode_dim, dtype_named, encode_dim
+from ..program.format import from_bytes, pieces
+from ..program.program import ProgramData
+from ..runtime.debugging import looking
+from ..runtime.device import Device
+from .arguments import TensorSpec
+from .model import Model
+from .program import Program
+from .source import Source
+
+Values = Mapping[str, np.ndarray]
+
+
+class KeptFile:
+    """What is kept of one file for one target and one set of options."""
+
+    def __init__(self, key: str, path: Path | None, digest: str, name: str) -> None:
+        """path: of the file, if it is one. digest: of its bytes."""
+        self._key: Final = key
+        self._path: Final = path
+        self._digest: Final = digest
+        self._name: Final = name
+        self._beside: Mapping[str, str] = {}  # the files beside it that it names ↦ the hash of each
+
+    @staticmethod
+    def of(path: str | Path | bytes, device: Device, name: str, *given: Any) -> KeptFile | None:
+        """given: what the Programs depend on beside the file and the device, as data of JSON. None if nothing is to be kept."""
+        target = device.target
+        mark = kept_as(target)
+        if mark is None or looking():
+            return None
+        try:
+            data = path if isinstance(path, bytes) else mapped(Path(path))
+        except (OSError, ValueError):  # the reader of the file says why
+            return None
+        digest = hashlib.sha256(data).hexdigest()
+        packages = {c.__module__.partition(".")[0] for c in type(target).__mro__} - {"builtins", "typing"}
+        code = {package: code_version(package) for package in sorted({"singe", *packages})}
+        key = entry_key(digest, code, np.__version__, target.name, mark, *given)
+        return KeptFile(key, None if isinstance(path, bytes) else Path(path).absolute(), digest, name)
+
+    def signature(self) -> KeptSignature | None:
+        """What is kept of its inputs and outputs, if the files beside it that it names are as they were."""
+        found = recall_entry("model", self._key)
+        if found is None:
+            return None
+        try:
+            told = KeptSignature(json.loads(bytes(found)))
+        except (ValueError, TypeError, KeyError, AttributeError, SingeError):
+            return None
+        if not all(self._is_same(name, digest) for name, digest in told.files.items()):
+            return None
+        self._beside = told.files
+        return told
+
+    def _is_same(self, name: str, digest: str) -> bool:
+        try:
+            return self._path is not None and _digest(inside(self._path.parent, name)) == digest
+        except (OSError, ValueError, FormatError):
+            return False
+
+    def keep_signature(self, model: Model, files: Sequence[str]) -> None:
+        """files: those beside the file that it names."""
+        if self._path is not None:
+            self._beside = {name: _digest(inside(self._path.parent, name)) for name in files}
+        told = signature_of(model) | {"files": self._beside}
+        keep_entry("model", self._key, self._name, [json.dumps(told).encode()])
+
+    def check(self) -> None:
+        """Refuse a file that is not the one any more of which this is kept."""
+        if self._path is not None and _digest(self._path) != self._digest:
+            raise InputError(f"{self._path}: the file has changed since it was loaded; load it again")
+
+    def program(self, key: Any) -> ProgramData | None:
+        """The Program that was kept under a key."""
+        found = recall_entry("program", self._program_key(key))
+        if found is None:
+            return None
+        try:
+            return from_bytes(found, self._name)
+        except FormatError:
+            return None
+
+    def keep_program(self, key: Any, data: ProgramData) -> None:
+        keep_entry("program", self._program_key(key), f"{self._name} on {data.target}", pieces(data))
+
+    def _program_key(self, key: Any) -> str:
+        return entry_key(self._key, self._beside, key)
+
+
+class KeptSignature:
+    """The inputs, outputs and states of a file, and what its Programs need beside open sizes, from data of JSON."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.inputs: Final = tuple(leaf(s.shape or (), s.dtype, s.name) for s in map(_spec, told["inputs"]))
+        self.states: Final = tuple(leaf(s.shape or (), s.dtype, s.name) for s in map(_spec, told["states"]))
+        self.outputs: Final = tuple(map(_spec, told["outputs"]))
+        self.needed: Final = Needed(dict(told["needed"]["sizes"]), dict(told["needed"]["inputs"]))
+        self.files: Final[Mapping[str, str]] = dict(told["files"])
+
+
+def signature_of(model: Model) -> dict[str, Any]:
+    """The data of a KeptSignature, but for its files."""
+    needed = model.needed
+    return {
+        "inputs": [*map(_told, model.inputs)],
+        "states": [*map(_told, model.states)],
+        "outputs": [*map(_told, model.outputs)],
+        "needed": {"sizes": dict(needed.sizes), "inputs": dict(needed.inputs)},
+    }
+
+
+class KeptSource:
+    """The source of a file that was compiled before: it is read once a Graph is asked for."""
+
+    objects: Mapping[str, Kind] = {}
+
+    def __init__(self, told: KeptSignature, make: Callable[[], Source]) -> None:
+        self.inputs: tuple[Node, ...] = told.inputs
+        self.states: tuple[Node, ...] = told.states
+        self.output_names: tuple[str, ...] = tuple(o.name for o in told.outputs)
+        self.output_dtypes: tuple[DType, ...] = tuple(o.dtype for o in told.outputs)
+        self._make: Final = make
+        self._made: Source | None = None
+
+    def _read(self) -> Source:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def holding(self, objects: Mapping[str, Any]) -> Source:
+        return self._read().holding(objects)
+
+    def graph(self, sizes: Mapping[str, int], values: Values) -> Graph | Needed:
+        return self._read().graph(sizes, values)
+
+    def with_layers(self) -> tuple[Source, Mapping[str, str]]:
+        return self._read().with_layers()
+
+
+class KeptModel(Model):
+    """A Model of a file whose Programs are kept."""
+
+    def __init__(
+        self,
+        source: Source,
+        device: Device,
+        name: str,
+        kept: KeptFile,
+        told: KeptSignature | None,
+        files: Sequence[str],
+        **options: Any,
+    ) -> None:
+        """told: what was kept of it; otherwise it is checked, and kept. files: those beside it that it names."""
+        super().__init__(source, device, name, **options)
+        self._kept: Final = kept
+        self._told: Final = told
+        self._files: Final = files
+        if told is not None:
+            self._needed = self._needed_as_kept = told.needed
+        else:
+            self.check()
+            self._keep_signature()
+
+    def _keep_signature(self) -> None:
+        self._needed_as_kept: Needed | None = self.needed
+        self._kept.keep_signature(self, self._files)
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        return super().outputs if self._told is None else self._told.outputs
+
+    def _key(self, sizes: Mapping[str, int], values: Values) -> Any:
+        """What the Program for these sizes and values is kept under."""
+        known = {name: [repr(contents(v)), v.shape] for name, v in values.items()}
+        return [dict(sizes), known, [dict(s) for s in self.sizes.specialised(sizes)]]
+
+    def _recalled(self, sizes: Mapping[str, int], values: Values) -> Program | None:
+        if looking():
+            return None
+        data = self._kept.program(self._key(sizes, values))
+        if data is None or data.target != self.device.target.name:
+            return None
+        again = _GraphAgain(weakref.ref(self.source), sizes, values)
+        return Program(self._blocks.sharing(data), self.device, None, again)
+
+    def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Values) -> Program:
+        made = super()._compiled(graph, sizes, values)
+        if not looking() and not graph.results:
+            self._kept.keep_program(self._key(sizes, values), made.data)
+            if self._needed != self._needed_as_kept:
+                self._keep_signature()
+        return made
+
+
+class _GraphAgain:
+    """Calling it gives the Graph of a Program that was kept, for `sg.debug`; see Remade."""
+
+    def __init__(self, source: Callable[[], Source | None], sizes: Mapping[str, int], values: Values) -> None:
+        self._source: Final = source
+        self._sizes: Final = sizes
+        self._values: Final = values
+
+    def __call__(self) -> Graph | None:
+        source = self._source()
+        found = None if source is None else source.graph(self._sizes, self._values)
+        return found if isinstance(found, Graph) else None
+
+
+def model_of_file(
+    path: str | Path | bytes,
+    make: Callable[[], tuple[Source, Sequence[str]]],
+    device: Device,
+    name: str,
+    given: Sequence[Any],
+    options: Options,
+) -> Model:
+    """The Model of a file, which is checked as far as that does not depend on a run. make: reads the file; the source, and the names of the
+    files beside it that it names. given: see KeptFile.of."""
+    chosen: dict[str, Any] = {
+        "fail_on_host": options.fail_on_host, "bounds": options.bounds, "donate": tuple(options.donate)
+    }  # fmt: skip
+    kept = KeptFile.of(path, device, name, *given, chosen)
+    told = None if kept is None else kept.signature()
+    if kept is not None and told is not None:
+
+        def again() -> Source:
+            kept.check()
+            return make()[0]
+
+        return KeptModel(KeptSource(told, again), device, name, kept, told, tuple(told.files), **chosen)
+    source, files = make()
+    if kept is None or source.objects:
+        model = Model(source, device, name, **chosen)
+        model.check()
+        return model
+    return KeptModel(source, device, name, kept, None, files, **chosen)
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(mapped(path)).hexdigest()
+
+
+def _told(spec: TensorSpec) -> list[Any]:
+    return [spec.name, spec.dtype.name, None if spec.shape is None else [encode_dim(d) for d in spec.shape]]
+
+
+def _spec(told: Sequence[Any]) -> TensorSpec:
+    name, kind, shape = told
+    return TensorSpec(str(name), dtype_named(kind), None if shape is None else tuple(decode_dim(d) for d in shape))
