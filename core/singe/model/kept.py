@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..compiler.compile import Options
-from ..compiler.target import kept_as
+from ..compiler.target import Target, kept_as
 from ..dtypes import DType
 from ..errors import FormatError, InputError, SingeError
 from ..files import inside, mapped
@@ -52,16 +53,15 @@ class KeptFile:
     def of(path: str | Path | bytes, device: Device, name: str, *given: Any) -> KeptFile | None:
         """given: what the Programs depend on beside the file and the device, as data of JSON. None if nothing is to be kept."""
         target = device.target
-        mark = kept_as(target)
-        if mark is None or looking():
+        mark, packages = kept_as(target), _packages(target)
+        if mark is None or packages is None or looking():
             return None
         try:
             data = path if isinstance(path, bytes) else mapped(Path(path))
         except (OSError, ValueError):  # the reader of the file says why
             return None
         digest = hashlib.sha256(data).hexdigest()
-        packages = {c.__module__.partition(".")[0] for c in type(target).__mro__} - {"builtins", "typing"}
-        code = {package: code_version(package) for package in sorted({"singe", *packages})}
+        code = {package: code_version(package) for package in packages}
         key = entry_key(digest, code, np.__version__, target.name, mark, *given)
         return KeptFile(key, None if isinstance(path, bytes) else Path(path).absolute(), digest, name)
 
@@ -244,9 +244,9 @@ def model_of_file(
     """The Model of a file, which is checked as far as that does not depend on a run. make: reads the file; the source, and the names of the
     files beside it that it names. given: see KeptFile.of."""
     chosen: dict[str, Any] = {
-        "fail_on_host": options.fail_on_host, "bounds": options.bounds, "donate": tuple(options.donate)
+        "fail_on_host": options.fail_on_host, "bounds": options.bounds, "donate": options.donate
     }  # fmt: skip
-    kept = KeptFile.of(path, device, name, *given, chosen)
+    kept = KeptFile.of(path, device, name, *given, repr(chosen))
     told = None if kept is None else kept.signature()
     if kept is not None and told is not None:
 
@@ -261,6 +261,13 @@ def model_of_file(
         model.check()
         return model
     return KeptModel(source, device, name, kept, None, files, **chosen)
+
+
+def _packages(target: Target) -> list[str] | None:
+    """The packages whose code decides what is compiled for a target; None if one is no folder, whose files would tell its version."""
+    own = {c.__module__.partition(".")[0] for c in type(target).__mro__} - {"builtins", "typing"}
+    found = sorted({"singe", *own})
+    return found if all(hasattr(sys.modules[name], "__path__") for name in found) else None
 
 
 def _digest(path: Path) -> str:
