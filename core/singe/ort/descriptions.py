@@ -1,0 +1,137 @@
+"""What a session says of its model: NodeArgs, metadata, and the names of types, as `tensor(float)`."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import DTYPES, DType
+from ..onnx.model import OnnxType, OnnxValue
+from ..onnx.tensors import ELEMENTS
+from ..onnx.wire import INT64, TEXT, Format, Schema, many, one
+from ..shapes import Size
+from .errors import ValueKindError
+
+_RENAMED: Final = {
+    "float32": "float", "float64": "double", "float4_e2m1fn": "float4e2m1", "float6_e2m3fn": "float6e2m3",
+    "float6_e3m2fn": "float6e3m2", "float8_e4m3fn": "float8e4m3fn", "float8_e4m3fnuz": "float8e4m3fnuz", "float8_e5m2": "float8e5m2",
+    "float8_e5m2fnuz": "float8e5m2fnuz", "float8_e8m0fnu": "float8e8m0",
+}  # fmt: skip
+"""Singe's name of an element type ↦ onnxruntime's, where they differ."""
+CODES: Final[Mapping[str, int]] = {element.name: code for code, element in ELEMENTS.items()}
+"""The name of an element type ↦ its number in ONNX."""
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """An input or output: its name, its type, and its shape, with names or None for sizes that a run decides."""
+
+    name: str
+    type: str
+    shape: list[int | str | None]
+
+
+@dataclass(frozen=True)
+class ModelMetadata:
+    """What a model's file says of itself."""
+
+    producer_name: str = ""
+    graph_name: str = ""
+    domain: str = ""
+    description: str = ""
+    graph_description: str = ""
+    version: int = 0
+    custom_metadata_map: dict[str, str] = field(default_factory=dict)
+
+
+def tensor_type(dtype: str | None) -> str:
+    """The type of a tensor with such elements, as onnxruntime writes it."""
+    return f"tensor({_RENAMED.get(dtype or '', dtype)})"
+
+
+def type_text(kind: OnnxType | None) -> str:
+    """A type of a file, as onnxruntime writes it."""
+    if kind is None:
+        return ""
+    if kind.kind == "tensor":
+        return tensor_type(kind.dtype)
+    if kind.kind == "sparse_tensor":
+        return f"sparse_{tensor_type(kind.dtype)}"
+    if kind.kind == "map":
+        return f"map({_RENAMED.get(kind.dtype or '', kind.dtype)},{type_text(kind.of)})"
+    return f"{'seq' if kind.kind == 'sequence' else kind.kind}({type_text(kind.of)})"
+
+
+def node_arg(value: OnnxValue, known: Sequence[int | str | Size] | None = None, names: Container[str] = ()) -> NodeArg:
+    """An input or output of a file. known: the shape that the model's ops give it, which has numbers where the file has names, and names
+    of inputs' sizes, `names`, where the file says nothing."""
+    kind, shape = value.type, value.shape
+    if kind is not None and kind.kind == "optional" and kind.of is not None:
+        shape = kind.of.shape
+    if known is None:
+        merged = list(shape or ())
+    elif shape is None or len(shape) != len(known):
+        merged = [d if isinstance(d, int) else str(d) if str(d) in names else None for d in known]
+    else:
+        merged = [k if isinstance(k, int) else d for d, k in zip(shape, known, strict=True)]
+    return NodeArg(value.name, type_text(kind), merged)
+
+
+def element_of(element_type: Any) -> DType:
+    """The DType that a program names by a NumPy type or by ONNX's number."""
+    if isinstance(element_type, int) and not isinstance(element_type, bool):
+        name = ELEMENTS[element_type].name if element_type in ELEMENTS else ""
+    else:
+        named: Any = element_type
+        try:
+            name = np.dtype(named).name
+        except TypeError:
+            name = ""
+    if name not in DTYPES:
+        raise ValueKindError(
+            f"element_type: got {element_type!r:.80}, expected a NumPy type such as numpy.float32, or one of ONNX's numbers, 1 to {max(ELEMENTS)}"
+        )
+    return DTYPES[name]
+
+
+# --- metadata ---------------------------------------------------------------------------------------------------------
+
+_METADATA: Final = Format(
+    {
+        "ModelProto": Schema(
+            lambda m, _, __: ModelMetadata(
+                m.get("producer_name", ""),
+                m.get("graph", ("", ""))[0],
+                m.get("domain", ""),
+                m.get("doc_string", ""),
+                m.get("graph", ("", ""))[1],
+                m.get("model_version", 0),
+                dict(m.get("metadata_props", ())),
+            ),
+            {
+                2: one("producer_name", TEXT),
+                4: one("domain", TEXT),
+                5: one("model_version", INT64),
+                6: one("doc_string", TEXT),
+                7: one("graph", "GraphProto"),
+                14: many("metadata_props", "StringStringEntryProto"),
+            },
+        ),
+        "GraphProto": Schema(
+            lambda m, _, __: (m.get("name", ""), m.get("doc_string", "")),
+            {2: one("name", TEXT), 10: one("doc_string", TEXT)},
+        ),
+        "StringStringEntryProto": Schema(
+            lambda m, _, __: (m.get("key", ""), m.get("value", "")), {1: one("key", TEXT), 2: one("value", TEXT)}
+        ),
+    }
+)
+"""The fields of a model's file that describe it; the rest is skipped."""
+
+
+def metadata_of(data: memoryview, name: str) -> ModelMetadata:
+    """What the bytes of a model say of it; `name` is for errors."""
+    return _METADATA.decode(data, "ModelProto", name)

@@ -1,0 +1,288 @@
+"""InferenceSession: a model of a file on a device of Singe, called as onnxruntime's."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ..awaitables import IN_PAGE
+from ..errors import DTypeError, InputError
+from ..files import mapped, reason
+from ..onnx.model import FORMAT, OnnxModel
+from ..onnx.tensors import Files
+from ..runtime.device import Device
+from .binding import IOBinding
+from .descriptions import ModelMetadata, NodeArg, metadata_of, node_arg
+from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, translated
+from .errors import NotImplemented as Lacking
+from .feeds import check_names, fed
+from .options import RunOptions, SessionOptions, not_honoured
+from .settings.providers import CPU, chosen, listed
+from .settings.warned import warn_once
+from .values import OrtValue
+from .variants import Variants, with_sizes, with_weights
+
+_FOLDER: Final = "session.model_external_initializers_file_folder_path"
+"""The setting that says where the files of external data are of a model that is given as bytes."""
+_ORT_FORMAT: Final = b"ORTM"
+"""What the files of onnxruntime's own format have from their fourth byte on."""
+Providers = Sequence["str | tuple[str, Mapping[str, Any]]"]
+
+
+class InferenceSession:
+    """A model, ready to run: `InferenceSession("model.onnx").run(None, {"x": array})`.
+
+    providers: names such as "CPUExecutionProvider", or pairs of a name and options, of which the first that is here is used;
+    ("SingeExecutionProvider", {"device": "wasm"}) takes a device of Singe by its name. Without any it is the fastest CPU device.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: str | bytes | os.PathLike[str],
+        sess_options: SessionOptions | None = None,
+        providers: Providers | None = None,
+        provider_options: Sequence[Mapping[str, Any]] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if not isinstance(path_or_bytes, (str, bytes, os.PathLike)):
+            raise DTypeError(
+                f"Unable to load from type '{type(path_or_bytes)}': expected a path or bytes; of a ModelProto, give SerializeToString()"
+            )
+        if sess_options is not None and not isinstance(sess_options, SessionOptions):
+            raise DTypeError(f"sess_options: got {sess_options!r:.80}, expected SessionOptions()")
+        self._model_path = None if isinstance(path_or_bytes, bytes) else os.fspath(path_or_bytes)
+        self._model_bytes = path_or_bytes if isinstance(path_or_bytes, bytes) else None
+        self._sess_options = sess_options or SessionOptions()
+        self._enable_fallback = bool(int(kwargs.get("enable_fallback", 1)))
+        self._fallback_providers = [CPU]
+        for text in not_honoured(self._sess_options):
+            warn_once(text)
+        with translated(loading=True):
+            model, self._model_meta = self._read()
+            self._onnx_model: Final[OnnxModel] = self._changed(model)
+        self._open(providers, provider_options)
+
+    # --- loading ---
+
+    def _read(self) -> tuple[OnnxModel, ModelMetadata]:
+        options, folder = self._sess_options, None
+        if options._cancelled:
+            raise Fail("loading was cancelled: set_load_cancellation_flag(True) was called on these options")
+        if self._model_path is None:
+            data, name, place = memoryview(self._model_bytes or b""), "<bytes>", options._entries.get(_FOLDER)
+            folder = None if place is None else Path(place)
+        else:
+            path = Path(self._model_path)
+            name, folder = str(path), path.parent
+            if not path.exists():
+                raise NoSuchFile(
+                    f"Load model from {name} failed: the file doesn't exist; give the path of an ONNX file"
+                )
+            if path.is_dir():
+                raise InvalidProtobuf(f"Load model from {name} failed: it is a folder, expected an ONNX file")
+            try:
+                data = mapped(path)
+            except (OSError, ValueError) as e:
+                raise Fail(f"Load model from {name} failed: it cannot be read: {reason(e)}") from e
+        if bytes(data[4:8]) == _ORT_FORMAT:
+            raise Lacking(
+                f"{name}: it is of onnxruntime's own format (.ort), which is for one version of it; give the ONNX file that it was made of"
+            )
+        if not len(data):
+            raise InvalidArgument(f"{name}: no graph was found: it is empty, expected an ONNX model")
+        files = Files(folder)
+        files.by_location.update({k: memoryview(v) for k, v in options._files.items()})
+        return FORMAT.decode(data, "ModelProto", name, files), metadata_of(data, name)
+
+    def _changed(self, model: OnnxModel) -> OnnxModel:
+        options = self._sess_options
+        weights = {name: value.numpy() for name, value in options._initializers.items()}
+        return with_weights(with_sizes(model, options._sizes), weights)
+
+    def _open(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
+        """Choose the device, and import the model for it."""
+        try:
+            wanted = listed(providers, options)
+        except InputError as e:
+            if not self._enable_fallback:
+                raise
+            warn_once(f"{e}; the CPU is used")
+            wanted = {}
+        wanted = wanted or dict(self._sess_options._providers)
+        with translated(loading=True):
+            provider = chosen(wanted)
+            name = "model" if self._model_path is None else Path(self._model_path).stem
+            self._variants = Variants(self._onnx_model, provider.device, name)
+            known = self._variants.shapes()
+        self._providers = list(dict.fromkeys((provider.name, CPU)))
+        self._provider_options = {name: {} for name in self._providers} | {
+            provider.name: {k: str(v) for k, v in provider.options.items()}
+        }
+        variants = self._variants
+        self._inputs_meta = [node_arg(v) for v in variants.inputs.values()]
+        self._overridable_initializers = [node_arg(v) for v in variants.overridable.values()]
+        names = {d for a in self._inputs_meta for d in a.shape if isinstance(d, str)}
+        self._outputs_meta = [node_arg(v, known.get(v.name), names) for v in variants.model.graph.outputs]
+        self._output_names = [v.name for v in variants.model.graph.outputs]
+        self._specs = {**variants.inputs, **variants.overridable}
+
+    # --- what it says of itself ---
+
+    @property
+    def device(self) -> Device:
+        """The device of Singe that it runs on."""
+        return self._variants.device
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs that a run must be given."""
+        return self._inputs_meta
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs."""
+        return self._outputs_meta
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The inputs with values in the file, which a run may be given."""
+        return self._overridable_initializers
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the file says of itself."""
+        return self._model_meta
+
+    def get_session_options(self) -> SessionOptions:
+        """The options that it was made with."""
+        return self._sess_options
+
+    def get_providers(self) -> list[str]:
+        """The provider that it uses, and the CPU's."""
+        return self._providers
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The options of each provider."""
+        return self._provider_options
+
+    def set_providers(
+        self, providers: Providers | None = None, provider_options: Sequence[Mapping[str, Any]] | None = None
+    ) -> None:
+        """Go on with other providers."""
+        self._open(providers, provider_options)
+
+    def disable_fallback(self) -> None:
+        """Raise errors of arguments for providers, in place of using the CPU."""
+        self._enable_fallback = False
+
+    def enable_fallback(self) -> None:
+        """Use the CPU where arguments for providers are wrong."""
+        self._enable_fallback = True
+
+    def end_profiling(self) -> str:
+        """The name of the file with the profile: none is written."""
+        return ""
+
+    def get_profiling_start_time_ns(self) -> int:
+        """When profiling began: never."""
+        return 0
+
+    @property
+    def _sess(self) -> InferenceSession:
+        """onnxruntime's inner session, for programs that call it: the same methods."""
+        return self
+
+    @property
+    def inputs_meta(self) -> list[NodeArg]:
+        """`get_inputs`, as onnxruntime's inner session has it."""
+        return self._inputs_meta
+
+    @property
+    def outputs_meta(self) -> list[NodeArg]:
+        """`get_outputs`, as onnxruntime's inner session has it."""
+        return self._outputs_meta
+
+    @property
+    def model_meta(self) -> ModelMetadata:
+        """`get_modelmeta`, as onnxruntime's inner session has it."""
+        return self._model_meta
+
+    def __reduce__(self) -> Any:
+        raise DTypeError(
+            "cannot pickle InferenceSession: what it compiled is on a device; make one of the model's path where it is needed"
+        )
+
+    # --- runs ---
+
+    def run(
+        self, output_names: Iterable[str] | None, input_feed: Mapping[str, Any], run_options: RunOptions | None = None
+    ) -> list[Any]:
+        """The outputs of these names (None: all of them) as arrays, for inputs by name."""
+        wanted = self._wanted(output_names)
+        found = self._run(input_feed, wanted, run_options)
+        return [found[name] for name in wanted]
+
+    def _wanted(self, output_names: Iterable[str] | None) -> list[str]:
+        if isinstance(output_names, str):
+            raise DTypeError(
+                f"run: got the name {output_names!r:.60}, expected a list of names: [{output_names!r:.60}]"
+            )
+        return list(output_names or self._output_names)
+
+    def _run(self, feed: Mapping[str, Any], wanted: Sequence[str], run_options: RunOptions | None) -> dict[str, Any]:
+        if run_options is not None and not isinstance(run_options, RunOptions):
+            raise DTypeError(f"run: got {run_options!r:.80}, expected RunOptions() or None")
+        check_names(feed, [a.name for a in self._inputs_meta], self._specs, self._output_names, wanted)
+        if run_options is not None and run_options.terminate:
+            raise Fail("Exiting due to terminate flag being set to true: run_options.terminate is set")
+        with translated():
+            return self._variants.run({k: fed(v, self._specs[k]) for k, v in feed.items() if k in self._specs})
+
+    def run_async(
+        self,
+        output_names: Iterable[str] | None,
+        input_feed: Mapping[str, Any],
+        callback: Callable[[list[Any], Any, str], object],
+        user_data: Any,
+        run_options: RunOptions | None = None,
+    ) -> None:
+        """A run in another thread, which then calls `callback(outputs, user_data, error)`; error is "" after a run that went well. In a
+        page, which has no threads, it runs at once."""
+        wanted = self._wanted(output_names)
+        check_names(input_feed, [a.name for a in self._inputs_meta], self._specs, self._output_names, wanted)
+
+        def work() -> None:
+            try:
+                found, error = self.run(wanted, input_feed, run_options), ""
+            except Exception as e:  # the caller hears of it
+                found, error = [], str(e) or type(e).__name__
+            callback(found, user_data, error)
+
+        if IN_PAGE:
+            work()
+        else:
+            threading.Thread(target=work, name="singe-ort", daemon=True).start()
+
+    def run_with_ort_values(
+        self,
+        output_names: Iterable[str] | None,
+        input_dict_ort_values: Mapping[str, OrtValue],
+        run_options: RunOptions | None = None,
+    ) -> list[OrtValue]:
+        """`run` with OrtValues in and out."""
+        for name, value in input_dict_ort_values.items():
+            if not isinstance(value, OrtValue):
+                raise DTypeError(
+                    f"run_with_ort_values: input {name!r}: got {value!r:.60}, expected an OrtValue; run takes arrays"
+                )
+        return [OrtValue._of(value) for value in self.run(output_names, input_dict_ort_values, run_options)]
+
+    def io_binding(self) -> IOBinding:
+        """A new binding of inputs and outputs to memory."""
+        return IOBinding(self)
+
+    def run_with_iobinding(self, iobinding: IOBinding, run_options: RunOptions | None = None) -> None:
+        """Run with the inputs of a binding, which then has the outputs."""
+        iobinding._run(run_options)
+
+    def __repr__(self) -> str:
+        return f"<InferenceSession of {self._model_path or 'bytes'!r} on {self.device.name}>"

@@ -1,0 +1,1 @@
+"""What concerns all sessions: enumerations, providers, the process."""

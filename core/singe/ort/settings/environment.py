@@ -1,0 +1,67 @@
+"""Functions of the module onnxruntime that concern the process: its version, its logger, its seed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...random import manual_seed
+from ...texts import say
+from .providers import get_available_providers
+
+VERSION: Final = "1.31.1"
+"""The version of onnxruntime whose interface this is. Packages compare it."""
+
+
+def get_version_string() -> str:
+    """The version of onnxruntime whose interface this is."""
+    return VERSION
+
+
+def get_build_info() -> str:
+    """What computes."""
+    return f"ORT Build Info: the interface of onnxruntime {VERSION}, by Singe"
+
+
+def print_debug_info() -> None:
+    """Print what helps to find a fault."""
+    say(get_build_info())
+    say(f"providers: {', '.join(get_available_providers())}")
+
+
+def set_seed(seed: int) -> None:
+    """Begin the random numbers of a seed, for ops that draw."""
+    manual_seed(seed)
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """How much onnxruntime logs; Singe has no such logger."""
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """How much onnxruntime logs; Singe has no such logger."""
+
+
+def enable_telemetry_events() -> None:
+    """Nothing: Singe sends nothing anywhere."""
+
+
+def disable_telemetry_events() -> None:
+    """Nothing: Singe sends nothing anywhere."""
+
+
+def set_global_thread_pool_sizes(intra_op_num_threads: int, inter_op_num_threads: int) -> None:
+    """How many threads onnxruntime uses; Singe's devices decide that themselves."""
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: str | None = None) -> None:
+    """Nothing: Singe finds the libraries of a GPU when it opens its device."""
+
+
+def has_collective_ops() -> bool:
+    """Whether there are ops for several processes: there are none."""
+    return False
+
+
+def get_ep_devices() -> list[Any]:
+    """The devices of plugins of onnxruntime: there are none."""
+    return []

@@ -1,0 +1,271 @@
+"""Values and devices by onnxruntime's names: OrtValue, OrtDevice, OrtMemoryInfo.
+
+An OrtValue holds its elements in this process's memory, as an array that `numpy()` shares. One that is asked for on another device is
+held there too, and a warning says so once: a session copies its inputs to its device itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import DType, dtype, outward, own, string
+from ..errors import DTypeError, InputError
+from .descriptions import CODES, element_of, tensor_type
+from .errors import ValueKindError
+from .settings.enums import OrtAllocatorType, OrtDeviceVendorId, OrtMemType
+from .settings.warned import warn_once
+
+_TYPES: Final = dict(  # noqa: C408 (these are onnxruntime's words)
+    cpu=(0, OrtDeviceVendorId.NONE),
+    cuda=(1, OrtDeviceVendorId.NVIDIA),
+    gpu=(1, OrtDeviceVendorId.NONE),
+    webgpu=(1, OrtDeviceVendorId.NONE),
+    dml=(1, OrtDeviceVendorId.MICROSOFT),
+    npu=(3, OrtDeviceVendorId.NONE),
+    cann=(3, OrtDeviceVendorId.HUAWEI),
+)
+"""onnxruntime's names of devices ↦ their number and their vendor."""
+_HOST: Final = "an OrtValue on {!r} is held in this process's memory; a session copies it to its device in each run"
+
+
+class OrtDevice:
+    """A device's type and number."""
+
+    def __init__(self, name: str, device_id: int = 0, vendor_id: int = -1) -> None:
+        if name.lower() not in _TYPES:
+            raise InputError(f"Unsupported device type: {name!r:.40}; expected one of {', '.join(_TYPES)}")
+        self.name: Final = name.lower()
+        self._id = int(device_id)
+        self._type, vendor = _TYPES[self.name]
+        self._vendor = int(vendor) if vendor_id < 0 else vendor_id
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        """A device by its name: "cpu", "cuda", "webgpu"."""
+        return OrtDevice(ort_device_name, device_id, vendor_id)
+
+    def device_id(self) -> int:
+        """Its number among devices of its type."""
+        return self._id
+
+    def device_type(self) -> int:
+        """The number of its type: 0 is the CPU."""
+        return self._type
+
+    def device_vendor_id(self) -> int:
+        """The PCI number of its vendor."""
+        return self._vendor
+
+    def device_mem_type(self) -> int:
+        """The kind of its memory: 0, the default."""
+        return 0
+
+
+@dataclass(frozen=True)
+class OrtMemoryInfo:
+    """Where memory lies."""
+
+    name: str
+    allocator_type: OrtAllocatorType
+    device_id: int
+    mem_type: OrtMemType
+
+
+class OrtValue:
+    """A value of a model: a tensor, a list of them, a dict, or None, an optional that holds nothing."""
+
+    def __init__(self, ortvalue: OrtValue) -> None:
+        if not isinstance(ortvalue, OrtValue):
+            raise InputError(
+                f"OrtValue: got {ortvalue!r:.80}, expected an OrtValue; OrtValue.ortvalue_from_numpy(array) makes one of an array"
+            )
+        self._value: Any = ortvalue._value
+
+    @classmethod
+    def _of(cls, value: Any) -> OrtValue:
+        """The OrtValue that holds this array (of a type of callers), list, dict or None."""
+        made = cls.__new__(cls)
+        made._value = value
+        return made
+
+    @classmethod
+    def ortvalue_from_numpy(
+        cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
+    ) -> OrtValue:
+        """An OrtValue over the memory of an array."""
+        if not isinstance(numpy_obj, np.ndarray) or dtype_of(numpy_obj) is None:
+            given = numpy_obj.dtype if isinstance(numpy_obj, np.ndarray) else type(numpy_obj).__name__
+            raise ValueKindError(f"ortvalue_from_numpy: got {given}, expected an array of numbers")
+        _place(device_type, device_id, vendor_id)
+        return cls._of(np.ascontiguousarray(numpy_obj) if numpy_obj.ndim else numpy_obj)
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> OrtValue:
+        """An OrtValue over the memory of an array, whose bits are elements of this type."""
+        kind = element_of(onnx_element_type)
+        if not isinstance(data, np.ndarray) or data.dtype.itemsize != kind.size:
+            raise ValueKindError(
+                f"ortvalue_from_numpy_with_onnx_type: got {getattr(data, 'dtype', type(data).__name__)}, expected an array with elements of "
+                f"{kind.size} bytes, for {kind}"
+            )
+        return cls._of(outward(np.ascontiguousarray(data).view(kind.numpy)))
+
+    @classmethod
+    def ortvalue_from_shape_and_type(
+        cls, shape: Sequence[int], element_type: Any, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1,
+        memory_info: OrtMemoryInfo | None = None,
+    ) -> OrtValue:  # fmt: skip
+        """An OrtValue of zeros."""
+        kind = element_of(element_type)
+        _place(device_type if memory_info is None else memory_info.name, device_id, vendor_id)
+        return cls._of(outward(np.zeros(tuple(shape), kind.numpy)))
+
+    @classmethod
+    def from_dlpack(cls, data: Any, /) -> OrtValue:
+        """An OrtValue over the memory of what implements DLPack, or of a capsule."""
+        if not hasattr(data, "__dlpack__"):
+            if type(data).__name__ != "PyCapsule":
+                raise DTypeError(f"from_dlpack: got {data!r:.80}, expected an object with __dlpack__, or a capsule")
+            data = _Capsule(data)
+        return cls._of(np.from_dlpack(data))
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        return self
+
+    def _get_c_value(self) -> OrtValue:
+        return self
+
+    def _tensor(self, what: str) -> np.ndarray:
+        if not isinstance(self._value, np.ndarray):
+            raise ValueKindError(
+                f"{what}: the OrtValue holds a {type(self._value).__name__}, expected a tensor; ask is_tensor() before"
+            )
+        return self._value
+
+    def numpy(self) -> np.ndarray:
+        """The tensor as an array over the same memory."""
+        return self._tensor("numpy")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.numpy(), dtype=dtype, copy=copy) if copy else np.asarray(self.numpy(), dtype=dtype)
+
+    def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
+        return self.numpy().__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return self._tensor("data_ptr").ctypes.data
+
+    def device_name(self) -> str:
+        """Where the elements are: "cpu"."""
+        return "cpu"
+
+    def shape(self) -> list[int]:
+        """The tensor's shape."""
+        return list(self._tensor("shape").shape)
+
+    def data_type(self) -> str:
+        """The type, as `tensor(float)`."""
+        if isinstance(self._value, list):
+            return f"seq({tensor_type(_kind(self._value[0]).name) if self._value else 'tensor(float)'})"
+        return tensor_type(_kind(self._tensor("data_type")).name)
+
+    def element_type(self) -> int:
+        """ONNX's number of the type of its elements."""
+        return CODES[_kind(self._tensor("element_type")).name]
+
+    def tensor_size_in_bytes(self) -> int:
+        """The bytes of its elements."""
+        return math.prod(self.shape()) * _kind(self._value).size
+
+    def has_value(self) -> bool:
+        """Whether it holds something: False for an optional that holds nothing."""
+        return self._value is not None
+
+    def is_tensor(self) -> bool:
+        """Whether it is a tensor."""
+        return isinstance(self._value, np.ndarray)
+
+    def is_sparse_tensor(self) -> bool:
+        """Whether it is a sparse tensor: never."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """Whether it is a list of tensors."""
+        return isinstance(self._value, list)
+
+    def update_inplace(self, data: np.ndarray | OrtValue) -> None:
+        """Write the elements of an array, or of another OrtValue, into its memory."""
+        given = data.numpy() if isinstance(data, OrtValue) else data
+        if not isinstance(given, np.ndarray):
+            raise DTypeError(f"update_inplace: got a {type(data).__name__}, expected an array or an OrtValue")
+        held = self._tensor("update_inplace")
+        if given.size != held.size:
+            raise ValueKindError(
+                f"update_inplace: got {given.size} elements of shape {given.shape}, expected {held.size}, of shape {held.shape}"
+            )
+        if given.dtype != held.dtype:
+            raise ValueKindError(f"update_inplace: got elements of {given.dtype}, expected {held.dtype}")
+        if not held.flags.writeable:
+            raise ValueKindError(
+                "update_inplace: the OrtValue is over memory that cannot be written; make it of a copy"
+            )
+        held[...] = given.reshape(held.shape)
+
+
+class _Capsule:
+    """A DLPack capsule as an object that gives it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def dtype_of(array: np.ndarray) -> DType | None:
+    """The element type of an array of a caller; None if it is of objects, strings or of a type that ONNX lacks."""
+    try:
+        found = dtype(own(array).dtype)
+    except DTypeError:
+        return None
+    return None if found is string else found
+
+
+def _kind(array: np.ndarray) -> DType:
+    return dtype_of(array) or string
+
+
+def _place(device_type: str, device_id: int, vendor_id: int) -> OrtDevice:
+    """The device that is asked for; a warning says once that values are not there."""
+    found = OrtDevice(device_type, device_id, vendor_id)
+    if found.device_type():
+        warn_once(_HOST.format(found.name))
+    return found
+
+
+def memory_at(address: int, shape: Sequence[int], kind: DType) -> np.ndarray:
+    """The memory at an address of this process as an array; the caller says that it is there, and stays."""
+    bytes_there = (ctypes.c_uint8 * (math.prod(shape) * kind.size)).from_address(address)
+    return np.frombuffer(memoryview(bytes_there), np.uint8).view(kind.numpy).reshape(tuple(shape))
+
+
+def copy_tensors(src: Sequence[OrtValue], dst: Sequence[OrtValue], stream: Any = None) -> None:
+    """Copy the elements of each value into the one at the same place of another list."""
+    if len(src) != len(dst):
+        raise ValueKindError(f"copy_tensors: got {len(src)} sources and {len(dst)} destinations, expected as many")
+    for a, b in zip(src, dst, strict=True):
+        b.update_inplace(a)

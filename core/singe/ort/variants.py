@@ -1,0 +1,149 @@
+"""The model of a session, as Models of Singe.
+
+onnxruntime runs one graph for all inputs; Singe compiles a Graph in which every rank is known. So a session has more than one Model
+where its caller uses what a file leaves open: an input without a rank (or declared as a scalar, which onnxruntime does not check),
+values for weights that may be overridden, or different sizes under one name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import own
+from ..model.model import Model
+from ..onnx.importer import check_ops, declared_inputs
+from ..onnx.model import OnnxGraph, OnnxModel, OnnxValue
+from ..onnx.source import OnnxSource
+from ..runtime.device import Device
+from ..runtime.recent_values import Recent
+from ..shapes import Shape
+
+MAX_VARIANTS: Final = 8
+"""How many Models a session keeps."""
+OVERRIDABLE_SINCE: Final = 4
+"""The version of ONNX's format since which an input with a value in the file may be given another one."""
+
+
+OpenShape = tuple["int | None", ...]
+
+
+class Variants:
+    """See the module's docstring."""
+
+    def __init__(self, model: OnnxModel, device: Device, name: str) -> None:
+        self.model: Final = model
+        self.device: Final = device
+        self.name: Final = name
+        self.inputs: Final[Mapping[str, OnnxValue]] = declared_inputs(model)
+        graph = model.graph
+        self.overridable: Final[Mapping[str, OnnxValue]] = (
+            {v.name: v for v in graph.inputs if v.name not in self.inputs}
+            if model.ir_version >= OVERRIDABLE_SINCE
+            else {}
+        )
+        self._apart: frozenset[str] = frozenset()
+        self._models: Final[Recent[Model]] = Recent(MAX_VARIANTS)
+        self._loose: Final = {
+            v.name for v in (*self.inputs.values(), *self.overridable.values()) if _is_tensor(v) and not v.shape
+        }
+        """The inputs that may have any rank."""
+        if any(_is_tensor(v) and v.shape is None for v in self.inputs.values()):
+            check_ops(model)
+        else:
+            self._model((), ()).check()
+
+    def shapes(self) -> Mapping[str, Shape]:
+        """The shapes of the outputs as far as the ops give them; empty if that depends on a run."""
+        if self._loose & {name for name, v in self.inputs.items() if v.shape is None}:
+            return {}
+        return {x.name: x.shape for x in self._model((), ()).outputs if x.shape is not None}
+
+    def run(self, feed: Mapping[str, Any]) -> dict[str, Any]:
+        """The outputs by name."""
+        given = tuple(name for name in feed if name in self.overridable)
+        shapes = tuple((k, self._other_shape(k, feed[k])) for k in feed if k in self._loose)
+        self._separate(feed)
+        model, arrays = self._model(given, tuple((k, shape) for k, shape in shapes if shape is not None)).bound(
+            (dict(feed),), {}
+        )
+        program = model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        outputs = model.results(program, program.run([arrays[p.name] for p in program.inputs]))
+        return dict(zip(model.source.output_names, outputs, strict=True))
+
+    def _shape(self, name: str) -> Sequence[int | str | None] | None:
+        found = self.inputs.get(name) or self.overridable[name]
+        return found.shape
+
+    def _other_shape(self, name: str, array: np.ndarray) -> tuple[int | None, ...] | None:
+        """The shape of an input that may have any rank, if it is not the file's: open sizes where the file says nothing, and those
+        of the array where it declares a scalar."""
+        if self._shape(name) is None:
+            return (None,) * array.ndim
+        return array.shape or None
+
+    def _separate(self, feed: Mapping[str, Any]) -> None:
+        """Note the names that the file gives to sizes which differ in this run."""
+        met: dict[str, int] = {}
+        apart: set[str] = set()
+        for name, value in feed.items():
+            if isinstance(value, np.ndarray):
+                for d, n in zip(self._shape(name) or (), value.shape, strict=False):
+                    if isinstance(d, str) and met.setdefault(d, n) != n:
+                        apart.add(d)
+        self._apart |= apart
+
+    def _model(self, given: tuple[str, ...], shapes: tuple[tuple[str, OpenShape], ...]) -> Model:
+        """The Model in which these weights are inputs, and these inputs have these shapes."""
+        with self.device.lock:
+            apart = self._apart
+            return self._models.at((given, shapes, apart), lambda: self._made(frozenset(given), dict(shapes), apart))
+
+    def _made(self, given: frozenset[str], shapes: Mapping[str, OpenShape], apart: frozenset[str]) -> Model:
+        graph = self.model.graph
+        made: OnnxGraph = replace(
+            graph,
+            initializers={k: v for k, v in graph.initializers.items() if k not in given},
+            inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in graph.inputs),
+        )
+        return Model(OnnxSource(replace(self.model, graph=made)), self.device, self.name)
+
+
+def _is_tensor(value: OnnxValue) -> bool:
+    return value.type is not None and value.type.kind == "tensor"
+
+
+def _reshaped(value: OnnxValue, shape: OpenShape | None, apart: frozenset[str]) -> OnnxValue:
+    """An input of another shape, and without the names that stand for different sizes."""
+    if value.type is None or (shape is None and not apart):
+        return value
+    found = value.shape if shape is None else shape
+    opened = None if found is None else tuple(None if d in apart else d for d in found)
+    return replace(value, type=replace(value.type, shape=opened))
+
+
+def with_sizes(model: OnnxModel, sizes: Mapping[str, int]) -> OnnxModel:
+    """The model with numbers for the sizes of these names."""
+    if not sizes:
+        return model
+
+    def sized(value: OnnxValue) -> OnnxValue:
+        if value.type is None or value.shape is None:
+            return value
+        shape = tuple(sizes.get(d, d) if isinstance(d, str) else d for d in value.shape)
+        return replace(value, type=replace(value.type, shape=shape))
+
+    graph = model.graph
+    made = replace(graph, inputs=tuple(map(sized, graph.inputs)), outputs=tuple(map(sized, graph.outputs)))
+    return replace(model, graph=made)
+
+
+def with_weights(model: OnnxModel, weights: Mapping[str, np.ndarray]) -> OnnxModel:
+    """The model with these weights in place of those of its file."""
+    if not weights:
+        return model
+    found = {**model.graph.initializers, **{name: own(array) for name, array in weights.items()}}
+    return replace(model, graph=replace(model.graph, initializers=found))

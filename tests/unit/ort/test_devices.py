@@ -1,0 +1,176 @@
+"""Providers choose the device; what cannot be had is said once; SINGE_DEVICE and Singe's own provider name any device."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from calls import ADD, DEFAULT, FEED, ONE_NAME, RANKLESS, SEQUENCE, TWO, X, Y, typed
+from devices import slow
+
+import singe as sg
+from singe import ort
+from singe.ort.settings import warned
+
+OWN = "SingeExecutionProvider"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warned, "_told", set())
+    monkeypatch.delenv("SINGE_DEVICE", raising=False)
+
+
+@pytest.fixture(params=["numpy", "wasm", *slow("webgpu")])
+def name(request: pytest.FixtureRequest) -> str:
+    try:
+        sg.device(request.param)
+    except sg.DeviceError as e:
+        pytest.skip(f"no {request.param} here: {e}")
+    return request.param
+
+
+def test_singes_provider_names_a_device(name: str) -> None:
+    session = ort.InferenceSession(TWO, providers=[(OWN, {"device": name})])
+    assert session.device is sg.device(name)
+    assert session.get_providers() == [OWN, "CPUExecutionProvider"]
+    assert session.get_provider_options()[OWN] == {"device": name}
+    for rows in (2, 1, 5):
+        x = np.arange(3 * rows, dtype=np.float32).reshape(rows, 3)
+        z, w = session.run(None, {"x": x, "y": Y + 1})
+        np.testing.assert_allclose(z, x + 2)
+        np.testing.assert_allclose(w, x * 2)
+
+
+def test_what_a_file_leaves_open_works_on_each_device(name: str) -> None:
+    def run(data: bytes, **feed: object) -> np.ndarray:
+        return ort.InferenceSession(data, providers=[(OWN, {"device": name})]).run(None, feed)[0]
+
+    np.testing.assert_allclose(run(RANKLESS, x=X[None] - 2), np.maximum(X[None] - 2, 0))
+    np.testing.assert_allclose(run(ONE_NAME, x=Y[:1], y=Y), Y + 1)
+    np.testing.assert_allclose(run(DEFAULT, x=X, w=Y), X + 1)
+    np.testing.assert_allclose(run(SEQUENCE, s=[Y, Y * 2], i=np.array(1)), Y * 2)
+
+
+def test_one_session_runs_all_that_its_file_leaves_open() -> None:
+    """Inputs of other ranks and sizes in turn: each gets its Model, and those before still work."""
+    session = ort.InferenceSession(RANKLESS)
+    for shape in ((3,), (2, 3), (1,), (2, 1, 2), (3,), ()):
+        x = np.full(shape, -1.5, np.float32)
+        np.testing.assert_array_equal(session.run(None, {"x": x})[0], np.zeros(shape, np.float32))
+    named = ort.InferenceSession(ONE_NAME)
+    for a, b in ((3, 3), (1, 3), (3, 3), (2, 1)):
+        assert named.run(None, {"x": np.ones(a, np.float32), "y": np.ones(b, np.float32)})[0].shape == (max(a, b),)
+
+
+def test_outputs_are_the_callers_own(name: str) -> None:
+    """What a run gave does not change with the next run or with its input, and can be written."""
+    session = ort.InferenceSession(typed(onnx.TensorProto.FLOAT), providers=[(OWN, {"device": name})])
+    x = Y.copy()
+    (first,) = session.run(None, {"x": x})
+    x[:] = 7
+    session.run(None, {"x": x})
+    assert first.tolist() == [1, 1, 1]
+    first[0] = 5
+    assert x.tolist() == [7, 7, 7]
+
+
+def test_the_variable_names_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINGE_DEVICE", "numpy")
+    session = ort.InferenceSession(ADD, providers=["CPUExecutionProvider"])
+    assert session.device is sg.device("numpy")
+    assert ort.get_available_providers() == ["CPUExecutionProvider", OWN]
+    assert ort.InferenceSession(ADD, providers=[(OWN, {"device": "cpu"})]).device is sg.device("cpu")
+
+
+def test_a_device_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.EPFail, match=r"nonesuch"):
+        ort.InferenceSession(ADD, providers=[(OWN, {"device": "nonesuch"})])
+
+
+def test_without_providers_it_is_the_cpu() -> None:
+    assert ort.InferenceSession(ADD).device is sg.device("cpu")
+    assert ort.InferenceSession(ADD).get_providers() == ["CPUExecutionProvider"]
+
+
+def test_providers_of_other_machines_are_passed_over_and_said_once() -> None:
+    wanted = ["TensorrtExecutionProvider", "OpenVINOExecutionProvider", "CPUExecutionProvider"]
+    with pytest.warns(UserWarning, match=r"Specified provider '\w+' is not here") as said:
+        session = ort.InferenceSession(ADD, providers=wanted)
+    assert len(said) == 2
+    assert session.get_providers() == ["CPUExecutionProvider"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ort.InferenceSession(ADD, providers=wanted)
+
+
+def test_what_changes_no_answer_is_not_said() -> None:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.enable_cpu_mem_arena = False
+    options.log_severity_level = 3
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_allclose(ort.InferenceSession(ADD, options).run(None, FEED)[0], X + 1)
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [("enable_profiling", True, r"singe bench"), ("optimized_model_filepath", "out.onnx", r"singe compile")],
+)
+def test_files_that_are_not_written_are_said(option: str, value: object, said: str) -> None:
+    options = ort.SessionOptions()
+    setattr(options, option, value)
+    with pytest.warns(UserWarning, match=said):
+        session = ort.InferenceSession(ADD, options)
+    assert session.end_profiling() == ""
+
+
+def test_native_libraries_of_ops_are_refused(tmp_path: Path) -> None:
+    library = tmp_path / "ops.so"
+    library.write_bytes(b"\x7fELF")
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.NotImplemented, match=r"sg\.op"):
+        ort.SessionOptions().register_custom_ops_library(str(library))
+
+
+def test_onnxruntimes_own_format_is_refused() -> None:
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.NotImplemented, match=r"\.ort.*give the ONNX file"):
+        ort.InferenceSession(b"\x18\0\0\0ORTM" + bytes(40))
+
+
+def test_addresses_on_other_devices_are_refused() -> None:
+    binding = ort.InferenceSession(ADD).io_binding()
+    with pytest.raises(RuntimeError, match=r"address on cuda.*bind an array"):
+        binding.bind_input("x", "cuda", 0, np.float32, (2, 3), 4096)
+
+
+def test_values_on_other_devices_are_held_here_and_said_once() -> None:
+    with pytest.warns(UserWarning, match=r"held in this process's memory"):
+        value = ort.OrtValue.ortvalue_from_numpy(X, "cuda", 0)
+    assert value.device_name() == "cpu"
+    np.testing.assert_array_equal(value.numpy(), X)
+
+
+def test_external_data_of_a_model_in_memory(tmp_path: Path) -> None:
+    """Its files are given in memory, or a setting says in which folder they are."""
+    model = onnx.load_from_string(DEFAULT)
+    del model.graph.input[1]
+    for weight in model.graph.initializer:
+        weight.raw_data = np.array([1, 2, 3], np.float32).tobytes()
+        weight.ClearField("float_data")
+    onnx.save(model, str(tmp_path / "m.onnx"), save_as_external_data=True, location="w.bin", size_threshold=0)
+    data = (tmp_path / "m.onnx").read_bytes()
+    of_file = ort.InferenceSession(tmp_path / "m.onnx").run(None, {"x": X})[0]
+    np.testing.assert_allclose(of_file, X + np.float32([1, 2, 3]))
+    in_memory, named = ort.SessionOptions(), ort.SessionOptions()
+    weights = (tmp_path / "w.bin").read_bytes()
+    in_memory.add_external_initializers_from_files_in_memory(["w.bin"], [weights], [len(weights)])
+    named.add_session_config_entry("session.model_external_initializers_file_folder_path", str(tmp_path))
+    for options in (in_memory, named):
+        np.testing.assert_array_equal(ort.InferenceSession(data, options).run(None, {"x": X})[0], of_file)
+    with pytest.raises(sg.SingeError, match=r"w\.bin"):
+        ort.InferenceSession(data)
