@@ -1,5 +1,5 @@
-"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/tensors/tensor.pyi, and every
-name of singe, core/singe/__init__.pyi: what its source imports, and the methods as functions.
+"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/tensors/tensor.pyi, every name of
+singe, core/singe/__init__.pyi: what its table names, and the methods as functions, and those of singe.extension.
 
 `python tests/stubs.py` writes the files; tests/unit/tensors/test_stubs.py checks that they are current. Methods that are
 written out keep their parameters; the others are rows, whose parameters are those of the functions that declare them. Methods
@@ -11,17 +11,19 @@ from __future__ import annotations
 import inspect
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter
 from pathlib import Path
 from typing import Any, Final
 
 import singe
+from singe import extension
 from singe.tensors import tensor as module
 from singe.tensors.tensor import Tensor
 
 METHODS: Final = Path(module.__file__).with_suffix(".pyi")
 NAMES: Final = Path(singe.__file__).with_suffix(".pyi")
+DOOR: Final = Path(extension.__file__).with_suffix(".pyi")
 IMPORTS: Final = {
     "dtypes": "DType", "tensors.gradients": "Gradients", "tensors.methods.folds": "Extremes", "tensors.methods.sorting": "Ordered",
     "tensors.methods.selection": "Places", "tensors.nodes.shaping": "Axis, Count", "tensors.nodes.spatial": "Ints, Padding, Sizes", "ir.scalar": "Number",
@@ -56,21 +58,29 @@ def stub_of_methods() -> str:
 
 
 def stub_of_names() -> str:
-    source = Path(singe.__file__).read_text()
-    imports = re.findall(r"^from \.\S* import (?!.* as _).*$", source, re.MULTILINE)
-    listed = re.search(r"^__all__ = .*?^\]", source, re.MULTILINE | re.DOTALL)
-    assert listed
+    imports = _imports(".", _OWN._DEFINED)
+    listed = "".join(f'    "{name}",\n' for name in sorted(singe.__all__))
     return "\n".join([
         _head("The public names of Singe, with all methods of Tensor as functions.", "."),
         *imports,
-        *(f"from . import {name} as {name}" for name in _OWN._LAZY),
+        *(f"from . import {name} as {name}" for name in _OWN._SUBMODULES),
         *(f"from .random import {name} as {name}" for name in _OWN._RANDOM),
         "from .tensors.tensor import TensorLike",
-        f"\n__version__: str\n\n{listed.group()}\n",
+        f"\n__version__: str\n\n__all__ = [\n{listed}]\n",
         *(f"{name}: DType" for name in _OWN._SHORT),
         "",
         *(_called(name, getattr(Tensor, name), method=False) for name in _OWN._functions()),
     ])  # fmt: skip
+
+
+def stub_of_door() -> str:
+    doc = '"""The interface for packages that extend Singe. Written by tests/stubs.py: do not edit."""'
+    return "\n".join([doc, "", *_imports("..", vars(extension)["_DEFINED"]), ""])
+
+
+def _imports(up: str, defined: Mapping[str, str]) -> list[str]:
+    """Imports of the names that modules define. up: how the stub names singe."""
+    return [f"from {up}{module} import {name} as {name}" for module, names in defined.items() for name in names.split()]
 
 
 def _head(doc: str, up: str, here: str = "") -> str:
@@ -147,3 +157,4 @@ def _type(annotation: Any) -> str:
 if __name__ == "__main__":
     METHODS.write_text(stub_of_methods())
     NAMES.write_text(stub_of_names())
+    DOOR.write_text(stub_of_door())

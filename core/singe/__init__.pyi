@@ -20,7 +20,6 @@ from .ir.scalar import Number
 from .runtime.device import Device, DeviceValue
 from .shapes import Dim
 
-from . import nn as nn
 from .dtypes import DType as DType
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool_
@@ -75,7 +74,7 @@ from .model.files import load_async as load_async
 from .model.files import load_module as load_module
 from .model.files import save as save
 from .model.model import Model as Model
-from .model.program import Program
+from .model.program import Program as Program
 from .model.session import Session as Session
 from .ops import Wgsl as Wgsl
 from .runtime.debugging import debug as debug
@@ -170,6 +169,7 @@ from . import fft as fft
 from . import host as host
 from . import linalg as linalg
 from . import metrics as metrics
+from . import nn as nn
 from . import optim as optim
 from . import random as random
 from . import remote as remote
@@ -251,8 +251,8 @@ __all__ = [
     "column_stack",
     "combinations",
     "compile",
-    "complex64",
     "complex128",
+    "complex64",
     "concat",
     "concatenate",
     "debug",
@@ -267,7 +267,10 @@ __all__ = [
     "export",
     "export_freestanding",
     "eye",
+    "float16",
+    "float32",
     "float4_e2m1fn",
+    "float64",
     "float6_e2m3fn",
     "float6_e3m2fn",
     "float8_e4m3fn",
@@ -275,9 +278,6 @@ __all__ = [
     "float8_e5m2",
     "float8_e5m2fnuz",
     "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "float64",
     "from_dlpack",
     "from_numpy",
     "full",
@@ -286,12 +286,12 @@ __all__ = [
     "hamming_window",
     "hann_window",
     "hstack",
-    "int2",
-    "int4",
-    "int8",
     "int16",
+    "int2",
     "int32",
+    "int4",
     "int64",
+    "int8",
     "is_tensor",
     "kaiser_window",
     "linspace",
@@ -320,12 +320,12 @@ __all__ = [
     "trapz",
     "tril_indices",
     "triu_indices",
-    "uint2",
-    "uint4",
-    "uint8",
     "uint16",
+    "uint2",
     "uint32",
+    "uint4",
     "uint64",
+    "uint8",
     "unravel_index",
     "value_and_grad",
     "var_mean",

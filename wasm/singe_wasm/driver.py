@@ -7,30 +7,17 @@ after their arguments. A run ends at `end`, or at a STOP, after which its caller
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Final
 
-from singe.extension import FormatError, words
+from singe.extension import words
 
+from .calls import ALONE
 from .code.encode import Body, Function, get_local, i32, integers, memory, ops, unsigned_leb
 
-NAME: Final = "run"
-ALONE: Final = (0, 1)
-"""`part` and `parts` of a call that computes a whole step."""
-_ENTRY: Final = re.compile(r"[^:]+:k(\d{1,6})", re.ASCII)
 _BLOCK, _END, _LEAVE, _LEAVE_IF, _LEAVE_BY = b"\x02\x40", b"\x0b", b"\x0c", b"\x0d", b"\x0e"
 """block, end, br, br_if and br_table."""
 _STOP, _AGAIN, _LOOP, _UNLESS, _JUMP, _COPY, _FUNCTIONS = range(7)
 """The cases of the switch, in the order of the heads' numbers (STOP is the least); the functions' cases come last."""
-
-
-def function_number(entry: str) -> int:
-    """The number of the function of an entry "module:kN"."""
-    found = _ENTRY.fullmatch(entry)
-    if found is None:
-        raise FormatError(f'wasm: a kernel has the entry {entry!r:.60}, expected "module:kN"')
-    return int(found[1])
 
 
 def driver(functions: Mapping[str, Function]) -> Function:

@@ -36,7 +36,7 @@ from singe.extension import (
 )
 from singe.extension import words as heads
 
-from .driver import NAME, function_number
+from .calls import NAME, function_number
 from .memory import WasmArray, WasmMemory
 
 MAX_PLANS: Final = 64

@@ -20,6 +20,7 @@ import numpy as np
 
 from singe.extension import Check, DeviceError, Heap, Place, Plan, ProgramData, align, bytes_text, choose_variant
 
+from .calls import NAME, function_number
 from .code.encode import (
     OPS,
     Body,
@@ -35,7 +36,6 @@ from .code.encode import (
     vector,
     with_length,
 )
-from .driver import NAME, function_number
 from .executable import as_words
 
 LEVEL: Final = "simd"

@@ -1,45 +1,14 @@
-"""The target "wasm": Kernels and Routines in, one WebAssembly module for each level of SIMD out.
-
-A function takes the address of each port in bytes (the scratch port last, where there is one), then its sizes as i32.
-Modules import their memory as env.memory, and their function `run` makes all calls of a run: driver.py. If the code of
-levels differs in nothing but the rounding of multiply-adds, they are linked from one printed function.
-"""
+"""The target "wasm": a code generator, which printing.py is. That is imported once something is compiled: a Program that is loaded
+needs none."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, lru_cache, partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from singe.extension import (
-    DeviceError,
-    Dim,
-    DType,
-    Kernel,
-    Packer,
-    Printed,
-    Routine,
-    Shape,
-    Variant,
-    attention,
-    collapse,
-)
+from singe.extension import DTYPES, DeviceError, DType, Kernel, Printed, Routine, Shape, Variant, bool_
 
-from .code.encode import Function, module
-from .driver import NAME, driver
-from .kernels import attention as strips
-from .kernels import scatter, sorting
-from .kernels.kept_values import keep
-from .kernels.lower import SizeParameters
-from .kernels.memory import ELEMENTS
-from .kernels.nest import print_nests
-from .kernels.products import blocks, contraction, depthwise, integers, planar, tiles, winograd
-from .kernels.split_loops import kernel_pieces
-from .levels import LEVELS, PAGES, Level
-from .library import LIBRARY
-
-Names = tuple[str, ...]
+from .levels import LEVELS, PAGES
 
 
 class WasmTarget:
@@ -53,7 +22,7 @@ class WasmTarget:
     repeated = 0
     confined = "the engine validates WebAssembly, which reaches its own memory only"
     kept_as = ""
-    dtypes = frozenset(ELEMENTS)
+    dtypes = frozenset(d for d in DTYPES.values() if d is bool_ or d.is_int or d.is_float)
 
     def __init__(self, levels: Sequence[str] = PAGES) -> None:
         self.levels: Final = tuple(levels)
@@ -65,10 +34,9 @@ class WasmTarget:
         return dtype.size
 
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
-        if isinstance(kernel, Routine):
-            return _ROUTINES[kernel.kind](self.levels, kernel, constants)
-        cut = kernel_pieces(collapse(keep(kernel)))
-        return _printed(self.levels, kernel.sizes, lambda sizes, _: print_nests(cut, sizes), alike=True)
+        from .printing import print_kernel  # noqa: PLC0415
+
+        return print_kernel(self.levels, kernel, constants)
 
     def print_opaque(
         self,
@@ -77,109 +45,11 @@ class WasmTarget:
         inputs: Sequence[tuple[Shape, DType]],
         results: Sequence[tuple[Shape, DType]],
     ) -> Printed | None:
-        if op in sorting.OPS:
-            sort = sorting.schedule_sort(attrs, inputs, results)
-            write = partial(sorting.print_sort, sort)
-            return _printed(self.levels, (), lambda sizes, _: write(sizes), scratch=sort.scratch, alike=True)
-        if op == "attention":
-            found = attention(attrs, inputs)
-            return None if found is None or strips.is_short(found) else _attention(self.levels, strips.Strips(found))
-        if op in scatter.OPS:
-            write = partial(scatter.print_scatter, op, attrs, inputs)
-            return _printed(self.levels, (), lambda sizes, _: write(sizes), alike=True)
-        return None
+        from .printing import print_opaque  # noqa: PLC0415
+
+        return print_opaque(self.levels, op, attrs, inputs, results)
 
     def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        names: dict[tuple[Function, ...], str] = {}
-        for p in printed:
-            names.setdefault(p.code, f"k{len(names)}")
-        modules: dict[str, str | bytes] = {}
-        for at, level in enumerate(self.levels):
-            functions = {name: code[at] for code, name in names.items()}
-            modules[level] = module({**functions, NAME: driver(functions)}, LIBRARY, LEVELS[level].relaxed)
-        return modules, [_variants(self.levels, names[p.code]) for p in printed]
+        from .printing import link  # noqa: PLC0415
 
-
-def _variants(levels: Names, name: str) -> tuple[Variant, ...]:
-    return tuple(Variant(f"{level}:{name}", LEVELS[level].requires) for level in levels)
-
-
-@lru_cache(maxsize=256)
-def _attention(levels: Names, cut: strips.Strips) -> Printed:
-    return replace(_printed(levels, (), partial(strips.print_strips, cut), scratch=cut.scratch), flops=cut.a.flops)
-
-
-def _contraction(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
-    made = contraction.schedule(routine, constants)
-    return None if made is None else _scheduled(levels, routine, made)
-
-
-def _scheduled(levels: Names, routine: Routine, schedule: contraction.ProductSchedule) -> Printed:
-    packers = {schedule.c.b.value: schedule.pack} if schedule.packed else {}
-    printed = _printed(
-        levels, routine.kernel.sizes, partial(contraction.print_contraction, schedule), packers, schedule.scratch
-    )
-    sharing = cache(partial(_scheduled, levels, routine, schedule.sharing)) if schedule.sharing else None
-    return replace(printed, sharing=sharing)
-
-
-def _conv(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
-    sizes, folds = routine.kernel.sizes, "windows" in routine.facts
-    if depthwise.takes(routine):
-        write = partial(depthwise.print_depthwise, routine)
-        return None if folds else _printed(levels, sizes, lambda given, _: write(given), alike=True)
-    few = planar.schedule(routine)
-    if few is not None:
-        write = partial(planar.print_planar, few)
-        return (
-            None if folds else _printed(levels, sizes, lambda given, _: write(given), scratch=few.scratch, alike=True)
-        )
-    fewer = winograd.schedule(routine)
-    if fewer is not None:
-        return _printed(levels, sizes, partial(tiles.print_tiles, fewer), scratch=fewer.scratch)
-    return _contraction(levels, routine, constants)
-
-
-def _integers(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
-    made = integers.schedule_integers(routine, constants)
-    if made is None:
-        return None
-    write = partial(integers.print_integers, made)
-    return _printed(levels, routine.kernel.sizes, write, {made.weights: made.pack}, made.floats.scratch)
-
-
-def _blocks(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
-    made = blocks.schedule_blocks(routine, constants)
-    if made is None:
-        return None
-    write = partial(blocks.print_blocks, made)
-    return _printed(levels, routine.kernel.sizes, write, made.packers, made.floats.scratch)
-
-
-_ROUTINES: Final = {
-    "matmul": _contraction,
-    "matmul_blocks": _blocks,
-    "conv": _conv,
-    **dict.fromkeys(("matmul_int8", "conv_int8", "matmul_integers", "conv_integers"), _integers),
-}
-"""Kind of Routine → the function that prints it, or returns None."""
-
-
-def _printed(
-    levels: Names,
-    given: Sequence[Dim],
-    write: Callable[[SizeParameters, Level], Function],
-    packers: Mapping[int, Packer] | None = None,
-    scratch: Dim = 0,
-    alike: bool = False,
-) -> Printed:
-    """The code of a function of the given sizes, and of those that it turns out to need; alike: written once for all
-    levels."""
-    while True:
-        sizes = SizeParameters(given)
-        code: list[Function] = []
-        for level in levels:  # the tiles of the first are the largest, and lack the most
-            code.append(code[0] if code and (alike or sizes.lacking) else write(sizes, LEVELS[level]))
-        if not sizes.lacking:
-            return Printed(tuple(code), _variants(levels, "0"), tuple(sizes), packers or {}, scratch)
-        given = (*sizes, *sizes.lacking)
+        return link(self.levels, printed)

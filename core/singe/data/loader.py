@@ -15,7 +15,7 @@ import numpy as np
 
 from ..awaitables import IN_PAGE
 from ..errors import InputError
-from ..tensors.tracing import refuse_when_traced
+from ..runtime.traced import refuse_when_traced
 from .dataset import Dataset
 from .draws import Draws, as_seed, permutation
 

@@ -13,123 +13,61 @@ The names are in the order in which they are needed: errors, element types, dime
 (`scalar`, `affine`), Kernel and Routine; the parts of a Program; the protocols; helpers for pages.
 """
 
-from ..awaitables import MaybeAwaitable as MaybeAwaitable
-from ..awaitables import map_result as map_result
-from ..awaitables import resolve_async as resolve_async
-from ..compiler.partition import beyond_scripts as beyond_scripts
-from ..compiler.target import ArrayTarget as ArrayTarget
-from ..compiler.target import Execution as Execution
-from ..compiler.target import Packer as Packer
-from ..compiler.target import Printed as Printed
-from ..compiler.target import Target as Target
-from ..dtypes import DTYPES as DTYPES
-from ..dtypes import LEAST_NORMAL as LEAST_NORMAL
-from ..dtypes import STORED as STORED
-from ..dtypes import Coding as Coding
-from ..dtypes import DType as DType
-from ..dtypes import bfloat16 as bfloat16
-from ..dtypes import bool_ as bool_
-from ..dtypes import dtype as dtype
-from ..dtypes import float16 as float16
-from ..dtypes import float32 as float32
-from ..dtypes import float64 as float64
-from ..dtypes import int8 as int8
-from ..dtypes import int16 as int16
-from ..dtypes import int32 as int32
-from ..dtypes import int64 as int64
-from ..dtypes import outward as outward
-from ..dtypes import string as string
-from ..dtypes import uint8 as uint8
-from ..dtypes import uint16 as uint16
-from ..dtypes import uint32 as uint32
-from ..dtypes import uint64 as uint64
-from ..errors import CompileError as CompileError
-from ..errors import DeviceError as DeviceError
-from ..errors import DeviceLost as DeviceLost
-from ..errors import FormatError as FormatError
-from ..errors import InputError as InputError
-from ..errors import ShapeError as ShapeError
-from ..files.kept import entry_key as entry_key
-from ..files.kept import keep_entry as keep_entry
-from ..files.kept import recall_entry as recall_entry
-from ..files.urls import js_errors as js_errors
-from ..ir import affine as affine
-from ..ir import scalar as scalar
-from ..ir.attention import Attention as Attention
-from ..ir.attention import attention as attention
-from ..ir.contraction import Contraction as Contraction
-from ..ir.contraction import contraction as contraction
-from ..ir.kernel import Kernel as Kernel
-from ..ir.kernel import Port as Port
-from ..ir.kernel import Reduce as Reduce
-from ..ir.kernel import Routine as Routine
-from ..ir.kernel import Scan as Scan
-from ..ir.kernel import Stage as Stage
-from ..ir.kernel import Store as Store
-from ..ir.kernel import collapse as collapse
-from ..ir.kernel import identity as identity
-from ..ir.scalar import DEAR_WORDS as DEAR_WORDS
-from ..ir.scalar import Expr as Expr
-from ..ops import Row as Row
-from ..ops import Wgsl as Wgsl
-from ..ops import find_row as find_row
-from ..ops.products.quantised import LARGEST as LARGEST
-from ..ops.products.quantised import OFFSET as OFFSET
-from ..ops.products.quantised import PART as PART
-from ..ops.products.quantised import TOP as TOP
-from ..ops.products.quantised import step_of as step_of
-from ..program import words as words
-from ..program.block import alone as alone
-from ..program.container import ALIGN as ALIGN
-from ..program.container import align as align
-from ..program.elements import aligned as aligned
-from ..program.elements import from_stored as from_stored
-from ..program.elements import stored_type as stored_type
-from ..program.elements import to_stored as to_stored
-from ..program.format import header as header
-from ..program.plan import Found as Found
-from ..program.plan import Plan as Plan
-from ..program.program import Buffer as Buffer
-from ..program.program import Check as Check
-from ..program.program import Code as Code
-from ..program.program import Place as Place
-from ..program.program import ProgramData as ProgramData
-from ..program.program import Variant as Variant
-from ..program.program import choose_variant as choose_variant
-from ..runtime.backend import Backend as Backend
-from ..runtime.backend import Executable as Executable
-from ..runtime.backend import HostArray as HostArray
-from ..runtime.backend import Span as Span
-from ..runtime.backend import Timeline as Timeline
-from ..runtime.decorators import Decorator as Decorator
-from ..runtime.device import Device as Device
-from ..runtime.donated_inputs import check_donated as check_donated
-from ..runtime.donated_inputs import writable as writable
-from ..runtime.host_steps import run_host_step as run_host_step
-from ..runtime.memory.heap import Heap as Heap
-from ..runtime.memory.settings import Memory as Memory
-from ..runtime.memory.settings import limit_reached as limit_reached
-from ..runtime.memory.usage import MemoryKind as MemoryKind
-from ..runtime.memory.usage import MemoryLedger as MemoryLedger
-from ..runtime.memory.usage import MemoryUse as MemoryUse
-from ..runtime.page import device_error as device_error
-from ..runtime.page import scripts as scripts
-from ..runtime.recent_values import Recent as Recent
-from ..runtime.registry import BackendFactory as BackendFactory
-from ..shapes import Dim as Dim
-from ..shapes import Shape as Shape
-from ..shapes import Size as Size
-from ..shapes import bytes_text as bytes_text
-from ..shapes import ceildiv as ceildiv
-from ..shapes import dim_max as dim_max
-from ..shapes import dim_min as dim_min
-from ..shapes import divides as divides
-from ..shapes import evaluate as evaluate
-from ..shapes import guessed as guessed
-from ..shapes import known as known
-from ..shapes import product as product
-from ..shapes import show as show
-from ..shapes import size as size
-from ..shapes import symbols as symbols
-from ..time_limits import stopped_by as stopped_by
-from ..time_limits import time_limit as time_limit
+from typing import Any as _Any
+
+from ..lazy_names import by_name as _by_name
+from ..lazy_names import resolved as _resolved
+
+_DEFINED = {
+    "awaitables": "MaybeAwaitable map_result resolve_async",
+    "compiler.partition": "beyond_scripts",
+    "compiler.target": "ArrayTarget Execution Packer Printed Target",
+    "dtypes": (
+        "DTYPES LEAST_NORMAL STORED Coding DType bfloat16 bool_ dtype float16 float32 float64 int8 int16 int32 int64 "
+        "outward string uint8 uint16 uint32 uint64"
+    ),
+    "errors": "CompileError DeviceError DeviceLost FormatError InputError ShapeError",
+    "files.kept": "entry_key keep_entry recall_entry",
+    "files.urls": "js_errors",
+    "ir": "affine scalar",
+    "ir.attention": "Attention attention",
+    "ir.contraction": "Contraction contraction",
+    "ir.kernel": "Kernel Port Reduce Routine Scan Stage Store collapse identity",
+    "ir.scalar": "DEAR_WORDS Expr",
+    "ops": "Row Wgsl find_row",
+    "ops.products.quantised": "LARGEST OFFSET PART TOP step_of",
+    "program": "words",
+    "program.block": "alone",
+    "program.container": "ALIGN align",
+    "program.elements": "aligned from_stored stored_type to_stored",
+    "program.format": "header",
+    "program.plan": "Found Plan",
+    "program.program": "Buffer Check Code Place ProgramData Variant choose_variant",
+    "runtime.backend": "Backend Executable HostArray Span Timeline",
+    "runtime.decorators": "Decorator",
+    "runtime.device": "Device",
+    "runtime.donated_inputs": "check_donated writable",
+    "runtime.host_steps": "run_host_step",
+    "runtime.memory.heap": "Heap",
+    "runtime.memory.settings": "Memory limit_reached",
+    "runtime.memory.usage": "MemoryKind MemoryLedger MemoryUse",
+    "runtime.page": "device_error scripts",
+    "runtime.recent_values": "Recent",
+    "runtime.registry": "BackendFactory",
+    "shapes": (
+        "Dim Shape Size bytes_text ceildiv dim_max dim_min divides evaluate guessed known product show size symbols"
+    ),
+    "time_limits": "stopped_by time_limit",
+}  # fmt: skip
+"""A module of singe ↦ the names that it defines of those; it is imported when one of them is first used."""
+_MODULES = _by_name(_DEFINED)
+
+__all__: list[str] = []
+__all__ += list(_MODULES)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name: str) -> _Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = _resolved(_MODULES[name], name)
+    return found

@@ -11,7 +11,6 @@ import numpy as np
 from ..errors import SingeError
 from ..graph import Graph
 from ..runtime.debugging import looking
-from ..tensors.default_keys import no_block
 from .retrace import Tracing
 from .source import GraphSource, Source
 
@@ -47,6 +46,8 @@ class Remade:
         if self._tracing is None:
             source = self._source()
         else:
+            from ..tensors.default_keys import no_block  # noqa: PLC0415 (a model of a file needs no tensors)
+
             tracing = self._tracing()
             with no_block():
                 source = None if tracing is None else GraphSource(tracing()[0])

@@ -14,7 +14,6 @@ from ..files import mapped, write
 from ..files.download import fetched, local_file
 from ..files.urls import is_url, stem_of
 from ..graph import Graph, specialise
-from ..nn import Module
 from ..program.bundle_reader import MANIFEST, bundle_at
 from ..program.container import MAGIC, PROGRAM, format_of
 from ..program.format import from_bytes, read_program
@@ -22,9 +21,6 @@ from ..runtime.device import Device
 from ..runtime.devices import device as find_device
 from ..runtime.devices import device_async
 from ..shapes import show
-from ..weights.files import foreign, is_text, kind_of
-from ..weights.records import is_container, model_record, read_graph, stored_as, weights_record
-from ..weights.safetensors import SAFETENSORS, write_safetensors
 from .kept import model_of_file
 from .model import Model
 from .sizes import without_bounds
@@ -32,6 +28,7 @@ from .source import GraphSource, Source
 from .states import PairedSource
 
 if TYPE_CHECKING:
+    from ..nn import Module
     from ..onnx.model import OnnxModel
     from ..onnx.module import OnnxModule
 
@@ -105,6 +102,8 @@ def _source(
     """What a Model is compiled from, and the names of the files beside it that the file names."""
     record = _record(path)
     if record is not None:
+        from ..weights.records import read_graph  # noqa: PLC0415 (nor for records)
+
         told = str(path) if isinstance(path, (str, Path)) else name
         return GraphSource(_closed(read_graph(record, told), shapes)), ()
     from ..onnx.source import OnnxSource  # noqa: PLC0415 (`import singe` pays for no importer)
@@ -157,6 +156,8 @@ def _onnx_model(path: str | Path | bytes, url: str | None, name: str) -> OnnxMod
     try:
         return read_model(path, name=url, fetch=None if url is None else partial(local_file, url))
     except FormatError as e:
+        from ..weights.files import foreign, is_text, kind_of  # noqa: PLC0415
+
         data = memoryview(path) if isinstance(path, bytes) else mapped(Path(path))
         told, kind = foreign(data), kind_of(data)
         if told is None and kind is not None:
@@ -180,10 +181,10 @@ def _models_in(folder: Path) -> str:
 def _record(path: str | Path | bytes) -> bytes | None:
     """The bytes of a file of Singe; None if it is another file, or cannot be read (the ONNX reader reports that)."""
     if isinstance(path, bytes):
-        return path if is_container(path) else None
+        return path if path[: len(MAGIC)] == MAGIC else None
     try:
         with Path(path).open("rb") as file:
-            if not is_container(file.read(len(MAGIC))):
+            if file.read(len(MAGIC)) != MAGIC:
                 return None
             file.seek(0)
             return file.read()
@@ -215,6 +216,10 @@ def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard
 
     dtype="float16" stores float32s in half the bytes; reading widens them again.
     """
+    from ..nn import Module  # noqa: PLC0415
+    from ..weights.records import model_record, stored_as, weights_record  # noqa: PLC0415
+    from ..weights.safetensors import SAFETENSORS, write_safetensors  # noqa: PLC0415
+
     if not isinstance(what, (Model, Module)):
         raise InputError(f"save: got a {type(what).__name__}, expected a Model or a Module; a Program has save(path)")
     suffix, stem = Path(path).suffix.lower(), Path(path).stem

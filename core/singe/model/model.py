@@ -24,7 +24,6 @@ from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.recent_values import Recent
 from ..shapes import Size, show, show_sizes, size
-from ..tensors.default_keys import no_block
 from ..texts import escaped
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .debug_graph import Remade
@@ -307,6 +306,8 @@ class Model:
         it needs of the trace: a thread may find other values outside than the next one, which puts its own trace in use."""
         if self._traces is None or self._traces.holds():
             return
+        from ..tensors.default_keys import no_block  # noqa: PLC0415 (a model of a file needs no tensors)
+
         before = self._traces.present
         with no_block():
             after = self._traces.next()

@@ -24,7 +24,7 @@ from ..runtime.debugging import check_run, finite, looking
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
-from ..tensors.tracing import refuse_when_traced
+from ..runtime.traced import refuse_when_traced
 from .arguments import TensorSpec, bind, listed, unwrap
 from .session import Session, copies, kept_states
 

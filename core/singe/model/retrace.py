@@ -11,13 +11,15 @@ import copy
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..errors import InputError
 from ..graph import Graph
 from ..graph.structure import constants, structure
-from ..tensors.observed import Observed
 from .source import GraphSource
+
+if TYPE_CHECKING:
+    from ..tensors.observed import Observed
 
 MAX_TRACES: Final = 8
 """How many traces are kept, and after how many a warning names what changes."""
@@ -26,7 +28,7 @@ MOST_BYTES: Final = 1 << 29
 MOST_PROGRAMS: Final = 256
 """How many different Graphs there may be."""
 
-Tracing = Callable[[], tuple[Graph, Observed]]
+Tracing: TypeAlias = "Callable[[], tuple[Graph, Observed]]"
 
 
 @dataclass(eq=False)

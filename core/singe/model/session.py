@@ -25,9 +25,8 @@ from ..awaitables import MaybeAwaitable, resolve, resolve_async
 from ..errors import DeviceError, InputError, ShapeError
 from ..graph import Graph, GraphState, leaf
 from ..runtime import random_keys
+from ..runtime.traced import refuse_when_traced
 from ..shapes import show
-from ..tensors.default_keys import taken
-from ..tensors.tracing import refuse_when_traced
 from .arguments import TensorSpec, as_array, listed
 
 if TYPE_CHECKING:
@@ -174,6 +173,8 @@ class Session:
         if k is None or not draws:
             yield
             return
+        from ..tensors.default_keys import taken  # noqa: PLC0415 (a model of a file needs no tensors)
+
         follows, self._follows = self._follows, None  # if the run fails, nobody knows what the device has
         first = taken(draws)
         if follows != first:

@@ -18,8 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from ..runtime.backend import Executable
 from ..runtime.debugging import note_origins
 from ..runtime.device import Build, Device, nodes_of
 from ..runtime.device_lock import DeviceLock
+from ..runtime.traced import TRACER
 from ..shapes import Dim, deferring, same_form, show
 from ..texts import with_article
 from .nodes.promotion import plain_array
@@ -43,7 +43,6 @@ Spec: TypeAlias = tuple[str, Sequence[Dim], DType]
 """An argument: its name, its shape, which may hold Sizes, and its dtype."""
 
 
-_TRACER: Final[ContextVar[Tracer | None]] = ContextVar("tracer", default=None)
 _ABOVE_ALL: Final = 1 << 16
 """The precedence of a trace: that of devices on which something runs is less."""
 
@@ -96,6 +95,10 @@ class Tracer(Device):
     @property
     def name(self) -> str:
         return "tracing"
+
+    @property
+    def runs_again(self) -> bool:
+        return running_again(self) is not None
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise DeviceError("a tensor of a function that is being traced cannot be copied or pickled")
@@ -173,7 +176,7 @@ class Lifting(Tracer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.outer: Final = _TRACER.get()
+        self.outer: Final = present_tracer()
         self.trace_depth = 1 if self.outer is None else self.outer.trace_depth + 1
         self.precedence = _ABOVE_ALL + self.trace_depth
         self.lifted: Final[dict[Tensor, Node]] = {}
@@ -196,21 +199,12 @@ def running_again(on: Device | None) -> Tracer | None:
 
 def present_tracer() -> Tracer | None:
     """The device of the function that is being traced at present, if any."""
-    return _TRACER.get()
-
-
-def refuse_when_traced(what: str, instead: str) -> None:
-    """Refuse what gives something else later, while a function is traced that runs again: a constant of the trace, it would be
-    the same in every run. instead: what to write."""
-    if running_again(present_tracer()) is not None:
-        raise InputError(
-            f"{what}: it gives something else later, and a compiled function would have in every run what it gives now; {instead}"
-        )
+    return cast("Tracer | None", TRACER.get())
 
 
 def tracer() -> Tracer:
     """The device of the function that is being traced."""
-    found = _TRACER.get()
+    found = present_tracer()
     if found is None:
         raise DeviceError(
             "a size has no number, and stands for one only while the function is traced that it belongs to"
@@ -222,11 +216,11 @@ def tracer() -> Tracer:
 @contextmanager
 def tracing(on: Tracer) -> Iterator[None]:
     """A context for a call of the function that is traced."""
-    token = _TRACER.set(on)
+    token = TRACER.set(on)
     try:
         yield
     finally:
-        _TRACER.reset(token)
+        TRACER.reset(token)
 
 
 def trace(function: Callable[..., Any], specs: Sequence[Spec], states: Mapping[str, Any] | None = None) -> Graph:

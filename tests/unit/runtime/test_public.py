@@ -18,14 +18,14 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.mark.parametrize("module", [singe, nn, data])
 def test_all_is_what_is_importable(module: ModuleType) -> None:
+    for name in module.__all__:
+        assert getattr(module, name) is not None
     public = {
         name for name, value in vars(module).items() if not name.startswith("_") and not isinstance(value, ModuleType)
     }
     assert len(set(module.__all__)) == len(module.__all__)
     more = {singe: {"nn", "__version__"}, nn: {"init"}}.get(module, set())
     assert public | more == set(module.__all__)
-    for name in module.__all__:
-        assert getattr(module, name) is not None
 
 
 def test_private_modules_are_not_shown() -> None:
@@ -55,7 +55,7 @@ def test_extensions_have_one_door() -> None:
                 elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "singe":
                     assert node.module == "singe.extension", f"{path} imports {node.module}"
                     used |= {a.name for a in node.names}
-    listed = {name for name in vars(extension) if not name.startswith("_")}
+    listed = set(extension.__all__)
     protocols = {
         "ArrayTarget",
         "Backend",
@@ -81,7 +81,7 @@ def demo_files(*suffixes: str) -> list[Path]:
 def test_demos_use_public_names_only() -> None:
     """Python of the demos imports `singe`, `singe.nn` and `singe.data`, and of them what `__all__` lists and the submodules
     that are imported when they are used; so does Python in scripts."""
-    public = {*singe.__all__, *vars(singe)["_LAZY"]}
+    public = {*singe.__all__, *vars(singe)["_SUBMODULES"]}
     names = {"singe": public, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
     names["singe.train.examples.mnist"] = {"Digits", "MEAN", "STD"}  # the network that the training page has, too
     names["singe.tools.export.scripts"] = {"compact", "readable_scripts"}  # the site serves these, small

@@ -10,8 +10,9 @@ import wasmtime
 
 from singe.program.words import COPY
 from singe.runtime.memory.heap import Heap
+from singe_wasm.calls import ALONE, NAME
 from singe_wasm.code.encode import OPS, Body, Function, i32, integers, memory, module, signed_leb, unsigned_leb
-from singe_wasm.driver import ALONE, NAME, driver
+from singe_wasm.driver import driver
 from singe_wasm.library import LIBRARY
 
 

@@ -16,7 +16,7 @@ from singe.errors import DeviceError
 from singe.extension import align
 from singe.graph import Builder, Graph
 from singe.program.block import SHARED
-from singe_wasm.driver import NAME
+from singe_wasm.calls import NAME
 
 native = pytest.importorskip("singe_wasm.native", reason="wasmtime is not installed")
 

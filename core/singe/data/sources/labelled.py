@@ -12,7 +12,8 @@ import numpy as np
 from ...awaitables import IN_PAGE
 from ...errors import FormatError, InputError
 from ...files import reason
-from ...files.download import cache_folder, fetched, local_file
+from ...files.download import fetched, local_file
+from ...files.folder import cache_folder
 from ...files.urls import is_url
 from ..dataset import ArrayDataset
 

@@ -34,9 +34,9 @@ from ...runtime import random_keys
 from ...runtime.decorators import Fusion
 from ...runtime.device import Device
 from ...runtime.devices import device as open_device
+from ...runtime.traced import refuse_when_traced
 from ...shapes import show
 from ...tensors.tensor import Tensor
-from ...tensors.tracing import refuse_when_traced
 from .batches import items_of
 from .compiled import CompiledRuns
 from .functions import BUFFERS, GRADIENTS, StepFunction, StepFunctions

@@ -1,0 +1,18 @@
+"""Names of a package that come with the module that defines them, when they are first used: so the package is imported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+
+def by_name(defined: Mapping[str, str]) -> dict[str, str]:
+    """A module ↦ the names that it defines, separated by spaces; for each name, its module."""
+    return {name: module for module, names in defined.items() for name in names.split()}
+
+
+def resolved(module: str, name: str) -> Any:
+    """What a module of singe calls so: an attribute of it, or a module in it."""
+    found = import_module(f"singe.{module}")
+    return getattr(found, name) if hasattr(found, name) else import_module(f"singe.{module}.{name}")
