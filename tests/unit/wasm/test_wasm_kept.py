@@ -13,7 +13,7 @@ from singe.dtypes import DType, float16, float32, int32
 from singe.ir import scalar as s
 from singe.ir.kernel import Kernel, Port, Reduce, Store
 from singe.shapes import size
-from singe_wasm import target
+from singe_wasm import printing
 from singe_wasm.kernels.kept_values import keep
 from singe_wasm.levels import LEVELS
 
@@ -75,5 +75,5 @@ def test_what_is_kept(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
         ]
 
     with_it = answers()
-    monkeypatch.setattr(target, "keep", lambda kernel: kernel)
+    monkeypatch.setattr(printing, "keep", lambda kernel: kernel)
     assert all(np.array_equal(a, b) for a, b in zip(with_it, answers(), strict=True))
