@@ -69,6 +69,7 @@ _SUBMODULES = (
     "metrics",
     "nn",
     "optim",
+    "ort",
     "random",
     "remote",
     "train",

@@ -171,6 +171,7 @@ from . import linalg as linalg
 from . import metrics as metrics
 from . import nn as nn
 from . import optim as optim
+from . import ort as ort
 from . import random as random
 from . import remote as remote
 from . import train as train
