@@ -34,6 +34,8 @@ SUBGROUP_LANES: Final = 32
 MAX_SHORT_LINES: Final = 128
 """The most lines in a tile if they have 32 bytes each: with 256, a product took twice as long."""
 SHORT_LINE_VECTORS: Final = 2
+UNIT_ELEMENTS: Final = 8
+"""Elements in a vector of workgroup memory: matrices are of 16 bits."""
 MAX_ROWS_WITHOUT_MATRICES: Final = 2
 """With at most this many rows, matrices would be mostly empty."""
 
@@ -181,14 +183,9 @@ class _Operand:
         return self.side if self.deep else self.cut.depth
 
     @property
-    def each(self) -> int:
-        """Elements in a vector of workgroup memory."""
-        return 16 // self.kind.size
-
-    @property
     def units(self) -> int:
         """Vectors of a line, without its padding."""
-        return (self.cut.depth if self.deep else self.side) // self.each
+        return (self.cut.depth if self.deep else self.side) // UNIT_ELEMENTS
 
     @property
     def stride(self) -> int:
@@ -235,7 +232,7 @@ class _Operand:
         """Where words lie in the matrix, as the arguments of a call. After the last part, elements beyond the depth are
         fetched but never used."""
         first = "row" if self.name == "a" else "column"
-        line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {self.each}i"
+        line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {UNIT_ELEMENTS}i"
         side, deep = (line, unit) if self.deep else (unit, line)
         side, deep = f"{first} + {side}", f"{base} + {deep}"
         order = (side, deep) if self.name == "a" else (deep, side)
@@ -254,7 +251,7 @@ class _Operand:
             return f"load_{self.name}({', '.join(f'{n} + {i}i' if n == along and i else n for n in names)})"
 
         join = _CODINGS[self.kind].join
-        words = [join.format(load(i), load(i + 1)) for i in range(0, self.each, 2)]
+        words = [join.format(load(i), load(i + 1)) for i in range(0, UNIT_ELEMENTS, 2)]
         header = f"fn words_{self.name}({', '.join(f'{n}: i32' for n in names)}) -> vec4<u32> {{"
         return f"{header}\n  return vec4<u32>({', '.join(words)});\n}}"
 
@@ -263,9 +260,9 @@ class _Operand:
         order = "row_major" if self.deep == (self.name == "a") else "col_major"
         across, along = f"({side} + {number * MATRIX_SIDE}u)", step * MATRIX_SIDE
         if self.deep:
-            at = f"{across} * {self.stride}u + {part * self.vectors + along // self.each}u"
+            at = f"{across} * {self.stride}u + {part * self.vectors + along // UNIT_ELEMENTS}u"
         else:
-            at = f"{across} / {self.each}u + {part * self.vectors + along * self.stride}u"
+            at = f"{across} / {UNIT_ELEMENTS}u + {part * self.vectors + along * self.stride}u"
         kind = "left" if self.name == "a" else "right"
         shape = f"subgroup_matrix_{kind}<{self.element}, {MATRIX_SIDE}, {MATRIX_SIDE}>"
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
