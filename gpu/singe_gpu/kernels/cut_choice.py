@@ -23,7 +23,7 @@ from ..code.shader import Shader, Text
 from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, Dialect
 from .gemm import Cut, Thin, Tile, print_contraction
 from .integers import print_integers
-from .matrix import MatrixCut, elements, fits, print_matrix
+from .matrix import MatrixCut, elements, fitting, print_matrix
 from .nest import print_kernel
 from .operands import quads_of
 
@@ -125,7 +125,7 @@ def matrix_rates(dialect: Dialect) -> Mapping[MatrixCut, Rate]:
 def _on_matrices(dialect: Dialect, c: Contraction, sizes: Sizes) -> MatrixCut:
     """The cut for subgroup matrices with the lowest estimated cost."""
     costs_of = costs(c, matrix_rates(dialect), sizes)
-    return min((cut for cut in costs_of if fits(dialect, c, cut)), key=costs_of.__getitem__)
+    return min(fitting(dialect, c, costs_of), key=costs_of.__getitem__)
 
 
 def costs(c: Contraction, rates: Mapping[AnyCut, Rate], sizes: Sizes) -> dict[AnyCut, float]:

@@ -12,7 +12,7 @@ matrices are u32: shaders check each offset, and checking an i32 halved the spee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ from singe.extension import Contraction, DType, Expr, bfloat16, float16
 
 from ..code.shader import Shader, Text
 from ..code.statements import Statements
-from ..dialect import BARRIER, Dialect
+from ..dialect import BARRIER, Dialect, Matrices
 from .gemm import place
 from .operands import Loads, WordLoads, arguments, put_functions
 from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_words
@@ -103,12 +103,18 @@ def elements(dialect: Dialect, c: Contraction) -> DType | None:
     return next((d for d in dialect.matrices.types if all(_exact(e, c, d) for e in (c.a, c.b))), None)
 
 
-def fits(dialect: Dialect, c: Contraction, cut: MatrixCut) -> bool:
-    """Whether the tiles fit into workgroup memory, without too many short lines."""
-    operands = [_Operand.of(name, c, cut, dialect) for name in "ab"]
-    return 16 * sum(x.room for x in operands) <= dialect.matrices.workgroup_bytes and all(
-        x.lines <= MAX_SHORT_LINES or x.units > SHORT_LINE_VECTORS for x in operands
-    )
+def fitting(dialect: Dialect, c: Contraction, cuts: Iterable[MatrixCut]) -> list[MatrixCut]:
+    """The cuts of which the tiles fit into workgroup memory, without too many short lines."""
+    kind = elements(dialect, c)
+    assert kind is not None
+    found = list[MatrixCut]()
+    for cut in cuts:
+        operands = [_Operand.of(name, c, cut, kind, dialect.matrices) for name in "ab"]
+        if 16 * sum(x.room for x in operands) <= dialect.matrices.workgroup_bytes and all(
+            x.lines <= MAX_SHORT_LINES or x.units > SHORT_LINE_VECTORS for x in operands
+        ):
+            found.append(cut)
+    return found
 
 
 def _exact(e: Expr, c: Contraction, kind: DType) -> bool:
@@ -125,7 +131,9 @@ def _exact(e: Expr, c: Contraction, kind: DType) -> bool:
 def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     """The contraction in a given cut."""
     store, dialect = (c.store.index, c.store.value), shader.dialect
-    a, b = (_Operand.of(name, c, cut, dialect) for name in "ab")
+    kind = elements(dialect, c)
+    assert kind is not None
+    a, b = (_Operand.of(name, c, cut, kind, dialect.matrices) for name in "ab")
     if is_words(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), a.kind):
         a = replace(a, words=True)
     if is_words(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), b.kind):
@@ -162,10 +170,8 @@ class _Operand:
     words: bool = False
 
     @staticmethod
-    def of(name: str, c: Contraction, cut: MatrixCut, dialect: Dialect) -> _Operand:
+    def of(name: str, c: Contraction, cut: MatrixCut, kind: DType, matrices: Matrices) -> _Operand:
         side, deep = (cut.rows, c.a_deep) if name == "a" else (cut.columns, c.b_deep)
-        kind, matrices = elements(dialect, c), dialect.matrices
-        assert kind is not None
         kept = cut.parts if matrices.ahead else 2  # the current one and the next
         return _Operand(name, side, deep, kind, matrices.types[kind], kept, c, cut)
 

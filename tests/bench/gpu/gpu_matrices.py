@@ -29,7 +29,7 @@ from singe_gpu.device.timing import text_seconds
 from singe_gpu.dialect import SUBGROUP_MATRIX, Dialect
 from singe_gpu.kernels.cut_choice import AHEAD_RATES, MATRIX_RATES, matrix_rates, print_cut
 from singe_gpu.kernels.gemm import Tile
-from singe_gpu.kernels.matrix import MatrixCut, fits, print_matrix
+from singe_gpu.kernels.matrix import MatrixCut, fitting, print_matrix
 from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
@@ -118,9 +118,9 @@ def tried(dialect: Dialect) -> Iterator[tuple[tuple[int, int, int], Routine, Con
         (routine,) = collector.routines
         c = contraction(routine)
         assert c is not None
-        for cut in matrix_rates(dialect):
+        for cut in fitting(dialect, c, matrix_rates(dialect)):
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
-            if fits(dialect, c, cut) and held <= WASTE * m * n:
+            if held <= WASTE * m * n:
                 yield (m, k, n), routine, c, cut
 
 
