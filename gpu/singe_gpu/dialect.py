@@ -12,6 +12,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from singe.extension import CompileError, DType, Expr, scalar
 
+from .rates import MatrixCut, Rate
+
 SHADER_F16: Final = "shader-f16"
 """A feature of devices: elements and values of float16."""
 SUBGROUPS: Final = "subgroups"
@@ -55,12 +57,14 @@ class Element(NamedTuple):
 class Matrices:
     """What texts with subgroup matrices may use.
 
-    types: the elements of the operands ↦ their name in the types of matrices. workgroup_bytes: of workgroup memory. ahead: whether
-    `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an invocation goes on.
-    barrier: the statement after which a subgroup's invocations see what the others of it wrote to workgroup memory.
+    types: the elements of the operands ↦ their name in the types of matrices. rates: the cuts among which one is chosen, each with
+    its measured times. workgroup_bytes: of workgroup memory. ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there,
+    which copy from a port to workgroup memory while an invocation goes on. barrier: the statement after which a subgroup's
+    invocations see what the others of it wrote to workgroup memory.
     """
 
     types: Mapping[DType, str]
+    rates: Mapping[MatrixCut, Rate]
     workgroup_bytes: int = 1 << 15
     ahead: bool = False
     barrier: str = BARRIER

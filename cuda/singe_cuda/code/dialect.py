@@ -6,6 +6,7 @@ from typing import Final
 
 from singe.extension import DType, bfloat16, float16
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect, Matrices
+from singe_gpu.rates import AHEAD_RATES
 
 from .elements import ELEMENTS
 from .text import bindings, join
@@ -29,7 +30,9 @@ CUDA: Final = Dialect(
     vector_casts=VECTOR_CASTS,
     literal=literal,
     features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
-    matrices=Matrices({float16: "f16", bfloat16: "bf16"}, WORKGROUP_BYTES, ahead=True, barrier="subgroupBarrier();"),
+    matrices=Matrices(
+        {float16: "f16", bfloat16: "bf16"}, AHEAD_RATES, WORKGROUP_BYTES, ahead=True, barrier="subgroupBarrier();"
+    ),
     max_ports=64,  # of the 4,096 bytes of a kernel's parameters, each takes 16
     join=join,
     bindings=bindings,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias, TypeVar
 
@@ -21,27 +21,16 @@ from singe.extension import Contraction, Routine, ShapeError, collapse, contract
 
 from ..code.shader import Shader, Text
 from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, Dialect
+from ..rates import MatrixCut, Rate
 from .gemm import Cut, Thin, Tile, print_contraction
 from .integers import print_integers
-from .matrix import MatrixCut, elements, fitting, print_matrix
+from .matrix import elements, fitting, print_matrix
 from .nest import print_kernel
 from .operands import quads_of
 
 AnyCut = TypeVar("AnyCut", bound="Cut | MatrixCut")
 Sizes: TypeAlias = Mapping[str, int]
 """Numbers for the open sizes of a product."""
-
-
-@dataclass(frozen=True)
-class Rate:
-    """The fitted times of a cut, in microseconds; see the module's docstring."""
-
-    alone: float
-    full: float
-    ends: float
-
-    def cost(self, turns: int, workgroups: int) -> float:
-        return (turns + self.ends) * (self.alone + workgroups * self.full)
 
 
 RATES: Final[Mapping[Cut, Rate]] = {
@@ -64,27 +53,6 @@ RATES: Final[Mapping[Cut, Rate]] = {
     None: Rate(0.0898, 3.1e-05, 174),
 }  # fmt: skip
 """Fitted to 286 products on an NVIDIA H200."""
-MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
-    MatrixCut(64, 256, 16, 64, 64, 4): Rate(1.38, 0.00595, 3.11),
-    MatrixCut(128, 128, 16, 64, 64): Rate(1.37, 0.00671, 2.52),
-    MatrixCut(64, 128, 16, 32, 64, 4): Rate(0.892, 0.00481, 2.24),
-    MatrixCut(64, 64, 32, 32, 32): Rate(0.878, 0.00652, 3.76),
-    MatrixCut(32, 64, 64, 16, 32): Rate(0.786, 0.01, 2.58),
-    MatrixCut(32, 32, 32, 16, 16): Rate(0.578, 0.00337, 3.21),
-}
-"""For products on subgroup matrices, fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
-AHEAD_RATES: Final[Mapping[MatrixCut, Rate]] = {
-    MatrixCut(128, 256, 32, 64, 64, 3): Rate(0.457, 0.0232, 8.58),
-    MatrixCut(256, 128, 32, 64, 64, 3): Rate(0.599, 0.0268, 1.63),
-    MatrixCut(128, 128, 32, 64, 64, 3): Rate(0.377, 0.0126, 5.36),
-    MatrixCut(128, 128, 32, 64, 32, 3): Rate(0.358, 0.0135, 4.86),
-    MatrixCut(128, 64, 32, 32, 32, 4): Rate(0.249, 0.0121, 2.91),
-    MatrixCut(64, 64, 64, 32, 32, 3): Rate(0.434, 0.0115, 1.95),
-    MatrixCut(64, 64, 32, 32, 32, 4): Rate(0.17, 0.00894, 2.68),
-    MatrixCut(32, 64, 64, 16, 32, 3): Rate(0.473, 0.00857, 0.703),
-    MatrixCut(32, 32, 64, 16, 16, 3): Rate(0.269, 0.00582, 1.6),
-}
-"""The same where the language copies ahead, fitted to 18 products of CUDA on an H200: `gpu.py matrices --device cuda:0`."""
 WINDOWS: Final = (2, 4)
 """The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
@@ -118,13 +86,9 @@ def possible(dialect: Dialect, routine: Routine, c: Contraction) -> list[Cut]:
     return [cut for cut in RATES if _suits(routine, c, cut, quads)]
 
 
-def matrix_rates(dialect: Dialect) -> Mapping[MatrixCut, Rate]:
-    return AHEAD_RATES if dialect.matrices.ahead else MATRIX_RATES
-
-
 def _on_matrices(dialect: Dialect, c: Contraction, sizes: Sizes) -> MatrixCut:
     """The cut for subgroup matrices with the lowest estimated cost."""
-    costs_of = costs(c, matrix_rates(dialect), sizes)
+    costs_of = costs(c, dialect.matrices.rates, sizes)
     return min(fitting(dialect, c, costs_of), key=costs_of.__getitem__)
 
 

@@ -23,14 +23,13 @@ from singe.extension import Contraction, DType, Expr, bfloat16, float16
 from ..code.shader import Shader, Text
 from ..code.statements import Statements
 from ..dialect import BARRIER, Dialect, Matrices
+from ..rates import SUBGROUP_LANES, MatrixCut
 from .gemm import place
 from .operands import Loads, WordLoads, arguments, put_functions
 from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, is_words
 
 MATRIX_SIDE: Final = 16
 """The sides of a matrix, as SUBGROUP_MATRIX says."""
-SUBGROUP_LANES: Final = 32
-"""The invocations of a subgroup, as SUBGROUP_MATRIX says."""
 MAX_SHORT_LINES: Final = 128
 """The most lines in a tile if they have 32 bytes each: with 256, a product took twice as long."""
 SHORT_LINE_VECTORS: Final = 2
@@ -66,33 +65,6 @@ _CODINGS: Final[Mapping[DType, _Coding]] = {
 }
 _SPARE: Final = MATRIX_SIDE * MATRIX_SIDE * 4 // 16
 """Vectors of workgroup memory for a subgroup's sums."""
-
-
-@dataclass(frozen=True)
-class MatrixCut:
-    """A cut by subgroup matrices: the tiles of a workgroup and of a subgroup, in elements.
-
-    A turn of the loop covers `parts` parts of `depth`: an even number of them, or as many as lie in workgroup memory where they
-    are copied ahead.
-    """
-
-    rows: int
-    columns: int
-    depth: int
-    sub_rows: int
-    sub_columns: int
-    parts: int = 2
-
-    def __str__(self) -> str:
-        return f"{self.rows}×{self.columns}×{self.depth} by {self.sub_rows}×{self.sub_columns}, {self.parts} a turn"
-
-    @property
-    def subgroups(self) -> int:
-        return self.rows // self.sub_rows * (self.columns // self.sub_columns)
-
-    @property
-    def threads(self) -> int:
-        return self.subgroups * SUBGROUP_LANES
 
 
 def elements(dialect: Dialect, c: Contraction) -> DType | None:

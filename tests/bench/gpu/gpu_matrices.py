@@ -1,6 +1,6 @@
 """gpu.py matrices: times float16 products in a browser or on CUDA, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of gpu/singe_gpu/kernels/cut_choice.py, or AHEAD_RATES with `--device cuda:0`; gpu_tune.py does the same for RATES, natively. To try a
+It prints MATRIX_RATES of gpu/singe_gpu/rates.py, or AHEAD_RATES with `--device cuda:0`; gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
 
@@ -27,9 +27,10 @@ from singe_gpu.code.shader import Shader, Text
 from singe_gpu.code.variants import MATRIX_FEATURES, variants
 from singe_gpu.device.timing import text_seconds
 from singe_gpu.dialect import SUBGROUP_MATRIX, Dialect
-from singe_gpu.kernels.cut_choice import AHEAD_RATES, MATRIX_RATES, matrix_rates, print_cut
+from singe_gpu.kernels.cut_choice import print_cut
 from singe_gpu.kernels.gemm import Tile
-from singe_gpu.kernels.matrix import MatrixCut, fitting, print_matrix
+from singe_gpu.kernels.matrix import fitting, print_matrix
+from singe_gpu.rates import AHEAD_RATES, MATRIX_RATES, MatrixCut
 from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
@@ -118,7 +119,7 @@ def tried(dialect: Dialect) -> Iterator[tuple[tuple[int, int, int], Routine, Con
         (routine,) = collector.routines
         c = contraction(routine)
         assert c is not None
-        for cut in fitting(dialect, c, matrix_rates(dialect)):
+        for cut in fitting(dialect, c, dialect.matrices.rates):
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
             if held <= WASTE * m * n:
                 yield (m, k, n), routine, c, cut

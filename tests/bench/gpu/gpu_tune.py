@@ -30,10 +30,10 @@ from singe.tools.measuring.bench import gemm, machine
 from singe_gpu.code.shader import Shader
 from singe_gpu.code.variants import variants
 from singe_gpu.device.timing import text_seconds
-from singe_gpu.kernels.cut_choice import RATES, Rate, print_cut, ranked, work
+from singe_gpu.kernels.cut_choice import RATES, print_cut, ranked, work
 from singe_gpu.kernels.gemm import Cut, Thin, Tile
-from singe_gpu.kernels.matrix import MatrixCut
 from singe_gpu.kernels.operands import quads_of
+from singe_gpu.rates import MatrixCut, Rate
 from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.target import WgslTarget
 

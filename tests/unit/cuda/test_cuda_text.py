@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -23,8 +24,8 @@ from singe_cuda.code.text import ENTRY_POINT, bindings, launch_bytes, prelude, t
 from singe_cuda.device.driver import architectures, compile_text
 from singe_cuda.device.gpu import OPTIONS
 from singe_cuda.target import CudaTarget
-from singe_gpu.kernels import cut_choice
-from singe_gpu.kernels.cut_choice import AHEAD_RATES
+from singe_gpu.rates import AHEAD_RATES
+from singe_gpu.target import GpuTarget
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden"
 MODELS: Final = Path(__file__).parents[3].parent / "shared" / "models"
@@ -54,8 +55,10 @@ def refused(texts: Iterable[str], architecture: int) -> str:
         return str(e)
 
 
-def texts_of(graphs: Iterable[Graph]) -> list[str]:
-    return sorted({str(text) for graph in graphs for text in compile_graph(graph, CudaTarget()).modules.values()})
+def texts_of(graphs: Iterable[Graph], target: GpuTarget | None = None) -> list[str]:
+    return sorted(
+        {str(text) for graph in graphs for text in compile_graph(graph, target or CudaTarget()).modules.values()}
+    )
 
 
 def printed(name: str) -> list[str]:
@@ -164,17 +167,15 @@ def test_kernels_on_disk_are_used_only_if_whole(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [float16, bfloat16])
 @pytest.mark.parametrize("cut", AHEAD_RATES, ids=str)
-def test_products_of_small_floats_are_copied_ahead_to_tensor_cores(
-    nvrtc: None, monkeypatch: pytest.MonkeyPatch, cut: Any, kind: Any
-) -> None:
+def test_products_of_small_floats_are_copied_ahead_to_tensor_cores(nvrtc: None, cut: Any, kind: Any) -> None:
     """With operands along and across the depth, and where no whole vectors can be copied."""
     texts = []
-    monkeypatch.setattr(cut_choice, "AHEAD_RATES", {cut: AHEAD_RATES[cut]})
+    alone = GpuTarget(replace(CUDA, matrices=replace(CUDA.matrices, rates={cut: AHEAD_RATES[cut]})))
     for (m, k, n), turned in product(((512, 256, 512), (33, 17, 5)), (False, True)):
         b = Builder()
         x, w = b.input("x", (m, k), kind), b.input("w", (n, k) if turned else (k, n), kind)
         y = b.matmul(x, b.transpose(w, perm=(1, 0)) if turned else w)
-        texts += texts_of([Graph((x, w), (y,), ("y",))])
+        texts += texts_of([Graph((x, w), (y,), ("y",))], alone)
     assert any("copyAhead" in text for text in texts)
     assert max(map(launch_bytes, texts)) <= CUDA.matrices.workgroup_bytes
     assert refused(texts, 80) == ""

@@ -22,10 +22,9 @@ from singe.program.program import ProgramData
 from singe.shapes import size
 from singe.tools.measuring.bench import gemm
 from singe_gpu.dialect import SHADER_F16, SUBGROUP_MATRIX
-from singe_gpu.kernels import cut_choice
-from singe_gpu.kernels.cut_choice import Rate
 from singe_gpu.kernels.gemm import Tile
-from singe_gpu.kernels.matrix import MatrixCut
+from singe_gpu.rates import MatrixCut, Rate
+from singe_gpu.target import GpuTarget
 from singe_webgpu.target import WgslTarget
 
 pytest.importorskip("wgpu")
@@ -107,10 +106,10 @@ def plain(text: str) -> str:
     return text + WORDS
 
 
-def on_matrices(graph: Graph, cut: MatrixCut, monkeypatch: pytest.MonkeyPatch) -> ProgramData:
+def on_matrices(graph: Graph, cut: MatrixCut) -> ProgramData:
     """The graph's Program, in which each product uses this cut, as plain WGSL."""
-    monkeypatch.setattr(cut_choice, "MATRIX_RATES", {cut: Rate(1, 1, 1)})
-    program = compile_graph(graph, WgslTarget(lambda _routine, _c: [(0, TILE)]))
+    dialect = replace(WGSL, matrices=replace(WGSL.matrices, rates={cut: Rate(1, 1, 1)}))
+    program = compile_graph(graph, GpuTarget(dialect, lambda _routine, _c: [(0, TILE)]))
     modules, kernels = dict(program.modules), []
     for code in program.kernels:
         first = code.variants[0]
@@ -154,20 +153,16 @@ def close(got: np.ndarray, want: np.ndarray) -> None:
 
 @pytest.mark.parametrize("cut", [*CUTS[:2], *slow(CUTS[2])], ids=tile)
 @pytest.mark.parametrize("sizes", [(33, 47, 129), *slow((64, 64, 64), (70, 40, 68), (3, 8, 8), (40, 33, 72))], ids=str)
-def test_products(
-    gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch, cut: MatrixCut, sizes: tuple[int, int, int]
-) -> None:
+def test_products(gpu: WebGpuBackend, cut: MatrixCut, sizes: tuple[int, int, int]) -> None:
     m, k, n = sizes
     x, w = arrays((m, k), (k, n))
-    got = run(gpu, on_matrices(product((m, k), (k, n)), cut, monkeypatch), x, w)
+    got = run(gpu, on_matrices(product((m, k), (k, n)), cut), x, w)
     close(got, x.astype(np.float32) @ w.astype(np.float32))
 
 
 @pytest.mark.parametrize("cut", [CUTS[0], *slow(*CUTS[1:])], ids=tile)
 @pytest.mark.parametrize("of", ["a", "b", "both"])
-def test_operands_that_lie_the_other_way(
-    gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch, of: str, cut: MatrixCut
-) -> None:
+def test_operands_that_lie_the_other_way(gpu: WebGpuBackend, of: str, cut: MatrixCut) -> None:
     m, k, n = 48, 40, 56
     b = Builder()
     x = b.input("x", (k, m) if of != "b" else (m, k), float16)
@@ -177,23 +172,23 @@ def test_operands_that_lie_the_other_way(
     graph = Graph((x, w), (b.matmul(left, right),), ("y",))
     a, c = arrays(x.shape, w.shape)  # pyright: ignore[reportArgumentType]
     want = (a.T if of != "b" else a).astype(np.float32) @ (c.T if of != "a" else c).astype(np.float32)
-    close(run(gpu, on_matrices(graph, cut, monkeypatch), a, c), want)
+    close(run(gpu, on_matrices(graph, cut), a, c), want)
 
 
-def test_batches_epilogues_and_other_outputs(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_epilogues_and_other_outputs(gpu: WebGpuBackend) -> None:
     x, w = arrays((3, 2, 24, 32), (3, 2, 32, 40))
     graph = product(x.shape, w.shape, float32, lambda b, y: b.relu(b.add(y, y)))
     want = np.maximum(2 * np.matmul(x.astype(np.float32), w.astype(np.float32)), 0)
-    close(run(gpu, on_matrices(graph, CUTS[0], monkeypatch), x, w), want)
+    close(run(gpu, on_matrices(graph, CUTS[0]), x, w), want)
 
 
-def test_open_sizes(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_sizes(gpu: WebGpuBackend) -> None:
     """All variants get the same sizes, and each declares the ones that it needs."""
     rows, depth = size("N"), size("K")
     b = Builder()
     x, w = b.input("x", (rows, depth), float16), b.input("w", (depth, 24), float16)
     graph = Graph((x, w), (b.matmul(x, w),), ("y",))
-    program = on_matrices(graph, CUTS[0], monkeypatch)
+    program = on_matrices(graph, CUTS[0])
     for m, k in ((5, 70), (64, 32), (100, 9)):
         a, c = arrays((m, k), (k, 24))
         want = a.astype(np.float32) @ c.astype(np.float32)
@@ -201,7 +196,7 @@ def test_open_sizes(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None
         close(run(gpu, compile_graph(graph, WgslTarget()), a, c), want)
 
 
-def test_a_padded_convolution(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_padded_convolution(gpu: WebGpuBackend) -> None:
     x, w = arrays((1, 16, 9, 11), (24, 16, 3, 3))
     b = Builder()
     given = b.input("x", x.shape, float16)
@@ -209,7 +204,7 @@ def test_a_padded_convolution(gpu: WebGpuBackend, monkeypatch: pytest.MonkeyPatc
     wide = np.pad(x.astype(np.float32), ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (2, 3))
     want = np.einsum("ncyxij,ocij->noyx", windows, w.astype(np.float32))
-    close(run(gpu, on_matrices(graph, CUTS[0], monkeypatch), x), want)
+    close(run(gpu, on_matrices(graph, CUTS[0]), x), want)
 
 
 # --- where it is chosen ----------------------------------------------------------------------------------------------
