@@ -74,6 +74,10 @@ class StepFunctions:
         self._tensors: Final = model.state_dict()
         self._trained: Final = tuple(differentiable(model))
 
+    def trace_in_turn(self, other: StepFunctions) -> None:
+        """Be traced only while the functions of another step of the same model are not."""
+        self.tracing = other.tracing
+
     @property
     def gradient_count(self) -> int:
         """How many numbers the gradients of all parameters are."""

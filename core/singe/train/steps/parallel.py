@@ -121,7 +121,7 @@ class DataParallel:
             for k, on in enumerate(self.devices)
         ]  # fmt: skip
         for step in self._steps[1:]:  # which have one model
-            step._functions.tracing = self._steps[0]._functions.tracing
+            step._trace_in_turn(self._steps[0])
         self._follows = seed is None
         """Whether each step takes a key of the shared sequence, or of the block around it."""
         self._threads: Final = ThreadPoolExecutor(len(self._steps), "singe-replica")

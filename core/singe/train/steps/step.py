@@ -208,6 +208,10 @@ class TrainStep:
 
     # --- one of several replicas ---
 
+    def _trace_in_turn(self, other: TrainStep) -> None:
+        """Trace only while another step of the same model does not."""
+        self._functions.trace_in_turn(other._functions)
+
     @property
     def gradient_count(self) -> int:
         """How many numbers the gradients of a share are."""
