@@ -15,11 +15,11 @@ import numpy as np
 
 from ...awaitables import MaybeAwaitable, map_result, together
 from ...errors import DeviceError, InputError
-from ...gradients import OnSeveral
 from ...model.model import Model
 from ...model.program import Program
 from ...nn import Module
 from ...nn._copies import changing
+from ...nn._on_several import OnSeveral
 from ...runtime import random_keys
 from ...runtime.decorators import Fusion, Router
 from ...runtime.device import Device
