@@ -137,7 +137,7 @@ class Model:
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The outputs; their shapes are known if the Graph can be built without a run."""
         try:
-            graph = self.graph()
+            graph = self._imported or self.graph()
         except (ShapeError, ImportFailure):
             declared = zip(self.source.output_names, self.source.output_dtypes, strict=True)
             return tuple(TensorSpec(name, kind, None) for name, kind in declared)
