@@ -90,8 +90,10 @@ function checkSize(width, height) {
 
 // --- how large a picture is, without decoding it ---------------------------------------------------------------------
 
-const KINDS = "a JPEG, PNG, GIF, WebP or BMP file";
+const KINDS = "a JPEG, PNG, GIF, WebP, AVIF or BMP file";
 const HEAD = 32;
+const AVIF_HEAD = 1 << 16;
+const ISPE = 0x69737065;
 
 /**
  * [width, height] as the file's head says; sides may be exchanged.
@@ -107,6 +109,7 @@ async function sizeOf(blob) {
   if (long && text(0, 4) === "GIF8") return [view.getUint16(6, true), view.getUint16(8, true)];
   if (long && text(0, 2) === "BM") return [view.getInt32(18, true), Math.abs(view.getInt32(22, true))];
   if (long && text(0, 4) === "RIFF" && text(8, 4) === "WEBP") return webpSize(view, text(12, 4));
+  if (long && text(4, 4) === "ftyp" && /^avi[fs]/.test(text(8, 4))) return avifSize(blob);
   throw refuse(`expected ${KINDS}${blob.size ? "" : ", this one is empty"}`);
 }
 
@@ -124,6 +127,24 @@ function webpSize(view, kind) {
   const side = (/** @type {number} */ at) => (view.getUint32(at, true) & 0xffffff) + 1;
   if (kind === "VP8X") return [side(24), side(27)];
   throw refuse(`expected ${KINDS}; this WebP is of an unknown kind`);
+}
+
+/**
+ * Of its largest image: each has a property "ispe" in the head, of a version, a width and a height.
+ * @param {Blob} blob
+ * @returns {Promise<[width: number, height: number]>}
+ */
+async function avifSize(blob) {
+  const view = new DataView(await blob.slice(0, AVIF_HEAD).arrayBuffer());
+  /** @type {[number, number]} */
+  let found = [0, 0];
+  for (let at = 12; at + 16 <= view.byteLength; at++) {
+    if (view.getUint32(at) !== ISPE) continue;
+    const [width, height] = [view.getUint32(at + 8), view.getUint32(at + 12)];
+    if (width * height > found[0] * found[1]) found = [width, height];
+  }
+  if (!found[0]) throw refuse(`expected ${KINDS}; this AVIF does not say how large it is`);
+  return found;
 }
 
 /**

@@ -96,7 +96,7 @@ export class Opened {
     const { buffers, outputs: found } = this.program;
     const { given, sizes } = await bind(this, inputs);
     const names = found.map((i) => buffers[i].name);
-    if (Object(outputs) === outputs) await checkNames(/** @type {object} */ (outputs), names, "output", "this model gives");
+    if (Object(outputs) === outputs && !Array.isArray(outputs)) await checkNames(/** @type {object} */ (outputs), names, "output", "this model gives");
     const results = await this.device.run(given, sizes, outputs, states);
     return Object.fromEntries(names.map((name, k) => [name, results[k]]));
   }

@@ -21,6 +21,7 @@ import { ARRAYS, SingeError, textOf } from "./singe-format.js";
  * @returns {(T | undefined)[]}
  */
 export function inOrder(names, given, expected) {
+  if (Array.isArray(given)) throw new SingeError("input", `outputs: got an array, expected ${expected}; all outputs come, by name: choose among them`);
   if (typeof given === "string" || Object(given) !== given) throw new SingeError("input", `outputs: got ${textOf(given)}, expected ${expected}`);
   return names.map((name) => (Object.hasOwn(given, name) ? given[name] : undefined));
 }

@@ -269,6 +269,7 @@ function copiesOf(inputs) {
  */
 function copied(value, copies) {
   if (globalThis.ImageData && value instanceof ImageData) return value;
+  if (/^(HTML(Image|Video|Canvas)Element|OffscreenCanvas)$/.test(String(value?.constructor?.name))) return drawn(value, copies);
   const bare = ArrayBuffer.isView(value);
   const data = bare ? value : value?.data;
   if (!ArrayBuffer.isView(data)) return value;
@@ -281,6 +282,22 @@ function copied(value, copies) {
   copies.push(/** @type {ArrayBuffer} */ (copy.buffer));
   const { data: _, ...rest } = bare ? {} : value;
   return bare ? copy : { data: copy, ...rest };
+}
+
+/**
+ * What an element shows now, as a bitmap that goes to the worker: elements and canvases stay with their page.
+ * @param {Unchecked} element
+ * @param {Transferable[]} copies
+ */
+function drawn(element, copies) {
+  const width = element.naturalWidth ?? element.videoWidth ?? element.width;
+  const height = element.naturalHeight ?? element.videoHeight ?? element.height;
+  if (!(width > 0 && height > 0)) throw new SingeError("input", `a picture: got a ${element.constructor.name} without pixels; wait until it is loaded`);
+  const canvas = new OffscreenCanvas(width, height);
+  /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d")).drawImage(element, 0, 0, width, height);
+  const bitmap = canvas.transferToImageBitmap();
+  copies.push(bitmap);
+  return bitmap;
 }
 
 /** A worker and its pending calls. */

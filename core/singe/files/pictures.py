@@ -13,9 +13,11 @@ from ..errors import InputError
 
 MAX_PIXELS: Final = 1 << 26
 """The most pixels in a file; a larger picture is refused before it is decoded."""
-FORMATS: Final = ("BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
+FORMATS: Final = ("AVIF", "BMP", "GIF", "JPEG", "JPEG2000", "PNG", "PPM", "TIFF", "WEBP")
 """The formats that are read. Pillow has more, some of which start other programs."""
-SUFFIXES: Final = frozenset((".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"))
+SUFFIXES: Final = frozenset(
+    (".avif", ".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp")
+)
 MODES: Final = {1: "L", 3: "RGB"}
 """Channels ↦ Pillow's mode."""
 

@@ -257,7 +257,7 @@ def test_a_picture_is_dropped_or_pasted(site: Server, page: Any, kind: str) -> N
     page.get_by_test_id("top-1").wait_for(timeout=120_000)
     assert "cat" in page.get_by_test_id("top-1").inner_text()
     page.evaluate(DROP, [b64encode(b"no picture at all, only words").decode(), kind, "words.png"])
-    wait(page, "error", "expected a JPEG, PNG, GIF, WebP or BMP file")
+    wait(page, "error", "expected a JPEG, PNG, GIF, WebP, AVIF or BMP file")
 
 
 @pytest.mark.slow

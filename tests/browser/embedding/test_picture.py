@@ -132,11 +132,11 @@ def expected(tmp_path: Path, data: bytes, spec: PictureSpec) -> np.ndarray:
 SMALL = PictureSpec((20, 24), 3, 0.8, (0.0,), (1.0,), "nhwc")
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "WEBP lossless"])
+@pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "BMP", "WEBP", "WEBP lossless", "AVIF"])
 def test_kinds_of_files(page: Any, tmp_path: Path, kind: str) -> None:
     pytest.importorskip("PIL")
     name, _, lossless = kind.partition(" ")
-    data = file_of(drawn(), name, **({"lossless": True} if lossless else {}))
+    data = file_of(drawn(), name, **({"lossless": True} if lossless else {"quality": 90} if kind == "AVIF" else {}))
     difference = np.abs(tensor(page, data, SMALL) - expected(tmp_path, data, SMALL))
     assert difference.max() <= 3, difference.max()
 
@@ -185,7 +185,7 @@ JPEG_HEAD = b"\xff\xd8" + b"\xff\xe1" + struct.pack(">H", 9000) + bytes(8998)
     ("data", "what"),
     [
         (b"", "this one is empty"),
-        (b"%PDF-1.7 and so on, and on, and on and on", "expected a JPEG, PNG, GIF, WebP or BMP file"),
+        (b"%PDF-1.7 and so on, and on, and on and on", "expected a JPEG, PNG, GIF, WebP, AVIF or BMP file"),
         (b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>", "expected a JPEG, PNG"),
         (b"\x89PNG\r\n\x1a\n", "expected a JPEG"),
         (png_head(8, 8), "cannot be decoded"),

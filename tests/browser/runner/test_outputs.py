@@ -105,6 +105,7 @@ WRONG: Final = {
     '"gpus"': 'outputs: got "gpus", expected "data"',
     "1n": 'outputs: got "1n", expected "data"',
     "null": 'outputs: got null, expected "data"',
+    '["scores"]': 'outputs: got an array, expected "data"',
 }
 
 

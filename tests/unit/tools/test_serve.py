@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ from singe.tools.serving.folder_server import (
     open_within,
     parse_range,
 )
+from singe.tools.serving.listing import listing
 
 TEXT = "".join(f"{{line: {k}}}\n" for k in range(500)).encode()
 BYTES = bytes(range(256)) * 40
@@ -264,12 +266,31 @@ def test_paths_that_name_files(server: Server) -> None:
     assert get(server, "/gr%C3%B6%C3%9Fe.txt").body == b"umlaut"
 
 
-def test_a_folder_is_its_index_or_nothing(server: Server) -> None:
+def test_a_folder_without_a_page_is_a_list_of_what_is_served(server: Server) -> None:
+    found = get(server, "/")
+    text = found.body.decode()
+    assert (found.status, found.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    names = re.findall(r'<a href="([^"]*)">', text)
+    assert {"a.txt", "in.txt", "sub%20dir/", "bare/", "gr%C3%B6%C3%9Fe.txt"} <= set(names)
+    assert not {"hidden.txt", "out.txt", "outdir/", ".git/", "loop", "pipe.txt", "../"} & set(names)
+    for name in names:
+        assert get(server, f"/{name}").status == 200, name
+    assert '<a href="../">' in get(server, "/bare/").body.decode()
+    assert get(server, "/", method="HEAD").body == b""
+
+
+def test_names_in_a_list_are_text(tmp_path: Path) -> None:
+    (tmp_path / "<b>&\"'.txt").write_text("x")
+    page = listing(tmp_path, "/", partial(find_file, tmp_path)).decode()
+    assert "&lt;b&gt;&amp;&quot;&#x27;.txt" in page
+    assert "<b>" not in page
+
+
+def test_a_folder_is_its_index(server: Server) -> None:
     assert get(server, "/sub%20dir/").body == b"<p>index"
     moved = get(server, "/sub%20dir?a=b")
     assert (moved.status, moved.headers["Location"]) == (301, "/sub%20dir/?a=b")
-    for path in ("/", "/bare/", "/a.txt/"):
-        assert get(server, path).status == 404
+    assert get(server, "/a.txt/").status == 404
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 Every response isolates the page (COOP, COEP and CORP, which threads in WebAssembly need) and has the right type. A single
 range is answered with 206, text is compressed if the client accepts that, and ETag and Last-Modified avoid sending
 unchanged files. Only regular files inside the folder are served, none with a path component that starts with a dot, also
-through symbolic links; a folder is served as its index.html. The server listens on loopback by default.
+through symbolic links; a folder is served as its index.html, or as a list of what is in it. The server listens on loopback by default.
 
 A page elsewhere must not read these files: a `Host` that names neither this server nor an address is refused, since its
 name may have been made to lead here (DNS rebinding). So is a request whose end is in doubt, and the connection closed.
@@ -23,6 +23,7 @@ from argparse import Namespace
 from collections import OrderedDict
 from collections.abc import Sequence
 from email.utils import formatdate, parsedate_to_datetime
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from io import BytesIO
@@ -35,6 +36,7 @@ from urllib.parse import quote, unquote_to_bytes
 from ...errors import InputError
 from ...listening import LOOPBACK, Callers, checked_port, in_url
 from ...texts import say
+from .listing import listing
 
 PORT: Final = 8000
 HEADERS: Final = {
@@ -321,7 +323,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._empty(HTTPStatus.MOVED_PERMANENTLY, {"Location": _slashed(path) + sign + query})
                 return
             index = find_file(self.server.folder, f"{path}index.html")
-            found = index if index is not None and index.is_file() else None
+            if index is None or not index.is_file():
+                self._list(found, path)
+                return
+            found = index
         elif path.endswith("/"):
             found = None
         file = None if found is None else open_within(self.server.folder, found)
@@ -332,6 +337,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(found, file)
 
     do_HEAD = do_GET
+
+    def _list(self, folder: Path, path: str) -> None:
+        body = listing(folder, path, partial(find_file, self.server.folder))
+        headers = {"Content-Type": TYPES[".html"], "Content-Length": str(len(body)), "Cache-Control": "no-store"}
+        self._head(HTTPStatus.OK, headers)
+        if self.command == "GET":
+            self.wfile.write(body)
 
     def _refuse(self) -> None:
         self.close_connection = True
