@@ -156,6 +156,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/tensors/test_array_api.py::test_a_function_gives_what_the_reference_gives": some(2, one_device),
     "unit/tensors/test_drawing.py::test_every_run_draws_the_next_numbers_of_the_shared_sequence": plain(every(4)),
     "unit/tensors/test_outside_holders.py::test_a_value_in_any_holder_is_that_of_each_run": every(3),
+    "unit/nn/test_nn_onnx.py::test_each_layer_leaves_in_each_opset": none(
+        "test_onnxruntime_computes_each_layer_as_singe_does, each in one opset"
+    ),
     "unit/nn/test_nn_sequences.py::test_recurrent_layers": covering(1),
     "unit/tools/test_bench.py::test_products_of_odd_shapes_have_times": only(device="numpy"),
     "unit/cuda/test_cuda_text.py::test_nvrtc_compiles_every_template": only(architecture=90),
@@ -225,6 +228,13 @@ MOVED: Final[Mapping[str, Rule]] = {
         "drawn/test_open_ops.py and drawn/test_open_dimensions.py open the sizes of other ops; each case is run with its own"
     ),
     "conformance/nodes/test_onnx_sampling.py::test_op": one_device,
+    "conformance/nodes/test_saved_nodes.py::test_a_case_is_read_written_and_read_again": only(part=3),
+    "conformance/nodes/test_saved_nodes.py::test_no_case_is_left_out_unseen": none(
+        "the cases themselves are compared, one in twelve by `make test`"
+    ),
+    "conformance/nodes/test_saved_nodes.py::test_cases_are_written_in_older_opsets": none(
+        "unit/nn/test_nn_onnx.py and drawn/test_saved_graphs.py write in older opsets"
+    ),
     "conformance/nodes/test_ops_table.py": none(
         "a page of the documentation: nothing but the page is wrong if it is old"
     ),
@@ -243,6 +253,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_quantised_models.py::test_products_are_of_integers_on_wasm": every(5),
     "conformance/models/test_real_models.py::test_model": some(4, plain(one_device)),
     "conformance/models/test_transformers.py": plain(some(2, one_device)),
+    "conformance/models/test_saved_models.py::test_a_model_is_written_in_each_opset": none(
+        "test_a_model_is_read_and_written_again, of the small models in one opset"
+    ),
     "conformance/models/test_programs.py::test_text_is_the_same_in_every_process": every(2),
     "conformance/models/test_real_models.py::test_a_backend_of_another_package": every(6),
     "conformance/models/test_real_models.py::test_sentence_encoder": plain(one_device),
@@ -253,6 +266,8 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/drawn/test_slices.py::test_every_slice_of_every_small_size": none(
         "test_some_slices_of_every_small_size"
     ),
+    "conformance/drawn/test_saved_graphs.py::test_onnxruntime_computes_random_graphs": every(6),
+    "conformance/drawn/test_saved_graphs.py::test_singe_reads_random_graphs_again": every(6),
     "conformance/drawn/test_random_graphs.py::test_devices_agree_with_the_evaluator": plain(every(8)),
     # layers, losses and norms × devices, beside PyTorch
     "training/peers/test_functions.py::test_results_are_those_of_pytorch": some(2, one_device),

@@ -68,6 +68,7 @@ _SUBMODULES = (
     "linalg",
     "metrics",
     "nn",
+    "onnx",
     "optim",
     "ort",
     "random",

@@ -170,6 +170,7 @@ from . import host as host
 from . import linalg as linalg
 from . import metrics as metrics
 from . import nn as nn
+from . import onnx as onnx
 from . import optim as optim
 from . import ort as ort
 from . import random as random

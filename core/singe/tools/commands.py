@@ -44,7 +44,7 @@ from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
 from ..shapes import bytes_text, show
 from ..texts import say
 from .completion import script
-from .export.bundle import describe_bundle
+from .export.bundle import ONNX_SUFFIX, describe_bundle
 from .export.bundle import export as export_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .export.snippet import snippet
@@ -234,13 +234,20 @@ def compile(args: Namespace) -> None:
 
 
 def export(args: Namespace) -> None:
-    """Write a model's bundle, or a freestanding module."""
+    """Write a model's bundle, a freestanding module, or an ONNX file."""
     learning = [option for option in ("batch", "lr", "learn") if getattr(args, option) not in (None, [])]
     if learning and args.train is None:
         raise InputError(f"--{learning[0]} needs --train")
     if args.freestanding:
         _export_freestanding(args)
         return
+    if Path(args.out).suffix == ONNX_SUFFIX:
+        _export_onnx(args)
+        return
+    if args.opset is not None or args.external_data:
+        raise InputError(
+            f"--{'opset' if args.opset is not None else 'external-data'} is for an ONNX file: -o FILE.onnx"
+        )
     if args.weights is not None:
         raise InputError("--weights needs --freestanding")
     if args.train is not None:
@@ -312,12 +319,28 @@ for (const {{ name }} of reading.states) await reading.write(name, await trainin
 """
 
 
+OF_PAGES: Final = (
+    "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout", "rate",
+)  # fmt: skip
+"""Options of a page's folder."""
+
+
+def _export_onnx(args: Namespace) -> None:
+    from ..onnx.saving.save import OPSET, save  # noqa: PLC0415 (other commands write no ONNX files)
+    from .export.onnx_file import describe_onnx  # noqa: PLC0415
+
+    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
+    given += [option for option in (*OF_PAGES, "weights", "specialise") if getattr(args, option)]
+    if given:
+        raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with -o FILE.onnx")
+    model = single_model(args)
+    with doing("exporting"):
+        made = save(model, args.out, args.opset or OPSET, external=True if args.external_data else None)
+    say(describe_onnx(made, model))
+
+
 def _export_freestanding(args: Namespace) -> None:
-    pages = (
-        "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout",
-        "rate",
-    )  # fmt: skip
-    given = ["dtype"] if args.dtype != "float32" else [option for option in pages if getattr(args, option)]
+    given = ["dtype"] if args.dtype != "float32" else [option for option in OF_PAGES if getattr(args, option)]
     if given:
         raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")
     model = single_model(args)

@@ -136,8 +136,9 @@ def _export(command: argparse.ArgumentParser) -> None:
     _shapes(command)
     _specialise(command)
     command.add_argument(
-        "-o", "--out", metavar="DIR", required=True, help="the folder to write; with --freestanding, a file FILE.wasm"
-    )
+        "-o", "--out", metavar="DIR", required=True,
+        help="the folder to write; FILE.onnx for an ONNX file; with --freestanding, a file FILE.wasm",
+    )  # fmt: skip
     command.add_argument(
         "--targets",
         metavar="wasm,webgpu",
@@ -172,6 +173,14 @@ def _export(command: argparse.ArgumentParser) -> None:
         "--weights",
         choices=WEIGHTS,
         help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
+    )
+    command.add_argument(
+        "--opset", metavar="N", type=positive, help="with -o FILE.onnx: the opset, 13 to 28 (default: 17)"
+    )
+    command.add_argument(
+        "--external-data",
+        action="store_true",
+        help="with -o FILE.onnx: put the weights into a second file, FILE.onnx.data (always done where one file cannot hold them)",
     )
     _learning(command)
     command.add_argument(

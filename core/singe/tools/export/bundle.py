@@ -59,6 +59,9 @@ RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
 SAMPLES: Final = 3
 """The number of random inputs on which the error of smaller weights is measured."""
+ONNX: Final = "onnx"
+ONNX_SUFFIX: Final = ".onnx"
+"""What the manifest of an ONNX file says of its format, and how the name of one ends."""
 LARGE_ERROR: Final = 0.05
 """The error, relative to the largest value of an output, from which a bundle's description warns."""
 _GENERATED: Final = re.compile(
@@ -90,6 +93,8 @@ class Bundle:
 
     def __repr__(self) -> str:
         inputs, outputs = (listed(x["name"] for x in self.manifest[key]) for key in ("inputs", "outputs"))
+        if self.manifest["format"] == ONNX:
+            return f"<ONNX file of opset {self.manifest['opset']}: {inputs} → {outputs}; {bytes_text(sum(map(len, self.files.values())))}>"
         size = bytes_text(sum(map(len, self.files.values())))
         targets = listed(self.manifest["targets"])
         return f"<bundle for {targets}: {inputs} → {outputs}; {len(self.files)} files, {size}>"
@@ -110,6 +115,9 @@ def export(
     picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
+
+    Where the name ends with .onnx, an ONNX file is written in place of a folder, for other engines: `sg.export(model, "net.onnx")` does
+    what `sg.onnx.save` does, which has its options.
     """
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
@@ -117,6 +125,15 @@ def export(
             f"export: got a {type(model).__name__}, expected a Model; of a Module or a function: {shapes_of}"
         )
     folder = Path(folder)
+    if folder.suffix == ONNX_SUFFIX:
+        from .onnx_file import write_onnx  # noqa: PLC0415 (`import singe` pays for no writer of ONNX files)
+
+        given = {
+            "targets": targets is not None, "dtype": dtype != "float32", "activations": activations != "float32",
+            "picture": picture is not None, "labels": labels is not None, "samples": bool(samples), "readable": readable,
+            "device": device != DEFAULT,
+        }  # fmt: skip
+        return Bundle(*write_onnx(model, folder, given))
     known = _refuse_foreign(folder, force)
     labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
     bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device)

@@ -1,0 +1,1 @@
+"""Graphs become ONNX files; see README.md."""

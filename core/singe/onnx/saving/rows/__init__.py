@@ -1,0 +1,20 @@
+"""RULES: how each row is written that is not written as the words of its body or as what it is lowered to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..rules import Rule
+from . import elementwise, folds, movement, products, quantised, selection, sizes
+
+RULES: Final[Mapping[str, Sequence[Rule]]] = {
+    name: tuple(
+        rule
+        for table in (quantised, folds, elementwise, movement, products, selection, sizes)
+        for rule in table.RULES.get(name, ())
+    )
+    for name in {
+        k for table in (quantised, folds, elementwise, movement, products, selection, sizes) for k in table.RULES
+    }
+}
