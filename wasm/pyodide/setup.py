@@ -17,6 +17,7 @@ import argparse
 import hashlib
 import json
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -85,12 +86,20 @@ def assemble(
         wheel = build_wheel(folder, say)
     else:
         shutil.copyfile(wheel, folder / wheel.name)
+    _stand_in(folder)
     shutil.copyfile(HERE / "start.js", folder / "start.js")
     _unpack_scripts(folder / wheel.name, folder)
     sizes = {f.name: f.bytes for f in files} | {wheel.name: (folder / wheel.name).stat().st_size}
     facts = {"pyodide": version, "wheel": wheel.name, "bytes": sizes}
     (folder / "start.json").write_text(json.dumps(facts, indent=2) + "\n", "utf-8")
     say(f"{folder}: {sum(sizes.values()) / 1e6:.1f} MB in {len(sizes)} files")
+
+
+def _stand_in(folder: Path) -> None:
+    """Write the wheel that stands in for onnxruntime, which pages may install beside Singe's."""
+    for old in folder.glob("onnxruntime-*.whl"):
+        old.unlink()
+    runpy.run_path(str(ROOT / "core" / "singe" / "ort" / "settings" / "stand_in.py"))["write_wheel"](folder)
 
 
 def _unpack_scripts(wheel: Path, folder: Path) -> None:

@@ -23,7 +23,6 @@ from .settings.enums import OrtAllocatorType as OrtAllocatorType
 from .settings.enums import OrtDeviceVendorId as OrtDeviceVendorId
 from .settings.enums import OrtMemType as OrtMemType
 from .settings.enums import OrtSparseFormat as OrtSparseFormat
-from .settings.environment import VERSION as _VERSION
 from .settings.environment import disable_telemetry_events as disable_telemetry_events
 from .settings.environment import enable_telemetry_events as enable_telemetry_events
 from .settings.environment import get_build_info as get_build_info
@@ -39,6 +38,8 @@ from .settings.environment import set_seed as set_seed
 from .settings.providers import get_all_providers as get_all_providers
 from .settings.providers import get_available_providers as get_available_providers
 from .settings.providers import get_device as get_device
+from .settings.stand_in import VERSION as _VERSION
+from .settings.stand_in import write_wheel as write_wheel
 from .values import OrtDevice as OrtDevice
 from .values import OrtMemoryInfo as OrtMemoryInfo
 from .values import OrtValue as OrtValue

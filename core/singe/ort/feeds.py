@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import DTYPES, own, string
+from ..dtypes import DTYPES, int32, int64, own, string, uint32, uint64
 from ..errors import DTypeError, InputError
 from ..onnx.model import OnnxType, OnnxValue
 from ..texts import with_article
@@ -15,6 +15,8 @@ from .descriptions import node_arg, tensor_type
 from .errors import Fail, InvalidArgument, ValueKindError
 from .values import OrtValue, dtype_of
 
+_WIDENED: Final = {int32: int64, uint32: uint64} if np.dtype(np.intp).itemsize == 4 else {}
+"""Under Pyodide NumPy's own integers have 32 bits, so programs that give them where int64 is wanted are right elsewhere."""
 _HOW: Final = "give an array, or a list of numbers"
 
 
@@ -97,7 +99,7 @@ def _array(value: Any, kind: OnnxType, spec: OnnxValue) -> np.ndarray:
             raise _wrong_type(spec, "string", wanted.name)
         return _texts(value, spec)
     given = dtype_of(value)
-    if given is not wanted:
+    if given is not wanted and not (given is not None and _WIDENED.get(given) is wanted):
         name = given.name if given is not None else str(value.dtype)
         raise _wrong_type(spec, name, wanted.name)
     return own(value).astype(wanted.numpy, order="C", copy=False)  # of another order of bytes, too

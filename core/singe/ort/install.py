@@ -18,9 +18,8 @@ from types import ModuleType
 from typing import Any, Final
 
 from ..errors import InputError
-from .settings.environment import VERSION
+from .settings.stand_in import METADATA, NAME
 
-NAME: Final = "onnxruntime"
 _HERE: Final = __name__.rpartition(".")[0]
 _MODULES: Final = (
     "", ".backend", ".capi", ".capi._pybind_state", ".capi.onnxruntime_inference_collection", ".capi.onnxruntime_pybind11_state",
@@ -52,7 +51,7 @@ class _Metadata(Distribution):
     """The metadata of a distribution whose interface is here."""
 
     def read_text(self, filename: str | PathLike[str]) -> str | None:
-        return f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n" if str(filename) == "METADATA" else None
+        return METADATA if str(filename) == "METADATA" else None
 
     def locate_file(self, path: str | PathLike[str]) -> Any:
         return path

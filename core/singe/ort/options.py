@@ -37,7 +37,7 @@ class _Options:
         for name, value in values.items():
             super().__setattr__(name, value)
 
-    def __reduce__(self) -> Any:
+    def __getstate__(self) -> Any:
         raise DTypeError(f"cannot pickle {type(self).__name__}; make one where it is needed")
 
 

@@ -102,6 +102,13 @@ class InferenceSession:
         weights = {name: value.numpy() for name, value in options._initializers.items()}
         return with_weights(with_sizes(model, options._sizes), weights)
 
+    def _file(self) -> Path | bytes | None:
+        """The file of the model, if its bytes and those of the files beside it are all that decides the model."""
+        options = self._sess_options
+        if options._initializers or options._files or _FOLDER in options._entries:
+            return None
+        return self._model_bytes if self._model_path is None else Path(self._model_path)
+
     def _open(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
         """Choose the device, and import the model for it."""
         try:
@@ -115,7 +122,7 @@ class InferenceSession:
         with translated(loading=True):
             provider = chosen(wanted)
             name = "model" if self._model_path is None else Path(self._model_path).stem
-            self._variants = Variants(self._onnx_model, provider.device, name)
+            self._variants = Variants(self._onnx_model, provider.device, name, self._file(), self._sess_options._sizes)
             known = self._variants.shapes()
         self._providers = list(dict.fromkeys((provider.name, CPU)))
         self._provider_options = {name: {} for name in self._providers} | {
@@ -206,7 +213,7 @@ class InferenceSession:
         """`get_modelmeta`, as onnxruntime's inner session has it."""
         return self._model_meta
 
-    def __reduce__(self) -> Any:
+    def __getstate__(self) -> Any:
         raise DTypeError(
             "cannot pickle InferenceSession: what it compiled is on a device; make one of the model's path where it is needed"
         )

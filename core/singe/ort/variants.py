@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from ..compiler.compile import Options
 from ..dtypes import own
+from ..model.kept import model_of_file
 from ..model.model import Model
 from ..onnx.importer import check_ops, declared_inputs
-from ..onnx.model import OnnxGraph, OnnxModel, OnnxValue
+from ..onnx.model import OnnxModel, OnnxValue
 from ..onnx.source import OnnxSource
 from ..runtime.device import Device
 from ..runtime.recent_values import Recent
@@ -34,8 +37,14 @@ OpenShape = tuple["int | None", ...]
 class Variants:
     """See the module's docstring."""
 
-    def __init__(self, model: OnnxModel, device: Device, name: str) -> None:
+    def __init__(
+        self, model: OnnxModel, device: Device, name: str, file: Path | bytes | None, changed: Mapping[str, int]
+    ) -> None:
+        """file: that of the model, whose Programs are kept from one process to the next; None: they are not. changed: the sizes that
+        have numbers which are not in the file."""
         self.model: Final = model
+        self._file: Final = file
+        self._changed: Final = changed
         self.device: Final = device
         self.name: Final = name
         self.inputs: Final[Mapping[str, OnnxValue]] = declared_inputs(model)
@@ -54,7 +63,7 @@ class Variants:
         if any(_is_tensor(v) and v.shape is None for v in self.inputs.values()):
             check_ops(model)
         else:
-            self._model((), ()).check()
+            self._model((), ())
 
     def shapes(self) -> Mapping[str, Shape]:
         """The shapes of the outputs as far as the ops give them; empty if that depends on a run."""
@@ -104,12 +113,21 @@ class Variants:
 
     def _made(self, given: frozenset[str], shapes: Mapping[str, OpenShape], apart: frozenset[str]) -> Model:
         graph = self.model.graph
-        made: OnnxGraph = replace(
-            graph,
-            initializers={k: v for k, v in graph.initializers.items() if k not in given},
-            inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in graph.inputs),
-        )
-        return Model(OnnxSource(replace(self.model, graph=made)), self.device, self.name)
+
+        def source() -> tuple[OnnxSource, Sequence[str]]:
+            made = replace(
+                graph,
+                initializers={k: v for k, v in graph.initializers.items() if k not in given},
+                inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in graph.inputs),
+            )
+            return OnnxSource(replace(self.model, graph=made)), self.model.files
+
+        if self._file is None:
+            model = Model(source()[0], self.device, self.name)
+            model.check()
+            return model
+        facts = ["singe.ort", dict(self._changed), sorted(given), dict(shapes), sorted(apart)]
+        return model_of_file(self._file, source, self.device, self.name, facts, Options())
 
 
 def _is_tensor(value: OnnxValue) -> bool:

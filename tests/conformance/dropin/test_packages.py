@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from packages import answers
+from ort_packages import answers
 
 import singe as sg
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from pathlib import Path
 
@@ -174,3 +175,44 @@ def test_external_data_of_a_model_in_memory(tmp_path: Path) -> None:
         np.testing.assert_array_equal(ort.InferenceSession(data, options).run(None, {"x": X})[0], of_file)
     with pytest.raises(sg.SingeError, match=r"w\.bin"):
         ort.InferenceSession(data)
+
+
+def test_a_file_that_was_compiled_before_is_not_compiled_again(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor its variants: what is kept from one process to the next serves sessions, too."""
+    monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "m.onnx").write_bytes(DEFAULT)
+
+    def answers() -> list[list[float]]:
+        session = ort.InferenceSession(tmp_path / "m.onnx", providers=[(OWN, {"device": name})])
+        assert [(a.name, a.shape) for a in session.get_outputs()] == [("z", ["N", 3])]
+        return [session.run(None, feed)[0].tolist() for feed in ({"x": X}, {"x": X[:1]}, {"x": X, "w": Y})]
+
+    expected = answers()
+
+    def refused(*_: object, **__: object) -> None:
+        raise AssertionError("it is compiled again")
+
+    monkeypatch.setattr("singe.model.model.compile_graph", refused)
+    assert answers() == expected
+
+
+class ByPath(ort.InferenceSession):
+    """A session that is pickled by its path, as programs for onnxruntime write one."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"path": self.path}
+
+    def __setstate__(self, state: dict[str, str]) -> None:
+        self.__init__(state["path"])
+
+
+def test_a_subclass_can_be_pickled(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(ADD)
+    again = pickle.loads(pickle.dumps(ByPath(str(tmp_path / "m.onnx"))))
+    np.testing.assert_array_equal(again.run(None, FEED)[0], X + 1)

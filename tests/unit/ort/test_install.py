@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import singe
+from singe import ort
 
 ROOT = Path(__file__).parents[3]
 NEEDED = ("numpy", "numpy.libs")
@@ -108,3 +110,30 @@ except singe.InputError as e:
 @pytest.mark.slow
 def test_import_singe_does_not_import_it(bare: Path) -> None:
     assert python("import singe\nprint([m for m in sys.modules if m.startswith('singe.ort')])", bare).strip() == "[]"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "first", ["onnxruntime", "onnxruntime.capi.onnxruntime_pybind11_state", "singe.ort, onnxruntime.backend"]
+)
+def test_the_wheel_stands_in(bare: Path, tmp_path: Path, first: str) -> None:
+    """Unpacked, as pip does, it makes any first import find singe.ort, and its metadata meet requirements."""
+    wheel = ort.write_wheel(tmp_path / "wheels")
+    assert wheel.name == f"onnxruntime-{ort.__version__}-py3-none-any.whl"
+    assert wheel.stat().st_size < 2000
+    assert wheel.read_bytes() == ort.write_wheel(tmp_path / "again").read_bytes()
+    with zipfile.ZipFile(wheel) as package:
+        package.extractall(bare)
+        names = {line.split(",")[0] for line in package.read(package.namelist()[-1]).decode().splitlines()}
+        assert names == set(package.namelist())
+    said = python(
+        f"""
+import {first}
+import onnxruntime, singe.ort, importlib.metadata
+from onnxruntime.capi.onnxruntime_pybind11_state import Fail
+assert onnxruntime is singe.ort and Fail is onnxruntime.capi._pybind_state.Fail
+print(importlib.metadata.version("onnxruntime"), importlib.metadata.requires("onnxruntime"))
+""",
+        bare,
+    )
+    assert said.split() == [ort.__version__, "['singe']"]

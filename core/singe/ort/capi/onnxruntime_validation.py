@@ -1,6 +1,6 @@
 """onnxruntime.capi.onnxruntime_validation: which package this is."""
 
-from ..settings.environment import VERSION
+from ..settings.stand_in import VERSION
 
 
 def get_package_name_and_version_info() -> tuple[str, str, str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ...random import manual_seed
 from ...texts import say
 from .providers import get_available_providers
-
-VERSION: Final = "1.31.1"
-"""The version of onnxruntime whose interface this is. Packages compare it."""
+from .stand_in import VERSION
 
 
 def get_version_string() -> str:

@@ -11,9 +11,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ...awaitables import IN_PAGE
 from ...errors import DeviceError, InputError
 from ...runtime.device import Device
-from ...runtime.devices import VARIABLE
+from ...runtime.devices import DEFAULT, VARIABLE
 from ...runtime.devices import device as open_device
 from .warned import warn_once
 
@@ -29,6 +30,7 @@ ALL: Final = (
     "AzureExecutionProvider", CPU, OWN,
 )  # fmt: skip
 """The providers that onnxruntime knows, and Singe's own."""
+_SLOW: Final = 'the device is "numpy", since the fastest CPU device must be awaited in a page: write await singe.device_async("cpu") before'
 ProviderOptions = dict[str, Any]
 
 
@@ -109,7 +111,10 @@ def _device(name: str, options: ProviderOptions) -> Device | None:
     if os.environ.get(VARIABLE):
         return open_device("auto")
     if name in (OWN, CPU):
-        return open_device("auto" if name == OWN else "cpu")
+        found = open_device("auto" if name == OWN else "cpu")
+        if IN_PAGE and found.name == DEFAULT:
+            warn_once(_SLOW)
+        return found
     if name not in _GPUS:
         warn_once(f"Specified provider {name!r} is not here; the next of the list is used, and at last the CPU")
         return None

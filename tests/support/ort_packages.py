@@ -21,8 +21,8 @@ import pytest
 
 import singe
 
-HERE: Final = Path(__file__).parent
-ROOT: Final = HERE.parents[2]
+ROOT: Final = Path(__file__).parents[2]
+PROGRAMS: Final = ROOT / "tests" / "conformance" / "dropin" / "programs.py"
 CACHE: Final = ROOT / "tests" / ".cache" / "packages"
 HUB: Final = (
     "huggingface_hub==2.4.0", "httpx2==2.16.2", "httpcore2==2.16.2", "anyio==4.14.2", "h11==0.16.0", "idna", "truststore", "fsspec", "filelock",
@@ -83,7 +83,7 @@ def answers(name: str, runtime: str, folder: Path) -> dict[str, np.ndarray]:
     vad = site / "silero_vad" / "data" / "silero_vad.onnx"
     if vad.exists():
         environment["SILERO_VAD_MODEL"] = str(vad)
-    command = [sys.executable, str(HERE / "programs.py"), name, runtime, str(work), str(out)]
+    command = [sys.executable, str(PROGRAMS), name, runtime, str(work), str(out)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert not done.returncode, done.stderr[-3000:]
     with np.load(out) as found:
