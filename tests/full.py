@@ -156,6 +156,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/tensors/test_array_api.py::test_a_function_gives_what_the_reference_gives": some(2, one_device),
     "unit/tensors/test_drawing.py::test_every_run_draws_the_next_numbers_of_the_shared_sequence": plain(every(4)),
     "unit/tensors/test_outside_holders.py::test_a_value_in_any_holder_is_that_of_each_run": every(3),
+    "unit/nn/test_nn_onnx.py::test_onnxruntime_computes_each_layer_as_singe_does": every(3),
     "unit/nn/test_nn_onnx.py::test_each_layer_leaves_in_each_opset": none(
         "test_onnxruntime_computes_each_layer_as_singe_does, each in one opset"
     ),

@@ -127,6 +127,30 @@ def check(model: sg.Model, path: Path, opset: int, runs: Sequence[Sequence[np.nd
             np.testing.assert_allclose(theirs, mine, rtol=1e-4, atol=2e-5 * scale)
 
 
+OPS: dict[str, tuple[int, str]] = {
+    "AvgPool1d": (17, "AveragePool"), "BatchNorm2d": (17, "BatchNormalization"), "Conv2d": (17, "Conv"), "ConvTranspose2d": (17, "ConvTranspose"),
+    "CrossEntropyLoss": (17, "LogSoftmax NegativeLogLikelihoodLoss"), "ELU": (17, "Elu"), "Embedding": (17, "Gather"), "GELU": (20, "Gelu"),
+    "GELU by tanh": (20, "Gelu"), "Hardswish": (17, "HardSwish"), "LSTM": (17, "Transpose LSTM Transpose Reshape Transpose"),
+    "LayerNorm": (17, "LayerNormalization"), "Linear": (17, "MatMul Add"), "LogSoftmax": (17, "LogSoftmax"), "MaxPool2d": (17, "MaxPool"),
+    "Mish": (18, "Mish"), "PackedLinear of 4 bits": (21, "Reshape DequantizeLinear MatMul Reshape Add"), "RMSNorm": (23, "RMSNormalization"),
+    "ReLU6": (17, "Clip"), "Softmax": (17, "Softmax"), "Upsample": (17, "Resize"),
+}  # fmt: skip
+"""A layer ↦ an opset, and its ops there."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", OPS)
+def test_a_layer_that_onnx_has_is_its_op(name: str, tmp_path: Path) -> None:
+    opset, ops = OPS[name]
+    sg.onnx.save(model_of(name)[0], tmp_path / "layer.onnx", opset)
+    graph = onnx.load(str(tmp_path / "layer.onnx")).graph
+    assert " ".join(node.op_type for node in graph.node) == ops
+    if name.startswith("PackedLinear"):
+        kinds = {t.data_type for t in graph.initializer if list(t.dims) == [48, 5]}
+        assert kinds == {onnx.TensorProto.UINT4}
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYERS)
 def test_onnxruntime_computes_each_layer_as_singe_does(name: str, tmp_path: Path) -> None:
     model, runs = model_of(name)

@@ -26,17 +26,23 @@ def layer_norm(
     b, (stash, wide) = call.b, stash_type(call, x)
     axis, epsilon = call.axis(-1, len(x.shape)), call.attr("epsilon", default_epsilon)
     normal, *statistics = standardised(b, cast(call, x, wide), axis, epsilon)
-    return [cast(call, scaled(b, normal, scale, shift), x.dtype), *(cast(call, s, stash) for s in statistics)]
+    if wide is x.dtype.compute:
+        y = b.layer_norm(x, scale, shift, axis=axis, epsilon=epsilon)
+    else:
+        y = cast(call, scaled(b, normal, scale, shift), x.dtype)
+    return [y, *(cast(call, s, stash) for s in statistics)]
 
 
 def rms_norm(call: Call, x: Node, scale: Node, default_epsilon: float = 1e-5) -> list[Node]:
     """The normalised x, and the inverse root mean squares."""
     b, (stash, wide) = call.b, stash_type(call, x)
-    inverse = inverse_rms(b, cast(call, x, wide), call.axis(-1, len(x.shape)), call.attr("epsilon", default_epsilon))
-    return [
-        cast(call, scaled(b, b.mul(cast(call, x, wide), inverse), scale, None), scale.dtype),
-        cast(call, inverse, stash),
-    ]
+    axis, epsilon = call.axis(-1, len(x.shape)), call.attr("epsilon", default_epsilon)
+    inverse = inverse_rms(b, cast(call, x, wide), axis, epsilon)
+    if wide is x.dtype.compute and x.dtype is scale.dtype:
+        y = b.rms_norm(x, scale, axis=axis, epsilon=epsilon)
+    else:
+        y = cast(call, scaled(b, b.mul(cast(call, x, wide), inverse), scale, None), scale.dtype)
+    return [y, cast(call, inverse, stash)]
 
 
 @adapter("LayerNormalization")

@@ -14,7 +14,7 @@ from ..facts import SINCE
 from ..records import TypeCode
 from ..rules import Rule, are_exact, kind_taken
 
-SAME: Final = {"minimum": "Min", "maximum": "Max", "falling_exp": "Exp", "stop_gradient": "Identity", "pow": "Pow"}
+SAME: Final = {"minimum": "Min", "maximum": "Max", "falling_exp": "Exp", "pow": "Pow"}
 """Rows with the meaning of an op whose name they do not have. (falling_exp is exp of numbers that are not positive.)"""
 
 
@@ -80,7 +80,7 @@ def _clip_takes(w: Block, n: Node) -> bool:
 def _cast(w: Block, n: Node, x: str) -> str:
     given, to = n.inputs[0].dtype, n.attrs["to"]
     if given is to:
-        return w.node("Identity", x)
+        return x
     plain = n.attrs.get("saturate", True) or not (to.is_float and to.bits <= 8)
     return w.node("Cast", x, to=TypeCode(to)) if plain else w.node("Cast", x, to=TypeCode(to), saturate=0)
 
@@ -110,5 +110,6 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "div": (Rule(_quotient, lambda w, n: n.dtype.is_int), *_OWN["div"]),
     "gelu": (_made(_gelu),),
     "gelu_tanh": (Rule(_gelu_tanh, kind_taken("Gelu")),),
+    "stop_gradient": (Rule(lambda w, n, x: x),),
     "silu": (_made(lambda w, kind, x: w.node("Mul", x, w.node("Sigmoid", x))),),
 }

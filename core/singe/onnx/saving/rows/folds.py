@@ -26,7 +26,7 @@ OF_WORD: Final = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 def reduced(w: Block, op: str, x: str, axes: Sequence[int], keep: bool = True) -> str:
     """A fold over axes; over none, x itself."""
     if not axes:
-        return w.node("Identity", x)
+        return x
     if w.opset >= AXES_ARE_INPUT[op]:
         return w.node(op, x, w.vector(axes), keepdims=int(keep))
     return w.node(op, x, axes=tuple(axes), keepdims=int(keep))
@@ -250,7 +250,7 @@ def _scanned(word: str) -> Rule:
 
     def write(w: Block, n: Node, x: str) -> str:
         if 0 in n.shape:  # onnxruntime cannot scan nothing
-            return w.node("Identity", x)
+            return x
         kind, wide = n.dtype, n.dtype.compute
         axis = axis_of(n.attrs["axis"], len(n.shape), n.op)
         shape = tuple(d for k, d in enumerate(n.shape) if k != axis)

@@ -44,7 +44,7 @@ def _slice(w: Block, n: Node, x: str) -> str:
         ends = w.vector([BEFORE_ALL] * len(turned))
         back = w.vector([-1] * len(turned))
         x = w.node("Slice", x, back, ends, w.vector(turned), back)
-    return x if cuts or turned else w.node("Identity", x)
+    return x
 
 
 def sliced(w: Block, x: str, cuts: Sequence[tuple[int, Dim, Dim, int]]) -> str:
@@ -181,7 +181,7 @@ def _update_slice(w: Block, n: Node, x: str, part: str, *starts: str) -> str:
         after = w.node("Slice", whole, end, w.dim(given.shape[axis]), one)
         return w.node("Concat", before, middle, after, axis=axis)
 
-    return within(x, cuts) if cuts else w.node("Identity", part)
+    return within(x, cuts)
 
 
 def _start(w: Block, n: Node, name: str, most: Dim) -> str:
@@ -292,7 +292,7 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "grid_sample": (Rule(_grid_sample, _grid_sample_takes),),
     "overlap_add": (Rule(_overlap_add),),
     "pad": (Rule(_pad, _pad_takes), Rule(_wrapped, lambda w, n: n.attrs["mode"] == "wrap")),
-    "recomputed": (Rule(lambda w, n, x, after: w.node("Identity", x)),),
+    "recomputed": (Rule(lambda w, n, x, after: x),),
     "reshape": (Rule(lambda w, n, x: w.reshape(x, n.shape)),),
     "resize": (Rule(_resize, _resize_takes),),
     "scatter_elements": (_scatter("ScatterElements", False),),
