@@ -47,6 +47,7 @@ from .completion import script
 from .export.bundle import ONNX_SUFFIX, describe_bundle
 from .export.bundle import export as export_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
+from .export.single_page import is_single
 from .export.snippet import snippet
 from .inputs.files import given_inputs, once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_layers, describe_model, describe_program
@@ -268,6 +269,10 @@ def export(args: Namespace) -> None:
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
     say(told)
+    if is_single(args.out):
+        size = bytes_text(Path(args.out).stat().st_size)
+        say(f"\n{args.out} has all of it ({size}): open it in a browser, from the disk too.")
+        return
     say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     if args.snippet:
         folder = f"./{quote(Path(args.out).resolve().name)}/"

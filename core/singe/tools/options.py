@@ -137,7 +137,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     _specialise(command)
     command.add_argument(
         "-o", "--out", metavar="DIR", required=True,
-        help="the folder to write; FILE.onnx for an ONNX file; with --freestanding, a file FILE.wasm",
+        help="the folder to write; page.html for one page with all of it; FILE.onnx for an ONNX file; with --freestanding, a file FILE.wasm",
     )  # fmt: skip
     command.add_argument(
         "--targets",

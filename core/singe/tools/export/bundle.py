@@ -50,6 +50,7 @@ from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
 from .narrow import Uses, scales_in, uses_of
 from .scripts import EAGER, bundle_scripts, readable_scripts
+from .single_page import is_single, write_single_page
 from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels
 from .weights import BundleWeights, weight_files
@@ -106,7 +107,8 @@ def export(
     labels: Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
 ) -> Bundle:  # fmt: skip
-    """Write a model's bundle, a folder of static files with which a page runs it without Python.
+    """Write a model's bundle, a folder of static files with which a page runs it without Python. A path that ends in .html becomes one
+    page that has all of it, and opens by a double click.
 
     targets: "wasm", "webgpu" or both, which is what None means. dtype: how weights are stored, "float32", "float16" or "int8". activations: with
     "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate.
@@ -134,10 +136,14 @@ def export(
             "device": device != DEFAULT,
         }  # fmt: skip
         return Bundle(*write_onnx(model, folder, given))
-    known = _refuse_foreign(folder, force)
+    single = is_single(folder)
+    known = not single and _refuse_foreign(folder, force)
     labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
     bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device)
     _log.info("writing")
+    if single:
+        write_single_page(bundle.files, folder)
+        return bundle
     _write(bundle.files, folder)
     if known:
         for old in folder.iterdir():
