@@ -25,7 +25,7 @@ CODES: Final[Mapping[str, int]] = {element.name: code for code, element in ELEME
 """The name of an element type ↦ its number in ONNX."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class NodeArg:
     """An input or output: its name, its type, and its shape, with names or None for sizes that a run decides."""
 
@@ -71,7 +71,7 @@ def node_arg(value: OnnxValue, known: Sequence[int | str | Size] | None = None, 
     kind, shape = value.type, value.shape
     if kind is not None and kind.kind == "optional" and kind.of is not None:
         shape = kind.of.shape
-    if known is None:
+    if known is None or (kind is not None and kind.kind != "tensor"):
         merged = list(shape or ())
     elif shape is None or len(shape) != len(known):
         merged = [d if isinstance(d, int) else str(d) if str(d) in names else None for d in known]

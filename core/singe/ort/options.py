@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from ..errors import DTypeError
-from ..texts import with_article
 from .errors import Fail, ValueKindError
 from .errors import NotImplemented as Lacking
 from .settings.enums import ExecutionMode, ExecutionOrder, GraphOptimizationLevel
@@ -26,11 +25,10 @@ class _Options:
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}; it has {', '.join(self._kinds)}"
             )
-        wrong = not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool)
-        if kind is int and hasattr(value, "__index__") and not isinstance(value, bool):
-            value, wrong = value.__index__(), False  # an integer of NumPy
-        if wrong:
-            raise DTypeError(f"{type(self).__name__}.{name}: got {value!r:.80}, expected {with_article(kind.__name__)}")
+        if kind in (int, bool) and hasattr(value, "__index__"):  # NumPy's, and each for the other
+            value = kind(value.__index__())
+        if not isinstance(value, kind):
+            raise DTypeError(f"{type(self).__name__}.{name}: got {value!r:.80}, expected {kind.__name__}")
         super().__setattr__(name, value)
 
     def _store(self, **values: Any) -> None:

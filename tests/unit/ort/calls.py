@@ -105,6 +105,35 @@ STRANGER: Final = helper.make_model(
 ).SerializeToString()
 
 
+def classifier(labels: str, kind: int, values: Sequence[Any]) -> bytes:
+    """A linear classifier as sklearn's models are exported: its labels, and a list of dicts of probabilities."""
+    domain = "ai.onnx.ml"
+    nodes = [
+        node(
+            "LinearClassifier", "X", "label p", domain=domain, coefficients=[0.1, 0.2, 0.3, 0.4, -0.1, 0.2, 0.3, -0.4, 0.5, 0.1, 0.1, 0.1],
+            intercepts=[0.1, 0.2, 0.3], multi_class=0, post_transform="SOFTMAX", **{f"classlabels_{labels}": values},
+        ),
+        node("ZipMap", "p", "probabilities", domain=domain, **{f"classlabels_{'int64s' if labels == 'ints' else labels}": values}),
+    ]  # fmt: skip
+    pairs = helper.make_map_type_proto(kind, helper.make_tensor_type_proto(T.FLOAT, None))
+    ends = (
+        [helper.make_tensor_value_info("X", T.FLOAT, [None, 4])],
+        [
+            helper.make_tensor_value_info("label", kind, [None]),
+            helper.make_value_info("probabilities", helper.make_sequence_type_proto(pairs)),
+        ],
+    )
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(domain, 3)]
+    return helper.make_model(
+        helper.make_graph(nodes, "c", *ends), opset_imports=opsets, ir_version=8
+    ).SerializeToString()
+
+
+CLASSES: Final = classifier("ints", T.INT64, [0, 1, 2])
+NAMES: Final = classifier("strings", T.STRING, ["a", "b", "c"])
+ROWS: Final = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
+
+
 def typed(kind: int) -> bytes:
     return file([node("Identity", "x", "z")], [("x", kind, ["N"])], [("z", kind, ["N"])])
 
@@ -364,6 +393,9 @@ CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "a result that is a list": run(MAKES_SEQUENCE, {"x": Y}),
     "an optional that holds nothing": run(OPTIONAL, {"o": None}),
     "an optional that holds a tensor": run(OPTIONAL, {"o": Y}),
+    "a classifier of numbers": run(CLASSES, {"X": ROWS}),
+    "a classifier of names": run(NAMES, {"X": ROWS}),
+    "a classifier of lists": run(NAMES, {"X": ROWS.tolist()}, ["probabilities"]),
     "texts": run(typed(T.STRING), {"x": np.array(["a", "bü", ""])}),
     "texts as objects": run(typed(T.STRING), {"x": np.array(["a", "b"], object)}),
     "texts in a list": run(typed(T.STRING), {"x": ["a", "b"]}),
@@ -385,6 +417,7 @@ CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {
     **{f"ends of {name}": ends(data) for name, data in (
         ("ADD", ADD), ("TWO", TWO), ("SCALAR", SCALAR), ("SIZES", SIZES), ("RANKLESS", RANKLESS), ("UNUSED", UNUSED), ("DEFAULT", DEFAULT), ("OLD", OLD),
         ("SEQUENCE", SEQUENCE), ("MAKES_SEQUENCE", MAKES_SEQUENCE), ("OPTIONAL", OPTIONAL), ("BRANCHES", BRANCHES), ("UNSAID", UNSAID),
+        ("CLASSES", CLASSES), ("NAMES", NAMES),
         ("texts", typed(T.STRING)), ("bfloat16", typed(T.BFLOAT16)), ("uint16", typed(T.UINT16)),
     )},
     "metadata": metadata,
@@ -425,6 +458,10 @@ CALLS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "flags": with_options(enable_cpu_mem_arena=False, enable_mem_pattern=False, use_deterministic_compute=True, log_severity_level=4),
     "a text for a number": with_options(intra_op_num_threads="a"),
     "a number for a level": with_options(graph_optimization_level=99),
+    "a bool for a number, a number for a flag": with_options(intra_op_num_threads=True, enable_mem_pattern=0),
+    "a float for a number": with_options(intra_op_num_threads=2.0),
+    "None for a number": with_options(log_severity_level=None),
+    "a level of logging that is none": lambda ort: ort.set_default_logger_severity(7),
     "an unknown option": with_options(no_such_option=1),
     "entries": entries,
     "an entry that is not there": lambda ort: ort.SessionOptions().get_session_config_entry("none"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -196,6 +197,20 @@ def test_a_file_that_was_compiled_before_is_not_compiled_again(
 
     monkeypatch.setattr("singe.model.model.compile_graph", refused)
     assert answers() == expected
+
+
+def test_threads_share_a_session() -> None:
+    """Runs of other sizes, ranks and weights at the same time: each gets its own answer."""
+    session, shared = ort.InferenceSession(DEFAULT), ort.InferenceSession(RANKLESS)
+
+    def answers(k: int) -> bool:
+        x = np.full((k % 5 + 1, 3), k, np.float32)
+        (z,) = session.run(None, {"x": x, "w": Y * k} if k % 2 else {"x": x})
+        (r,) = shared.run(None, {"x": np.full((2,) * (k % 3), -k, np.float32)})
+        return np.array_equal(z, x + (Y * k if k % 2 else np.float32([1, 2, 3]))) and not r.any()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(answers, range(60)))
 
 
 class ByPath(ort.InferenceSession):

@@ -45,6 +45,13 @@ def assert_equal(found: Any, expected: Any) -> None:
             assert found.tolist() == expected.tolist()
         else:
             np.testing.assert_allclose(found, expected, rtol=1e-6)
+    elif isinstance(expected, dict):
+        assert isinstance(found, dict)
+        assert found.keys() == expected.keys()
+        for key, value in expected.items():
+            assert_equal(found[key], value)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-5)
     elif isinstance(expected, (list, tuple)):
         assert isinstance(found, (list, tuple))
         assert len(found) == len(expected)

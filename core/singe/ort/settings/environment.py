@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from ...random import manual_seed
 from ...texts import say
+from ..errors import ValueKindError
 from .providers import get_available_providers
 from .stand_in import VERSION
+
+MOST_SEVERE: Final = 4
+"""The highest level of logging."""
 
 
 def get_version_string() -> str:
@@ -32,7 +36,9 @@ def set_seed(seed: int) -> None:
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """How much onnxruntime logs; Singe has no such logger."""
+    """How much onnxruntime logs, from 0 to 4; Singe has no such logger."""
+    if not 0 <= severity <= MOST_SEVERE:
+        raise ValueKindError(f"set_default_logger_severity: got {severity}, expected 0 to {MOST_SEVERE}")
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
