@@ -52,7 +52,13 @@ PARTS: Final = (
         "Guides",
         "One task each.",
         (
-            *_own("guides", ("export", "Export and embed"), ("deploy", "Deploy"), ("bundlers", "Bundlers")),
+            *_own(
+                "guides",
+                ("export", "Export and embed"),
+                ("deploy", "Deploy"),
+                ("bundlers", "Bundlers"),
+                ("onnxruntime-web", "From onnxruntime-web"),
+            ),
             *_own(
                 "guides",
                 ("devices", "Devices"),

@@ -300,6 +300,43 @@ declare global {
   }
 }
 
+// --- singe/ort
+
+/** The dtypes of onnxruntime's tensors. A tensor of strings can be made, but no bundle takes one. */
+export type OrtType = DType | "string";
+export type OrtData = TypedArray | string[];
+
+export interface OrtTensorOptions {
+  location: string;
+  type: OrtType;
+  dims: readonly number[];
+  data?: OrtData;
+  gpuBuffer?: GPUBuffer;
+  /** Copies a GPU buffer's elements to the CPU. */
+  download?(): Promise<OrtData>;
+  /** Frees a GPU buffer. */
+  dispose?(): void;
+}
+
+/** Other options of onnxruntime-web are taken and ignored. */
+export interface OrtSessionOptions {
+  /** "webgpu", "wasm", or objects with such names, the first that there is; without any, Singe chooses. */
+  executionProviders?: readonly (string | { name: string })[];
+  /** "gpu-buffer" leaves outputs on the GPU, where the device is "webgpu". */
+  preferredOutputLocation?: string | Record<string, string>;
+  [option: string]: unknown;
+}
+
+/** Taken and ignored. */
+export type OrtRunOptions = Record<string, unknown>;
+
+export interface OrtMetadata {
+  name: string;
+  isTensor: true;
+  type: OrtType;
+  shape: (number | string)[];
+}
+
 // --- singe/picture
 
 /** A file, or something that a canvas draws. */

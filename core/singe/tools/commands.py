@@ -49,6 +49,7 @@ from .export.bundle import export as export_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
 from .export.single_page import is_single
 from .export.snippet import snippet
+from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import given_inputs, once, picture_of, read_inputs, read_labels, read_samples
 from .inspection import describe_layers, describe_model, describe_program
 from .measuring.bench import (
@@ -234,17 +235,17 @@ def compile(args: Namespace) -> None:
 # --- export -----------------------------------------------------------------------------------------------------------
 
 
-def export(args: Namespace) -> None:
-    """Write a model's bundle, a freestanding module, or an ONNX file."""
+def export(args: Namespace) -> int | None:
+    """Write a model's bundle, a freestanding module, or an ONNX file. 1 if a model of a folder has none."""
     learning = [option for option in ("batch", "lr", "learn") if getattr(args, option) not in (None, [])]
     if learning and args.train is None:
         raise InputError(f"--{learning[0]} needs --train")
     if args.freestanding:
         _export_freestanding(args)
-        return
-    if Path(args.out).suffix == ONNX_SUFFIX:
+        return None
+    if Path(args.out).suffix == ONNX_SUFFIX and not args.stub:
         _export_onnx(args)
-        return
+        return None
     if args.opset is not None or args.external_data:
         raise InputError(
             f"--{'opset' if args.opset is not None else 'external-data'} is for an ONNX file: -o FILE.onnx"
@@ -253,36 +254,66 @@ def export(args: Namespace) -> None:
         raise InputError("--weights needs --freestanding")
     if args.train is not None:
         _export_training(args)
-        return
+        return None
+    if args.url is not None and not (args.stub or args.hub):
+        raise InputError("--url needs --stub or --hub")
+    if args.hub:
+        return _export_folder(args)
     if args.device and args.dtype == "float32":
         raise InputError(
             f"--device {args.device}: it measures the error of smaller weights; give --dtype float16 or int8, too"
         )
     model = single_model(args)
     labels = read_labels(args.labels)
+    options: dict[str, Any] = {
+        "targets": args.targets, "dtype": args.dtype, "activations": args.activations, "picture": picture_of(args, model),
+        "labels": labels, "force": args.force, "samples": read_samples(args, model), "readable": args.readable,
+        "device": args.device or DEFAULT,
+    }  # fmt: skip
     with doing("exporting"):
-        bundle = export_bundle(
-            model, args.out, args.targets, dtype=args.dtype, activations=args.activations,
-            picture=picture_of(args, model), labels=labels, force=args.force, samples=read_samples(args, model),
-            readable=args.readable, device=args.device or DEFAULT,
-        )  # fmt: skip
+        if args.stub:
+            bundle = export_stub(model, args.out, url=args.url, **options)
+        else:
+            bundle = export_bundle(model, args.out, **options)
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
     say(told)
     if is_single(args.out):
         size = bytes_text(Path(args.out).stat().st_size)
         say(f"\n{args.out} has all of it ({size}): open it in a browser, from the disk too.")
-        return
-    say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+        return None
+    shown = f"{args.out}{SUFFIX}" if args.stub else args.out
+    say(f"\nTo see it run: singe serve {shlex.quote(shown)}")
     if args.snippet:
-        folder = f"./{quote(Path(args.out).resolve().name)}/"
+        folder = f"./{quote(Path(shown).resolve().name)}/"
         say(f"\nFor a page beside this folder:\n\n{snippet(folder, bundle.manifest, bundle.files)}")
+    return None
+
+
+def _export_folder(args: Namespace) -> int:
+    """Write stubs and bundles for a folder of models."""
+    own = (
+        "stub", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
+        "donate", "specialise",
+    )  # fmt: skip
+    if given := [option for option in own if getattr(args, option)]:
+        raise InputError(f"--{given[0].replace('_', '-')} cannot be given with --hub")
+    with doing("exporting"):
+        stubs = export_folder(
+            args.model, args.out, url=args.url, force=args.force, targets=args.targets, dtype=args.dtype,
+            activations=args.activations, readable=args.readable,
+        )  # fmt: skip
+    say(describe_stubs(stubs))
+    return int(bool(stubs.left_out))
 
 
 def _export_training(args: Namespace) -> None:
     from .export.training import export_training  # noqa: PLC0415 (other commands need no training)
 
     others = (
+        "stub",
+        "hub",
+        "url",
         "snippet",
         "input",
         "device",
@@ -325,7 +356,7 @@ for (const {{ name }} of reading.states) await reading.write(name, await trainin
 
 
 OF_PAGES: Final = (
-    "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout", "rate",
+    "stub", "hub", "url", "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout", "rate",
 )  # fmt: skip
 """Options of a page's folder."""
 

@@ -164,6 +164,22 @@ def _export(command: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write into a folder that holds other files too, and replace those of the same names",
     )
+    made = command.add_argument_group("for code that was written for onnxruntime-web, such as transformers.js")
+    made.add_argument(
+        "--stub",
+        action="store_true",
+        help="write the bundle to OUT.singe, and in the place of the model, OUT.onnx, a small file that names it",
+    )
+    made.add_argument(
+        "--hub",
+        action="store_true",
+        help="MODEL is a folder, as Hugging Face has them: do so for each .onnx file in it, and copy the others to OUT",
+    )
+    made.add_argument(
+        "--url",
+        metavar="ADDRESS",
+        help="with --stub or --hub: where pages will find the bundle's folder, or OUT; without it, beside the file that they fetched",
+    )
     command.add_argument(
         "--freestanding",
         action="store_true",

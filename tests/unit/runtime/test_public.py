@@ -68,7 +68,15 @@ def test_extensions_have_one_door() -> None:
     assert used | protocols == listed
 
 
-PUBLIC_SCRIPTS = {"singe.js", "singe-element.js", "singe-picture.js", "singe-sound.js", "singe-tasks.js"}
+PUBLIC_SCRIPTS = {
+    "singe.js",
+    "singe-element.js",
+    "singe-ort.js",
+    "singe-ort-global.js",
+    "singe-picture.js",
+    "singe-sound.js",
+    "singe-tasks.js",
+}
 """The scripts that pages import, from a bundle or from npm; other scripts of the runner are private."""
 
 

@@ -49,7 +49,7 @@ from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
 from ..report import LEFT, RIGHT, fields, table
 from .narrow import Uses, scales_in, uses_of
-from .scripts import EAGER, bundle_scripts, readable_scripts
+from .scripts import DROP_IN, EAGER, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page
 from .snippet import INDEX, links, version
 from .storage import Channels, Kept, encode, output_channels
@@ -380,7 +380,7 @@ def _scripts(readable: bool) -> dict[str, bytes]:
     static = static_folder()
     types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
     scripts = readable_scripts() if readable else bundle_scripts()
-    return {**scripts, **types}
+    return {name: data for name, data in {**scripts, **types}.items() if not name.startswith(DROP_IN)}
 
 
 def _page(files: Mapping[str, bytes], readable: bool) -> bytes:

@@ -30,6 +30,7 @@ EAGER: Final = frozenset(
 """The modules in the main file: what one of them imports at once is another."""
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
+    "singe-ort.js": frozenset(("singe-ort.js", "singe-ort-stub.js")),
     "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
@@ -38,6 +39,8 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
 }
 """A file ↦ the modules in it, where these are several."""
 
+DROP_IN: Final = "singe-ort"
+"""How names of the scripts of `singe/ort` begin, which are in the npm package and beside stubs, but not in other bundles."""
 _PYTHON: Final = "singe-python.js"  # used only under Pyodide
 _WORKER: Final = "singe-worker.js"  # in the main file, runs only where that is the script of a worker
 _STATIC: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+\.js)";$', re.M)
@@ -70,13 +73,19 @@ def bundler_scripts() -> dict[str, bytes]:
 
 @cache
 def bundle_scripts() -> Mapping[str, bytes]:
-    """The files, and a source map for each."""
+    """The files, and a source map for each; those of the drop-in are among them."""
     built = static_folder() / DIST
     if not built.is_dir():
         return joined_scripts()
     files = {path.name: path.read_bytes() for path in sorted(built.iterdir())}
     sources = {name: data.decode("utf-8") for name, data in readable_scripts().items()}
     return {name: _with_sources(data, sources) if name.endswith(".map") else data for name, data in files.items()}
+
+
+def drop_in_scripts(readable: bool) -> dict[str, bytes]:
+    """The scripts of `singe/ort`, which go into a bundle beside a stub."""
+    scripts = readable_scripts() if readable else bundle_scripts()
+    return {name: data for name, data in scripts.items() if name.startswith(DROP_IN)}
 
 
 @cache

@@ -1,0 +1,87 @@
+/**
+ * Stubs: the small .onnx files that `singe export --stub` writes in the place of models, and that name their bundles.
+ *
+ * Contract: `bundleOf(address, bytes)` gives the address of the bundle that a stub names, or of the bundle that the address is; of
+ * bytes that are no stub, what singe-ort-ops.js makes of them.
+ * A bundle is where the stub says (`--url`), beside the stub if its address is known, or else beside a file of the stub's name
+ * that this page has fetched. Its manifest must have the hash that the stub says; the manifest has those of all other files.
+ */
+
+/** @import { OrtOperator } from "./singe-ort-ops.js" */
+
+/** A stub's entry among the metadata of the ONNX model: static/README.md, "Stubs". */
+const ENTRY = /singe\.bundle[\s\S]{1,6}?stub (\{[^{}]*\})/;
+const MOST_BYTES = 4096;
+
+/** @typedef {{ bundle: string, sha256: string, url?: string }} Stub */
+
+const base = () => globalThis.document?.baseURI ?? globalThis.location?.href ?? `file://${process.cwd()}/`;
+
+/**
+ * @param {string | undefined} address
+ * @param {Uint8Array | undefined} bytes
+ * @returns {Promise<string | OrtOperator>}
+ */
+export async function bundleOf(address, bytes) {
+  const from = address === undefined ? undefined : new URL(address, base());
+  if (from?.pathname.endsWith("/")) return from.href; // a bundle
+  const given = bytes ?? (await read(/** @type {URL} */ (from)));
+  const found = given.length <= MOST_BYTES && ENTRY.exec(new TextDecoder().decode(given));
+  return found ? placed(JSON.parse(found[1]), from) : (await import("./singe-ort-ops.js")).operatorOf(given, from);
+}
+
+/**
+ * @param {URL} url
+ * @returns {Promise<Uint8Array>}
+ */
+async function read(url) {
+  if (url.protocol === "file:" && globalThis.process) {
+    const parts = [];
+    for await (const part of process.getBuiltinModule("fs").createReadStream(url, { signal: new AbortController().signal })) parts.push(part);
+    return new Uint8Array(await new Blob(parts).arrayBuffer());
+  }
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`${url}: the server answers ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
+}
+
+/**
+ * The address of a stub's bundle, with its version as the query.
+ * @param {Stub} stub
+ * @param {URL} [from]
+ */
+async function placed({ bundle, sha256, url }, from) {
+  if (!/^[^\\/]+\.singe$/.test(bundle)) throw new Error("the stub is damaged: export the model again");
+  const places = url !== undefined ? [new URL(`${url}/`, base())] : from ? [new URL(`${encodeURIComponent(bundle)}/`, from)] : fetched(bundle);
+  let why = "";
+  for (const place of places) {
+    place.search = `?v=${sha256.slice(0, 16)}`;
+    const manifest = await read(new URL(`model.json${place.search}`, place)).catch((error) => error);
+    if (!(manifest instanceof Uint8Array)) why = manifest.message;
+    else if ((await hashOf(manifest)) === sha256) return place.href;
+    else why = `${place} is not the bundle that the stub was written with`;
+  }
+  throw new Error(`${bundle}: ${why || "the stub's bytes do not tell where it is, and this page fetched no file of its name"}; export with --url, the address of the bundle`);
+}
+
+/**
+ * Where bundles of this name may be: beside files of the stub's name that were fetched, the latest first.
+ * @param {string} bundle
+ */
+function fetched(bundle) {
+  const end = `/${encodeURIComponent(bundle.replace(/\.singe$/, ""))}`;
+  const seen = (globalThis.performance?.getEntriesByType?.("resource") ?? []).map(({ name }) => new URL(name)).filter(({ pathname }) => pathname.endsWith(end));
+  return [...new Set(seen.map(({ origin, pathname }) => `${origin}${pathname}.singe/`).reverse())].map((place) => new URL(place));
+}
+
+/** @param {Uint8Array} bytes */
+async function hashOf(bytes) {
+  if (!globalThis.crypto?.subtle) {
+    const { receiver } = await import("../loading/singe-stream.js");
+    const { take, end } = (await receiver({ file: "", sha256: "", bytes: bytes.length }, () => {}))();
+    take(/** @type {Uint8Array<ArrayBuffer>} */ (bytes), 0);
+    return end();
+  }
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", /** @type {Uint8Array<ArrayBuffer>} */ (bytes)));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
