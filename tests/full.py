@@ -254,6 +254,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_quantised_models.py::test_products_are_of_integers_on_wasm": every(5),
     "conformance/models/test_real_models.py::test_model": some(4, plain(one_device)),
     "conformance/models/test_transformers.py": plain(some(2, one_device)),
+    "conformance/models/test_saved_models.py::test_a_family_is_read_and_written_again": every(10),
     "conformance/models/test_saved_models.py::test_a_model_is_written_in_each_opset": none(
         "test_a_model_is_read_and_written_again, of the small models in one opset"
     ),

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from networks.families import FAMILIES, check_family, expected, file_of
 from onnx_devices import MODELS, check_relative
 from peer import answers, session
 
 import singe as sg
 from singe import nn
+from singe.errors import CompileError
 
 onnx = pytest.importorskip("onnx")
 BOUND = 2e-5
@@ -58,6 +60,30 @@ def test_a_model_is_read_and_written_again(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_model_is_written_in_each_opset(name: str, opset: int, tmp_path: Path) -> None:
     check(name, tmp_path, opset)
+
+
+KEPT = {
+    "codec": "needs numbers for its sizes",
+    "vits": "draws random numbers",
+}
+"""Families of which no file is written, and why."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_family_is_read_and_written_again(name: str, tmp_path: Path) -> None:
+    """onnxruntime computes of the file what it does of the one that was read, at each size."""
+    model = sg.load(file_of(name), "numpy")
+    if name in KEPT:
+        with pytest.raises((CompileError, sg.ShapeError)):
+            sg.onnx.save(model, tmp_path / "family.onnx", 18)
+        return
+    sg.onnx.save(model, tmp_path / "family.onnx", 18)
+    onnx.checker.check_model(str(tmp_path / "family.onnx"), full_check=True)
+    opened = session(tmp_path / "family.onnx")
+    taken = [x.name for x in opened.get_inputs()]
+    for feeds, wanted in expected(name):
+        check_family(name, answers(opened, {k: x for k, x in feeds.items() if k in taken}), wanted)
 
 
 def test_a_trained_model_leaves_with_what_it_learned(tmp_path: Path) -> None:

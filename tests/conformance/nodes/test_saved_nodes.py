@@ -28,14 +28,10 @@ NO_TENSORS: Final = "it takes or gives lists, dicts or None"
 NEEDY: Final = "values of its inputs decide how many axes there are"
 REFUSED: Final = {
     "a run computes the scales or sizes": (
-        r"resize_(up|down)sample_scales_(?!linear_antialias$|cubic_antialias$)\w+", r"resize_tf_crop_and_resize\w*",
-        r"resize_downsample_(scales|sizes)_(linear|cubic)_antialias", r"resize_(up|down)sample_sizes_nearest_not_(larger|smaller)",
-        "upsample_nearest",
+        r"resize_(up|down)sample_scales_cubic\w*", r"resize_tf_crop_and_resize\w*", r"resize_downsample_(scales|sizes)_\w+_antialias",
+        r"resize_(up|down)sample_sizes_nearest_not_(larger|smaller)", r"resize_(up|down)sample_scales_linear_half_pixel_symmetric",
     ),
     "ONNX's generators draw others?": (r"training_dropout\w*", r"bernoulli\w*"),
-    "it has no form in ONNX; write the model without it": (
-        r"ai_onnx_ml_label_encoder_(string_int(_no_default)?|tensor_mapping|tensor_value_only_mapping)", r"ai_onnx_ml_tree_ensemble_s\w+",
-    ),
     "it gives lists, dicts or None": ("if_seq", "split_to_sequence_nokeepdims"),
     "windows of an open length": (r"stft(_with_window)?",),
 }  # fmt: skip

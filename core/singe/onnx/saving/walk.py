@@ -28,7 +28,7 @@ REASONS: Final = {
     **dict.fromkeys(
         ("random_bits", "random_uniform"), "ONNX's generators draw other numbers; take what is random as an input"
     ),
-    "resize_tables": "a run computes the scales or sizes; give them as numbers of the model",
+    "resize_tables": "a run computes the scales or sizes, in another way than nearest or linear; give them as numbers of the model",
 }
 """A row ↦ why it has no form in ONNX, and what to do."""
 
