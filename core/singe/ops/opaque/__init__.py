@@ -1,3 +1,3 @@
 """Rows over whole arrays, which are no loop nests."""
 
-from . import random, selection, strings  # noqa: F401 (each registers its rows)
+from . import pictures, random, selection, strings  # noqa: F401 (each registers its rows)

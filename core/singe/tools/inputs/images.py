@@ -7,17 +7,14 @@ shorter side to size / crop, then crop the centre". Transparent pixels are blend
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from ...dtypes import uint8
 from ...errors import InputError
-from ...files.pictures import MODES, open_picture, read_pixels
-from ...ops import Opaque, register
+from ...files.pictures import MODES, read_pixels
 from ...shapes import Dim, Shape, show
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
@@ -90,29 +87,3 @@ def read_picture(path: str | Path, spec: PictureSpec) -> np.ndarray:
     pixels = read_pixels(path, spec.channels, spec.size, spec.crop).astype(np.float32)
     values = (pixels - np.array(spec.mean, np.float32)) / np.array(spec.std, np.float32)
     return np.ascontiguousarray(values.transpose(LAYOUTS[spec.layout]))[None]
-
-
-ORDERS: Final = {"RGB": ("RGB", slice(None)), "BGR": ("RGB", slice(None, None, -1)), "Grayscale": ("L", slice(None))}
-"""ONNX's pixel_format ↦ Pillow's mode, and the order of its channels."""
-
-
-def decoded(data: np.ndarray, order: str = "RGB") -> np.ndarray:
-    """The pixels (height, width, channels) of a picture whose file's bytes are given."""
-    mode, channels = ORDERS[order]
-    pixels = np.asarray(open_picture(io.BytesIO(data.tobytes()), "decode_image").convert(mode))
-    return np.ascontiguousarray(pixels.reshape(*pixels.shape[:2], -1)[:, :, channels])
-
-
-def _decoded_shapes(data: Any, order: str = "RGB") -> Any:
-    if order not in ORDERS or len(data.shape) != 1:
-        raise InputError(
-            f"decode_image: {order!r} of {show(data.shape)}; expected {', '.join(ORDERS)}, and a vector of bytes"
-        )
-    return (((None, None, 1 if order == "Grayscale" else 3), uint8),)
-
-
-register(
-    Opaque(name="decode_image", public=False, doc="the pixels of a picture, from the bytes of its file",
-        host="pictures are decoded by a library", dtypes=(uint8,),
-           results=_decoded_shapes, on_host=decoded),
-)  # fmt: skip

@@ -8,5 +8,5 @@ from .._call import Call, adapter
 
 @adapter("ImageDecoder")
 def _image_decoder(call: Call) -> Node:
-    """On the host, by the row of tools/inputs/images.py, which needs Pillow when it runs."""
+    """On the host, by the row of ops/opaque/pictures.py, which needs Pillow when it runs."""
     return call.b.decode_image(call.x(), order=call.attr("pixel_format", "RGB"))
