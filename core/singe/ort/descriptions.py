@@ -73,10 +73,14 @@ def node_arg(value: OnnxValue, known: Sequence[int | str | Size] | None = None, 
         shape = kind.of.shape
     if known is None or (kind is not None and kind.kind != "tensor"):
         merged = list(shape or ())
-    elif shape is None or len(shape) != len(known):
+    elif shape is None:
         merged = [d if isinstance(d, int) else str(d) if str(d) in names else None for d in known]
     else:
-        merged = [k if isinstance(k, int) else d for d, k in zip(shape, known, strict=True)]
+        merged = (
+            [k if isinstance(k, int) else d for d, k in zip(shape, known, strict=True)]
+            if len(shape) == len(known)
+            else list(shape)
+        )
     return NodeArg(value.name, type_text(kind), merged)
 
 

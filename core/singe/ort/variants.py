@@ -112,15 +112,15 @@ class Variants:
             return self._models.at((given, shapes, apart), lambda: self._made(frozenset(given), dict(shapes), apart))
 
     def _made(self, given: frozenset[str], shapes: Mapping[str, OpenShape], apart: frozenset[str]) -> Model:
-        graph = self.model.graph
+        file = self.model  # not self: the Model would keep the session in memory, and the session the Model
 
         def source() -> tuple[OnnxSource, Sequence[str]]:
             made = replace(
-                graph,
-                initializers={k: v for k, v in graph.initializers.items() if k not in given},
-                inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in graph.inputs),
+                file.graph,
+                initializers={k: v for k, v in file.graph.initializers.items() if k not in given},
+                inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in file.graph.inputs),
             )
-            return OnnxSource(replace(self.model, graph=made)), self.model.files
+            return OnnxSource(replace(file, graph=made)), file.files
 
         if self._file is None:
             model = Model(source()[0], self.device, self.name)

@@ -97,7 +97,7 @@ def test_a_package_that_requires_onnxruntime_installs(page: tuple[Host, str], fo
 @pytest.mark.slow
 @pytest.mark.full
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize(("name", "device"), [("magika", "wasm"), ("onnx_asr", "wasm")])
+@pytest.mark.parametrize(("name", "device"), [("magika", "wasm"), ("magika", "webgpu"), ("onnx_asr", "wasm")])
 def test_a_package_answers_in_a_page(
     page: tuple[Host, str], folder: Path, tmp_path: Path, name: str, device: str
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import warnings
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -197,6 +199,21 @@ def test_a_file_that_was_compiled_before_is_not_compiled_again(
 
     monkeypatch.setattr("singe.model.model.compile_graph", refused)
     assert answers() == expected
+
+
+def test_a_session_that_nobody_holds_is_freed_at_once(name: str) -> None:
+    """Without a collection of garbage: what it has on its device is large."""
+    session = ort.InferenceSession(DEFAULT, providers=[(OWN, {"device": name})])
+    session.run(None, {"x": X})
+    session.run(None, {"x": X, "w": Y})
+    binding = session.io_binding()
+    seen = weakref.ref(session), weakref.ref(session._variants)
+    gc.disable()
+    try:
+        del session, binding
+        assert [each() for each in seen] == [None, None]
+    finally:
+        gc.enable()
 
 
 def test_threads_share_a_session() -> None:
