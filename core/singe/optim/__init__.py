@@ -25,6 +25,7 @@ from ._schedule import ExponentialLR as ExponentialLR
 from ._schedule import LinearLR as LinearLR
 from ._schedule import MultiStepLR as MultiStepLR
 from ._schedule import NoamLR as NoamLR
+from ._schedule import OneCycleLR as OneCycleLR
 from ._schedule import PolynomialLR as PolynomialLR
 from ._schedule import Schedule as Schedule
 from ._schedule import SequentialLR as SequentialLR
@@ -34,8 +35,8 @@ from ._sgd import SGD as SGD
 
 __all__ = [
     "LBFGS", "SGD", "Accumulated", "Adagrad", "Adam", "AdamW", "Adan", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "Optimizer", "PolynomialLR", "RMSprop", "Schedule", "SequentialLR", "StepLR", "WarmUp",
-    "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
+    "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "OneCycleLR", "Optimizer", "PolynomialLR", "RMSprop", "Schedule", "SequentialLR", "StepLR",
+    "WarmUp", "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
 ]  # fmt: skip
 
 

@@ -185,6 +185,57 @@ class CosineAnnealingWarmRestarts(Schedule):
 
 
 @dataclass(frozen=True)
+class OneCycleLR(Schedule):
+    """One cycle in total_steps updates: from max_lr / div_factor up to max_lr in the first pct_start of them, and then down to
+    max_lr / div_factor / final_div_factor, where it stays. With three_phase=True it goes down as long as it went up, to where it
+    began, and from there to the end. "cos" is half a cosine wave, "linear" a line. It is the rate alone: the momentum, which
+    PyTorch cycles, too, is a fixed option of an optimiser here."""
+
+    max_lr: float
+    total_steps: int
+    pct_start: float = 0.3
+    anneal_strategy: str = "cos"
+    div_factor: float = 25.0
+    final_div_factor: float = 1e4
+    three_phase: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _positive(self, "total_steps")
+        for name in ("max_lr", "div_factor", "final_div_factor", "pct_start"):
+            given, most = getattr(self, name), 1 if name == "pct_start" else math.inf
+            least = "more than 0" if name.endswith("factor") else "at least 0"
+            fits = isinstance(given, Real) and (float(given) > 0 or (float(given) == 0 and least == "at least 0"))
+            if not fits or not float(given) <= most:
+                raise InputError(f"OneCycleLR: got {name}={given!r}, expected {least}{' and at most 1' * (most == 1)}")
+        if self.anneal_strategy not in ("cos", "linear"):
+            raise InputError(f"OneCycleLR: got anneal_strategy={self.anneal_strategy!r}, expected 'cos' or 'linear'")
+
+    def __call__(self, step: Any) -> Any:
+        begin, last = self.max_lr / self.div_factor, self.total_steps - 1
+        final = begin / self.final_div_factor
+        top = float(self.pct_start * self.total_steps) - 1
+        phases = [(top, begin, self.max_lr), (float(last), self.max_lr, final)]
+        if self.three_phase:
+            down = float(2 * self.pct_start * self.total_steps) - 2
+            phases = [phases[0], (down, self.max_lr, begin), (float(last), begin, final)]
+        step = _smaller(step, last)
+        starts = [0.0, *(end for end, _, _ in phases)]
+        rates = [self._between(step, start, *phase) for start, phase in zip(starts, phases, strict=False)]
+        found = rates[-1]
+        for (end, _, _), rate in zip(phases[-2::-1], rates[-2::-1], strict=True):
+            found = _choose(step <= math.floor(end), rate, found)
+        return found
+
+    def _between(self, step: Any, start: float, end: float, first: float, second: float) -> Any:
+        """The rate in a phase that goes from one rate to another."""
+        done = (_real(step) - start) / (end - start) if end != start else _real(step) * 0 + 1.0
+        if self.anneal_strategy == "linear":
+            return first + (second - first) * done
+        return second + (first - second) * 0.5 * (1 + _cosine(math.pi * done))
+
+
+@dataclass(frozen=True)
 class NoamLR(Schedule):
     """factor · model_size ** −0.5 · min(n ** −0.5, n · warmup_steps ** −1.5), where n = step + 1: up for warmup_steps
     updates, then down. PyTorch lacks it; it is the schedule of "Attention is all you need"."""
@@ -285,10 +336,12 @@ def _quotient(x: Any, y: int) -> Any:
     return (_real(x - x % y) / y).round() if isinstance(x, Tensor) else float(x // y)
 
 
+def _cosine(angle: Any) -> Any:
+    return angle.cos() if isinstance(angle, Tensor) else math.cos(angle)
+
+
 def _half_wave(high: float, low: float, step: Any, length: Any) -> Any:
-    angle = math.pi * (_real(step) / _real(length))
-    cosine: Any = angle.cos() if isinstance(angle, Tensor) else math.cos(angle)
-    return low + (high - low) * 0.5 * (1 + cosine)
+    return low + (high - low) * 0.5 * (1 + _cosine(math.pi * (_real(step) / _real(length))))
 
 
 def _positive(schedule: Schedule, *names: str) -> None:

@@ -93,6 +93,15 @@ SCHEDULES: list[tuple[str, Options]] = [
     ("CosineAnnealingWarmRestarts", {"T_0": 4, "T_mult": 2, "eta_min": 0.01}),
     ("CosineAnnealingWarmRestarts", {"T_0": 1, "T_mult": 3}),
 ]
+CYCLES: list[Options] = [
+    {"total_steps": 64},
+    {"total_steps": 64, "anneal_strategy": "linear", "pct_start": 0.37, "div_factor": 4.0, "final_div_factor": 50.0},
+    {"total_steps": 100, "three_phase": True},
+    {"total_steps": 64, "three_phase": True, "anneal_strategy": "linear", "pct_start": 0.41},
+    {"total_steps": 64, "pct_start": 0.0},
+    {"total_steps": 100, "pct_start": 1.0, "anneal_strategy": "linear"},
+]
+"""Of OneCycleLR, of the rates alone."""
 SEQUENCES: list[tuple[list[tuple[str, Options]], list[int]]] = [
     ([("LinearLR", {"start_factor": 0.1, "total_iters": 5}), ("CosineAnnealingLR", {"T_max": 40, "eta_min": 0.001})], [5]),
     ([("ConstantLR", {"total_iters": 4}), ("ExponentialLR", {"gamma": 0.9}), ("StepLR", {"step_size": 5})], [6, 30]),
@@ -260,6 +269,9 @@ def main() -> None:
         label = f"{len(cases)} LBFGS {function.__name__}"
         arrays[label], counts = minimise(function, steps, options)
         cases[label] = {"kind": "lbfgs", "name": function.__name__, "options": options, "start": START, "calls": counts}
+    for options in CYCLES:
+        make = lambda o, own=options: lr_scheduler.OneCycleLR(o, RATE, cycle_momentum=False, **own)
+        rates("OneCycleLR", [("OneCycleLR", options)], make)
     arrays |= clipped()
     folder = Path(__file__).parents[1] / "recorded"
     folder.mkdir(exist_ok=True)

@@ -22,6 +22,14 @@ UPDATES = 64
 
 OWN: dict[str, tuple[optim.Schedule, Callable[[int], float]]] = {
     "NoamLR": (optim.NoamLR(16, 10, 0.5), lambda n: 0.5 * 16**-0.5 * min((n + 1) ** -0.5, (n + 1) * 10**-1.5)),
+    "OneCycleLR, after its end": (
+        optim.OneCycleLR(0.3, 21, 0.5, "linear", 10, 5),
+        lambda n: float(np.interp(n, [0, 9.5, 20], [0.03, 0.3, 0.006])),
+    ),
+    "OneCycleLR, at once at its top": (
+        optim.OneCycleLR(0.3, 10, 0.1, "linear", 10, 5),
+        lambda n: float(np.interp(n, [0, 9], [0.3, 0.006])),
+    ),
     "WarmUp": (optim.WarmUp(0.3, 8), lambda n: 0.3 * min(1, (n + 1) / 8)),
     "WarmUp, then a cosine": (
         optim.WarmUp(optim.CosineAnnealingLR(0.3, 50), 8),
@@ -120,6 +128,11 @@ def test_any_function_is_a_schedule() -> None:
         (lambda: optim.CosineAnnealingWarmRestarts(0.1, 5, 0), "T_mult=0"),
         (lambda: optim.SequentialLR([0.1, 0.2], [3, 4]), "one fewer than schedules"),
         (lambda: optim.SequentialLR([0.1, 0.2, 0.3], [4, 3]), "rising milestones"),
+        (lambda: optim.OneCycleLR(0.1, 0), "total_steps=0"),
+        (lambda: optim.OneCycleLR(-0.1, 9), r"OneCycleLR: got max_lr=-0\.1, expected at least 0"),
+        (lambda: optim.OneCycleLR(0.1, 9, 1.5), r"pct_start=1\.5, expected at least 0 and at most 1"),
+        (lambda: optim.OneCycleLR(0.1, 9, anneal_strategy="cosine"), "'cosine', expected 'cos' or 'linear'"),
+        (lambda: optim.OneCycleLR(0.1, 9, div_factor=0), "div_factor=0, expected more than 0"),
         (lambda: optim.ChainedScheduler([]), "no schedules"),
         (lambda: optim.ConstantLR(-0.1), r"ConstantLR: got lr=-0\.1, expected at least 0"),
         (lambda: optim.WarmUp(float("nan"), 8), "WarmUp: got lr=nan"),
