@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 import singe as sg
+from singe.report import LEFT, RIGHT, table
 from singe.runtime.eager import EagerDevice
 from singe.runtime.memory.settings import STRATEGIES
 from singe.runtime.registry import open_backend
-from singe.tools.report import LEFT, RIGHT, table
 
 HELD: Final = 200
 SIZES: Final = (8, 22)

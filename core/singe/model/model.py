@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from .retrace import Traces, Tracing
 from .session import Call, Session, kept_states
 from .sizes import OpenSizes, without_bounds
 from .source import GraphSource, Source
+
+if TYPE_CHECKING:
+    from .profiling import Profile
 
 MAX_PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
@@ -274,6 +277,24 @@ class Model:
         if device is self.device:
             made._blocks = self._blocks
         return made
+
+    def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
+        """Where the time of a run goes, kernel by kernel: `print(model.profile(x))`; `.save("run.svg")` writes a picture of it. repeat:
+        how many runs are timed. The states of its own session stay as they are."""
+        from .profiling import profile  # noqa: PLC0415 (only this needs what counts the work)
+
+        if not isinstance(repeat, int) or repeat < 1:
+            raise InputError(f"profile: repeat: got {repeat!r:.80}, expected a number of runs, at least 1")
+        refuse_call_when_traced()
+        model, arrays = self.bound(args, kwargs)
+        runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        return profile(runnable, [arrays[p.name] for p in runnable.inputs], repeat)
+
+    def summary(self) -> str:
+        """Its inputs, outputs and ops as text, and what each layer gives: `print(model.summary())`."""
+        from .description import describe_layers, describe_model  # noqa: PLC0415
+
+        return "\n\n".join([describe_model(self), *([] if self.needed else [describe_layers(self)])])
 
     def specialise(self, **sizes: int) -> None:
         """Add steps to the Program that are compiled for these sizes; runs at these sizes use them.

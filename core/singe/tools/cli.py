@@ -16,10 +16,10 @@ from typing import Final
 
 from ..ending import end_by_interrupts
 from ..errors import SingeError
+from ..report import clean
 from ..starting import INTERRUPTED, unguard_command
 from ..texts import say
 from .options import parser
-from .report import clean
 
 ADVICE: Final = {
     errno.EACCES: "; give a place that this user may read and write",

@@ -33,10 +33,13 @@ from ..files import kept, write
 from ..files.folder import OFF, SINGE_CACHE, is_off
 from ..files.urls import is_url
 from ..model.arguments import bind
+from ..model.description import describe_layers, describe_model
 from ..model.files import load
 from ..model.model import Model
+from ..model.profiling import profile, trace_data
 from ..model.program import Program, write_program
 from ..program.container import PROGRAM, format_of
+from ..report import LEFT, RIGHT, clean, fields, seconds, table
 from ..runtime.devices import CHOSEN, DEFAULT, VARIABLE, Unopened, device_or_default, in_words
 from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
@@ -51,7 +54,7 @@ from .export.single_page import is_single
 from .export.snippet import snippet
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import given_inputs, once, picture_of, read_inputs, read_labels, read_samples
-from .inspection import describe_layers, describe_model, describe_program
+from .inspection import describe_program
 from .measuring.bench import (
     describe_bench,
     peaks,
@@ -63,11 +66,9 @@ from .measuring.devices import measured_devices, worth_measuring
 from .measuring.diff import compare
 from .measuring.diff import describe as describe_comparison
 from .measuring.peer import peer_values
-from .measuring.profiling import profile, trace_data
 from .opening import compiled, model_on_device, model_on_numpy, single_model
 from .options import parser
 from .progress import doing
-from .report import LEFT, RIGHT, clean, fields, seconds, table
 from .serving import folder_server, hosting
 
 TOP: Final = 5

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from ..report import clean
 from ..texts import say
-from .report import clean
 
 PATIENCE: Final = 1.0
 PERIOD: Final = 0.5

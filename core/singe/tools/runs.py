@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ..errors import InputError, SingeError
 from ..files import write
+from ..report import LEFT, RIGHT, Column, fields, table
 from ..train.events import ENDS
 from ..train.monitor.plot_scales import duration, number
 from ..train.monitor.reports import RunRecord, differing, find_runs, is_run, read_run, report, titles
-from .report import LEFT, RIGHT, Column, fields, table
 
 
 def describe_runs(folder: Path, width: int | None = None, tell: Callable[[SingeError], object] | None = None) -> str:

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import FormatError, InputError
+from ..report import LEFT, table
 from ..texts import say
 from ..train.config import field_types, read_config
 from ..train.events import Reason
 from ..train.examples import EXAMPLES, Example, example
 from ..train.folder import CHECKPOINTS, CONFIG
 from ..train.saving.checkpoints import CheckpointFolder
-from .report import LEFT, table
 
 RUNS: Final = "runs"
 """The folder of all runs for which --run names no other."""

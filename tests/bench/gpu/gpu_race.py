@@ -21,6 +21,7 @@ from singe.errors import DeviceError
 from singe.graph import Builder, Graph
 from singe.model.files import load
 from singe.model.model import Model
+from singe.model.profiling import profile
 from singe.model.program import Program
 from singe.runtime.devices import device as open_device
 from singe.runtime.eager import EagerDevice
@@ -34,7 +35,7 @@ from singe.tools.measuring.bench import (
     random_arrays,
     timed_seconds,
 )
-from singe.tools.measuring.profiling import describe_profile, profile, profile_data
+from singe.tools.measuring.profiling import describe_profile, profile_data
 from singe_gpu.device.runtime import GpuRuntime
 
 SIZES: Final = (

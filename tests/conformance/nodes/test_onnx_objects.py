@@ -10,7 +10,7 @@ from onnx_devices import DEVICES, check, need
 
 import singe as sg
 from singe.errors import ImportFailure, InputError, ShapeError, SingeError
-from singe.tools.inspection import describe_model
+from singe.model.description import describe_model
 
 onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402

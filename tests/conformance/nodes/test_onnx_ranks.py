@@ -16,10 +16,10 @@ from test_onnx_control import BOOL, INT64, constant, floats, graph, model, node,
 from singe import Model, ShapeError, UnsupportedOp, load, save
 from singe.errors import SizeNeeded
 from singe.graph import Builder
+from singe.model.description import describe_model
 from singe.onnx.choice import at_least_zero
 from singe.onnx.importer import MAX_CHOICES
 from singe.shapes import known, size
-from singe.tools.inspection import describe_model
 
 SHAPE = ["N", "W", 4]
 NUMBERS = [constant("one", np.array(1)), constant("axes", np.array([1])), constant("weight", floats(4, 5))]

@@ -14,8 +14,10 @@ import singe as sg
 from singe.dtypes import bool_, float16, float32, int64
 from singe.errors import DeviceError, InputError
 from singe.graph import Builder, Graph
+from singe.model import profiling
 from singe.model.arguments import TensorSpec
 from singe.model.model import Model
+from singe.model.profiling import Profile, profile, trace_data
 from singe.model.program import Program
 from singe.ops import find_row
 from singe.program.program import ProgramData
@@ -23,7 +25,7 @@ from singe.runtime.backend import Executable, Span, TimedExecutable, Timeline
 from singe.runtime.devices import device as open_device
 from singe.runtime.eager import EagerDevice
 from singe.shapes import known, product, size
-from singe.tools.measuring import bench, profiling
+from singe.tools.measuring import bench
 from singe.tools.measuring.bench import (
     gemm,
     kept_seconds,
@@ -34,7 +36,7 @@ from singe.tools.measuring.bench import (
     timed_seconds,
     timing_data,
 )
-from singe.tools.measuring.profiling import Peaks, Profile, describe_profile, profile, profile_data, trace_data
+from singe.tools.measuring.profiling import Peaks, describe_profile, profile_data
 
 NAMES = ("numpy", "wasm", "webgpu")
 PEAKS = Peaks(2e12, 1e11, "a product of 64³", 1 << 20)

@@ -14,9 +14,9 @@ from command_line import run
 from onnx import TensorProto, helper
 
 import singe as sg
+from singe.report import LEFT, RIGHT, clean, quantity, seconds, table
 from singe.shapes import Size
 from singe.tools import cli
-from singe.tools.report import LEFT, RIGHT, clean, quantity, seconds, table
 
 WEIGHT = np.array([[1, 0, -1], [0, 2, 0]], np.float32)
 

@@ -41,13 +41,13 @@ from ...program.container import encode_dim
 from ...program.format import header
 from ...program.program import ProgramData
 from ...program.weight_codecs import STORED_BYTES, StoredPart, decode
+from ...report import LEFT, RIGHT, fields, table
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
-from ..report import LEFT, RIGHT, fields, table
 from .narrow import Uses, scales_in, uses_of
 from .scripts import DROP_IN, EAGER, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page

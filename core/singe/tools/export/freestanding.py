@@ -19,9 +19,9 @@ from ...errors import DeviceError, InputError
 from ...files import write
 from ...model.model import Model
 from ...program.program import Bind, Host, ProgramData
+from ...report import LEFT, RIGHT, fields, table
 from ...runtime.registry import BackendFactory, factories
 from ...shapes import bytes_text, known, show, symbols
-from ..report import LEFT, RIGHT, fields, table
 
 SUFFIX: Final = ".wasm"
 WEIGHTS: Final = ("inside", "separate")

@@ -11,8 +11,8 @@ from ...files import mapped
 from ...model.model import Model
 from ...onnx.saving.save import OnnxFiles, save
 from ...program.container import encode_dim
+from ...report import LEFT, RIGHT, fields, table
 from ...shapes import bytes_text
-from ..report import LEFT, RIGHT, fields, table
 from .bundle import ONNX
 
 

@@ -19,11 +19,12 @@ from ...errors import DeviceError, InputError
 from ...graph import Builder, Graph
 from ...model.arguments import TensorSpec
 from ...model.model import Model
+from ...model.profiling import Profile, timed_executable
 from ...model.program import Program
+from ...report import LEFT, RIGHT, fields, quantity, seconds, table
 from ...runtime.device import Device
 from ...shapes import Size, bytes_text, show
-from ..report import LEFT, RIGHT, fields, quantity, seconds, table
-from .profiling import Peaks, Profile, describe_profile, profile_data, timed_executable
+from .profiling import Peaks, describe_profile, profile_data
 
 BUDGET: Final = 2.0
 """Seconds to run for, if the number of runs is not given."""

@@ -14,9 +14,9 @@ import numpy as np
 
 from ...dtypes import plain
 from ...model.model import Model
+from ...report import LEFT, RIGHT, fields, table
 from ...runtime.device import Device
 from ...shapes import show
-from ..report import LEFT, RIGHT, fields, table
 
 Arrays: TypeAlias = Mapping[str, np.ndarray]
 SHOWN: Final = 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from ..texts import escaped
+from .texts import escaped
 
 Column: TypeAlias = tuple[str, Callable[[str, int], str]]
 """A heading, and LEFT or RIGHT."""
