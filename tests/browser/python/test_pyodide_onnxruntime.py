@@ -16,6 +16,7 @@ from pyodides import IN_PAGE, Host, Tab, assembled, site
 
 from singe import ort
 
+pytestmark = [pytest.mark.slow, pytest.mark.full]
 INSTALL: Final = """
 import io, json, sys, zipfile
 import js, micropip, numpy as np
@@ -86,7 +87,6 @@ def shim(folder: Path) -> str:
     return found.name
 
 
-@pytest.mark.slow
 def test_a_package_that_requires_onnxruntime_installs(page: tuple[Host, str], folder: Path) -> None:
     host, address = page
     requiring(folder / "needs_it-1.0-py3-none-any.whl")
@@ -94,8 +94,6 @@ def test_a_package_that_requires_onnxruntime_installs(page: tuple[Host, str], fo
     assert host.call("requirement", f"{address}needs_it-1.0-py3-none-any.whl") == ort.__version__
 
 
-@pytest.mark.slow
-@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "device"), [("magika", "wasm"), ("magika", "webgpu"), ("onnx_asr", "wasm")])
 def test_a_package_answers_in_a_page(

@@ -86,7 +86,7 @@ def listed(
                 f"({OWN!r}, {{'device': 'wasm'}})"
             )
         if name not in ALL:
-            warn_once(f"there is no provider {name!r:.80}; expected one of {', '.join(get_available_providers())}")
+            warn_once(f"there is no provider {name!r:.80}; get_available_providers() lists those that are here")
             continue
         own = dict(options[place]) if options and not own else dict(own)
         found.setdefault(name, own)
