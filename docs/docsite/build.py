@@ -15,6 +15,7 @@ from .contents import PARTS, Page, pages
 from .drawings import DRAWINGS
 from .made import text_of
 from .markdown import Heading, Rendered, render
+from .synonyms import SYNONYMS
 
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parents[1]
@@ -118,13 +119,15 @@ class Links:
 
 
 def entries(page: Page, headings: list[Heading]) -> list[list[str]]:
-    """What the search finds of a page: for each heading its page's title, its text, its address, and the words under it."""
+    """What the search finds of a page: for each heading its page's title, its text, its address, the words under it, and, of the page
+    itself, other words for it."""
     return [
         [
             page.title,
             h.text,
             f"{page.path}.html" + (f"#{h.name}" if h.level > 1 else ""),
             " ".join(" ".join(h.words).split()),
+            ", ".join(SYNONYMS.get(page.path, ())) if h.level == 1 else "",
         ]
         for h in headings
     ]

@@ -18,10 +18,10 @@ function loaded() {
   return index;
 }
 
-/** How well an entry fits: 0 if a word is missing; more where words are in a heading, or are the heading. */
-function fit([page, heading, , text, all], words) {
-  let sum = 0;
-  const [title, name] = [page.toLowerCase(), heading.toLowerCase()];
+/** How well an entry fits: 0 if a word is missing; more where words are in a heading, or are the heading, or another word for the page. */
+function fit([page, heading, , text, others, all], words) {
+  const [title, name, known] = [page.toLowerCase(), heading.toLowerCase(), `, ${others.toLowerCase()},`];
+  let sum = known.includes(`, ${words.join(" ")},`) ? 40 : 0;
   for (const word of words) {
     if (!all.includes(word)) return 0;
     sum += 1 + (name === word ? 60 : name.startsWith(word) ? 20 : name.includes(word) ? 10 : 0) + (title.includes(word) ? 5 : 0);

@@ -87,6 +87,24 @@ def test_the_front_page_takes_two_trips_and_few_bytes(browser: Any, address: str
 
 
 @pytest.mark.slow
+def test_the_search_finds_pages_by_other_words(browser: Any, address: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{address}index.html")
+    wanted = {
+        "LLM": "models", "Whisper": "models", "CDN": "deploy", "csp": "deploy", "Safari": "deploy", "offline": "deploy",
+        "progress bar": "start/page", "React": "bundlers", "webcam": "pictures",
+    }  # fmt: skip
+    for words, path in wanted.items():
+        page.fill("#query", words)
+        page.wait_for_function(
+            "words => [...document.querySelectorAll('#found li')].length && query.value === words", arg=words
+        )
+        found = page.locator("#found a").evaluate_all("links => links.slice(0, 3).map((a) => a.href)")
+        assert any(path in url for url in found), (words, found)
+    page.close()
+
+
+@pytest.mark.slow
 def test_the_search_shows_whole_words_around_a_word(browser: Any, address: str) -> None:
     page = browser.new_page(viewport={"width": 1280, "height": 800})
     page.goto(f"{address}index.html")

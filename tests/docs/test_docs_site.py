@@ -24,6 +24,7 @@ import docsite
 from docsite.contents import pages
 from docsite.drawings import DRAWINGS
 from docsite.made import text_of
+from docsite.synonyms import SYNONYMS
 
 FRONT: Final = 60_000
 """The most bytes of the front page, with all that it loads."""
@@ -93,6 +94,11 @@ def test_the_front_page_is_small(site: Path) -> None:
 def test_the_search_knows_every_page(site: Path) -> None:
     text = (site / "search-index.js").read_text()
     assert all(f'"{page.path}.html' in text for page in pages())
+
+
+def test_other_words_are_for_pages_that_are_there() -> None:
+    assert {*SYNONYMS} <= {page.path for page in pages()}
+    assert all(len(set(words)) == len(words) for words in SYNONYMS.values())
 
 
 @pytest.mark.slow
