@@ -45,16 +45,7 @@ export class Tensor {
   /** The same picture as the address of a PNG; in pages alone, since workers have no such canvas. */
   toDataURL(options?: Parameters<Tensor["toImageData"]>[0]): string;
   /** A picture as a tensor of the shape (1, 3, height, width): (pixel + bias) / mean, with a mean of 255 unless `norm` says otherwise. */
-  static fromImage(image: string | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>, options?: {
-    resizedWidth?: number;
-    resizedHeight?: number;
-    tensorFormat?: "RGB" | "BGR";
-    tensorLayout?: "NCHW" | "NHWC";
-    norm?: {
-      mean?: number | number[];
-      bias?: number | number[];
-    };
-  }): Promise<Tensor>;
+  static fromImage(image: string | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>, options?: OrtPictureOptions): Promise<Tensor>;
   /** A tensor in the caller's buffer, of elements of four bytes or more, or of float16. */
   static fromGpuBuffer(gpuBuffer: GPUBuffer, { dataType, ...options }: {
     dataType?: OrtType;
@@ -102,6 +93,15 @@ export interface OrtTensorOptions {
   download?(): Promise<OrtData>;
   /** Frees a GPU buffer. */
   dispose?(): void;
+}
+
+/** How a picture becomes a tensor; the numbers of `norm` are those of the tensor's channels. */
+export interface OrtPictureOptions {
+  resizedWidth?: number;
+  resizedHeight?: number;
+  tensorFormat?: "RGB" | "BGR";
+  tensorLayout?: "NCHW" | "NHWC";
+  norm?: { mean?: number | number[]; bias?: number | number[] };
 }
 
 /** Other options of onnxruntime-web are taken and ignored. */

@@ -7,7 +7,7 @@
  */
 
 /** @import { Model, Output, TypedArray } from "./types/public.d.ts" */
-/** @import { OrtData, OrtMetadata, OrtRunOptions, OrtSessionOptions, OrtTensorOptions, OrtType } from "./types/public.d.ts" */
+/** @import { OrtData, OrtMetadata, OrtPictureOptions, OrtRunOptions, OrtSessionOptions, OrtTensorOptions, OrtType } from "./types/public.d.ts" */
 /** @import { ArrayClass, Unchecked } from "./types/program.d.ts" */
 
 import { ARRAYS, VERSION } from "./program/singe-format.js";
@@ -178,7 +178,7 @@ export class Tensor {
   /**
    * A picture as a tensor of the shape (1, 3, height, width): (pixel + bias) / mean, with a mean of 255 unless `norm` says otherwise.
    * @param {string | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>} image
-   * @param {{ resizedWidth?: number, resizedHeight?: number, tensorFormat?: "RGB" | "BGR", tensorLayout?: "NCHW" | "NHWC", norm?: { mean?: number | number[], bias?: number | number[] } }} [options]
+   * @param {OrtPictureOptions} [options]
    * @returns {Promise<Tensor>}
    */
   static async fromImage(image, options = {}) {
@@ -215,17 +215,14 @@ export class Tensor {
   }
 }
 
-/** Execution providers of onnxruntime ↦ devices. */
-const PROVIDERS = /** @type {const} */ ({ webgpu: "webgpu", wasm: "wasm", cpu: "wasm" });
-
 /**
- * The devices to try, in order.
+ * The devices to try, in order: "cpu" is WebAssembly too.
  * @param {OrtSessionOptions["executionProviders"]} [given]
  * @returns {("auto" | "wasm" | "webgpu")[]}
  */
 function devicesOf(given = []) {
   const names = given.map((provider) => (typeof provider === "string" ? provider : provider.name));
-  const known = names.flatMap((name) => (Object.hasOwn(PROVIDERS, name) ? [PROVIDERS[/** @type {keyof typeof PROVIDERS} */ (name)]] : []));
+  const known = names.map((name) => (name === "cpu" ? "wasm" : name)).filter((name) => name === "wasm" || name === "webgpu");
   if (names.length && !known.length) throw new Error(`executionProviders: got ${names.join(", ")}, Singe has webgpu and wasm`);
   return known.length ? known : ["auto"];
 }
@@ -326,7 +323,7 @@ export class InferenceSession {
   }
 
   /**
-   * What Singe takes for feeds.
+   * What Singe takes for feeds. As in onnxruntime, one element is a scalar, whatever its dims.
    * @param {Record<string, Tensor>} feeds
    */
   async #inputs(feeds) {
@@ -334,11 +331,14 @@ export class InferenceSession {
     const names = this.inputNames;
     const unknown = Object.keys(feeds).find((name) => !names.includes(name));
     if (unknown !== undefined) throw new Error(`invalid input '${unknown}'`);
-    const found = names.map(async (name) => {
-      const { type, dims, location } = feeds[name] ?? {};
+    const found = this.#model.inputs.map(async ({ name, shape }) => {
+      const { type, dims, location, size } = feeds[name] ?? {};
       if (!dims) throw new Error(`input '${name}' is missing in 'feeds'.`);
       const data = location !== "gpu-buffer" ? feeds[name].data : this.#model.device === "webgpu" ? feeds[name].gpuBuffer : await feeds[name].getData();
-      return /** @type {const} */ ([name, { data: /** @type {TypedArray} */ (data), shape: [...dims], dtype: /** @type {Exclude<OrtType, "string">} */ (type) }]);
+      return /** @type {const} */ ([
+        name,
+        { data: /** @type {TypedArray} */ (data), shape: shape.length || size !== 1 ? [...dims] : [], dtype: /** @type {Exclude<OrtType, "string">} */ (type) },
+      ]);
     });
     return Object.fromEntries(await Promise.all(found));
   }

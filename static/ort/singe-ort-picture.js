@@ -4,14 +4,13 @@
  * Contract: `read(image, options)` gives the elements and dims of one picture of three channels. An address is fetched first.
  */
 
-/** @import { PictureSource } from "../types/public.d.ts" */
-/** @import { Tensor } from "../singe-ort.js" */
+/** @import { OrtPictureOptions, PictureSource } from "../types/public.d.ts" */
 
 import { pictureToTensor } from "../singe-picture.js";
 
 /**
  * @param {PictureSource | string} image
- * @param {NonNullable<Parameters<typeof Tensor.fromImage>[1]>} options
+ * @param {OrtPictureOptions} options
  */
 export async function read(image, { resizedWidth, resizedHeight, tensorFormat = "RGB", tensorLayout = "NCHW", norm = {}, ...other }) {
   const { dataType = "float32" } = /** @type {{ dataType?: string }} */ (other);

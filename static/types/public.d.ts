@@ -318,6 +318,15 @@ export interface OrtTensorOptions {
   dispose?(): void;
 }
 
+/** How a picture becomes a tensor; the numbers of `norm` are those of the tensor's channels. */
+export interface OrtPictureOptions {
+  resizedWidth?: number;
+  resizedHeight?: number;
+  tensorFormat?: "RGB" | "BGR";
+  tensorLayout?: "NCHW" | "NHWC";
+  norm?: { mean?: number | number[]; bias?: number | number[] };
+}
+
 /** Other options of onnxruntime-web are taken and ignored. */
 export interface OrtSessionOptions {
   /** "webgpu", "wasm", or objects with such names, the first that there is; without any, Singe chooses. */

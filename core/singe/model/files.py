@@ -14,7 +14,7 @@ from ..files import mapped, write
 from ..files.download import fetched, local_file
 from ..files.urls import is_url, stem_of
 from ..graph import Graph, specialise
-from ..program.bundle_reader import MANIFEST, bundle_at
+from ..program.bundle_reader import MANIFEST, STUB, bundle_at
 from ..program.container import MAGIC, PROGRAM, format_of
 from ..program.format import from_bytes, read_program
 from ..runtime.device import Device
@@ -154,7 +154,10 @@ def _onnx_model(path: str | Path | bytes, url: str | None, name: str) -> OnnxMod
             f"{path}: a folder, which is no bundle without a {MANIFEST}; give the path of a file{_models_in(Path(path))}"
         )
     try:
-        return read_model(path, name=url, fetch=None if url is None else partial(local_file, url))
+        model = read_model(path, name=url, fetch=None if url is None else partial(local_file, url))
+        if STUB in model.metadata:
+            raise InputError(f"{model.path}: a stub, which stands for a model: give its bundle, {model.path}.singe")
+        return model
     except FormatError as e:
         from ..weights.files import foreign, is_text, kind_of  # noqa: PLC0415
 

@@ -21,6 +21,8 @@ from .program import ProgramData
 from .weight_codecs import read_piece
 
 MANIFEST: Final = "model.json"
+STUB: Final = "singe.bundle"
+"""The key among the metadata of an ONNX model by which it is a stub, a file that stands for a bundle."""
 
 
 def bundle_at(path: str | Path) -> Path | None:

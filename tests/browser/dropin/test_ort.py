@@ -13,6 +13,7 @@ from bundles import assert_close, packed, small_case, small_graph
 from packages import npm, npm_package
 from pages import Page, node, open_page
 
+import singe as sg
 from singe.model.model import Model
 from singe.tools.export.stub import export_stub
 
@@ -102,6 +103,21 @@ def test_outputs_stay_on_the_gpu_and_are_inputs_there(page: Page) -> None:
     assert found["doubled"] == (2 * expected["twice"]).ravel().tolist()
     assert "gpu-buffer; getData() copies it" in found["refused"]["message"]
     assert (found["after"], found["device"]) == ("cpu", "GPUDevice")
+
+
+def test_one_element_is_a_scalar_whatever_its_dims(page: Page, folder: Path) -> None:
+    """As onnxruntime takes it: packages give a rate as one element of one axis."""
+    export_stub(sg.Model.of(lambda x, k: x * k, {"x": (3,), "k": ()}), folder / "scaled.onnx", targets=["wasm"])
+    body = (
+        SESSION
+        + """
+        const session = await InferenceSession.create("/bundles/scaled.onnx");
+        const x = new Tensor(Float32Array.of(1, 2, 3));
+        const found = await Promise.all([[1], [1, 1], []].map((dims) => session.run({ x, k: new Tensor(Float32Array.of(4), dims) })));
+        return found.map((outputs) => Array.from(Object.values(outputs)[0].data));
+    """
+    )
+    assert page.run(body) == [[4, 8, 12]] * 3
 
 
 @pytest.mark.parametrize("device", ["wasm", "webgpu"])

@@ -250,6 +250,27 @@ def test_a_pipeline_answers_as_over_its_own_runtime(
     )
 
 
+def test_a_decoders_cache_stays_on_the_gpu(browser: Any, address: str, folder_of: Callable[[str], str]) -> None:
+    """Of the outputs only the logits come to the CPU."""
+    task = folder_of("text-generation")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{address}singe.html")
+    body = """async (task) => {
+      const { AutoModelForCausalLM, AutoTokenizer, env } = await import("./node_modules/@huggingface/transformers/dist/transformers.web.js");
+      Object.assign(env, { localModelPath: "./compiled/", allowRemoteModels: false, allowLocalModels: true });
+      const model = await AutoModelForCausalLM.from_pretrained(task, { device: "webgpu", dtype: "fp32" });
+      const tokenizer = await AutoTokenizer.from_pretrained(task);
+      const outputs = await model(tokenizer("the cat sat"));
+      return Object.fromEntries(Object.entries(outputs).map(([name, { location }]) => [name, location]));
+    }"""
+    places = page.evaluate(body, task)
+    context.close()
+    assert places.pop("logits") == "cpu"
+    assert len(places) == 2 * hubs.LAYERS
+    assert set(places.values()) == {"gpu-buffer"}
+
+
 def test_the_symbol_sets_the_runtime_of_the_file_with_everything(
     browser: Any, address: str, folder_of: Callable[[str], str], site: Path
 ) -> None:

@@ -38,7 +38,7 @@ def test_imports_lead_to_a_script_where_it_lies() -> None:
 def test_folders_import_in_the_order_that_the_readme_gives() -> None:
     """Static and dynamic imports: of scripts in the same folder, or on an earlier line of the order."""
     static = static_folder()
-    lines = re.findall(r"^(\d)\. (`.*`)$", (static / "README.md").read_text("utf-8"), re.M)
+    lines = re.findall(r"^(\d+)\. (`.*`)$", (static / "README.md").read_text("utf-8"), re.M)
     order = {name: int(number) for number, names in lines for name in re.findall(r"`([^`]+)`", names)}
     paths = sorted(static.rglob("*.js"))
     place = {path: path.relative_to(static).parts[0] for path in paths}

@@ -13,8 +13,9 @@ import pytest
 import singe as sg
 from singe.errors import InputError
 from singe.onnx.model import read_model
+from singe.program.bundle_reader import STUB
 from singe.tools.cli import main
-from singe.tools.export.stub import ENTRY, MOST_BYTES, export_folder, export_stub, is_stub
+from singe.tools.export.stub import MOST_BYTES, export_folder, export_stub, is_stub
 
 onnx = pytest.importorskip("onnx")
 
@@ -35,7 +36,7 @@ def write_onnx(path: Path, external: str = "") -> None:
 
 
 def told_by(file: Path) -> dict[str, Any]:
-    kind, _, entry = read_model(file).metadata[ENTRY].partition(" ")
+    kind, _, entry = read_model(file).metadata[STUB].partition(" ")
     assert kind == "stub"
     return json.loads(entry)
 
@@ -49,9 +50,12 @@ def test_a_stub_is_valid_onnx_and_names_its_bundle(tmp_path: Path, url: str | No
     manifest = (tmp_path / "m.onnx.singe" / "model.json").read_bytes()
     expected = {"bundle": "m.onnx.singe", "sha256": hashlib.sha256(manifest).hexdigest()}
     assert told_by(file) == expected | ({} if url is None else {"url": url})
-    assert read_model(file).metadata[ENTRY].count("{") == 1
+    assert read_model(file).metadata[STUB].count("{") == 1
     assert is_stub(file)
     export_stub(double(), file, targets=["wasm"])  # once more, in its own place
+    with pytest.raises(InputError, match=r"m\.onnx: a stub, .* give its bundle, .*m\.onnx\.singe"):
+        sg.load(file)
+    assert sg.load(tmp_path / "m.onnx.singe").outputs
 
 
 def test_a_file_that_is_no_stub_is_not_replaced_unless_it_is_forced(tmp_path: Path) -> None:

@@ -22,14 +22,12 @@ from ...files import write, write_files
 from ...model.files import load
 from ...model.model import Model
 from ...onnx.model import read_model
-from ...program.bundle_reader import MANIFEST
+from ...program.bundle_reader import MANIFEST, STUB
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text
 from .bundle import Bundle, export
 from .scripts import drop_in_scripts
 
-ENTRY: Final = "singe.bundle"
-"""The key of a stub's entry among the metadata of the model."""
 SUFFIX: Final = ".singe"
 """What follows the name of a stub in that of its bundle."""
 MODEL: Final = ".onnx"
@@ -129,7 +127,7 @@ def describe_stubs(stubs: Stubs) -> str:
 def is_stub(file: Path) -> bool:
     """Whether a file is a stub."""
     try:
-        return file.stat().st_size <= MOST_BYTES and ENTRY in read_model(file).metadata
+        return file.stat().st_size <= MOST_BYTES and STUB in read_model(file).metadata
     except FormatError:
         return False
 
@@ -158,7 +156,7 @@ def stub_of(folder: str, bundle: Bundle, url: str | None = None) -> bytes:
     made = b"".join([
         _number(1, _IR_VERSION), _text(2, "singe"), _text(3, __version__), _text(6, doc),
         _bytes(7, _text(2, "stub") + _text(10, doc)), _bytes(8, _text(1, "") + _number(2, _OPSET)),
-        _bytes(14, _text(1, ENTRY) + _text(2, f"stub {entry}")),
+        _bytes(14, _text(1, STUB) + _text(2, f"stub {entry}")),
     ])  # fmt: skip
     if len(made) > MOST_BYTES:
         raise InputError(

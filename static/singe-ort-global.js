@@ -4,6 +4,6 @@
  * Contract: importing this before such a library makes it run on Singe. It exports nothing.
  */
 
-import { InferenceSession, Tensor, env } from "../singe-ort.js";
+import { InferenceSession, Tensor, env } from "./singe-ort.js";
 
 /** @type {Record<symbol, unknown>} */ (/** @type {unknown} */ (globalThis))[Symbol.for("onnxruntime")] = { InferenceSession, Tensor, env };
