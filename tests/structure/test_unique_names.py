@@ -75,3 +75,13 @@ def test_files_that_readmes_name_are_there(files: Sequence[str]) -> None:
     ]
     assert len(readmes) > 40
     assert lost == []
+
+
+def test_test_modules_have_names_of_their_own(files: Sequence[str]) -> None:
+    """pytest collects no two modules of one name from folders that are no packages."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name in files:
+        if name.startswith("tests/") and name.rpartition("/")[2].startswith("test_") and name.endswith(".py"):
+            found[name.rpartition("/")[2]].append(name)
+    assert len(found) > 200
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
