@@ -4,7 +4,8 @@
  * Contract: `bundleOf(address, bytes)` gives the address of the bundle that a stub names, or of the bundle that the address is; of
  * bytes that are no stub, what singe-ort-ops.js makes of them.
  * A bundle is where the stub says (`--url`), beside the stub if its address is known, or else beside a file of the stub's name
- * that this page has fetched. Its manifest must have the hash that the stub says; the manifest has those of all other files.
+ * that this page has fetched or has in its caches. Its manifest must have the hash that the stub says; the manifest has those of
+ * all other files.
  */
 
 /** @import { OrtOperator } from "./singe-ort-ops.js" */
@@ -26,21 +27,32 @@ export async function bundleOf(address, bytes) {
   const from = address === undefined ? undefined : new URL(address, base());
   if (from?.pathname.endsWith("/")) return from.href; // a bundle
   const given = bytes ?? (await read(/** @type {URL} */ (from)));
-  const found = given.length <= MOST_BYTES && ENTRY.exec(new TextDecoder().decode(given));
-  return found ? placed(JSON.parse(found[1]), from) : (await import("./singe-ort-ops.js")).operatorOf(given, from);
+  const stub = stubIn(given);
+  return stub ? placed(stub, from) : (await import("./singe-ort-ops.js")).operatorOf(given, from);
+}
+
+/**
+ * What a stub says; undefined if these bytes are none.
+ * @param {Uint8Array} bytes
+ * @returns {Stub | undefined}
+ */
+function stubIn(bytes) {
+  const found = bytes.length <= MOST_BYTES && ENTRY.exec(new TextDecoder().decode(bytes));
+  return found ? JSON.parse(found[1]) : undefined;
 }
 
 /**
  * @param {URL} url
+ * @param {RequestInit} [options]
  * @returns {Promise<Uint8Array>}
  */
-async function read(url) {
+async function read(url, options) {
   if (url.protocol === "file:" && globalThis.process) {
     const parts = [];
     for await (const part of process.getBuiltinModule("fs").createReadStream(url, { signal: new AbortController().signal })) parts.push(part);
     return new Uint8Array(await new Blob(parts).arrayBuffer());
   }
-  const response = await fetch(url);
+  const response = await fetch(url, options);
   if (!response.ok) throw new Error(`${url}: the server answers ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }
@@ -53,15 +65,26 @@ async function read(url) {
 async function placed({ bundle, sha256, url }, from) {
   if (!/^[^\\/]+\.singe$/.test(bundle)) throw new Error("the stub is damaged: export the model again");
   const places = url !== undefined ? [new URL(`${url}/`, base())] : from ? [new URL(`${encodeURIComponent(bundle)}/`, from)] : fetched(bundle);
-  let why = "";
+  let why;
   for (const place of places) {
-    place.search = `?v=${sha256.slice(0, 16)}`;
-    const manifest = await read(new URL(`model.json${place.search}`, place)).catch((error) => error);
-    if (!(manifest instanceof Uint8Array)) why = manifest.message;
-    else if ((await hashOf(manifest)) === sha256) return place.href;
-    else why = `${place} is not the bundle that the stub was written with`;
+    try {
+      return await checked(place, sha256);
+    } catch (error) {
+      why = error;
+    }
   }
-  throw new Error(`${bundle}: ${why || "the stub's bytes do not tell where it is, and this page fetched no file of its name"}; export with --url, the address of the bundle`);
+  return (await import("./singe-ort-lost.js")).search(bundle, sha256, places, why, { checked, stubIn, read });
+}
+
+/**
+ * The address of a bundle, if its manifest has this hash.
+ * @param {URL} place
+ * @param {string} sha256
+ */
+async function checked(place, sha256) {
+  place.search = `?v=${sha256.slice(0, 16)}`;
+  if ((await hashOf(await read(new URL(`model.json${place.search}`, place)))) === sha256) return place.href;
+  throw new Error(`${place} is not the bundle that the stub was written with`);
 }
 
 /**
