@@ -93,6 +93,7 @@ class InferenceSession:
             )
         if not len(data):
             raise InvalidArgument(f"{name}: no graph was found: it is empty, expected an ONNX model")
+        self._data = data
         files = Files(folder)
         files.by_location.update({k: memoryview(v) for k, v in options._files.items()})
         return FORMAT.decode(data, "ModelProto", name, files), metadata_of(data, name)
@@ -102,12 +103,13 @@ class InferenceSession:
         weights = {name: value.numpy() for name, value in options._initializers.items()}
         return with_weights(with_sizes(model, options._sizes), weights)
 
-    def _file(self) -> Path | bytes | None:
-        """The file of the model, if its bytes and those of the files beside it are all that decides the model."""
+    def _file(self) -> Path | memoryview | None:
+        """The file of the model, if its bytes and those of the files beside it are all that decides the model. Without such files it is its
+        bytes: the file may be removed once it is loaded."""
         options = self._sess_options
         if options._initializers or options._files or _FOLDER in options._entries:
             return None
-        return self._model_bytes if self._model_path is None else Path(self._model_path)
+        return Path(self._model_path) if self._model_path is not None and self._onnx_model.files else self._data
 
     def _open(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
         """Choose the device, and import the model for it."""

@@ -38,7 +38,7 @@ class Variants:
     """See the module's docstring."""
 
     def __init__(
-        self, model: OnnxModel, device: Device, name: str, file: Path | bytes | None, changed: Mapping[str, int]
+        self, model: OnnxModel, device: Device, name: str, file: Path | memoryview | None, changed: Mapping[str, int]
     ) -> None:
         """file: that of the model, whose Programs are kept from one process to the next; None: they are not. changed: the sizes that
         have numbers which are not in the file."""
@@ -127,7 +127,8 @@ class Variants:
             model.check()
             return model
         facts = ["singe.ort", dict(self._changed), sorted(given), dict(shapes), sorted(apart)]
-        return model_of_file(self._file, source, self.device, self.name, facts, Options())
+        path = bytes(self._file) if isinstance(self._file, memoryview) else self._file
+        return model_of_file(path, source, self.device, self.name, facts, Options())
 
 
 def _is_tensor(value: OnnxValue) -> bool:

@@ -230,6 +230,22 @@ def test_threads_share_a_session() -> None:
         assert all(threads.map(answers, range(60)))
 
 
+def test_the_file_may_be_removed_once_it_is_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As programs do that write a model to a temporary file; also where something of it was kept before."""
+    monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):
+        (tmp_path / "m.onnx").write_bytes(DEFAULT)
+        session = ort.InferenceSession(tmp_path / "m.onnx")
+        (tmp_path / "m.onnx").unlink()
+        for _ in range(2):
+            np.testing.assert_array_equal(session.run(None, {"x": X, "w": Y})[0], X + 1)
+            np.testing.assert_array_equal(session.run(None, {"x": X})[0], X + np.float32([1, 2, 3]))
+        kept = [*(tmp_path / "cache" / "compiled").glob("program*")]
+        assert len(kept) >= 2
+        for path in kept:  # so that the second session knows the file, and must compile it
+            path.unlink()
+
+
 class ByPath(ort.InferenceSession):
     """A session that is pickled by its path, as programs for onnxruntime write one."""
 
