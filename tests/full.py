@@ -140,6 +140,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),
     "unit/ops/test_attention.py::test_attention_that_a_model_spells_out_is_one_kernel": some(2, one_device),
+    "unit/ops/test_rows_as_onnx.py::test_a_row_leaves_in_every_type": every(24),
     "unit/gradients/test_gradients.py::test_gradient": every(48),
     "unit/gradients/test_gradients_regions.py::test_gradients_of_recurrent_rows": some(2, one_device),
     "unit/gradients/test_optim.py::test_adan_makes_the_steps_of_its_paper": some(2, one_device),

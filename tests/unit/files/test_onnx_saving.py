@@ -285,6 +285,8 @@ def test_the_facts_are_those_of_onnx() -> None:
                 for t in theirs
                 if "float8" not in t and "float4" not in t and "float6" not in t and "int4" not in t and "int2" not in t
             }
+            if op == "Pow":  # whose exponent has types of its own
+                theirs &= {*next(c.allowed_type_strs for c in schema.type_constraints if c.type_param_str == "T1")}
             assert mine == theirs, (op, opset, mine ^ theirs)
 
 

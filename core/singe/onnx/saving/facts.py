@@ -137,7 +137,7 @@ TAKES: Final[Mapping[str, Sequence[tuple[int, Kinds]]]] = {
     "MaxPool": ((OLDEST, (*_F, *_BYTES)), (22, (*FLOATS, *_BYTES))),
     "Mish": ((18, _F), (22, FLOATS)),
     "Neg": ((OLDEST, (*_SIGNED, *FLOATS)),),
-    "Pow": ((OLDEST, (int32, int64, *FLOATS)),),
+    "Pow": ((OLDEST, (int32, int64, *_F)), (15, (int32, int64, *FLOATS))),
     "RMSNormalization": ((23, FLOATS),),
     "Range": ((OLDEST, (int16, int32, int64, float32, float64)), (27, (int16, int32, int64, *FLOATS))),
     "Relu": ((OLDEST, FLOATS), (14, (*_SIGNED, *FLOATS))),

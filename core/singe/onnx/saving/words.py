@@ -83,7 +83,7 @@ def _shift(direction: str) -> Spelling:
 
 
 def _bits(w: Block, e: Expr, args: Sequence[str]) -> str:
-    if w.opset < SINCE["BitCast"]:
+    if w.opset < SINCE["BitCast"]:  # from bits to a float
         raise CompileError(f"the bits of floats; give opset={SINCE['BitCast']} or later")
     return w.node("BitCast", *args, to=TypeCode(e.dtype))
 
@@ -113,17 +113,32 @@ assert SPELLINGS.keys() == WORDS.keys()
 
 def written(w: Block, e: Expr, variables: Mapping[Expr, str]) -> str:
     """The value of an expression over the values of its variables, which broadcast together."""
+    names = dict(variables)
 
     def step(x: Expr, args: tuple[str, ...]) -> str:
-        if x in variables:
-            return variables[x]
+        if x not in names and not (x.word == "bits" and w.opset < SINCE["BitCast"]):
+            names[x] = spelled(x, args)
+        return names.get(x, "")
+
+    def spelled(x: Expr, args: tuple[str, ...]) -> str:
         if x.word == "const":
             return w.const(np.asarray(x.value, x.dtype.numpy), x.dtype)
         if x.word == "size":
             return w.scalar(x.value, x.dtype)
+        if "" in args:  # bits of a float, of which older opsets can tell the sign
+            bits, *rest = x.args
+            if x.word != "lt" or bits.word != "bits" or rest[0].word != "const" or rest[0].value != 0:
+                raise CompileError(f"the bits of floats; give opset={SINCE['BitCast']} or later")
+            return _is_negative(w, names[bits.args[0]], bits.args[0].dtype)
         return SPELLINGS[x.word](w, x, args)
 
     return scalar.fold([e], step)[0]
+
+
+def _is_negative(w: Block, x: str, kind: DType) -> str:
+    """Whether a float has the sign minus, also that of zero."""
+    zero = w.const(0, kind)
+    return w.node("Or", w.node("Less", x, zero), w.node("Less", w.node("Div", w.const(1, kind), x), zero))
 
 
 def elementwise(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ....dtypes import DType
+from ....dtypes import DType, widened
 from ....graph import Node
 from ....ir.kernel import IDENTITY
 from ....shapes import Dim, axes_of, axis_of
@@ -189,9 +189,8 @@ def _is_average(w: Block, n: Node) -> bool:
     pool, count = n.inputs
     if pool.op != "pool_sum" or not _pool_sum_takes(w, pool):
         return False
-    return (
-        count.value is not None and count.shape == () and count.dtype.is_float and float(count.value) == _elements(pool)
-    )
+    known = count.value is not None and count.shape == () and count.dtype.is_float
+    return known and float(widened(count.value)) == _elements(pool)  # pyright: ignore[reportArgumentType]
 
 
 def _pool_sum_takes(w: Block, n: Node) -> bool:

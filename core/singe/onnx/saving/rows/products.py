@@ -28,7 +28,7 @@ def _standard(row: Composite) -> Rule:
         kind = n.inputs[0].dtype
         carrier = w.carrier(op, kind)
         assert carrier is not None
-        given = [w.cast(x, kind, carrier) if v.dtype is kind else x for x, v in zip(xs, n.inputs, strict=True)]
+        given = [w.cast(x, v.dtype, carrier) if v.dtype.is_float else x for x, v in zip(xs, n.inputs, strict=True)]
         facts = {k: int(v) if isinstance(v, bool) else v for k, v in n.attrs.items()}
         return w.cast(w.node(op, *given, **facts), carrier, n.dtype)
 
@@ -287,6 +287,13 @@ def _einsum(w: Block, n: Node, *xs: str) -> str:
     return w.cast(made, kind, n.dtype)
 
 
+def _einsum_takes(w: Block, n: Node) -> bool:
+    """Whether all ellipses stand for as many axes, as ONNX wants it."""
+    terms = "".join(n.attrs["equation"].split()).partition("->")[0].split(",")
+    dots = {len(x.shape) - len(term) + 3 for term, x in zip(terms, n.inputs, strict=True) if "..." in term}
+    return len(dots) <= 1 and w.takes("Einsum", n.dtype.compute)
+
+
 RULES: Final[Mapping[str, Sequence[Rule]]] = {
     **{
         name: (_standard(row),)
@@ -298,7 +305,7 @@ RULES: Final[Mapping[str, Sequence[Rule]]] = {
     "conv_last": (Rule(_conv_last, _conv_takes), Rule(_by_windows, _by_windows_takes)),
     "conv_transpose": (Rule(_conv_transpose, _conv_transpose_takes),),
     "dot": (Rule(_product, _product_takes),),
-    "einsum": (Rule(_einsum, lambda w, n: w.takes("Einsum", n.dtype.compute)),),
+    "einsum": (Rule(_einsum, _einsum_takes),),
     "gemm": (Rule(_gemm, _gemm_takes),),
     "gru": (_recurrent("GRU"),),
     "layer_norm": (_normalised("LayerNormalization"),),
