@@ -196,6 +196,14 @@ class RayStep:
         self._ray.get([worker.resume.remote(held, self._done) for worker in self._workers])
         self._kept = None
 
+    def observe(self, value: float) -> float:
+        """As that of a TrainStep."""
+        here = self._here(device="numpy")
+        here.resume(self.state())
+        scale = here.observe(value)
+        self.resume(here.state())
+        return scale
+
     @property
     def workers(self) -> int:
         """How many workers train at present."""

@@ -3,10 +3,11 @@
 import typing as _typing
 
 from ..hints import no_attribute as _no_attribute
-from ._accumulated import Accumulated as Accumulated
 from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW
 from ._adam import Adan as Adan
+from ._around import Accumulated as Accumulated
+from ._around import ReduceLROnPlateau as ReduceLROnPlateau
 from ._gradients import clip_norm as clip_norm
 from ._gradients import clip_value as clip_value
 from ._gradients import global_norm as global_norm
@@ -35,8 +36,8 @@ from ._sgd import SGD as SGD
 
 __all__ = [
     "LBFGS", "SGD", "Accumulated", "Adagrad", "Adam", "AdamW", "Adan", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "OneCycleLR", "Optimizer", "PolynomialLR", "RMSprop", "Schedule", "SequentialLR", "StepLR",
-    "WarmUp", "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
+    "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "OneCycleLR", "Optimizer", "PolynomialLR", "RMSprop", "ReduceLROnPlateau", "Schedule",
+    "SequentialLR", "StepLR", "WarmUp", "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
 ]  # fmt: skip
 
 

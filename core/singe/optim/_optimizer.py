@@ -159,6 +159,18 @@ class Optimizer(ABC):
         """The learning rate of the update that follows `step` updates, for parameters of no group."""
         return rate_at(self.lr, step)
 
+    def with_rates(self, change: Callable[[Rate], Rate]) -> Self:
+        """This optimiser with other learning rates, in its groups, too."""
+
+        def changed(options: Mapping[str, Any]) -> dict[str, Any]:
+            return {
+                name: change(x) if name == "lr" else x.with_rates(change) if isinstance(x, Optimizer) else x
+                for name, x in options.items()
+            }
+
+        own = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "groups"}
+        return replace(self, groups={p: changed(options) for p, options in self.groups.items()}, **changed(own))
+
     # --- what an optimiser defines ---
 
     lr: Rate

@@ -75,7 +75,7 @@ class LinearLR(Schedule):
         _positive(self, "total_iters")
 
     def __call__(self, step: Any) -> Any:
-        done = _real(_smaller(step, self.total_iters)) / self.total_iters
+        done = _real(smaller(step, self.total_iters)) / self.total_iters
         return (self.start_factor + (self.end_factor - self.start_factor) * done) * rate_at(self.lr, step)
 
 
@@ -92,7 +92,7 @@ class PolynomialLR(Schedule):
         _positive(self, "total_iters")
 
     def __call__(self, step: Any) -> Any:
-        left = _real(self.total_iters - _smaller(step, self.total_iters)) / self.total_iters
+        left = _real(self.total_iters - smaller(step, self.total_iters)) / self.total_iters
         return left**self.power * rate_at(self.lr, step)
 
 
@@ -219,7 +219,7 @@ class OneCycleLR(Schedule):
         if self.three_phase:
             down = float(2 * self.pct_start * self.total_steps) - 2
             phases = [phases[0], (down, self.max_lr, begin), (float(last), begin, final)]
-        step = _smaller(step, last)
+        step = smaller(step, last)
         starts = [0.0, *(end for end, _, _ in phases)]
         rates = [self._between(step, start, *phase) for start, phase in zip(starts, phases, strict=False)]
         found = rates[-1]
@@ -250,7 +250,7 @@ class NoamLR(Schedule):
 
     def __call__(self, step: Any) -> Any:
         n = _real(step + 1)
-        return _smaller(n**-0.5, n * self.warmup_steps**-1.5) * (self.factor * self.model_size**-0.5)
+        return smaller(n**-0.5, n * self.warmup_steps**-1.5) * (self.factor * self.model_size**-0.5)
 
 
 @dataclass(frozen=True)
@@ -266,8 +266,8 @@ class WarmUp(Schedule):
         _positive(self, "warmup_steps")
 
     def __call__(self, step: Any) -> Any:
-        grown = _real(_smaller(step + 1, self.warmup_steps)) / self.warmup_steps
-        return grown * rate_at(self.lr, _larger(step - self.warmup_steps, 0))
+        grown = _real(smaller(step + 1, self.warmup_steps)) / self.warmup_steps
+        return grown * rate_at(self.lr, larger(step - self.warmup_steps, 0))
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ class SequentialLR(Schedule):
     def __call__(self, step: Any) -> Any:
         found = rate_at(self.schedulers[0], step)
         for milestone, follower in zip(self.milestones, self.schedulers[1:], strict=True):
-            found = _choose(step >= milestone, rate_at(follower, _larger(step - milestone, 0)), found)
+            found = _choose(step >= milestone, rate_at(follower, larger(step - milestone, 0)), found)
         return found
 
 
@@ -318,11 +318,11 @@ def _choose(condition: Any, yes: Any, no: Any) -> Any:
     return where(condition, yes, no) if isinstance(condition, Tensor) else yes if condition else no
 
 
-def _smaller(x: Any, y: Any) -> Any:
+def smaller(x: Any, y: Any) -> Any:
     return _choose(x < y, x, y)
 
 
-def _larger(x: Any, y: Any) -> Any:
+def larger(x: Any, y: Any) -> Any:
     return _choose(x > y, x, y)
 
 

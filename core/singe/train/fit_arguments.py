@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import GeneratorType
 from typing import Any, Final
 
@@ -17,18 +17,19 @@ ONCE: Final = (GeneratorType, map, filter, zip, enumerate, reversed, type(iter([
 """Iterators that cannot begin again; others may."""
 
 
-def check_asked(train: Any, valid: Any, epochs: Any, done: int | None, watched: str | None) -> None:
+def check_asked(train: Any, valid: Any, epochs: Any, done: int | None, watched: Mapping[str, str]) -> None:
     """Refuse what `fit` cannot do, before anything is begun. done: how many epochs are; None: only a checkpoint says that.
-    watched: the value by which training may end early."""
+    watched: who asks for a value of each epoch ↦ its name."""
     if not isinstance(epochs, (int, np.integer)) or epochs < 1:
         raise InputError(f"fit: got epochs={epochs!r}, expected up to which epoch to train, at least 1")
     left = 1 if done is None else epochs - done
     check_data("fit", "training data", train, left)
     if valid is not None:
         check_data("fit", "validation data", valid, left)
-    elif watched is not None and watched.startswith("valid."):
+        return
+    for who in [who for who, value in watched.items() if value.startswith("valid.")]:
         raise InputError(
-            f"fit: early stopping watches {watched!r}, and there is no validation data; give fit some, or watch a value of "
+            f"fit: {who} watches {watched[who]!r}, and there is no validation data; give fit some, or watch a value of "
             "training, such as 'train.loss'"
         )
 

@@ -55,7 +55,7 @@ from .steps.batches import fields_of, items_of
 from .steps.fault import told_fault
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
-from .steps.optimizers import rate_of
+from .steps.optimizers import RATE_SCALE, plateau_of, rate_of
 from .steps.parallel import Workers, step_over
 from .steps.several import beside_model, spread_over
 from .steps.step import Precision
@@ -135,6 +135,8 @@ class Learner:
         self._half: Final = precision == "float16"
         self._trains: Final = type(model).__name__
         self._rate = rate_of(optimizer, accumulate)
+        self._plateau = plateau_of(optimizer)
+        self._scale = 1.0  # of the learning rate, by it
         if self._rate is None and any(isinstance(m, LearningRate) for m in self.metrics):
             raise InputError(
                 f"metrics: LearningRate needs an optimiser of sg.optim, which tells its rate; got {optimizer!r:.60}"
@@ -206,7 +208,9 @@ class Learner:
         it at once, and the last checkpoint is what stays. While the first batch is computed or its kernels are compiled, when
         nothing would be lost, the first one does.
         """
-        check_asked(train, valid, epochs, None if resume else self.epoch, self._stopping and self._stopping.value)
+        asking = {"early stopping": self._stopping, "ReduceLROnPlateau": self._plateau}
+        watched = {who: one.value for who, one in asking.items() if one}
+        check_asked(train, valid, epochs, None if resume else self.epoch, watched)
         self._asked = None
         epochs = int(epochs)
         reason: Reason = "failed"
@@ -317,7 +321,7 @@ class Learner:
                 return f"epoch {epoch}, step {now.step + 1}: {e}{self._fault(fields)}{self._newest}"
             items = items_of(fields)
             ended = time.perf_counter()
-            rate = self._rate and self._rate(now.step)
+            rate = self._rate and self._rate(now.step, self._scale)
             counts = self._step.skipped == skipped
             values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
             if rate is not None:
@@ -390,7 +394,7 @@ class Learner:
         if self._watched:
             return
         self._watched = True
-        for watch in (self._best, self._patience):
+        for watch in (self._best, self._patience, self._plateau):
             names = self._tallies.values()
             if watch and (name := watch.value.partition(".")[2]) not in names:
                 names |= self._measured([fields], None)
@@ -407,6 +411,8 @@ class Learner:
         best = self._best.see(row.epoch, watched)
         if self._patience:
             self._patience.see(row.epoch, watched)
+        if self._plateau:
+            self._scale = self._step.observe(watched[self._plateau.value])
         items = now.items
         now.end_epoch(row)
         self._tallies = Tallies(self.metrics)
@@ -481,6 +487,7 @@ class Learner:
 
     def _resume(self, checkpoint: Checkpoint) -> None:
         self._step.resume({k.removeprefix(STEP): a for k, a in checkpoint.arrays.items() if k.startswith(STEP)})
+        self._scale = float(checkpoint.arrays.get(STEP + RATE_SCALE, 1.0))
         self._tallies.resume(
             {k.removeprefix(TALLIES): a for k, a in checkpoint.arrays.items() if k.startswith(TALLIES)}
         )

@@ -110,6 +110,15 @@ CHAINS: list[list[tuple[str, Options]]] = [
     [("ConstantLR", {"total_iters": 6}), ("ExponentialLR", {"gamma": 0.9})],
     [("LinearLR", {"total_iters": 12}), ("StepLR", {"step_size": 9}), ("MultiStepLR", {"milestones": [20, 21], "gamma": 0.5})],
 ]  # fmt: skip
+PLATEAUS: list[Options] = [
+    {"patience": 2},
+    {"patience": 0, "factor": 0.5, "cooldown": 3},
+    {"patience": 1, "mode": "max", "factor": 0.3, "min_lr": 0.01},
+    {"patience": 1, "threshold": 0.2, "threshold_mode": "abs", "factor": 0.7},
+    {"patience": 1, "mode": "max", "threshold": 0.1, "threshold_mode": "abs", "cooldown": 1, "factor": 0.7},
+    {"patience": 1, "threshold": 0.1, "factor": 0.2, "eps": 0.005},
+]
+"""Of ReduceLROnPlateau."""
 RATE = 0.3
 """The learning rate of the schedules that are recorded alone."""
 
@@ -156,6 +165,26 @@ def rates_of(make: Callable[[Any], Any]) -> np.ndarray:
         found.append(optimiser.param_groups[0]["lr"])
         optimiser.step()
         scheduler.step()
+    return np.array(found)
+
+
+def plateau_values() -> np.ndarray:
+    """The value of each epoch: falling, then without a trend, one not a number."""
+    rng = np.random.default_rng(3)
+    values = np.concatenate([np.linspace(2, 0.5, 20), rng.uniform(0.3, 1.2, UPDATES - 20)]) + rng.normal(
+        0, 0.05, UPDATES
+    )
+    values[30] = np.nan
+    return values.astype(np.float32)
+
+
+def plateau_rates(options: Options) -> np.ndarray:
+    """The rate after each epoch."""
+    optimiser = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=RATE)
+    plateau, found = lr_scheduler.ReduceLROnPlateau(optimiser, **options), []
+    for value in plateau_values():
+        plateau.step(float(value))
+        found.append(optimiser.param_groups[0]["lr"])
     return np.array(found)
 
 
@@ -272,6 +301,11 @@ def main() -> None:
     for options in CYCLES:
         make = lambda o, own=options: lr_scheduler.OneCycleLR(o, RATE, cycle_momentum=False, **own)
         rates("OneCycleLR", [("OneCycleLR", options)], make)
+    arrays["plateau values"] = plateau_values()
+    for options in PLATEAUS:
+        label = f"{len(cases)} ReduceLROnPlateau"
+        cases[label] = {"kind": "plateau", "name": "ReduceLROnPlateau", "options": options, "lr": RATE}
+        arrays[label] = plateau_rates(options)
     arrays |= clipped()
     folder = Path(__file__).parents[1] / "recorded"
     folder.mkdir(exist_ok=True)

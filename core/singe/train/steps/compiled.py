@@ -66,13 +66,17 @@ class CompiledRuns:
     def resume(self, states: Mapping[str, np.ndarray]) -> None:
         """Go on from copies of all states."""
         self.follows = False
+        self.write(states)
+
+    def write(self, states: Mapping[str, np.ndarray]) -> None:
+        """Go on with copies of some states in the place of those that there are."""
         if self._session is None and self.models:  # a Program was traced with the states before
             self._session = self._any_program().session()
-        for name in self._first:
+        for name, array in states.items():
             if self._session is None:
-                self._first[name] = np.array(states[name])
+                self._first[name] = np.array(array)
             else:
-                self._session.write(name, states[name])
+                self._session.write(name, array)
 
     def lent(self, on: Fusion) -> Module | None:
         """The model on a device around this one, without a copy: its weights are the states. None: no run has put them there."""

@@ -1,17 +1,23 @@
-"""The optimisers of a step: what may be one, and gradients that are clipped, or accumulated over batches."""
+"""The optimisers of a step: what may be one, gradients that are clipped, or accumulated over batches, and values that are told."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from ...errors import InputError
-from ...optim import LBFGS, Accumulated, Optimizer, clip_norm
+from ...optim import LBFGS, Accumulated, Optimizer, ReduceLROnPlateau, clip_norm
+from ...optim._around import PLATEAU, SCALE
+from ...optim._optimizer import COUNT
+from .states import OPTIMIZER
+
+RATE_SCALE: Final = OPTIMIZER + SCALE
+"""The state of a step by which a ReduceLROnPlateau multiplies learning rates."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +63,37 @@ def optimizer_of(argument: Any, clip: float | None, accumulate: int) -> Any:
     return clipped if accumulate == 1 else Accumulated(clipped, accumulate)  # pyright: ignore[reportArgumentType]
 
 
-def rate_of(optimizer: Any, accumulate: int) -> Callable[[int], float] | None:
-    """The learning rate of the step that follows a number of steps, if the optimiser tells it."""
+def rate_of(optimizer: Any, accumulate: int) -> Callable[[int, float], float] | None:
+    """The learning rate of the step that follows a number of steps, if the optimiser tells it; the second argument is the scale of
+    ReduceLROnPlateau."""
     inner, every = (optimizer.optimizer, optimizer.every) if isinstance(optimizer, Accumulated) else (optimizer, 1)
+    if isinstance(inner, ReduceLROnPlateau):
+        return lambda step, scale: inner.rate(step // (every * accumulate), scale)
     if not isinstance(inner, Optimizer):
         return None
-    return lambda step: float(inner.rate(step // (every * accumulate)))
+    return lambda step, scale: float(inner.rate(step // (every * accumulate)))
+
+
+def plateau_of(optimizer: Any) -> ReduceLROnPlateau | None:
+    """The ReduceLROnPlateau of an optimiser, which others may be around."""
+    while optimizer is not None and not isinstance(optimizer, ReduceLROnPlateau):
+        optimizer = None if isinstance(optimizer, Optimizer) else getattr(optimizer, "optimizer", None)
+    return optimizer
+
+
+def observed_names(optimizer: Any) -> list[str]:
+    """The states of a step that `observe` reads."""
+    if plateau_of(optimizer) is None:
+        raise InputError(
+            f"observe: got a value, and the optimizer {optimizer!r:.80} has no use for it; expected a ReduceLROnPlateau, as in "
+            "TrainStep(model, sg.optim.ReduceLROnPlateau(sg.optim.AdamW(1e-3)), loss)"
+        )
+    return [OPTIMIZER + name for name in (COUNT, *PLATEAU)]
+
+
+def observed(optimizer: Any, value: float, states: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The states of a step that change when its optimiser is told the value of an epoch."""
+    plateau = plateau_of(optimizer)
+    before = {name.removeprefix(OPTIMIZER): states[name] for name in observed_names(optimizer)}
+    after = plateau.after_value(value, before) if plateau else {}
+    return {OPTIMIZER + name: x for name, x in after.items()}

@@ -51,6 +51,8 @@ class AnyStep(Protocol):
 
     def resume(self, state: Mapping[str, np.ndarray]) -> None: ...
 
+    def observe(self, value: float) -> float: ...
+
 
 class RemoteStep(AnyStep, Protocol):
     """A Step that runs elsewhere."""
@@ -175,6 +177,11 @@ class DataParallel:
         self._follows = False
         for step in self._steps:
             step.resume(state)
+
+    def observe(self, value: float) -> float:
+        """As that of a TrainStep."""
+        scale, *_ = [step.observe(value) for step in self._steps]
+        return scale
 
     def _at_once(self, function: Callable[..., Any], *each: Sequence[Any]) -> list[Any]:
         """The results of a function for each of some replicas, at the same time; an error is raised when all have ended."""

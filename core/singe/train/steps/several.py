@@ -86,8 +86,13 @@ class RoutedRuns:
         """Go on from copies of all states."""
         first, second = (int(word) for word in states[random_keys.KEY])
         self.begin((first, second))
-        for name, t in self._states.items():
-            self._states[name] = tensor(states[name], dtype=t.dtype, device=t.device)
+        self.write({name: states[name] for name in self._states})
+
+    def write(self, states: Mapping[str, np.ndarray]) -> None:
+        """Go on with copies of some states in the place of those that there are."""
+        for name, array in states.items():
+            t = self._states[name]
+            self._states[name] = tensor(array, dtype=t.dtype, device=t.device)
 
     def lent(self, on: Fusion) -> Module:
         """The model, whose weights are the states, which no step changes in place."""

@@ -42,7 +42,7 @@ from .compiled import CompiledRuns
 from .functions import BUFFERS, GRADIENTS, StepFunction, StepFunctions
 from .nonfinite import Nonfinite, NonfiniteChecks
 from .objective import Loss, checked_model
-from .optimizers import optimizer_of
+from .optimizers import RATE_SCALE, observed, observed_names, optimizer_of
 from .several import RoutedRuns, refuse_several, spread_over
 from .states import MODEL
 
@@ -194,6 +194,22 @@ class TrainStep:
             if given.dtype != old.dtype:
                 raise DTypeError(f"resume: {name!r} is {given.dtype}, expected {old.dtype}")
         self._runs.resume(state)
+
+    def observe(self, value: float) -> float:
+        """Tell the optimiser, a `sg.optim.ReduceLROnPlateau`, the value of an epoch, such as the loss of validation. Returns by what
+        the learning rate is multiplied from now on."""
+        states = {name: self._read(name) for name in observed_names(self._optimizer)}
+        return self._observed(value, states)
+
+    async def observe_async(self, value: float) -> float:
+        """`observe` in a page, where results must be awaited."""
+        states = {name: await resolve_async(self._fetch(name)) for name in observed_names(self._optimizer)}
+        return self._observed(value, states)
+
+    def _observed(self, value: float, states: Mapping[str, np.ndarray]) -> float:
+        after = observed(self._optimizer, value, states)
+        self._runs.write(after)
+        return float(after[RATE_SCALE])
 
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
