@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import json
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import assert_close, packed, small_case, small_graph
+from bundles import STATIC, assert_close, packed, small_case, small_graph
 from packages import npm, npm_package
 from pages import Page, node, open_page
 
@@ -392,6 +394,45 @@ def test_the_package_has_it_and_node_runs_it(folder: Path, tmp_path: Path) -> No
     """
     found = node(body, runner="singe", cwd=tmp_path, url=(folder / "small.onnx").as_uri(), inputs=inputs)
     assert_close(found, expected)
+
+
+TYPED: Final = """
+import "singe/ort/global";
+import { InferenceSession, Tensor, env, type OrtData } from "singe/ort";
+
+env.wasm.numThreads = 2;
+const session = await InferenceSession.create("/model.onnx", { executionProviders: ["webgpu", { name: "wasm" }], enableMemPattern: true });
+const input = new Tensor("float32", new Float32Array(784), [1, 1, 28, 28]);
+const ids = new Tensor("int64", [1n, 2n], [1, 2]);
+const outputs = await session.run({ input, ids }, ["logits"], { tag: "x" });
+const data: OrtData = await outputs.logits.getData(true);
+const first: string = session.inputNames[0];
+const image = await Tensor.fromImage(document.createElement("canvas"), { resizedWidth: 224, norm: { mean: [1, 2, 3] } });
+await session.release();
+console.log(data.length, first, image.toDataURL());
+"""
+
+
+@pytest.mark.slow
+def test_its_types_are_those_of_onnxruntimes_interface(tmp_path: Path) -> None:
+    """The script is right for TypeScript, and what is wrong is not."""
+    (tmp_path / "package.json").write_text('{ "private": true, "type": "module" }')
+    pins = json.loads((STATIC / "package.json").read_text("utf-8"))["devDependencies"]
+    npm("install", str(npm_package(tmp_path)), f"typescript@{pins['typescript']}", cwd=tmp_path)
+    changes = {
+        "feeds": ("{ input, ids }, [", "[input, ids], ["),
+        "dims": ("[1, 1, 28, 28]", '"28x28"'),
+        "data": ("data: OrtData", "data: string"),
+        "options": ("resizedWidth: 224", "resizedWidth: true"),
+    }
+    cases = {"good.ts": TYPED, **{f"{name}.ts": TYPED.replace(*change) for name, change in changes.items()}}
+    for name, text in cases.items():
+        (tmp_path / name).write_text(text)
+    command = ["npx", "tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "nodenext", *cases]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    assert {line.split("(")[0] for line in done.stdout.splitlines() if ": error TS" in line} == set(cases) - {
+        "good.ts"
+    }, done.stdout
 
 
 def test_other_bundles_have_none_of_it_and_those_of_stubs_have(folder: Path, bundle: Callable[[str], Path]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,9 @@ from singe.tools.export.stub import export_folder
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 TRANSFORMERS: Final = "4.3.2"
+VITE: Final = json.loads((ROOT / "demos" / "embed" / "vite" / "package.json").read_text("utf-8"))["devDependencies"][
+    "vite"
+]
 OWN: Final = "./node_modules/onnxruntime-web/dist"
 IMPORTS: Final = {
     "singe": {"onnxruntime-web/webgpu": "./singe/dist/singe-ort.js", "onnxruntime-common": "./singe/dist/singe-ort.js"},
@@ -156,7 +160,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / "nothing" / "package.json").write_text('{"name": "nothing", "version": "1.0.0"}')
         unused = dict.fromkeys(("onnxruntime-node", "sharp"), "file:./nothing")
         (place / "package.json").write_text(json.dumps({"private": True, "overrides": unused}))
-        npm("install", "--ignore-scripts", f"@huggingface/transformers@{TRANSFORMERS}", cwd=place)
+        npm("install", "--ignore-scripts", f"@huggingface/transformers@{TRANSFORMERS}", f"vite@{VITE}", cwd=place)
         (place / "done").touch()
     folder = tmp_path_factory.mktemp("hub")
     (folder / "node_modules").symlink_to(place / "node_modules")
@@ -248,6 +252,43 @@ def test_a_pipeline_answers_as_over_its_own_runtime(
         ),
         expected,
     )
+
+
+BUILT: Final = {
+    "vite.config.js": """export default {
+      resolve: { alias: [{ find: /^onnxruntime-(web|common)(\\/.*)?$/, replacement: "singe/ort" }], preserveSymlinks: true },
+    };""",
+    "index.html": '<!doctype html><link rel="icon" href="data:,"><title>Vite</title><script type="module" src="./main.js"></script>',
+    "main.js": """const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+      worker.onmessage = ({ data }) => (globalThis.answer = data);""",
+    "worker.js": """import { env, pipeline } from "@huggingface/transformers";
+      Object.assign(env, { localModelPath: "/compiled/", allowRemoteModels: false, allowLocalModels: true });
+      const ask = async () => (await pipeline("fill-mask", "fill-mask", { dtype: "fp32" }))("The cat [MASK] on the mat.");
+      ask().then(postMessage, (error) => postMessage(String(error)));""",
+}
+"""A project of Vite, by file: the alias is the guide's. Packages are links here."""
+
+
+def test_vite_bundles_it_for_a_worker(
+    browser: Any, address: str, folder_of: Callable[[str], str], site: Path, tmp_path: Path
+) -> None:
+    task = folder_of("fill-mask")
+    expected = asked(browser, address, "own", task, {})
+    for name, text in BUILT.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "node_modules").mkdir()
+    for package in (site / "node_modules").iterdir():
+        (tmp_path / "node_modules" / package.name).symlink_to(package)
+    (tmp_path / "node_modules" / "singe").symlink_to(site / "singe")
+    command = ["node", str(site / "node_modules" / "vite" / "bin" / "vite.js"), "build"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    shutil.copytree(site / "compiled", tmp_path / "dist" / "compiled")
+    with served_plainly(tmp_path / "dist", HEADERS) as built:
+        page = browser.new_page()
+        page.goto(built)
+        page.wait_for_function("() => !!globalThis.answer")
+        assert_same(page.evaluate("globalThis.answer"), expected)
+        page.close()
 
 
 def test_a_decoders_cache_stays_on_the_gpu(browser: Any, address: str, folder_of: Callable[[str], str]) -> None:
