@@ -44,6 +44,11 @@ class OnnxSource:
         # Importing the graph reports a type that is missing or that Singe lacks.
         self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
 
+    @property
+    def arrays(self) -> Mapping[str, Any]:
+        """The arrays of the file, by the names that they have there."""
+        return self._model.graph.initializers
+
     def holding(self, objects: Mapping[str, Any]) -> OnnxSource:
         return OnnxSource(self._model, self._shapes, objects)
 

@@ -62,6 +62,18 @@ def test_the_same_model_gives_the_same_bytes_which_singe_reads(opset: int, tmp_p
     np.testing.assert_array_equal(sg.load(tmp_path / "a.onnx", "numpy")(x), model(x))
 
 
+def test_arrays_of_a_file_keep_their_names(tmp_path: Path) -> None:
+    weights = {"layer.weight": np.arange(12, dtype=np.float32).reshape(3, 4), "layer.bias": np.ones(4, np.float32)}
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("Gemm", ["x", *weights], ["y"])]
+    ends = ([helper.make_tensor_value_info(name, kind, ["N", d])] for name, d in (("x", 3), ("y", 4)))
+    arrays = [onnx.numpy_helper.from_array(a, name) for name, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", *ends, arrays)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    again = written(sg.load(proto, "numpy"), tmp_path / "again.onnx")
+    assert {t.name: t.raw_data for t in again.graph.initializer} == {k: a.tobytes() for k, a in weights.items()}
+
+
 def test_large_arrays_go_into_a_second_file(tmp_path: Path) -> None:
     model, path = linear(), tmp_path / "net.onnx"
     made = sg.onnx.save(model, path, external=True)

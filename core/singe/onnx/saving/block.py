@@ -29,10 +29,11 @@ SizeSource: TypeAlias = Callable[["Block"], str]
 
 
 class Constants:
-    """The initialisers of a model, by name; and all names that are in use."""
+    """The initialisers of a model, by name; and all names that are in use. known: arrays that keep the names which they have."""
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, known: Mapping[str, Any] | None = None) -> None:
         self.opset: Final = opset
+        self._names = {id(array): name for name, array in (known or {}).items()}
         self.arrays: dict[str, np.ndarray] = {}
         self.used: set[str] = set()
         self._known: dict[Any, str] = {}
@@ -50,7 +51,7 @@ class Constants:
         small = value.nbytes <= SHARED_BYTES and not value.dtype.hasobject
         key = (value.dtype.str, dtype(value.dtype).name, value.shape, value.tobytes()) if small else id(value)
         if key not in self._known:
-            name = self.fresh(stem)
+            name = self.fresh(self._names.get(id(value), stem))
             self.arrays[name] = value  # which keeps the array, and so its id
             self._known[key] = name
         return self._known[key]

@@ -101,7 +101,7 @@ def save(
     given = dict(metadata or {})
     if not all(isinstance(k, str) and isinstance(v, str) for k, v in given.items()):
         raise InputError(f"{path}: metadata {given!r:.80}, expected texts by name")
-    made = written(model.graph(), model.name, opset)
+    made = written(model.graph(), model.name, opset, getattr(model.source, "arrays", None))
     if made.states:
         given.setdefault(STATES, json.dumps(made.states))
     version = vars(sys.modules["singe"])["__version__"]  # to import the package would be an import upwards
@@ -124,11 +124,11 @@ class Written:
     states: Mapping[str, str]
 
 
-def written(given: Graph, name: str, opset: int) -> Written:
-    """A Graph as records. CompileError lists all that ONNX cannot say."""
+def written(given: Graph, name: str, opset: int, arrays: Mapping[str, Any] | None = None) -> Written:
+    """A Graph as records; arrays: those of the file from which it comes, by name. CompileError lists all that ONNX cannot say."""
     if given.results:
         raise CompileError(f"{name}: it gives lists, dicts or None; only models of tensors are written")
-    constants = Constants(opset)
+    constants = Constants(opset, arrays)
     states = _state_outputs(given)
     names = [*(x.name for x in given.leaves), *given.output_names, *states.values()]
     constants.used.update(names)
