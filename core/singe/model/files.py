@@ -228,8 +228,9 @@ def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard
     suffix, stem = Path(path).suffix.lower(), Path(path).stem
     if isinstance(what, Model):
         if suffix in OTHERS or suffix == SAFETENSORS:
+            onnx = "; sg.onnx.save(model, path) writes ONNX files" if suffix == ".onnx" else ""
             raise InputError(
-                f"save: {path}: a Model is written as a record, {stem}.singe, not as {suffix}; give a name with that ending"
+                f"save: {path}: a Model is written as a record, {stem}.singe, not as {suffix}; give a name with that ending{onnx}"
             )
         return write(Path(path), [model_record(what.graph(), dtype)])
     if suffix in OTHERS:

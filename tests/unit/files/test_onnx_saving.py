@@ -166,7 +166,7 @@ def test_a_state_is_an_input_and_an_output(tmp_path: Path) -> None:
     )
     proto = written(model, tmp_path / "step.onnx")
     assert json.loads(proto.metadata_props[0].value) == {"count": "count_next"}
-    opened, count = session(tmp_path / "step.onnx"), np.float32(1)
+    opened, count = session(tmp_path / "step.onnx"), made.first["count"]
     for _ in range(3):
         found = answers(opened, {"x": np.full(2, 2, np.float32), "count": np.asarray(count)})
         count = found["count_next"]
@@ -234,6 +234,8 @@ def test_wrong_arguments_are_named(tmp_path: Path) -> None:
             sg.onnx.save(*given)
     with pytest.raises(InputError, match="texts by name"):
         sg.onnx.save(model, path, metadata={"n": 1})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InputError, match=r"sg\.onnx\.save\(model, path\) writes ONNX files"):
+        sg.save(model, path)
     (tmp_path / "net.onnx").mkdir()
     with pytest.raises(InputError, match=r"net\.onnx is a folder"):
         sg.export(model, path)

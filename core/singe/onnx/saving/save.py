@@ -8,16 +8,16 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from ...dtypes import string
+from ...dtypes import outward, string
 from ...errors import CompileError, InputError
 from ...files import write
-from ...graph import Graph
+from ...graph import Graph, GraphState
 from .block import Block, Constants, give_sizes
 from .facts import LATEST, OLDEST, ONLY_CAST, ir_version
 from .protobuf import MOST_BYTES, WireMessage
@@ -62,13 +62,14 @@ class Traced(Protocol):
 @dataclass(frozen=True)
 class OnnxFiles:
     """What was written: the bytes of each file by name, the opset, and the inputs and outputs; states: each input that is a state
-    ↦ the output that is its next value."""
+    ↦ the output that is its next value; first: the value with which each state begins."""
 
     files: Mapping[str, int]
     opset: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     states: Mapping[str, str]
+    first: Mapping[str, np.ndarray] = field(repr=False)
 
 
 def save(
@@ -82,8 +83,8 @@ def save(
     whether arrays go into a second file, which has the name of the first and .data; None, only where they are too large for one.
     metadata: texts that the file keeps by name. doc: a description.
 
-    A state becomes an input, and an output of the name with _next behind it: the caller gives its first value, and then what the run
-    before gave. What ONNX cannot say is refused, all of it at once. Returns what was written.
+    A state becomes an input, and an output of the name with _next behind it: the caller gives its first value (`first` of what is
+    returned), and then what the run before gave. What ONNX cannot say is refused, all of it at once. Returns what was written.
     """
     path = Path(path)
     if not isinstance(opset, int) or not OLDEST <= opset <= LATEST:
@@ -101,7 +102,8 @@ def save(
     given = dict(metadata or {})
     if not all(isinstance(k, str) and isinstance(v, str) for k, v in given.items()):
         raise InputError(f"{path}: metadata {given!r:.80}, expected texts by name")
-    made = written(model.graph(), model.name, opset, getattr(model.source, "arrays", None))
+    traced = model.graph()
+    made = written(traced, model.name, opset, getattr(model.source, "arrays", None))
     if made.states:
         given.setdefault(STATES, json.dumps(made.states))
     version = vars(sys.modules["singe"])["__version__"]  # to import the package would be an import upwards
@@ -111,8 +113,15 @@ def save(
         write(path.with_name(file), pieces)
     return OnnxFiles(
         {file: size for file, (size, _) in files.items()}, opset, tuple(v.name for v in made.record.inputs),
-        tuple(v.name for v in made.record.outputs), made.states,
+        tuple(v.name for v in made.record.outputs), made.states, {s.name: _first(s) for s in traced.states},
     )  # fmt: skip
+
+
+def _first(state: GraphState) -> np.ndarray:
+    """The value with which a state begins."""
+    leaf = state.leaf
+    zeros = np.zeros([d for d in leaf.shape if isinstance(d, int)], leaf.dtype.numpy)
+    return outward(zeros if state.initial is None else state.initial)
 
 
 @dataclass(frozen=True)
