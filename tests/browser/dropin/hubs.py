@@ -158,6 +158,16 @@ def detector(path: Path) -> None:
     net.save(path, {"pixel_values": (FLOAT, shape)}, {"logits": (*count, 4), "pred_boxes": (*count, 4)})
 
 
+def depth_model(path: Path) -> None:
+    """A number for each patch."""
+    net = Net()
+    rows = SIDE // PATCH
+    net("Reshape", net.linear(patches(net), WIDTH, 1), np.array([-1, rows, rows], np.int64), name="predicted_depth")
+    net.save(
+        path, {"pixel_values": (FLOAT, ("batch_size", 3, SIDE, SIDE))}, {"predicted_depth": ("batch_size", rows, rows)}
+    )
+
+
 def speech_model(path: Path) -> None:
     """wav2vec 2 with CTC: a letter for each frame."""
     net = Net()

@@ -108,6 +108,13 @@ def objects(folder: Path) -> None:
     hubs.write_hub(folder, config, words=False, preprocessor_config=processor)
 
 
+def depths(folder: Path) -> None:
+    hubs.depth_model(folder / "onnx" / "model.onnx")
+    processor = {**hubs.PICTURES, "image_processor_type": "DPTImageProcessor"}
+    config = {"model_type": "dpt", "architectures": ["DPTForDepthEstimation"]}
+    hubs.write_hub(folder, config, words=False, preprocessor_config=processor)
+
+
 def speech(folder: Path) -> None:
     hubs.speech_model(folder / "onnx" / "model.onnx")
     extractor = {"feature_extractor_type": "Wav2Vec2FeatureExtractor", "do_normalize": True, "sampling_rate": 16000}
@@ -145,6 +152,7 @@ CASES: Final[Mapping[str, Case]] = {
     "question-answering": Case(questions, ["How are you?", "I am fine, and the dog sat in the house."]),
     "image-classification": Case(pictures, [PHOTO, {"top_k": 5}]),
     "object-detection": Case(objects, [PHOTO, {"threshold": 0.1}]),
+    "depth-estimation": Case(depths, [PHOTO]),
     "automatic-speech-recognition": Case(speech, [{"samples": 9000}]),
     "text-generation": Case(language, ["the cat sat", {"max_new_tokens": 12, "do_sample": False}]),
 }
