@@ -216,6 +216,57 @@ def decoder(path: Path) -> None:
     net.save(path, {**given, **past}, {"logits": (*TOKENS, size), **present})
 
 
+def translator(folder: Path) -> None:
+    """T5: an encoder, and a decoder whose cache holds its own keys and values and, from the first run on, those of the encoder."""
+    net = Net()
+    x = net("Gather", net.weight(len(vocabulary()), WIDTH), "input_ids")
+    net("Identity", net.norm(net.block(x, net.masked("attention_mask"))), name="last_hidden_state")
+    read = {name: TEXT[name] for name in ("input_ids", "attention_mask")}
+    net.save(folder / "encoder_model.onnx", read, {"last_hidden_state": (*TOKENS, WIDTH)})
+
+    net = Net()
+    size, source = len(vocabulary()), ("batch_size", "encoder_sequence_length")
+    given: dict[str, tuple[int, Sequence[int | str]]] = {
+        "encoder_attention_mask": (INT64, source), "input_ids": (INT64, ("batch_size", "decoder_sequence_length")),
+        "encoder_hidden_states": (FLOAT, (*source, WIDTH)),
+    }  # fmt: skip
+    made: dict[str, Sequence[int | str]] = {"logits": ("batch_size", "decoder_sequence_length", size)}
+
+    def cached(name: str, kind: str, length: str) -> str:
+        part = WIDTH // HEADS
+        given[f"past_key_values.{name}"] = (FLOAT, ("batch_size", HEADS, f"past_{kind}_sequence_length", part))
+        made[f"present.{name}"] = ("batch_size", HEADS, length, part)
+        return f"past_key_values.{name}"
+
+    def of_encoder(name: str) -> str:
+        """The keys or values of the encoder: those of the cache, or new ones."""
+        past = cached(name, "encoder", "encoder_length")
+        new = net.heads(net.linear("encoder_hidden_states", WIDTH, WIDTH))
+        branches = [
+            helper.make_graph([helper.make_node("Identity", [x], [f"{name}.{k}"])], "branch", [],
+                              [helper.make_tensor_value_info(f"{name}.{k}", FLOAT, None)])
+            for k, x in enumerate((past, new))
+        ]  # fmt: skip
+        return net("If", "use_cache_branch", name=f"present.{name}", then_branch=branches[0], else_branch=branches[1])
+
+    def of_decoder(name: str, new: str) -> str:
+        return net("Concat", cached(name, "decoder", "decoder_length"), new, name=f"present.{name}", axis=2)
+
+    before = net("Gather", net("Shape", "past_key_values.0.decoder.key"), np.array(2, np.int64))
+    count = net("Gather", net("Shape", "input_ids"), np.array(1, np.int64))
+    total, zero, one = net("Add", before, count), np.array(0, np.int64), np.array(1, np.int64)
+    rows = net("Range", before, total, one)
+    later = net("Greater", net("Range", zero, total, one), net("Unsqueeze", rows, one.reshape(1)))
+    causal = net("Where", later, np.array(-1e9, np.float32), np.array(0, np.float32))
+    x = net("Add", net("Gather", net.weight(size, WIDTH), "input_ids"), net("Gather", net.weight(64, WIDTH), rows))
+    x = net.block(x, causal, lambda k, v: (of_decoder("0.decoder.key", k), of_decoder("0.decoder.value", v)))
+    q = net.heads(net.linear(net.norm(x), WIDTH, WIDTH))
+    keys, values = of_encoder("0.encoder.key"), of_encoder("0.encoder.value")
+    x = net("Add", x, net.attention(q, keys, values, net.masked("encoder_attention_mask")))
+    net.linear(net.norm(x), WIDTH, size, name="logits")
+    net.save(folder / "decoder_model_merged.onnx", {**given, "use_cache_branch": (TensorProto.BOOL, (1,))}, made)
+
+
 # --- tokenizers and configurations ------------------------------------------------------------------------------------
 
 

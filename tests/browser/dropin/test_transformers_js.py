@@ -139,6 +139,17 @@ def language(folder: Path) -> None:
     hubs.write_hub(folder, config, generation_config={"eos_token_id": 1, "pad_token_id": 0})
 
 
+def translation(folder: Path) -> None:
+    hubs.translator(folder / "onnx")
+    config = {
+        "model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "num_layers": 1, "num_decoder_layers": 1,
+        "num_heads": hubs.HEADS, "d_model": hubs.WIDTH, "d_kv": hubs.WIDTH // hubs.HEADS, "vocab_size": len(hubs.vocabulary()),
+        "decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0, "is_encoder_decoder": True,
+    }  # fmt: skip
+    settings = {"decoder_start_token_id": 0, "eos_token_id": 1, "pad_token_id": 0}
+    hubs.write_hub(folder, config, generation_config=settings)
+
+
 SENTENCES: Final = ["The cat sat on the mat.", "Hello world, how are you?"]
 PHOTO: Final = "./photo.png"
 CASES: Final[Mapping[str, Case]] = {
@@ -154,6 +165,7 @@ CASES: Final[Mapping[str, Case]] = {
     "object-detection": Case(objects, [PHOTO, {"threshold": 0.1}]),
     "depth-estimation": Case(depths, [PHOTO]),
     "automatic-speech-recognition": Case(speech, [{"samples": 9000}]),
+    "text2text-generation": Case(translation, ["the cat sat on the mat", {"max_new_tokens": 12}]),
     "text-generation": Case(language, ["the cat sat", {"max_new_tokens": 12, "do_sample": False}]),
 }
 
