@@ -215,6 +215,19 @@ def test_all_that_onnx_cannot_say_is_refused_at_once(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_bits_of_floats_need_the_opset_that_has_them(tmp_path: Path) -> None:
+    b = Builder()
+    x = b.input("x", (2,), DTYPES["float32"])
+    model = sg.Model(Graph((x,), (b.bit_cast(x, to=DTYPES["int32"]), b.signbit(x)), ("bits", "sign")), "numpy")
+    with pytest.raises(CompileError, match=r"bit_cast: the bits of floats; give opset=26 or later$"):
+        sg.onnx.save(model, tmp_path / "bits.onnx", 25)
+    written(model, tmp_path / "bits.onnx", 26)
+    given = np.array([-0.0, 1], np.float32)
+    found = sg.load(tmp_path / "bits.onnx", "numpy")(given)
+    np.testing.assert_array_equal(found["bits"], given.view(np.int32))
+    np.testing.assert_array_equal(found["sign"], [True, False])
+
+
 def test_what_draws_random_numbers_is_refused(tmp_path: Path) -> None:
     model = sg.Model.of(lambda x: x + sg.randn(3), {"x": (3,)}, "numpy")
     with pytest.raises(CompileError, match="draws random numbers"):

@@ -180,7 +180,7 @@ class Block:
         if self.opset >= 14:
             return {"allowzero": 1}
         if any(not isinstance(d, Size) and d == 0 for d in shape):
-            raise CompileError("a reshape to a shape with a dimension of 0 needs opset 14")
+            raise CompileError("a reshape to a shape with a dimension of 0; give opset=14 or later")
         return {}
 
     def vector(self, values: Iterable[int]) -> str:

@@ -84,7 +84,7 @@ def _shift(direction: str) -> Spelling:
 
 def _bits(w: Block, e: Expr, args: Sequence[str]) -> str:
     if w.opset < SINCE["BitCast"]:  # from bits to a float
-        raise CompileError(f"the bits of floats; give opset={SINCE['BitCast']} or later")
+        raise _no_bits()
     return w.node("BitCast", *args, to=TypeCode(e.dtype))
 
 
@@ -128,11 +128,18 @@ def written(w: Block, e: Expr, variables: Mapping[Expr, str]) -> str:
         if "" in args:  # bits of a float, of which older opsets can tell the sign
             bits, *rest = x.args
             if x.word != "lt" or bits.word != "bits" or rest[0].word != "const" or rest[0].value != 0:
-                raise CompileError(f"the bits of floats; give opset={SINCE['BitCast']} or later")
+                raise _no_bits()
             return _is_negative(w, names[bits.args[0]], bits.args[0].dtype)
         return SPELLINGS[x.word](w, x, args)
 
-    return scalar.fold([e], step)[0]
+    found = scalar.fold([e], step)[0]
+    if not found:
+        raise _no_bits()
+    return found
+
+
+def _no_bits() -> CompileError:
+    return CompileError(f"the bits of floats; give opset={SINCE['BitCast']} or later")
 
 
 def _is_negative(w: Block, x: str, kind: DType) -> str:
