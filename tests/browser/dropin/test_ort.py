@@ -414,6 +414,7 @@ console.log(data.length, first, image.toDataURL());
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_its_types_are_those_of_onnxruntimes_interface(tmp_path: Path) -> None:
     """The script is right for TypeScript, and what is wrong is not."""
     (tmp_path / "package.json").write_text('{ "private": true, "type": "module" }')
