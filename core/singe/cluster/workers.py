@@ -136,7 +136,7 @@ class RayStep:
     def evaluate(self, *batch: Any) -> Any:
         """The loss on a batch in inference mode, by the first worker, as that of a TrainStep."""
         if self._kept is not None:
-            return self._kept_here().evaluate(*batch)
+            return self._copied_here().evaluate(*batch)
         return self._ask(lambda worker: worker.evaluate.remote(*batch))
 
     def evaluations(self, batches: Iterable[Sequence[Any]]) -> Iterator[tuple[Sequence[Any], Any]]:
@@ -154,17 +154,11 @@ class RayStep:
         found = self._answer(there)
         return batch, self.evaluate(*batch) if found is None else found
 
-    def _kept_here(self) -> TrainStep:
-        """A step in this process with the states that stayed."""
-        step = self._here(device="numpy")
-        step.resume(self._kept or {})
-        return step
-
     @property
     def model(self) -> Module:
         """The model with its present weights, in inference mode."""
         if self._kept is not None:
-            return self._kept_here().model
+            return self._copied_here().model
         return self._ask(lambda worker: worker.model.remote())
 
     def lent(self, on: Fusion) -> Module:
@@ -196,10 +190,19 @@ class RayStep:
         self._ray.get([worker.resume.remote(held, self._done) for worker in self._workers])
         self._kept = None
 
+    def averaged(self) -> Module:
+        """As that of a TrainStep."""
+        return self._copied_here().averaged()
+
+    def _copied_here(self) -> TrainStep:
+        """A step in this process with the present states."""
+        step = self._here(device="numpy")
+        step.resume(self.state())
+        return step
+
     def observe(self, value: float) -> float:
         """As that of a TrainStep."""
-        here = self._here(device="numpy")
-        here.resume(self.state())
+        here = self._copied_here()
         scale = here.observe(value)
         self.resume(here.state())
         return scale

@@ -7,6 +7,7 @@ from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW
 from ._adam import Adan as Adan
 from ._around import Accumulated as Accumulated
+from ._around import Averaged as Averaged
 from ._around import ReduceLROnPlateau as ReduceLROnPlateau
 from ._gradients import clip_norm as clip_norm
 from ._gradients import clip_value as clip_value
@@ -35,9 +36,9 @@ from ._schedule import WarmUp as WarmUp
 from ._sgd import SGD as SGD
 
 __all__ = [
-    "LBFGS", "SGD", "Accumulated", "Adagrad", "Adam", "AdamW", "Adan", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR", "CosineAnnealingWarmRestarts",
-    "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "OneCycleLR", "Optimizer", "PolynomialLR", "RMSprop", "ReduceLROnPlateau", "Schedule",
-    "SequentialLR", "StepLR", "WarmUp", "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
+    "LBFGS", "SGD", "Accumulated", "Adagrad", "Adam", "AdamW", "Adan", "Averaged", "ChainedScheduler", "ConstantLR", "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts", "ExponentialLR", "LinearLR", "MultiStepLR", "Muon", "NoamLR", "OneCycleLR", "Optimizer", "PolynomialLR",
+    "RMSprop", "ReduceLROnPlateau", "Schedule", "SequentialLR", "StepLR", "WarmUp", "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
 ]  # fmt: skip
 
 

@@ -1,5 +1,5 @@
-"""Optimisers around another one: Accumulated makes one update of several batches, and ReduceLROnPlateau lowers the learning rate
-when a value no longer gets better. What they remember is in the state, beside what the other one remembers."""
+"""Optimisers around another one: Accumulated makes one update of several batches, Averaged keeps a moving average of the weights,
+and ReduceLROnPlateau lowers the learning rate when a value no longer gets better. What they remember is in the state, beside what the other one remembers."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ BATCHES: Final = "batches"
 SUM: Final = "gradient_sum"
 SCALE: Final = "rate_scale"
 """The name in the state of the number by which ReduceLROnPlateau multiplies learning rates."""
+AVERAGE: Final = "average"
+"""How the names of averaged parameters begin in the state."""
 PLATEAU: Final[Mapping[str, Any]] = {
     SCALE: np.float32,
     "rate_best": np.float32,
@@ -42,7 +44,7 @@ class Accumulated:
     tensors, so that one Program serves all steps. A parameter without a gradient in the `every`-th step stays as it is, too.
     """
 
-    optimizer: Optimizer | ReduceLROnPlateau
+    optimizer: Optimizer | ReduceLROnPlateau | Averaged
     every: int
 
     def __post_init__(self) -> None:
@@ -83,6 +85,55 @@ class Accumulated:
 
 
 @dataclass(frozen=True)
+class Averaged:
+    """An optimiser that also keeps an exponential moving average of the weights: after each update, average ← decay · average +
+    (1 − decay) · weight; after the first one, it is the weight. So does torch.optim.swa_utils.AveragedModel with
+    get_ema_multi_avg_fn(decay).
+
+        opt = sg.optim.Averaged(sg.optim.AdamW(1e-3), decay=0.999)
+
+    The averages are in the optimiser's state, in float32, and so in checkpoints. `step.averaged()` of a TrainStep is the model with
+    them; a Learner with averaged=True validates with them; `opt.averaged(model, state)` serves in a loop of one's own. Buffers, such
+    as the statistics of batch norms, are those of the model.
+    """
+
+    optimizer: Optimizer | ReduceLROnPlateau
+    decay: float = 0.999
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.optimizer, (Optimizer, ReduceLROnPlateau)):
+            raise InputError(
+                f"Averaged: got {self.optimizer!r:.60}, expected an optimiser that it goes around, as in Averaged(AdamW(1e-3)); "
+                "Accumulated goes around it"
+            )
+        if not isinstance(self.decay, Real) or not 0 <= self.decay < 1:
+            raise InputError(f"Averaged: got decay={self.decay!r}, expected at least 0 and less than 1")
+
+    def init(self, model: Any) -> State:
+        """The state before the first update: that of the optimiser, and the weights as they are."""
+        return {
+            **self.optimizer.init(model),
+            **{key(AVERAGE, path): elements(p) for path, p in Held(model).named_parameters()},
+        }
+
+    @not_alone
+    def step(self, model: M, grads: Any, state: Mapping[str, Tensor]) -> tuple[M, State]:
+        """The model and the state after one update; see Optimizer.step."""
+        near = beside_each(held(state, COUNT) == 0)
+        updated, after = self.optimizer.step(model, grads, state)
+        for path, p in Held(updated).named_parameters():
+            name, x = key(AVERAGE, path), elements(p)
+            before = held(state, name)
+            after[name] = where(near(x), x, before + (1 - self.decay) * (x - before))
+        return updated, after
+
+    def averaged(self, model: M, state: Mapping[str, Tensor]) -> M:
+        """The model with the averages in the place of its parameters."""
+        new = {p: successor(p, held(state, key(AVERAGE, path))) for path, p in Held(model).named_parameters()}
+        return Held(model).map(lambda t: new.get(t, t)).model
+
+
+@dataclass(frozen=True)
 class ReduceLROnPlateau:
     """An optimiser whose learning rates are multiplied by `factor` when a value has not become better for more than `patience`
     epochs; arguments and rates are those of torch.optim.lr_scheduler.ReduceLROnPlateau.
@@ -113,7 +164,7 @@ class ReduceLROnPlateau:
         if not isinstance(self.optimizer, Optimizer):
             raise InputError(
                 f"ReduceLROnPlateau: got {self.optimizer!r:.60}, expected an optimiser with a learning rate, as in "
-                "ReduceLROnPlateau(AdamW(1e-3)); Accumulated goes around it"
+                "ReduceLROnPlateau(AdamW(1e-3)); Accumulated and Averaged go around it"
             )
         checks: dict[str, tuple[bool, str]] = {
             "mode": (self.mode in ("min", "max"), "'min' or 'max'"),

@@ -22,6 +22,7 @@ from ..files import clear_parts
 from ..files import reason as why
 from ..metrics import LearningRate, Metric
 from ..nn import Module
+from ..optim import ReduceLROnPlateau
 from ..runtime.decorators import Fusion, Router
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
@@ -55,7 +56,7 @@ from .steps.batches import fields_of, items_of
 from .steps.fault import told_fault
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
-from .steps.optimizers import RATE_SCALE, plateau_of, rate_of
+from .steps.optimizers import RATE_SCALE, averages_of, rate_of, within
 from .steps.parallel import Workers, step_over
 from .steps.several import beside_model, spread_over
 from .steps.step import Precision
@@ -80,7 +81,8 @@ class Learner:
 
     run: a folder in which checkpoints, logs and the configuration are kept; nothing is written without one. checkpoints: when,
     and which stay. early_stopping: ends training when a value does not get better. clip: the largest norm of all gradients
-    together. accumulate: how many batches make one update. precision: "float16" computes each step in float16, as TrainStep says;
+    together. accumulate: how many batches make one update. averaged: validation, `evaluate` and `best`
+    take the averages of an optimiser `sg.optim.Averaged`, and so does `model`. precision: "float16" computes each step in float16, as TrainStep says;
     evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
     out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
@@ -107,6 +109,7 @@ class Learner:
         early_stopping: EarlyStopping | None = None,
         clip: float | None = None,
         accumulate: int = 1,
+        averaged: bool = False,
         seed: int | None = None,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "stop",
@@ -116,6 +119,8 @@ class Learner:
     ) -> None:
         if checkpoints is not None and run is None:
             raise InputError("Learner: checkpoints need a folder; give run=…")
+        if averaged:
+            averages_of(optimizer, model)
         seed = new_seed() if seed is None else seed
         settings: dict[str, Any] = {"clip": clip, "accumulate": accumulate, "seed": seed, "precision": precision}
         steps: dict[str, Any] = {**settings, "nonfinite": checked_kind(nonfinite)}
@@ -135,7 +140,8 @@ class Learner:
         self._half: Final = precision == "float16"
         self._trains: Final = type(model).__name__
         self._rate = rate_of(optimizer, accumulate)
-        self._plateau = plateau_of(optimizer)
+        self._plateau = within(optimizer, ReduceLROnPlateau)
+        self._averaged: Final = averaged
         self._scale = 1.0  # of the learning rate, by it
         if self._rate is None and any(isinstance(m, LearningRate) for m in self.metrics):
             raise InputError(
@@ -169,8 +175,9 @@ class Learner:
 
     @property
     def model(self) -> Module:
-        """The model with its present weights, in inference mode, on the device of the model that was given."""
-        return self._step.model
+        """The model with its present weights, or with averaged=True their averages, in inference mode, on the device of the model
+        that was given."""
+        return self._step.averaged() if self._averaged else self._step.model
 
     @property
     def best(self) -> Module:
@@ -371,6 +378,7 @@ class Learner:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""
         tallies = Tallies(self.metrics)
         on = Fusion(self.device.eager)
+        model = self.model if model is None and self._averaged else model
         if self._spread:
             evaluated, on = beside_model(model or self._step.lent(on), on)
         else:
@@ -428,7 +436,7 @@ class Learner:
     # --- what is kept ------------------------------------------------------------------------------------------------
 
     def _keep_best(self) -> None:
-        self._best_state = {name: np.array(t.numpy()) for name, t in self._step.model.state_dict().items()}
+        self._best_state = {name: np.array(t.numpy()) for name, t in self.model.state_dict().items()}
         if self.folder is not None:
             facts = {"epoch": self._best.epoch, self._best.value: self._best.best}
             self._written(self.folder / BEST, lambda path: write_arrays(path, self._best_state or {}, facts))

@@ -17,7 +17,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from torch.optim import _muon, lr_scheduler
+from torch.optim import _muon, lr_scheduler, swa_utils
 
 STEPS = 22
 SHAPES = {"first.weight": (4, 3), "first.bias": (4,), "last.weight": (2, 4)}
@@ -168,6 +168,25 @@ def rates_of(make: Callable[[Any], Any]) -> np.ndarray:
     return np.array(found)
 
 
+def averages(decay: float) -> dict[str, np.ndarray]:
+    """The moving average of each parameter after each step of SGD."""
+    weights, grads = parameters(False)
+    model = torch.nn.ParameterDict(
+        {k.replace(".", "/"): torch.tensor(w, dtype=torch.float64) for k, w in weights.items()}
+    )
+    average = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(decay))
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    found: dict[str, list[np.ndarray]] = {k: [] for k in weights}
+    for given in grads:
+        for k in weights:
+            model[k.replace(".", "/")].grad = torch.tensor(given[k], dtype=torch.float64)
+        optimiser.step()
+        average.update_parameters(model)
+        for k in weights:
+            found[k].append(average.module[k.replace(".", "/")].detach().numpy().astype(np.float32))
+    return {k: np.stack(steps) for k, steps in found.items()}
+
+
 def plateau_values() -> np.ndarray:
     """The value of each epoch: falling, then without a trend, one not a number."""
     rng = np.random.default_rng(3)
@@ -306,6 +325,10 @@ def main() -> None:
         label = f"{len(cases)} ReduceLROnPlateau"
         cases[label] = {"kind": "plateau", "name": "ReduceLROnPlateau", "options": options, "lr": RATE}
         arrays[label] = plateau_rates(options)
+    for decay in (0.0, 0.3, 0.9):
+        label = f"{len(cases)} Averaged"
+        cases[label] = {"kind": "averaged", "name": "Averaged", "options": {"lr": 0.1}, "decay": decay}
+        arrays.update({f"{label}/{k}": x for k, x in averages(decay).items()})
     arrays |= clipped()
     folder = Path(__file__).parents[1] / "recorded"
     folder.mkdir(exist_ok=True)

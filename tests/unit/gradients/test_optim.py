@@ -176,6 +176,7 @@ OPTIMISERS: dict[str, Callable[[], Any]] = {
     "RMSprop": lambda: optim.RMSprop(momentum=0.9, centered=True),
     "Adagrad": optim.Adagrad,
     "Muon": optim.Muon,
+    "Averaged": lambda: optim.Averaged(optim.SGD(0.1), 0.9),
     "ReduceLROnPlateau": lambda: optim.ReduceLROnPlateau(optim.SGD(0.1)),
     "Accumulated": lambda: optim.Accumulated(optim.AdamW(), 2),
 }

@@ -136,7 +136,7 @@ def test_it_is_data() -> None:
     ("make", "text"),
     [
         (lambda: optim.ReduceLROnPlateau(1e-3), r"got 0\.001, expected an optimiser"),  # pyright: ignore[reportArgumentType]
-        (lambda: optim.ReduceLROnPlateau(optim.Accumulated(optim.SGD(), 2)), "Accumulated goes around it"),  # pyright: ignore[reportArgumentType]
+        (lambda: optim.ReduceLROnPlateau(optim.Accumulated(optim.SGD(), 2)), "Accumulated and Averaged go around it"),  # pyright: ignore[reportArgumentType]
         (lambda: optim.ReduceLROnPlateau(optim.SGD(), "least"), "mode='least', expected 'min' or 'max'"),  # pyright: ignore[reportArgumentType]
         (lambda: optim.ReduceLROnPlateau(optim.SGD(), factor=1.0), r"factor=1\.0, expected at least 0 and less than 1"),
         (

@@ -30,6 +30,7 @@ OPTIMISERS: dict[str, Callable[[], Any]] = {
     "RMSprop": lambda: optim.RMSprop(optim.LinearLR(0.01), momentum=0.9, centered=True),
     "Adagrad": lambda: optim.Adagrad(optim.ExponentialLR(0.1, 0.9), lr_decay=0.1),
     "Muon": lambda: optim.Muon(optim.CosineAnnealingWarmRestarts(0.1, 4, 2)),
+    "Averaged": lambda: optim.Averaged(optim.SGD(0.1), 0.9),
     "ReduceLROnPlateau": lambda: optim.ReduceLROnPlateau(optim.SGD(0.1, groups={"last.*": {"lr": 0.01}}), min_lr=0.02),
     "Accumulated": lambda: optim.Accumulated(optim.AdamW(optim.MultiStepLR(0.1, [3, 5])), 3),
 }

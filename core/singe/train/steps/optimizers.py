@@ -6,16 +6,18 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from ...errors import InputError
-from ...optim import LBFGS, Accumulated, Optimizer, ReduceLROnPlateau, clip_norm
-from ...optim._around import PLATEAU, SCALE
-from ...optim._optimizer import COUNT
+from ...nn import Module
+from ...optim import LBFGS, Accumulated, Averaged, Optimizer, ReduceLROnPlateau, clip_norm
+from ...optim._around import AVERAGE, PLATEAU, SCALE
+from ...optim._optimizer import COUNT, key
 from .states import OPTIMIZER
 
+K = TypeVar("K")
 RATE_SCALE: Final = OPTIMIZER + SCALE
 """The state of a step by which a ReduceLROnPlateau multiplies learning rates."""
 
@@ -66,24 +68,35 @@ def optimizer_of(argument: Any, clip: float | None, accumulate: int) -> Any:
 def rate_of(optimizer: Any, accumulate: int) -> Callable[[int, float], float] | None:
     """The learning rate of the step that follows a number of steps, if the optimiser tells it; the second argument is the scale of
     ReduceLROnPlateau."""
-    inner, every = (optimizer.optimizer, optimizer.every) if isinstance(optimizer, Accumulated) else (optimizer, 1)
+    every, inner = accumulate, optimizer
+    while isinstance(inner, (Accumulated, Averaged)):
+        every, inner = every * (inner.every if isinstance(inner, Accumulated) else 1), inner.optimizer
     if isinstance(inner, ReduceLROnPlateau):
-        return lambda step, scale: inner.rate(step // (every * accumulate), scale)
+        return lambda step, scale: inner.rate(step // every, scale)
     if not isinstance(inner, Optimizer):
         return None
-    return lambda step, scale: float(inner.rate(step // (every * accumulate)))
+    return lambda step, scale: float(inner.rate(step // every))
 
 
-def plateau_of(optimizer: Any) -> ReduceLROnPlateau | None:
-    """The ReduceLROnPlateau of an optimiser, which others may be around."""
-    while optimizer is not None and not isinstance(optimizer, ReduceLROnPlateau):
+def within(optimizer: Any, kind: type[K]) -> K | None:
+    """The optimiser of this kind among one and those that it goes around."""
+    while optimizer is not None and not isinstance(optimizer, kind):
         optimizer = None if isinstance(optimizer, Optimizer) else getattr(optimizer, "optimizer", None)
     return optimizer
 
 
+def averages_of(optimizer: Any, model: Module) -> dict[str, str]:
+    """Each path of a parameter ↦ the state of a step that is its average."""
+    if within(optimizer, Averaged) is None:
+        raise InputError(
+            f"averaged: the optimizer {optimizer!r:.80} keeps no averages; expected one such as sg.optim.Averaged(sg.optim.AdamW(1e-3))"
+        )
+    return {path: OPTIMIZER + key(AVERAGE, path) for path, _ in model.named_parameters()}
+
+
 def observed_names(optimizer: Any) -> list[str]:
     """The states of a step that `observe` reads."""
-    if plateau_of(optimizer) is None:
+    if within(optimizer, ReduceLROnPlateau) is None:
         raise InputError(
             f"observe: got a value, and the optimizer {optimizer!r:.80} has no use for it; expected a ReduceLROnPlateau, as in "
             "TrainStep(model, sg.optim.ReduceLROnPlateau(sg.optim.AdamW(1e-3)), loss)"
@@ -93,7 +106,7 @@ def observed_names(optimizer: Any) -> list[str]:
 
 def observed(optimizer: Any, value: float, states: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The states of a step that change when its optimiser is told the value of an epoch."""
-    plateau = plateau_of(optimizer)
+    plateau = within(optimizer, ReduceLROnPlateau)
     before = {name.removeprefix(OPTIMIZER): states[name] for name in observed_names(optimizer)}
     after = plateau.after_value(value, before) if plateau else {}
     return {OPTIMIZER + name: x for name, x in after.items()}

@@ -45,6 +45,8 @@ class AnyStep(Protocol):
     @property
     def model(self) -> Module: ...
 
+    def averaged(self) -> Module: ...
+
     def lent(self, on: Fusion) -> Module: ...
 
     def state(self) -> dict[str, np.ndarray]: ...
@@ -152,6 +154,10 @@ class DataParallel:
     def model(self) -> Module:
         """The model with its present weights, in inference mode."""
         return self._steps[0].model
+
+    def averaged(self) -> Module:
+        """As that of a TrainStep."""
+        return self._steps[0].averaged()
 
     def lent(self, on: Fusion) -> Module:
         """The model on a device around the first one, as that of a TrainStep."""

@@ -42,7 +42,7 @@ from .compiled import CompiledRuns
 from .functions import BUFFERS, GRADIENTS, StepFunction, StepFunctions
 from .nonfinite import Nonfinite, NonfiniteChecks
 from .objective import Loss, checked_model
-from .optimizers import RATE_SCALE, observed, observed_names, optimizer_of
+from .optimizers import RATE_SCALE, averages_of, observed, observed_names, optimizer_of
 from .several import RoutedRuns, refuse_several, spread_over
 from .states import MODEL
 
@@ -157,6 +157,13 @@ class TrainStep:
         """The model with its present weights, in inference mode, on the device of the model that was given."""
         state = {path: self._read(MODEL + name) for path, name in self._functions.names.items()}
         return self._functions.template().with_state(state).eval()
+
+    def averaged(self) -> Module:
+        """The model with the averages that `sg.optim.Averaged` keeps in the place of its weights; otherwise as `model`."""
+        model = self.model
+        own = {path: p.dtype.numpy for path, p in model.named_parameters()}
+        names = averages_of(self._optimizer, model)
+        return model.with_state({p: self._read(n).astype(own[p], copy=False) for p, n in names.items()}, strict=False)
 
     def lent(self, on: Fusion) -> Module:
         """The model in inference mode on a device around this step's, without a copy: its weights are the states themselves, which
