@@ -81,9 +81,9 @@ class Learner:
 
     run: a folder in which checkpoints, logs and the configuration are kept; nothing is written without one. checkpoints: when,
     and which stay. early_stopping: ends training when a value does not get better. clip: the largest norm of all gradients
-    together. accumulate: how many batches make one update. averaged: validation, `evaluate` and `best`
-    take the averages of an optimiser `sg.optim.Averaged`, and so does `model`. precision: "float16" computes each step in float16, as TrainStep says;
-    evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
+    together. accumulate: how many batches make one update. averaged: validation, `evaluate`, `model` and `best` have the averages
+    of the optimiser, an `sg.optim.Averaged`, in the place of the weights. precision: "float16" computes each step in float16, as
+    TrainStep says; evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
     out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
     ends training. "ignore" goes on. seed: of what is drawn at random, by default of the sequence that `sg.manual_seed` begins; the
@@ -119,8 +119,6 @@ class Learner:
     ) -> None:
         if checkpoints is not None and run is None:
             raise InputError("Learner: checkpoints need a folder; give run=…")
-        if averaged:
-            averages_of(optimizer, model)
         seed = new_seed() if seed is None else seed
         settings: dict[str, Any] = {"clip": clip, "accumulate": accumulate, "seed": seed, "precision": precision}
         steps: dict[str, Any] = {**settings, "nonfinite": checked_kind(nonfinite)}
@@ -129,6 +127,8 @@ class Learner:
         self.checkpoints: Final = checkpoints or Checkpoints()
         self._objective = objective(loss, predictions=bool(of_predictions(self.metrics)))
         training = checked_model("Learner", model), optimizer, self._objective
+        if averaged:
+            averages_of(optimizer, model)
         self._spread: Final = spread_over(model, device)
         places = [device] if isinstance(device, (str, Device)) and not isinstance(device, Router) else [*device]
         if len(places) > 1 and workers is not None:
