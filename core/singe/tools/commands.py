@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -17,7 +16,6 @@ from pathlib import Path
 from statistics import median
 from textwrap import indent
 from typing import Any, Final
-from urllib.parse import quote
 
 import numpy as np
 
@@ -46,14 +44,9 @@ from ..runtime.devices import devices as all_devices
 from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
 from ..shapes import bytes_text, show
 from ..texts import say
+from . import exporting
 from .completion import script
-from .export.bundle import ONNX_SUFFIX, describe_bundle
-from .export.bundle import export as export_bundle
-from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
-from .export.single_page import is_single
-from .export.snippet import snippet
-from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
-from .inputs.files import given_inputs, once, picture_of, read_inputs, read_labels, read_samples
+from .inputs.files import given_inputs, once, read_inputs, read_labels
 from .inspection import describe_program
 from .measuring.bench import (
     describe_bench,
@@ -74,6 +67,7 @@ from .serving import folder_server, hosting
 TOP: Final = 5
 SOFTWARE: Final = "a software adapter: correct, but slow"
 
+export: Final = exporting.export
 serve: Final = folder_server.serve
 host: Final = hosting.host
 
@@ -231,159 +225,6 @@ def compile(args: Namespace) -> None:
             ]
         )
     )
-
-
-# --- export -----------------------------------------------------------------------------------------------------------
-
-
-def export(args: Namespace) -> int | None:
-    """Write a model's bundle, a freestanding module, or an ONNX file. 1 if a model of a folder has none."""
-    learning = [option for option in ("batch", "lr", "learn") if getattr(args, option) not in (None, [])]
-    if learning and args.train is None:
-        raise InputError(f"--{learning[0]} needs --train")
-    if args.freestanding:
-        _export_freestanding(args)
-        return None
-    if Path(args.out).suffix == ONNX_SUFFIX and not args.stub:
-        _export_onnx(args)
-        return None
-    if args.opset is not None or args.external_data:
-        raise InputError(
-            f"--{'opset' if args.opset is not None else 'external-data'} is for an ONNX file: -o FILE.onnx"
-        )
-    if args.weights is not None:
-        raise InputError("--weights needs --freestanding")
-    if args.train is not None:
-        _export_training(args)
-        return None
-    if args.url is not None and not (args.stub or args.hub):
-        raise InputError("--url needs --stub or --hub")
-    if args.hub:
-        return _export_folder(args)
-    if args.device and args.dtype == "float32":
-        raise InputError(
-            f"--device {args.device}: it measures the error of smaller weights; give --dtype float16 or int8, too"
-        )
-    model = single_model(args)
-    labels = read_labels(args.labels)
-    options: dict[str, Any] = {
-        "targets": args.targets, "dtype": args.dtype, "activations": args.activations, "picture": picture_of(args, model),
-        "labels": labels, "force": args.force, "samples": read_samples(args, model), "readable": args.readable,
-        "device": args.device or DEFAULT,
-    }  # fmt: skip
-    with doing("exporting"):
-        if args.stub:
-            bundle = export_stub(model, args.out, url=args.url, **options)
-        else:
-            bundle = export_bundle(model, args.out, **options)
-    with doing("compressing, for the sizes with gzip"):
-        told = describe_bundle(bundle)
-    say(told)
-    if is_single(args.out):
-        size = bytes_text(Path(args.out).stat().st_size)
-        say(f"\n{args.out} has all of it ({size}): open it in a browser, from the disk too.")
-        return None
-    shown = f"{args.out}{SUFFIX}" if args.stub else args.out
-    say(f"\nTo see it run: singe serve {shlex.quote(shown)}")
-    if args.snippet:
-        folder = f"./{quote(Path(shown).resolve().name)}/"
-        say(f"\nFor a page beside this folder:\n\n{snippet(folder, bundle.manifest, bundle.files)}")
-    return None
-
-
-def _export_folder(args: Namespace) -> int:
-    """Write stubs and bundles for a folder of models."""
-    own = (
-        "stub", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
-        "donate", "specialise",
-    )  # fmt: skip
-    if given := [option for option in own if getattr(args, option)]:
-        raise InputError(f"--{given[0].replace('_', '-')} cannot be given with --hub")
-    with doing("exporting"):
-        stubs = export_folder(
-            args.model, args.out, url=args.url, force=args.force, targets=args.targets, dtype=args.dtype,
-            activations=args.activations, readable=args.readable,
-        )  # fmt: skip
-    say(describe_stubs(stubs))
-    return int(bool(stubs.left_out))
-
-
-def _export_training(args: Namespace) -> None:
-    from .export.training import export_training  # noqa: PLC0415 (other commands need no training)
-
-    others = (
-        "stub",
-        "hub",
-        "url",
-        "snippet",
-        "input",
-        "device",
-        "labels",
-        "size",
-        "crop",
-        "mean",
-        "std",
-        "layout",
-        "rate",
-        "state",
-        "donate",
-        "specialise",
-    )
-    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
-    given += [option for option in others if getattr(args, option)]
-    if given:
-        raise InputError(f"--{given[0]} cannot be given with --train")
-    shapes = once(args.input_shape, "--input-shape")
-    settings = {name: x for name in ("batch", "lr") if (x := getattr(args, name)) is not None}
-    with doing("exporting"):
-        bundles = export_training(
-            args.model, args.out, args.train, learn=args.learn, input_shapes=shapes,
-            targets=args.targets, force=args.force, readable=args.readable, **settings,
-        )  # fmt: skip
-    for name, bundle in bundles.items():
-        say(f"{args.out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")
-    folder = f"./{quote(Path(args.out).resolve().name)}"
-    inputs = ", ".join(json.dumps(x["name"]) + ": …" for x in bundles["step"].manifest["inputs"])
-    say(f"\nIn a page beside the folder:\n\n{TRAINING.format(folder=folder, inputs=inputs)}")
-
-
-TRAINING: Final = """\
-import {{ load }} from "{folder}/step/singe.js";
-const [step, read] = await Promise.all([load("{folder}/step/"), load("{folder}/read/")]);
-const training = step.session(), reading = read.session();
-const {{ loss, prediction }} = await training.step({{ {inputs} }});
-for (const {{ name }} of reading.states) await reading.write(name, await training.read(name));  // before reading.run(…)
-"""
-
-
-OF_PAGES: Final = (
-    "stub", "hub", "url", "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout", "rate",
-)  # fmt: skip
-"""Options of a page's folder."""
-
-
-def _export_onnx(args: Namespace) -> None:
-    from ..onnx.saving.save import OPSET, save  # noqa: PLC0415 (other commands write no ONNX files)
-    from .export.onnx_file import describe_onnx  # noqa: PLC0415
-
-    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
-    given += [option for option in (*OF_PAGES, "weights", "specialise") if getattr(args, option)]
-    if given:
-        raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with -o FILE.onnx")
-    model = single_model(args)
-    with doing("exporting"):
-        made = save(model, args.out, args.opset or OPSET, external=True if args.external_data else None)
-    say(describe_onnx(made, model))
-
-
-def _export_freestanding(args: Namespace) -> None:
-    given = ["dtype"] if args.dtype != "float32" else [option for option in OF_PAGES if getattr(args, option)]
-    if given:
-        raise InputError(f"--{given[0]} is for the folder of a page: it cannot be given with --freestanding")
-    model = single_model(args)
-    with doing("exporting"):
-        files = export_freestanding(model, args.out, weights=args.weights or WEIGHTS[0], activations=args.activations)
-    say(describe_freestanding(files, model))
 
 
 # --- diff -------------------------------------------------------------------------------------------------------------

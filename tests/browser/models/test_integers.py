@@ -23,7 +23,7 @@ from singe.program.weight_codecs import decode
 from singe.runtime.devices import device as open_device
 from singe.shapes import size
 from singe.tools.export.bundle import export
-from singe.tools.export.storage import encode, output_channels
+from singe.tools.export.stored.storage import encode, output_channels
 
 ANSWER: Final = """
 const model = await load(given.url, { device: "wasm", threads: given.threads });

@@ -25,7 +25,7 @@ from singe.model.program import Program
 from singe.program.weight_codecs import decode, read_piece
 from singe.runtime.devices import device as open_device
 from singe.tools.export.bundle import export, make_bundle, page_targets
-from singe.tools.export.storage import encode, output_channels
+from singe.tools.export.stored.storage import encode, output_channels
 
 DTYPES: Final = ("float16", "int8")
 SIX: Final = ("mnist_cnn", "magika", "efficientnet_lite0", "basic_pitch", "ppocr_cls", "ppocr_det")
@@ -44,7 +44,7 @@ def stored(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """A bundle whose weights are in several files, with arrays split between files; and its dtype."""
     folder = tmp_path_factory.mktemp("stored") / request.param
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("singe.tools.export.weights.PIECE", 4096)
+        patch.setattr("singe.tools.export.stored.weights.PIECE", 4096)
         export(Model(weighty_graph(), "numpy"), folder, dtype=request.param)
     return folder, request.param
 

@@ -183,7 +183,7 @@ def test_every_clock_sees_what_takes_long(chromium: Page, clock: str) -> None:
     assert product["seconds"] > 3 * small["seconds"]
     assert product["seconds"] + small["seconds"] <= found["seconds"] * 1.0001
     assert found["least"] / 30 < found["run"] < found["least"] * 30, "in seconds"
-    assert product["seconds"] > 0.2 * found["least"]
+    assert product["seconds"] > 0.2 * found["run"]
     assert found["kept"], "what it needed is freed"
 
 

@@ -32,7 +32,7 @@ from singe.shapes import size
 from singe.tools import cli
 from singe.tools.export.bundle import Bundle, describe_bundle, export, make_bundle, page_targets
 from singe.tools.export.snippet import snippet, version
-from singe.tools.export.weights import PIECE
+from singe.tools.export.stored.weights import PIECE
 from singe.tools.inputs.images import PictureSpec
 
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
@@ -143,7 +143,7 @@ def test_a_bundle_is_its_programs(name: str) -> None:
 
 
 def test_weights_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("singe.tools.export.weights.PIECE", 2 * ALIGN)
+    monkeypatch.setattr("singe.tools.export.stored.weights.PIECE", 2 * ALIGN)
     b = Builder()
     x = b.input("x", (1, 300), float32)
     graph = Graph((x,), (b.add(x, b.const(np.arange(300, dtype=np.float32))),), ("y",))

@@ -122,9 +122,9 @@ COMMANDS: dict[str, tuple[str, str, Callable[[Path], list[Any]]]] = {
     ),
     "devices": ("singe.tools.commands:all_devices", "opening devices", lambda _: ["devices"]),
     "diff": ("singe.tools.commands:compare", "comparing", lambda m: ["diff", m, "--devices", "wasm"]),
-    "export": ("singe.tools.commands:export_bundle", "exporting", lambda m: ["export", m, "-o", m.parent / "b"]),
+    "export": ("singe.tools.exporting:export_bundle", "exporting", lambda m: ["export", m, "-o", m.parent / "b"]),
     "export's table": (
-        "singe.tools.commands:describe_bundle",
+        "singe.tools.exporting:describe_bundle",
         "compressing, for the sizes with gzip",
         lambda m: ["export", m, "-o", m.parent / "b"],
     ),
@@ -145,13 +145,12 @@ def test_a_command_that_takes_long_says_what_it_does(what: str, model: Path, mon
     taken = resolve_name(name)
 
     def slow(*args: Any, **named: Any) -> Any:
-        time.sleep(0.1)
+        until(lambda: f"{said} …" in plain.getvalue())
         return taken(*args, **named)
 
-    monkeypatch.setattr(name.replace(":", "."), slow)
     plain = error_stream(io.StringIO(), monkeypatch)
+    monkeypatch.setattr(name.replace(":", "."), slow)
     assert cli.main(list(map(str, argv(model)))) == 0
-    assert f"{said} …" in plain.getvalue()
 
 
 @pytest.fixture

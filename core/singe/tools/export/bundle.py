@@ -48,12 +48,12 @@ from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
-from .narrow import Uses, scales_in, uses_of
 from .scripts import DROP_IN, EAGER, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page
 from .snippet import INDEX, links, version
-from .storage import Channels, Kept, encode, output_channels
-from .weights import BundleWeights, weight_files
+from .stored.narrow import Uses, scales_in, uses_of
+from .stored.storage import Channels, Kept, encode, output_channels
+from .stored.weights import BundleWeights, weight_files
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}

@@ -25,17 +25,17 @@ from typing import Final
 
 import numpy as np
 
-from ...compiler.schedule.memory import WeightUse
-from ...dtypes import LEAST_NORMAL, float32
-from ...errors import InputError
-from ...ir import scalar
-from ...ir.arrays import NUMPY
-from ...ir.kernel import Kernel, Reduce, Routine
-from ...program.elements import stored_type
-from ...program.program import ProgramData
-from ...program.weight_codecs import StoredPart
-from ...program.words import COPY
-from ...shapes import known
+from ....compiler.schedule.memory import WeightUse
+from ....dtypes import LEAST_NORMAL, float32
+from ....errors import InputError
+from ....ir import scalar
+from ....ir.arrays import NUMPY
+from ....ir.kernel import Kernel, Reduce, Routine
+from ....program.elements import stored_type
+from ....program.program import ProgramData
+from ....program.weight_codecs import StoredPart
+from ....program.words import COPY
+from ....shapes import known
 from .narrow import Uses, narrow
 
 DTYPES: Final = ("float32", "float16", "int8")

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...program.block import BlockWriter
-from ...program.container import ALIGN
-from ...program.program import Buffer, ProgramData
-from ...program.weight_codecs import StoredPart
+from ....program.block import BlockWriter
+from ....program.container import ALIGN
+from ....program.program import Buffer, ProgramData
+from ....program.weight_codecs import StoredPart
 from .narrow import LEAST, Uses, ordered
 
 PIECE: Final = 4_000_000 // ALIGN * ALIGN

@@ -13,12 +13,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...compiler.schedule.memory import WeightUse
-from ...dtypes import float32, int32
-from ...graph import Graph
-from ...program.program import Buffer
-from ...program.weight_codecs import WIDER, Order, StoredPart, places
-from ...shapes import known
+from ....compiler.schedule.memory import WeightUse
+from ....dtypes import float32, int32
+from ....graph import Graph
+from ....program.program import Buffer
+from ....program.weight_codecs import WIDER, Order, StoredPart, places
+from ....shapes import known
 
 LEAST: Final = 1 << 12
 """The fewest elements of an array that is worth an entry in the manifest."""

@@ -1,0 +1,1 @@
+"""What the files of weights hold: all of it, or fewer bytes."""
