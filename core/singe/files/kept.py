@@ -15,6 +15,7 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,6 +33,8 @@ _log: Final = logging.getLogger("singe")
 MAX_BYTES: Final = 4 << 30
 """Bytes that all entries take together."""
 MAX_ENTRIES: Final = 4096
+FREE_DISK_BYTES: Final = 1 << 30
+"""Bytes that stay free on the disk."""
 KEEPS_PER_TRIM: Final = 64
 """How many entries a process writes before it looks again whether there are too many."""
 _HASH: Final = 32
@@ -87,6 +90,8 @@ def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
             head = len(raw).to_bytes(_LENGTH, "little") + raw
             head += bytes(_START - _HASH - len(head))
             held, digest = list(pieces), hashlib.sha256(head)
+            if shutil.disk_usage(kept_folder()).free < FREE_DISK_BYTES + sum(map(len, held)):
+                return
             for piece in held:
                 digest.update(piece)
             write(kept_folder() / _name(kind, key), [digest.digest(), head, *held], mode=0o600)
@@ -230,10 +235,12 @@ def trim(most_bytes: int = MAX_BYTES, most: int = MAX_ENTRIES) -> None:
 
 
 def _tell(error: Exception) -> None:
-    """Say once why nothing is kept; that there is no entry is no reason."""
+    """Say once why nothing is kept; that there is no entry is no reason. A folder that others can write to is a warning, one that cannot
+    be written is what some machines want."""
     if isinstance(error, FileNotFoundError):
         return
     text = str(error) if isinstance(error, _Distrusted) else f"{kept_folder()}: {reason(error)}"
     if text not in _told:
         _told.add(text)
-        _log.warning("compiled code is not kept: %s; SINGE_CACHE names another folder, or is %r", text, OFF)
+        level = logging.WARNING if isinstance(error, _Distrusted) else logging.INFO
+        _log.log(level, "compiled code is not kept: %s; SINGE_CACHE names another folder, or is %r", text, OFF)

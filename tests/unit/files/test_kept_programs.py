@@ -220,6 +220,20 @@ def test_nothing_is_kept_where_it_is_off(tmp_path: Path, monkeypatch: pytest.Mon
     assert not (tmp_path / "home").exists()
 
 
+def test_a_disk_that_is_nearly_full_and_a_folder_that_cannot_be_are_no_errors(
+    tmp_path: Path, cache_folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(kept, "FREE_DISK_BYTES", 1 << 62)
+    path = saved(tmp_path / "m.onnx")
+    np.testing.assert_allclose(sg.load(path, "wasm")(X), answer(), rtol=1e-5)
+    assert not list((cache_folder / "compiled").iterdir())
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "file"))
+    with caplog.at_level(logging.WARNING, "singe"):
+        np.testing.assert_allclose(sg.load(path, "wasm")(X), answer(), rtol=1e-5)
+    assert not caplog.records
+
+
 def test_the_least_recently_used_go_when_there_are_too_many(cache_folder: Path) -> None:
     for k in range(6):
         kept.keep_entry("program", kept.entry_key(k), f"entry {k}", [bytes(1000)])
