@@ -17,6 +17,7 @@ import logging
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ KEEPS_PER_TRIM: Final = 64
 _HASH: Final = 32
 _LENGTH: Final = 4
 _START: Final = 256
-"""Where the contents of an entry begin, or a multiple of it."""
+"""Where the contents of an entry begin."""
 _OTHERS: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -128,8 +129,6 @@ def clear() -> int:
 def code_version(package: str) -> str:
     """A hash of the code of a package that is imported: of the names, sizes and times of its files, as a checkout may change between two
     versions."""
-    import sys  # noqa: PLC0415
-
     digest = hashlib.sha256()
     for place in map(str, sys.modules[package].__path__):
         for line in sorted(_code_files(place)):

@@ -47,7 +47,7 @@ LEAST_GRAPH_COMMANDS: Final = 2
 OPTIONS: Final = ("--std=c++17", "--device-as-default-execution-space", "--diag-suppress=177")
 """NVRTC's options for every text; 177 are names that a text binds and does not use."""
 _MAX_THREADS: Final = 8
-_OF_ATTRIBUTE: Final = {"major": 75, "minor": 76, "multiprocessors": 16}
+_OF_ATTRIBUTE: Final = {"major": 75, "minor": 76}
 _THREAD_LOCAL: Final = 1
 """The mode of a capture that other threads' calls do not disturb."""
 _RELEASE_THRESHOLD: Final = 4
