@@ -1,0 +1,174 @@
+"""Byte-pair encoding: the symbols of a piece are joined in pairs, the pair of the lowest rank first, of equal ones the leftmost.
+
+The rank of a pair is its place in a list of merges (`Merges`), or the score of what it joins to (`Scores`, as SentencePiece
+does). Time is O(n log n) in the symbols of a piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heapify, heappop, heappush
+from itertools import chain, pairwise
+from math import inf
+from typing import Final, TypeAlias
+
+from ...errors import FormatError
+
+Rank: TypeAlias = Callable[[tuple[str, str]], float | None]
+"""A pair of symbols ↦ when they are joined, or None."""
+SHORT: Final = 48
+"""Up to so many symbols, looking at all pairs again is faster than a heap."""
+
+
+def joined(symbols: list[str], rank: Rank) -> list[str]:
+    """The symbols after all joins."""
+    return _by_heap(symbols, rank) if len(symbols) > SHORT else _by_scan(symbols, rank)
+
+
+def _by_scan(symbols: list[str], rank: Rank) -> list[str]:
+    ranks = [inf if (r := rank(pair)) is None else r for pair in pairwise(symbols)]
+    while ranks and (lowest := min(ranks)) != inf:
+        at = ranks.index(lowest)
+        symbols[at : at + 2] = [symbols[at] + symbols[at + 1]]
+        del ranks[at]
+        if at:
+            ranks[at - 1] = inf if (r := rank((symbols[at - 1], symbols[at]))) is None else r
+        if at < len(ranks):
+            ranks[at] = inf if (r := rank((symbols[at], symbols[at + 1]))) is None else r
+    return symbols
+
+
+def _by_heap(symbols: list[str], rank: Rank) -> list[str]:
+    count = len(symbols)
+    after, before = list(range(1, count + 1)), list(range(-1, count - 1))
+    heap = [(r, at, *pair) for at, pair in enumerate(pairwise(symbols)) if (r := rank(pair)) is not None]
+    heapify(heap)
+
+    def offer(left: int, right: int) -> None:
+        pair = symbols[left], symbols[right]
+        if (r := rank(pair)) is not None:
+            heappush(heap, (r, left, *pair))
+
+    while heap:
+        _, at, left, right = heappop(heap)
+        other = after[at]
+        if other == count or symbols[at] != left or symbols[other] != right:
+            continue  # one of the two was joined to another since
+        symbols[at], symbols[other] = left + right, ""
+        after[at] = after[other]
+        if after[at] < count:
+            before[after[at]] = at
+            offer(at, after[at])
+        if before[at] >= 0:
+            offer(before[at], at)
+    return [s for s in symbols if s]
+
+
+class PairCutter:
+    """Cuts a long piece where no token could reach across: between two characters that stand side by side in no token.
+
+    Joins cross no such place, so each part may be encoded alone.
+    """
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        self._tokens: Iterable[str] | None = tokens
+        self._pairs: set[tuple[str, str]] = set()
+
+    def __call__(self, piece: str) -> list[str]:
+        if self._tokens is not None:
+            self._pairs.update(chain.from_iterable(map(pairwise, self._tokens)))
+            self._tokens = None
+        pairs = self._pairs
+        cuts = [at for at, pair in enumerate(pairwise(piece), 1) if pair not in pairs]
+        return [piece[start:end] for start, end in zip([0, *cuts], [*cuts, len(piece)], strict=True)]
+
+
+def fallback_tokens(vocabulary: Mapping[str, int]) -> list[str] | None:
+    """The tokens <0x00> to <0xFF>, None unless the vocabulary has them all."""
+    names = [f"<0x{byte:02X}>" for byte in range(256)]
+    return names if all(name in vocabulary for name in names) else None
+
+
+class Merges:
+    """Byte-pair encoding by a list of merges, as in `tokenizer.json` and in GGUF's `gpt2`.
+
+    A character that is no token becomes its bytes, where `byte_fallback` is set and the vocabulary has the tokens of all 256,
+    else `unknown`, else nothing. `whole`: a piece that is a token stays one, even if merges would not make it. The last
+    character of a piece is written with `suffix`.
+    """
+
+    def __init__(
+        self,
+        vocabulary: Mapping[str, int],
+        merges: Iterable[tuple[str, str]],
+        *,
+        whole: bool = False,
+        byte_fallback: bool = False,
+        unknown: str | None = None,
+        fuse_unknown: bool = False,
+        suffix: str = "",
+    ) -> None:
+        self.vocabulary = vocabulary
+        ranks = {pair: rank for rank, pair in enumerate(merges)}
+        for left, right in ranks:
+            if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
+                raise FormatError(f"the merge of {left!r:.60} and {right!r:.60} is not of tokens of the vocabulary")
+        self._rank: Rank = ranks.get
+        self._whole, self._suffix = whole, suffix
+        self._fallback = fallback_tokens(vocabulary) if byte_fallback else None
+        self._unknown, self._fuse_unknown = unknown, fuse_unknown
+        self._cut = PairCutter(vocabulary)
+
+    def encode(self, piece: str) -> list[int]:
+        vocabulary = self.vocabulary
+        if self._suffix:
+            symbols = self._known([*piece[:-1], piece[-1] + self._suffix])
+            return [vocabulary[symbol] for symbol in joined(symbols, self._rank)]
+        if self._whole and piece in vocabulary:
+            return [vocabulary[piece]]
+        symbols: list[str] = []
+        for part in self._cut(piece) if len(piece) > SHORT else [piece]:
+            symbols += joined(list(part), self._rank)
+        try:
+            return [vocabulary[symbol] for symbol in symbols]
+        except KeyError:
+            return [vocabulary[symbol] for symbol in self._known(symbols)]
+
+    def _known(self, symbols: Iterable[str]) -> list[str]:
+        """Symbols, where what is no token (a single character) is replaced. Nothing is joined to it, before or after."""
+        known: list[str] = []
+        for symbol in symbols:
+            if symbol in self.vocabulary:
+                known.append(symbol)
+            elif self._fallback:
+                known += [self._fallback[byte] for byte in symbol.encode()]
+            elif self._unknown is not None and not (self._fuse_unknown and known and known[-1] == self._unknown):
+                known.append(self._unknown)
+        return known
+
+
+class Scores:
+    """SentencePiece's byte-pair encoding: of all pairs that join to a token, that of the best score is next.
+
+    `scores` has the tokens that text may become; `vocabulary` the bytes too, which what is no token becomes, or `unknown`.
+    """
+
+    def __init__(self, vocabulary: Mapping[str, int], scores: Mapping[str, float], unknown: int | None) -> None:
+        self.vocabulary, self._unknown = vocabulary, unknown
+        negative = {token: -score for token, score in scores.items()}
+        self._rank: Rank = lambda pair: negative.get(pair[0] + pair[1])
+        self._tokens = negative
+        self._fallback = fallback_tokens(vocabulary)
+        self._cut = PairCutter(negative)
+
+    def encode(self, piece: str) -> list[int]:
+        ids: list[int] = []
+        for part in self._cut(piece) if len(piece) > SHORT else [piece]:
+            for symbol in joined(list(part), self._rank):
+                if symbol in self._tokens:
+                    ids.append(self.vocabulary[symbol])
+                elif self._fallback:
+                    ids += [self.vocabulary[self._fallback[byte]] for byte in symbol.encode()]
+                elif self._unknown is not None:
+                    ids.append(self._unknown)
+        return ids
