@@ -262,6 +262,12 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/models/test_programs.py::test_text_is_the_same_in_every_process": every(2),
     "conformance/models/test_real_models.py::test_a_backend_of_another_package": every(6),
     "conformance/models/test_real_models.py::test_sentence_encoder": plain(one_device),
+    # tokenizers × texts, and random changes of their files
+    "conformance/language/test_tokenizer_families.py::test_ids_and_texts_are_those_of_hugging_face": only(part=0),
+    "conformance/language/test_tokenizer_families.py::test_a_gguf_file_gives_the_same_ids": only(part=1),
+    "conformance/language/test_hostile_tokenizers.py": only(part=0),
+    "conformance/language/test_hostile_tokenizers.py::test_nested_and_endless_files_are_refused": every(1),
+    "conformance/language/test_hostile_tokenizers.py::test_long_words_take_time_in_proportion": every(1),
     # random models, by seeds
     "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
     "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": only(first=0),

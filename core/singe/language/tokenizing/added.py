@@ -36,7 +36,8 @@ class AddedTokens:
 
     def __init__(self, tokens: Iterable[AddedToken], spell: Callable[[str], str] = lambda text: text) -> None:
         self._tokens: Mapping[str, AddedToken] = {t: token for token in tokens if (t := spell(token.text))}
-        self._first = re.compile("[" + "".join(map(re.escape, sorted({t[0] for t in self._tokens}))) + "]")
+        starts = "".join(map(re.escape, sorted({t[0] for t in self._tokens})))
+        self._first = re.compile(f"[{starts}]" if starts else "(?!)")
         lengths: dict[str, set[int]] = {}
         for text in self._tokens:
             lengths.setdefault(text[:2], set()).add(len(text))
@@ -44,8 +45,6 @@ class AddedTokens:
 
     def split(self, text: str, parse_special: bool) -> list[str | int]:
         """The ids of added tokens, and the text between them."""
-        if not self._tokens:
-            return [text] if text else []
         parts: list[str | int] = []
         done = at = 0
         while match := self._first.search(text, at):

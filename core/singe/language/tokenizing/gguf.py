@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from math import isfinite
+from typing import Any, Final, TypeAlias
 
 from ...errors import FormatError
 from .added import AddedToken
 from .end_of_turn import end_of_turn_ids
-from .merging import Merges
-from .patterns import Splitter, kind_splitters
-from .spelling import bytes_of_alphabet, spell_bytes, text_bytes
+from .models.cutting import word_cutter
+from .models.merging import Merges, Scores
+from .models.unigram import Unigram
+from .models.word_pieces import WordPieces
+from .patterns import Splitter, kind_splitters, split_by
+from .spelling import UNDERLINE, bytes_of_alphabet, bytes_of_piece, spell_bytes, text_bytes
+from .steps.charsmap import charsmap
+from .steps.decoders import word_piece
+from .steps.normalizers import Normalizer, bert, in_turn, same
+from .steps.pre_tokenizers import bert_cut
 from .tokenizer import SpecialIds, Steps, Tokenizer
+
+Cut: TypeAlias = Callable[[str, bool], list[str]]
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """The types of tokens."""
@@ -27,6 +37,7 @@ class _Keys:
 
     def __init__(self, metadata: Mapping[str, object]) -> None:
         self._metadata = metadata
+        self.architecture = metadata.get("general.architecture")
 
     def _fault(self, key: str, expected: str) -> FormatError:
         value = self._metadata.get(f"tokenizer.ggml.{key}")
@@ -86,9 +97,20 @@ class _Vocabulary:
             if kind in (UNKNOWN, CONTROL, USER_DEFINED)
         ]
 
+    def scores(self) -> dict[str, float]:
+        """What text may become, with scores."""
+        scores = self.keys.list("scores", (int, float), len(self.tokens)) or [0.0] * len(self.tokens)
+        if not all(map(isfinite, scores)):
+            raise FormatError("tokenizer.ggml.scores has numbers that are not finite")
+        return {
+            token: score
+            for token, kind, score in zip(self.tokens, self.types, scores, strict=True)
+            if kind in (NORMAL, USER_DEFINED)
+        }
+
     def bytes(self, spelled: Callable[[str], bytes]) -> list[bytes]:
         return [
-            (text_bytes if kind in (CONTROL, USER_DEFINED, UNKNOWN) else spelled)(token)
+            (text_bytes if kind in (CONTROL, UNKNOWN) else spelled)(token)
             for token, kind in zip(self.tokens, self.types, strict=True)
         ]
 
@@ -98,7 +120,7 @@ class _Vocabulary:
         begins = self.keys.flag("add_bos_token", add_bos) and first is not None
         ends = self.keys.flag("add_eos_token", add_eos) and last is not None
         named = {i for i in map(self.id, ("eos", "eot", "eom")) if i is not None}
-        marks = {self.tokens[i]: i for i, kind in enumerate(self.types) if kind in (CONTROL, USER_DEFINED)}
+        marks = {self.tokens[i]: i for i, kind in enumerate(self.types) if kind == CONTROL}
         return SpecialIds(
             self.id("bos"),
             self.id("eos"),
@@ -120,15 +142,13 @@ def _merges(vocabulary: _Vocabulary) -> list[tuple[str, str]]:
 
 def _byte_pairs(vocabulary: _Vocabulary) -> Tokenizer:
     kind = vocabulary.keys.text("pre", "")
-    splitters = kind_splitters(kind)
     model = Merges(vocabulary.ids, _merges(vocabulary), whole=kind in WHOLE_WORDS)
-    steps = Steps(lambda text, _first: text, cut_by(splitters), spell_bytes, model)
+    steps = Steps(same, _by_splitters(kind_splitters(kind)), spell_bytes, model)
     ids = vocabulary.special_ids(kind in WHOLE_WORDS, False)
     return Tokenizer(steps, vocabulary.bytes(bytes_of_alphabet), vocabulary.added(), ids)
 
 
-def cut_by(splitters: Sequence[Splitter]) -> Callable[[str, bool], list[str]]:
-    """One cut after the other."""
+def _by_splitters(splitters: Sequence[Splitter]) -> Cut:
     first, *others = splitters
 
     def cut(text: str, _first: bool) -> list[str]:
@@ -140,7 +160,80 @@ def cut_by(splitters: Sequence[Splitter]) -> Callable[[str, bool], list[str]]:
     return cut
 
 
-MODELS: Final[Mapping[str, Callable[[_Vocabulary], Tokenizer]]] = {"gpt2": _byte_pairs}
+def _underlined(prefix: bool) -> Normalizer:
+    start = UNDERLINE if prefix else ""
+    return lambda text, _first: start + text.replace(" ", UNDERLINE)
+
+
+def _by_words(vocabulary: _Vocabulary) -> Cut:
+    words = word_cutter(vocabulary.tokens)
+    return lambda text, _first: [word for word in words(text) if word]
+
+
+def _sentence_piece(vocabulary: _Vocabulary) -> Tokenizer:
+    prefix = vocabulary.keys.flag("add_space_prefix", True)
+    model = Scores(vocabulary.ids, vocabulary.scores(), vocabulary.id("unknown"))
+    steps = Steps(_underlined(prefix), _by_words(vocabulary), str, model)
+    # Phi-3's marks take the spaces and ends of lines that its template writes after them.
+    added = vocabulary.added(strip_right=vocabulary.keys.architecture == "phi3")
+    ids = vocabulary.special_ids(True, False)
+    return Tokenizer(steps, vocabulary.bytes(bytes_of_piece), added, ids, strip_start=prefix)
+
+
+def _raw_byte_pairs(vocabulary: _Vocabulary) -> Tokenizer:
+    model = Merges(vocabulary.ids, _merges(vocabulary), byte_fallback=True)
+    steps = Steps(_underlined(False), _by_words(vocabulary), str, model)
+    return Tokenizer(
+        steps, vocabulary.bytes(bytes_of_piece), vocabulary.added(), vocabulary.special_ids(True, False)
+    )  # fmt: skip
+
+
+def _unigram(vocabulary: _Vocabulary) -> Tokenizer:
+    keys = vocabulary.keys
+    prefix, tidy = keys.flag("add_space_prefix", True), keys.flag("remove_extra_whitespaces", False)
+    codes = keys.list("precompiled_charsmap", int)
+    normalizers = [charsmap(bytes(code & 0xFF for code in codes))] if codes else []
+    if tidy:
+        normalizers.append(lambda text, _first: " ".join(word for word in text.split(" ") if word))
+    model = Unigram(vocabulary.ids, vocabulary.scores(), vocabulary.id("unknown"))
+    before_underline = split_by(UNDERLINE, "MergedWithNext")
+    steps = Steps(
+        in_turn([*normalizers, _underlined(prefix)]), lambda text, _first: before_underline(text), str, model
+    )  # fmt: skip
+    ids = vocabulary.special_ids(False, True)
+    return Tokenizer(steps, vocabulary.bytes(bytes_of_piece), vocabulary.added(), ids, strip_start=prefix)
+
+
+def _bert(vocabulary: _Vocabulary) -> Tokenizer:
+    """BERT's words begin with ▁ in GGUF; what goes on does not."""
+    spelled = {
+        i: token[1:] if token.startswith(UNDERLINE) else "##" + token
+        for token, i in vocabulary.ids.items()
+        if vocabulary.types[i] == NORMAL
+    }
+    unknown = vocabulary.id("unknown")
+    if unknown is None:
+        raise FormatError("tokenizer.ggml.unknown_token_id is missing, expected the token of words that have none")
+    model = WordPieces({token: i for i, token in spelled.items()}, unknown)
+    steps = Steps(bert(), lambda text, first: bert_cut([text], first), str, model)
+    written = word_piece("##", True)
+    tokens = [text_bytes(written(spelled.get(i, token))) for i, token in enumerate(vocabulary.tokens)]
+    ids = vocabulary.special_ids(
+        True,
+        True,
+        "cls" if vocabulary.id("cls") is not None else "bos",
+        "seperator" if vocabulary.id("seperator") is not None else "eos",
+    )
+    return Tokenizer(steps, tokens, vocabulary.added(), ids, strip_start=True)
+
+
+MODELS: Final[Mapping[str, Callable[[_Vocabulary], Tokenizer]]] = {
+    "gpt2": _byte_pairs,
+    "llama": _sentence_piece,
+    "gemma4": _raw_byte_pairs,
+    "t5": _unigram,
+    "bert": _bert,
+}
 """The names of `tokenizer.ggml.model`."""
 
 

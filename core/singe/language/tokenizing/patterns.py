@@ -1,8 +1,8 @@
 """The patterns by which byte-level tokenizers cut text before they merge: a closed table, by the names that GGUF gives them.
 
 A pattern is written as in `tokenizer.json` (Oniguruma's syntax, \\p{…} is a general category of Unicode) and is one of the
-table, to the letter: a pattern from a file is never compiled, because it could take exponential time. `pattern_splitter` gives
-the function that cuts.
+table, to the letter: a pattern from a file is never compiled, because it could take exponential time. `split_by` gives the
+function that cuts; what a match becomes is its `behavior`.
 
 Python's `re` has no \\p{…}. The classes are written out for the Basic Multilingual Plane, which `re` looks up in a bitmap;
 ranges beyond it would be searched one by one. A character beyond is replaced by one of its category within, and the lengths of
@@ -15,7 +15,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
-from itertools import accumulate
+from itertools import accumulate, chain, groupby
 from typing import Final, TypeAlias
 
 from ...errors import FormatError
@@ -45,11 +45,11 @@ def _cased(end: str, digits: str) -> str:
 
 _GPT4O: Final = _cased(_CONTRACTIONS + "?", r"\p{N}{1,3}")
 _TEKKEN: Final = _cased("", r"\p{N}")
-_DEEPSEEK_SYMBOLS: Final = r"!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~".replace(r"\"", '"')
 _DEEPSEEK3: Final = (
-    "\\p{N}{1,3}",
+    r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
-    f"[{_DEEPSEEK_SYMBOLS}][A-Za-z]+|[^\r\n\\p{{L}}\\p{{P}}\\p{{S}}]?[\\p{{L}}\\p{{M}}]+| ?[\\p{{P}}\\p{{S}}]+[\r\n]*|{_SPACES}",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|"""
+    + _SPACES,
 )
 _DIGIT: Final = r"\p{N}"
 
@@ -70,7 +70,19 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 """The names of `tokenizer.ggml.pre` ↦ the patterns that cut, one after the other."""
 
-KNOWN: Final[frozenset[str]] = frozenset(pattern for patterns in KINDS.values() for pattern in patterns)
+CLIP: Final = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+KNOWN: Final[frozenset[str]] = frozenset(
+    (
+        *chain.from_iterable(KINDS.values()),
+        CLIP,
+        CLIP[CLIP.index("'s") :],
+        " {2,}",
+        r"\s+",
+        r"\p{N}{1,3}",
+        r"\n+",
+        r"[^\n]+|[\n]+",
+    )
+)
 """The patterns that a `tokenizer.json` may have."""
 
 STAND_INS: Final[Mapping[str, str]] = {
@@ -128,20 +140,25 @@ def in_python(pattern: str) -> str:
 
 
 @cache
-def pattern_splitter(pattern: str) -> Splitter:
-    """Cuts a text into the matches of a pattern and what lies between them."""
-    if pattern not in KNOWN:
-        raise FormatError(
-            f"the pattern {pattern!r:.300} of a pre-tokenizer is none of the {len(KNOWN)} that Singe knows"
-        )
-    compiled = re.compile(in_python(pattern))
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(in_python(pattern))
+
+
+def _plain(text: str) -> str:
+    """A text of the same length, in the Basic Multilingual Plane."""
+    return _BEYOND.sub(lambda m: STAND_INS[unicodedata.category(m[0])], text)
+
+
+def isolate(pattern: str) -> Splitter:
+    """Cuts a text into the matches of a pattern of ours and what lies between them."""
+    compiled = _compiled(pattern)
 
     def split(text: str) -> list[str]:
-        plain = _BEYOND.sub(lambda m: STAND_INS[unicodedata.category(m[0])], text)
+        plain = _plain(text)
         pieces = compiled.findall(plain)
         if sum(map(len, pieces)) != len(text):
-            pieces = _with_gaps(compiled, plain)
-        if plain is text or plain == text:
+            return [text[start:end] for start, end, _ in _spans(compiled, plain)]
+        if plain == text:
             return pieces
         ends = list(accumulate(map(len, pieces)))
         return [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
@@ -149,18 +166,94 @@ def pattern_splitter(pattern: str) -> Splitter:
     return split
 
 
-def _with_gaps(compiled: re.Pattern[str], text: str) -> list[str]:
-    pieces: list[str] = []
+def _spans(compiled: re.Pattern[str], text: str) -> Iterator[tuple[int, int, bool]]:
+    """Where matches, and what lies between, begin and end; whether it is a match."""
     at = 0
     for match in compiled.finditer(text):
         start, end = match.span()
+        if start == end:
+            continue
         if at < start:
-            pieces.append(text[at:start])
-        pieces.append(text[start:end])
+            yield at, start, False
+        yield start, end, True
         at = end
     if at < len(text):
-        pieces.append(text[at:])
-    return pieces
+        yield at, len(text), False
+
+
+def split_by(pattern: str, behavior: str, invert: bool = False) -> Splitter:
+    """Cuts a text at the matches of a pattern of ours: `behavior` says what becomes of a match, as in `tokenizer.json`.
+    Inverted, what lies between the matches is cut out.
+    """
+    if behavior not in BEHAVIORS:
+        raise FormatError(f"the behavior {behavior!r:.60} of a pre-tokenizer, expected one of {', '.join(BEHAVIORS)}")
+    if behavior == "Isolated":
+        return isolate(pattern)
+    compiled = _compiled(pattern)
+    join = BEHAVIORS[behavior]
+
+    def split(text: str) -> list[str]:
+        spans = [(start, end, matched != invert) for start, end, matched in _spans(compiled, _plain(text))]
+        return [text[start:end] for start, end in join(spans)]
+
+    return split
+
+
+Spans: TypeAlias = list[tuple[int, int, bool]]
+
+
+def _removed(spans: Spans) -> list[tuple[int, int]]:
+    return [(start, end) for start, end, matched in spans if not matched]
+
+
+def _merged_with_previous(spans: Spans) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    previous = False
+    for start, end, matched in spans:
+        if matched and merged and not previous:
+            merged[-1] = merged[-1][0], end
+        else:
+            merged.append((start, end))
+        previous = matched
+    return merged
+
+
+def _merged_with_next(spans: Spans) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    following = False
+    for start, end, matched in reversed(spans):
+        if matched and merged and not following:
+            merged[-1] = start, merged[-1][1]
+        else:
+            merged.append((start, end))
+        following = matched
+    return merged[::-1]
+
+
+def _contiguous(spans: Spans) -> list[tuple[int, int]]:
+    return [(group[0][0], group[-1][1]) for _, span in groupby(spans, lambda s: s[2]) if (group := list(span))]
+
+
+def _isolated(spans: Spans) -> list[tuple[int, int]]:
+    return [(start, end) for start, end, _ in spans]
+
+
+BEHAVIORS: Final[Mapping[str, Callable[[Spans], list[tuple[int, int]]]]] = {
+    "Isolated": _isolated,
+    "Removed": _removed,
+    "MergedWithPrevious": _merged_with_previous,
+    "MergedWithNext": _merged_with_next,
+    "Contiguous": _contiguous,
+}
+"""What becomes of the matches of a pattern."""
+
+
+def known(pattern: str) -> str:
+    """A pattern from a file, if it is of the table. Ends of lines may be written as they are."""
+    pattern = pattern.replace("\r", r"\r").replace("\n", r"\n")
+    if pattern not in KNOWN:
+        raise FormatError(f"the pattern {pattern!r:.300} of a tokenizer is none of the {len(KNOWN)} that Singe knows")
+    return pattern
 
 
 def kind_splitters(kind: str) -> list[Splitter]:
@@ -169,4 +262,4 @@ def kind_splitters(kind: str) -> list[Splitter]:
         raise FormatError(
             f"tokenizer.ggml.pre is {kind!r:.80}, expected one of {', '.join(KINDS)}: text would be cut in the wrong places"
         )
-    return [pattern_splitter(pattern) for pattern in KINDS[kind]]
+    return [isolate(pattern) for pattern in KINDS[kind]]

@@ -36,16 +36,16 @@ def text_bytes(token: str) -> bytes:
         return token.encode("utf-8", "replace")
 
 
-def bytes_of_piece(token: str) -> bytes:
-    """The bytes of a token of SentencePiece: ▁ is a space, <0x0A> a byte."""
+def byte_of_name(token: str) -> bytes:
+    """The byte that a token like <0x0A> names, nothing for others."""
     if len(token) == 6 and token.startswith("<0x") and token.endswith(">"):
         try:
             return bytes((int(token[3:5], 16),))
         except ValueError:
             pass
-    return text_bytes(token.replace(UNDERLINE, " "))
+    return b""
 
 
-def same(text: str) -> str:
-    """A text as it is."""
-    return text
+def bytes_of_piece(token: str) -> bytes:
+    """The bytes of a token of SentencePiece: ▁ is a space, <0x0A> a byte."""
+    return byte_of_name(token) or text_bytes(token.replace(UNDERLINE, " "))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -98,6 +99,13 @@ class Tokenizer:
 
         return gguf_tokenizer(metadata)
 
+    @classmethod
+    def of_file(cls, path: str | os.PathLike[str], config_path: str | os.PathLike[str] | None = None) -> Tokenizer:
+        """The tokenizer of a `tokenizer.json`; a `tokenizer_config.json` beside it names its marks."""
+        from .tokenizer_json import read_tokenizer  # noqa: PLC0415 (it makes Tokenizers)
+
+        return read_tokenizer(path, config_path)
+
     def encode(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
         """The ids of a text, with the model's marks before and after (`add_special`). Without `parse_special`, names of marks
         in the text are text like any other. A beginning that the text spells itself is not written twice.
@@ -113,13 +121,14 @@ class Tokenizer:
         if not add_special:
             return ids
         before = self._before
-        if ids[: len(before)] == before:
-            before = []
-        return [*before, *ids, *self._after]
+        spelled = parse_special and ids[: len(before)] == before
+        return [*([] if spelled else before), *ids, *self._after]
 
     def _text_ids(self, text: str, first: bool, parse_special: bool) -> list[int]:
         steps = self._steps
         text = steps.normalize(text, first)
+        if not text:
+            return []
         known = self._known.__getitem__
         if self._normalized is None:
             return list(chain.from_iterable(map(known, steps.cut(text, first))))

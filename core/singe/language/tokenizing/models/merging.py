@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heapify, heappop, heappush
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import inf
 from typing import Final, TypeAlias
 
-from ...errors import FormatError
+from ....errors import FormatError
+from .cutting import PairCutter
 
 Rank: TypeAlias = Callable[[tuple[str, str]], float | None]
 """A pair of symbols ↦ when they are joined, or None."""
 SHORT: Final = 48
 """Up to so many symbols, looking at all pairs again is faster than a heap."""
+LONG: Final = 256
+"""Pieces of more characters are cut where no token reaches across; to find out where takes time once."""
 
 
 def joined(symbols: list[str], rank: Rank) -> list[str]:
@@ -64,25 +67,6 @@ def _by_heap(symbols: list[str], rank: Rank) -> list[str]:
     return [s for s in symbols if s]
 
 
-class PairCutter:
-    """Cuts a long piece where no token could reach across: between two characters that stand side by side in no token.
-
-    Joins cross no such place, so each part may be encoded alone.
-    """
-
-    def __init__(self, tokens: Iterable[str]) -> None:
-        self._tokens: Iterable[str] | None = tokens
-        self._pairs: set[tuple[str, str]] = set()
-
-    def __call__(self, piece: str) -> list[str]:
-        if self._tokens is not None:
-            self._pairs.update(chain.from_iterable(map(pairwise, self._tokens)))
-            self._tokens = None
-        pairs = self._pairs
-        cuts = [at for at, pair in enumerate(pairwise(piece), 1) if pair not in pairs]
-        return [piece[start:end] for start, end in zip([0, *cuts], [*cuts, len(piece)], strict=True)]
-
-
 def fallback_tokens(vocabulary: Mapping[str, int]) -> list[str] | None:
     """The tokens <0x00> to <0xFF>, None unless the vocabulary has them all."""
     names = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -114,20 +98,20 @@ class Merges:
             if not (left in vocabulary and right in vocabulary and left + right in vocabulary):
                 raise FormatError(f"the merge of {left!r:.60} and {right!r:.60} is not of tokens of the vocabulary")
         self._rank: Rank = ranks.get
-        self._whole, self._suffix = whole, suffix
+        self._whole, self.suffix = whole, suffix
         self._fallback = fallback_tokens(vocabulary) if byte_fallback else None
         self._unknown, self._fuse_unknown = unknown, fuse_unknown
         self._cut = PairCutter(vocabulary)
 
     def encode(self, piece: str) -> list[int]:
         vocabulary = self.vocabulary
-        if self._suffix:
-            symbols = self._known([*piece[:-1], piece[-1] + self._suffix])
+        if self.suffix:
+            symbols = self._known([*piece[:-1], piece[-1] + self.suffix])
             return [vocabulary[symbol] for symbol in joined(symbols, self._rank)]
         if self._whole and piece in vocabulary:
             return [vocabulary[piece]]
         symbols: list[str] = []
-        for part in self._cut(piece) if len(piece) > SHORT else [piece]:
+        for part in self._cut(piece) if len(piece) > LONG else [piece]:
             symbols += joined(list(part), self._rank)
         try:
             return [vocabulary[symbol] for symbol in symbols]
@@ -163,7 +147,7 @@ class Scores:
 
     def encode(self, piece: str) -> list[int]:
         ids: list[int] = []
-        for part in self._cut(piece) if len(piece) > SHORT else [piece]:
+        for part in self._cut(piece) if len(piece) > LONG else [piece]:
             for symbol in joined(list(part), self._rank):
                 if symbol in self._tokens:
                     ids.append(self.vocabulary[symbol])

@@ -1,0 +1,268 @@
+"""The tokenizer of a `tokenizer.json`, Hugging Face's format; what is unknown is refused by name.
+
+Truncation and padding are the caller's matter, and are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+from ...errors import FormatError, InputError
+from .added import AddedToken
+from .end_of_turn import end_of_turn_ids
+from .fields import Fields
+from .models.cutting import word_cutter
+from .models.merging import Merges
+from .models.unigram import Unigram
+from .models.word_pieces import WordPieces
+from .spelling import spell_bytes
+from .steps.decoders import Decoding, decoder
+from .steps.normalizers import normalizer, same
+from .steps.pre_tokenizers import flat, pre_tokenizer
+from .tokenizer import PieceModel, SpecialIds, Steps, Tokenizer
+
+MAX_BYTES: Final = 1 << 28
+MAX_TOKENS: Final = 1 << 21
+MAX_WORD: Final = 1024
+"""The characters of a word that BERT's model looks up."""
+
+
+class _Model:
+    """A model, with the ids of its tokens."""
+
+    def __init__(self, ids: Mapping[str, int], model: PieceModel) -> None:
+        self.ids, self.model = ids, model
+
+
+def _checked_ids(vocabulary: Mapping[str, Any], place: str) -> Mapping[str, int]:
+    if len(vocabulary) > MAX_TOKENS or not all(type(i) is int and 0 <= i < MAX_TOKENS for i in vocabulary.values()):
+        raise FormatError(f"{place} has other values than numbers of tokens, below {MAX_TOKENS}")
+    return vocabulary
+
+
+def _pairs(merges: Iterable[Any], place: str) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for merge in merges:
+        pair = merge.split(" ") if isinstance(merge, str) else merge
+        if not isinstance(pair, list) or len(pair) != 2 or not (isinstance(pair[0], str) and isinstance(pair[1], str)):
+            raise FormatError(f"{place} has {merge!r:.80}, expected two tokens")
+        pairs.append((pair[0], pair[1]))
+    return pairs
+
+
+def _byte_pairs(fields: Fields) -> _Model:
+    ids = _checked_ids(fields.mapping("vocab"), f"{fields.place}.vocab")
+    if fields.value("continuing_subword_prefix"):
+        raise FormatError(
+            f"{fields.place}.continuing_subword_prefix is {fields.value('continuing_subword_prefix')!r:.60}, expected none"
+        )
+    suffix = fields.value("end_of_word_suffix")
+    model = Merges(
+        ids,
+        _pairs(fields.list("merges"), f"{fields.place}.merges"),
+        whole=fields.flag("ignore_merges", False),
+        byte_fallback=fields.flag("byte_fallback", False),
+        unknown=_known(ids, fields.optional_text("unk_token"), fields.place),
+        fuse_unknown=fields.flag("fuse_unk", False),
+        suffix=fields.short_text("end_of_word_suffix") if suffix else "",
+    )
+    return _Model(ids, model)
+
+
+def _known(ids: Mapping[str, int], token: str | None, place: str) -> str | None:
+    if token is not None and token not in ids:
+        raise FormatError(f"{place}.unk_token is {token!r:.60}, which is no token of the vocabulary")
+    return token
+
+
+def _unigram(fields: Fields) -> _Model:
+    listed = fields.list("vocab")
+    if len(listed) > MAX_TOKENS:
+        raise FormatError(f"{fields.place}.vocab has {len(listed)} tokens, expected at most {MAX_TOKENS}")
+    scores: dict[str, float] = {}
+    ids: dict[str, int] = {}
+    for i, item in enumerate(listed):
+        if (
+            not isinstance(item, list)
+            or len(item) != 2
+            or not isinstance(item[0], str)
+            or type(item[1]) not in (int, float)
+        ):
+            raise FormatError(f"{fields.place}.vocab[{i}] is {item!r:.80}, expected a token and its score")
+        if not isfinite(item[1]):
+            raise FormatError(f"{fields.place}.vocab[{i}] has the score {item[1]}, expected a finite number")
+        scores[item[0]], ids[item[0]] = float(item[1]), i
+    unknown = fields.count("unk_id", len(listed)) if "unk_id" in fields else None
+    return _Model(ids, Unigram(ids, scores, unknown, fields.flag("byte_fallback", False)))
+
+
+def _word_pieces(fields: Fields) -> _Model:
+    ids = _checked_ids(fields.mapping("vocab"), f"{fields.place}.vocab")
+    unknown = fields.text("unk_token", "[UNK]")
+    _known(ids, unknown, fields.place)
+    prefix = fields.short_text("continuing_subword_prefix", "##")
+    longest = fields.count("max_input_chars_per_word", MAX_WORD, 100)
+    return _Model(ids, WordPieces(ids, ids[unknown], prefix, longest))
+
+
+MODELS: Final[Mapping[str, Callable[[Fields], _Model]]] = {
+    "BPE": _byte_pairs,
+    "Unigram": _unigram,
+    "WordPiece": _word_pieces,
+}
+"""The models of `tokenizer.json` by their `type`."""
+
+
+def _added(fields: Fields, ids: Mapping[str, int]) -> list[AddedToken]:
+    return [
+        AddedToken(
+            ids.get(token.text("content"), token.count("id", MAX_TOKENS)),
+            token.text("content"),
+            token.flag("special", False),
+            strip_left=token.flag("lstrip", False),
+            strip_right=token.flag("rstrip", False),
+            whole_word=token.flag("single_word", False),
+            normalized=token.flag("normalized", True),
+        )
+        for token in (fields.nodes("added_tokens") if "added_tokens" in fields else ())
+    ]
+
+
+def _marks(post_processor: Fields | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids before and after a text."""
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    for step in flat(post_processor, "processors"):
+        kind = step.text("type")
+        if kind == "TemplateProcessing":
+            before, after = _template(step)
+        elif kind in ("BertProcessing", "RobertaProcessing"):
+            before, after = (_pair(step, "cls"),), (_pair(step, "sep"),)
+        elif kind != "ByteLevel":
+            raise FormatError(
+                f"{step.place} is of the type {kind!r:.60}, expected TemplateProcessing, BertProcessing, RobertaProcessing, ByteLevel"
+            )
+    return before, after
+
+
+def _pair(step: Fields, name: str) -> int:
+    value = step.list(name)
+    if len(value) != 2 or type(value[1]) is not int or not 0 <= value[1] < MAX_TOKENS:
+        raise FormatError(f"{step.place}.{name} is {value!r:.80}, expected a token and its id")
+    return value[1]
+
+
+def _template(step: Fields) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    special = step.node("special_tokens")
+    sides: tuple[list[int], list[int]] = ([], [])
+    side = 0
+    for item in step.nodes("single"):
+        if "Sequence" in item:
+            side = 1
+            continue
+        ids = special.node(item.node("SpecialToken").text("id")).list("ids")
+        if len(ids) > 16 or not all(type(i) is int and 0 <= i < MAX_TOKENS for i in ids):
+            raise FormatError(f"{step.place}.special_tokens has {ids!r:.80}, expected at most 16 ids")
+        sides[side].extend(ids)
+    return tuple(sides[0][:64]), tuple(sides[1][:64])
+
+
+def _configured(config: Fields, name: str, ids: Mapping[str, int]) -> int | None:
+    """The id of a token that a `tokenizer_config.json` names."""
+    value = config.value(name)
+    text = value.get("content") if isinstance(value, dict) else value
+    return ids.get(text) if isinstance(text, str) else None
+
+
+def tokenizer_of(values: object, config_values: object, place: str) -> Tokenizer:
+    """The tokenizer that the values of a `tokenizer.json`, and those of a `tokenizer_config.json`, describe."""
+    fields, config = (
+        Fields(values, place),
+        Fields({} if config_values is None else config_values, "tokenizer_config.json"),
+    )
+    model_fields = fields.node("model")
+    model = _model_kind(model_fields)(model_fields)
+    added = _added(fields, model.ids)
+    ids = {**model.ids, **{token.text: token.id for token in added}}
+
+    pre = flat(fields.optional_node("pre_tokenizer"), "pretokenizers")
+    normalizing = fields.optional_node("normalizer")
+    by_bytes = any(step.text("type") == "ByteLevel" for step in pre)
+    cut = pre_tokenizer(pre)
+    if isinstance(model.model, Merges) and not model.model.suffix and not by_bytes:
+        cut = _words_too(cut, model.ids)
+    steps = Steps(
+        normalizer(normalizing) if normalizing else same, cut, spell_bytes if by_bytes else str, model.model
+    )  # fmt: skip
+
+    decoding_fields = fields.optional_node("decoder")
+    decoding = decoder(decoding_fields, Decoding()) if decoding_fields else _spaced()
+    vocabulary = _vocabulary(model.ids, added, decoding)
+
+    before, after = _marks(fields.optional_node("post_processor"))
+    bos, eos = _configured(config, "bos_token", ids), _configured(config, "eos_token", ids)
+    if not before and bos is not None and config.value("add_bos_token") is True:
+        before = (bos,)
+    if not after and eos is not None and config.value("add_eos_token") is True:
+        after = (eos,)
+    if any(i >= len(vocabulary) for i in (*before, *after)):
+        raise FormatError(f"{place}: its post-processor writes tokens beyond the {len(vocabulary)} of the vocabulary")
+    marks = {token.text: token.id for token in added if token.special}
+    special = SpecialIds(bos, eos, end_of_turn_ids(marks, () if eos is None else (eos,)), before, after)
+    tidy = (lambda text: text.removesuffix(" ")) if decoding.strip_end else None
+    return Tokenizer(steps, vocabulary, added, special, strip_start=decoding.strip_start, tidy=tidy)
+
+
+def _model_kind(fields: Fields) -> Callable[[Fields], _Model]:
+    if "type" not in fields:  # files of old say nothing
+        return MODELS[
+            "Unigram" if isinstance(fields.value("vocab"), list) else "BPE" if "merges" in fields else "WordPiece"
+        ]
+    return fields.choose(MODELS)
+
+
+def _words_too(cut: Callable[[str, bool], list[str]], tokens: Iterable[str]) -> Callable[[str, bool], list[str]]:
+    words = word_cutter(tokens)
+    return lambda text, first: [word for piece in cut(text, first) for word in words(piece) if word]
+
+
+def _spaced() -> Decoding:
+    """Without a decoder, tokens stand apart."""
+    return Decoding(lambda token: " " + token, strip_start=True)
+
+
+def _vocabulary(ids: Mapping[str, int], added: Sequence[AddedToken], decoding: Decoding) -> list[bytes]:
+    count = 1 + max(max(ids.values(), default=-1), max((token.id for token in added), default=-1))
+    vocabulary = [b""] * count
+    for token, i in ids.items():
+        vocabulary[i] = decoding.bytes(token)
+    for token in added:
+        vocabulary[token.id] = (decoding.bytes if decoding.added_too else str.encode)(token.text)
+    return vocabulary
+
+
+def read_json(path: str | os.PathLike[str]) -> object:
+    """The values of a JSON file of bounded size."""
+    path = Path(path)
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise FormatError(f"{path.name} has {path.stat().st_size} bytes, expected at most {MAX_BYTES}")
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"{path.name} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path.name} is no JSON: {error}") from None
+
+
+def read_tokenizer(path: str | os.PathLike[str], config_path: str | os.PathLike[str] | None) -> Tokenizer:
+    """The tokenizer of a `tokenizer.json`."""
+    config = None if config_path is None else read_json(config_path)
+    try:
+        return tokenizer_of(read_json(path), config, Path(path).name)
+    except RecursionError:
+        raise FormatError(f"{Path(path).name} is nested too deeply") from None
