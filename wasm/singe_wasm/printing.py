@@ -33,7 +33,7 @@ from .kernels import scatter, sorting
 from .kernels.kept_values import keep
 from .kernels.lower import SizeParameters
 from .kernels.nest import print_nests
-from .kernels.products import blocks, contraction, depthwise, integers, planar, tiles, winograd
+from .kernels.products import blocks, blocks_int16, contraction, depthwise, integers, planar, tiles, winograd
 from .kernels.split_loops import kernel_pieces
 from .levels import LEVELS, Level
 from .library import LIBRARY
@@ -128,16 +128,17 @@ def _integers(levels: Names, routine: Routine, constants: Collection[int]) -> Pr
 
 
 def _blocks(levels: Names, routine: Routine, constants: Collection[int]) -> Printed | None:
-    made = blocks.schedule_blocks(routine, constants)
+    int16 = routine.kind == "matmul_blocks_int16"
+    made = (blocks_int16.schedule_int16 if int16 else blocks.schedule_blocks)(routine, constants)
     if made is None:
         return None
-    write = partial(blocks.print_blocks, made)
+    write = partial(blocks_int16.print_int16 if int16 else blocks.print_blocks, made)
     return _printed(levels, routine.kernel.sizes, write, made.packers, made.floats.scratch)
 
 
 _ROUTINES: Final = {
     "matmul": _contraction,
-    "matmul_blocks": _blocks,
+    **dict.fromkeys(("matmul_blocks", "matmul_blocks_int16"), _blocks),
     "conv": _conv,
     **dict.fromkeys(("matmul_int8", "conv_int8", "matmul_integers", "conv_integers"), _integers),
 }

@@ -25,14 +25,14 @@ from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
 from .partition import hosted_ops, own_kernels
 from .rewrite import rewrite
-from .rewrite.integers import in_integers
+from .rewrite.integers import in_int8, in_int16
 from .rewrite.long_products import in_parts
 from .schedule.buffers import BufferTable
 from .schedule.memory import RegionWork, StepScheduler, WeightUse
 from .schedule.steps import Step, words_of
 from .target import Target, execution_of
 
-ACTIVATIONS: Final = ("float32", "int8")
+ACTIVATIONS: Final = ("float32", "int16", "int8")
 UNCOUNTED: Final = ("load", "select")
 """Words that compute nothing."""
 
@@ -41,8 +41,8 @@ UNCOUNTED: Final = ("load", "select")
 class Options:
     """The choices of a caller.
 
-    activations: one of ACTIVATIONS, the type in which products and convolutions with constant weights compute; see
-    rewrite/integers.py.
+    activations: one of ACTIVATIONS, the type in which products and convolutions with constant weights compute, those with
+    packed weights of a few bits in "int16" and "int8" alike; see rewrite/integers.py.
     fail_on_host: refuse a graph with ops that the target must leave to the host.
     specialised: sets of sizes for which the Program gets separate steps, each with the graph at these sizes; a run prefers
     the set that names more sizes.
@@ -129,9 +129,11 @@ def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, 
     with deferring() as checks:
         checks.update(checks_at(graph.checks, {}))
         execution = execution_of(target)
-        rewritten = rewrite(graph, execution.narrow, own_kernels(target))
+        # Before, because a target of whole arrays unpacks weights; after, because others find more that stay packed.
+        int16 = in_int16 if options.activations != "float32" and target.integers else lambda g: g
+        rewritten = int16(rewrite(int16(graph), execution.narrow, own_kernels(target)))
         if options.activations == "int8":
-            rewritten = in_integers(rewritten)
+            rewritten = in_int8(rewritten)
         if execution.filled_by > 1:
             rewritten = in_parts(rewritten, execution.filled_by)
         part = _planned(rewritten, target, weights, checks, options.donate, first)

@@ -35,6 +35,7 @@ _DEFINED = {
     "ir.kernel": "Kernel Port Reduce Routine Scan Stage Store collapse identity",
     "ir.scalar": "DEAR_WORDS Expr",
     "ops": "Row Wgsl find_row",
+    "ops.products.blocks_int16": "WIDE_PART wide_step_of",
     "ops.products.quantised": "LARGEST OFFSET PART TOP step_of",
     "program": "words",
     "program.block": "alone",

@@ -28,7 +28,9 @@ CASES = [
 ]
 
 
-def made(rows: Any, depth: int, columns: int, bits: int, block: int, one: bool) -> tuple[Graph, np.ndarray]:
+def made(
+    rows: Any, depth: int, columns: int, bits: int, block: int, one: bool, row: str = "dot_blocks"
+) -> tuple[Graph, np.ndarray]:
     """A product with a bias, and the matrix that its weights stand for."""
     rng = np.random.default_rng(depth)
     words = packed(rng.integers(0, 1 << bits, (depth, columns)), bits)
@@ -37,6 +39,6 @@ def made(rows: Any, depth: int, columns: int, bits: int, block: int, one: bool) 
     bias = rng.normal(size=columns).astype(np.float32)
     b = Builder()
     x = b.input("x", (rows, depth), float32)
-    y = b.dot_blocks(x, *(b.const(a) for a in (words, scale, np.asarray(zero))), bits=bits, block=block)
+    y = getattr(b, row)(x, *(b.const(a) for a in (words, scale, np.asarray(zero))), bits=bits, block=block)
     matrix = unpacked(NUMPY_ARRAYS, words, scale, np.asarray(zero), bits, block)[:depth]
     return Graph((x,), (b.add(y, b.const(bias)),), ("y",)), np.concatenate([matrix, bias[None]])

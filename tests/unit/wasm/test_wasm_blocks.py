@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from devices import few, slow
@@ -17,18 +15,12 @@ from singe.program.program import ProgramData
 
 pytest.importorskip("wasmtime")
 from networks.blocks_cases import CASES, N, made
+from wasm_parts import at_level
 
 from singe_wasm.kernels.products.blocks import MAX_ROWS_UNPACKED_PER_TILE
 from singe_wasm.levels import LEVELS
 from singe_wasm.native import WasmBackend
 from singe_wasm.target import WasmTarget
-
-
-def at_level(program: ProgramData, level: str) -> ProgramData:
-    kernels = tuple(
-        replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:"))) for k in program.kernels
-    )
-    return replace(program, kernels=kernels)
 
 
 def run(program: ProgramData, x: np.ndarray) -> np.ndarray:

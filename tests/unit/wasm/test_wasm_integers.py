@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -18,9 +17,11 @@ from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, evaluate_node, specialise
 from singe.ops.products.quantised import DEEPEST, OFFSET, quantise_weights
 from singe.program.program import Host, ProgramData
-from singe.shapes import deferring, known, size
+from singe.shapes import deferring, size
 
 pytest.importorskip("wasmtime")
+from wasm_parts import at_level, in_parts
+
 from singe_wasm.levels import LEVELS
 from singe_wasm.native import WasmBackend
 from singe_wasm.target import WasmTarget
@@ -52,13 +53,6 @@ def random_weights(rng: np.random.Generator, shape: Sequence[int]) -> list[np.nd
     found = quantise_weights(rng.normal(size=shape).astype(np.float32))
     assert found is not None
     return list(found)
-
-
-def at_level(program: ProgramData, level: str) -> ProgramData:
-    kernels = tuple(
-        replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:"))) for k in program.kernels
-    )
-    return replace(program, kernels=kernels)
 
 
 def run(program: ProgramData, *given: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -245,40 +239,6 @@ def test_parts_of_a_run_leave_the_same_bits() -> None:
             np.testing.assert_array_equal(in_parts(program, level, x, parts).reshape(wanted.shape), wanted)
 
 
-def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.ndarray:
-    """The one kernel of a Program, called part by part, the last first."""
-    import wasmtime  # noqa: PLC0415
-
-    sizes = {"N": len(x)}
-    (call,) = (g for g in program.groups if g.head >= 0)
-    config = wasmtime.Config()
-    config.wasm_relaxed_simd = True
-    engine = wasmtime.Engine(config)
-    store = wasmtime.Store(engine)
-    places: list[int] = []
-    end = 256
-    buffers = [program.buffers[i] for i in call.reads]
-    for buffer in buffers:
-        places.append(end)
-        end += known(buffer.bytes, sizes) // 256 * 256 + 256
-    memory = wasmtime.Memory(store, wasmtime.MemoryType(wasmtime.Limits(end // 65536 + 1, None)))
-    for buffer, at in zip(buffers, places, strict=True):
-        if buffer.place[0] == "weights":
-            memory.write(store, program.view(buffer).tobytes(), at)
-        elif buffer.place[0] == "input":
-            memory.write(store, x.tobytes(), at)
-    module = program.modules[level]
-    assert isinstance(module, bytes)
-    code = program.kernels[call.head]
-    entry = next(v.entry for v in code.variants if v.entry.startswith(level)).split(":")[1]
-    function: Any = wasmtime.Instance(store, wasmtime.Module(engine, module), [memory]).exports(store)[entry]
-    for part in reversed(range(parts)):
-        function(store, *places, *(known(d, sizes) for d in code.sizes), part, parts)
-    at = places[[b.place[0] for b in buffers].index("output")]
-    count = known(program.buffers[program.outputs[0]].bytes, sizes)
-    return np.frombuffer(bytes(memory.read(store, at, at + count)), np.float32)
-
-
 # --- the rewrite -----------------------------------------------------------------------------------------------------
 
 
@@ -319,7 +279,7 @@ def test_weights_are_stored_with_an_offset() -> None:
 def test_refusals() -> None:
     b = Builder()
     x = b.input("x", (1, 4), float32)
-    with pytest.raises(InputError, match="activations: got 'int4', expected one of float32, int8"):
+    with pytest.raises(InputError, match="activations: got 'int4', expected one of float32, int16, int8"):
         Options("int4")
     w, scale = b.const(np.zeros((4, 3), np.uint8)), b.const(np.zeros(2, np.float32))
     with pytest.raises(ShapeError, match="expected one for each output"):

@@ -83,7 +83,7 @@ _SIMD: Final = {
     "f32x4.demote_f64x2_zero": 94, "f64x2.promote_low_f32x4": 95,
     "i8x16.narrow_i16x8_u": 102, "i8x16.min_u": 119, "i16x8.narrow_i32x4_s": 133, "i16x8.min_s": 150, "i16x8.max_s": 152,
     **_numbered(103, "f32x4.ceil f32x4.floor f32x4.trunc f32x4.nearest"),
-    "i16x8.extend_low_i8x16_s": 135, "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
+    "i16x8.shr_u": 141, "i16x8.extend_low_i8x16_s": 135, "i16x8.extend_low_i8x16_u": 137, "f64x2.nearest": 148,
     "i32x4.abs": 160, "i32x4.neg": 161, "i32x4.extend_low_i16x8_s": 167, "i32x4.extend_low_i16x8_u": 169,
     **_numbered(171, "i32x4.shl i32x4.shr_s i32x4.shr_u i32x4.add"), "i32x4.sub": 177,
     **_numbered(181, "i32x4.mul i32x4.min_s i32x4.min_u i32x4.max_s i32x4.max_u i32x4.dot_i16x8_s"),

@@ -454,6 +454,10 @@ class I32x4(V128):
         """Signed."""
         return I32x4(*_joined("i32x4.shr_s", self, I32.of(by)))
 
+    def halves_right(self, by: int) -> I32x4:
+        """Each half of a lane shifted by itself, without a sign."""
+        return I32x4(*_joined("i16x8.shr_u", self, I32.of(by)))
+
     def shuffled(self, other: I32x4, *lanes: int) -> I32x4:
         """Four of the eight lanes of this and another vector."""
         return I32x4(*_joined(encode.shuffle(*lanes), self, other))

@@ -1,7 +1,9 @@
-"""An optional rewrite: products and convolutions run in 8-bit integers where that is faster. It costs accuracy.
+"""Optional rewrites: products and convolutions run in integers where that is faster. It costs accuracy.
 
-`dot` and `conv_last` of float32 with constant weights become the rows of ops/products/quantised.py. These do not change: grouped
-convolutions (depthwise ones too), weights that cannot be quantised, and products that are too small to gain.
+`in_int16`: `dot_blocks` with constant weights becomes the row of ops/products/blocks_int16.py. The weights stay as they are.
+
+`in_int8`: `dot` and `conv_last` of float32 with constant weights become the rows of ops/products/quantised.py. These do not change:
+grouped convolutions (depthwise ones too), weights that cannot be quantised, and products that are too small to gain.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Final
 from ...dtypes import float32
 from ...graph import Builder, Graph, Node, rebuild
 from ...ops import ROWS
+from ...ops.products.blocks_int16 import MAX_BLOCK
 from ...ops.products.quantised import DEEPEST, quantise_weights
 
 LEAST: Final = {"dot": (24, 24), "conv_last": (32, 24)}
@@ -21,12 +24,27 @@ Measured on wasm (docs/measurements/quantised.md). The rows of a convolution ove
 """
 
 
-def in_integers(graph: Graph) -> Graph:
+def in_int16(graph: Graph) -> Graph:
     """See the module's docstring."""
-    return rebuild(graph, Builder(), _rule, {x: x for x in graph.leaves})
+    return rebuild(graph, Builder(), _in_int16, {x: x for x in graph.leaves})
 
 
-def _rule(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
+def _in_int16(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
+    if (
+        n.op != "dot_blocks"
+        or any(x.value is None for x in new_inputs[1:])
+        or n.attrs["block"] > MAX_BLOCK[n.attrs["bits"]]
+    ):
+        return None
+    return b.dot_blocks_int16(*new_inputs, **n.attrs)
+
+
+def in_int8(graph: Graph) -> Graph:
+    """See the module's docstring."""
+    return rebuild(graph, Builder(), _in_int8, {x: x for x in graph.leaves})
+
+
+def _in_int8(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
     if n.op not in LEAST:
         return None
     x, w = new_inputs

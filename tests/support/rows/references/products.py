@@ -222,6 +222,14 @@ def dot_blocks(
     return out
 
 
+def dot_blocks_int16(x: np.ndarray, *weights: np.ndarray, bits: int, block: int) -> np.ndarray:
+    """The rows' steps and their roundings are in float32, as the op defines them."""
+    rows = x.astype(np.float32)
+    step = np.abs(rows).max(-1, keepdims=True, initial=0) * np.float32(1 / 32767)
+    whole = np.rint(np.divide(1, step, where=step > 0, out=np.zeros_like(step)) * rows)
+    return dot_blocks(whole, *weights, bits=bits, block=block) * step
+
+
 def distances(x: np.ndarray, y: np.ndarray, squared: bool = False) -> np.ndarray:
     total = ((x[..., :, None, :] - y[..., None, :, :]) ** 2).sum(-1)
     return total if squared else np.sqrt(total)
@@ -231,6 +239,7 @@ REFERENCES: Final[Mapping[str, Callable[..., Any]]] = {
     "attention": attention,
     "rotary_embedding": rotary_embedding,
     "dot_blocks": dot_blocks,
+    "dot_blocks_int16": dot_blocks_int16,
     "dot": lambda a, b: np.einsum("...mk,...kn->...mn", a, b),
     "conv_last": conv_last,
     "matmul": np.matmul,

@@ -201,6 +201,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "conv_last": CONV_LAST,
     "conv": CONV,
     "dot_blocks": DOT_BLOCKS,
+    "dot_blocks_int16": DOT_BLOCKS,
     "dot_int8": DOT_INT8,
     "conv_int8": CONV_INT8,
     "dot_integers": DOT_INTEGERS,

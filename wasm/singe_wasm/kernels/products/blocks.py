@@ -23,7 +23,7 @@ from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import ProductSchedule, Template, schedule
 from .feeds import Feed
-from .product import Product, panels_across
+from .product import Product, RegisterTile, panels_across
 
 MAX_ROWS_UNPACKED_PER_TILE: Final = 12
 """The most rows for which weights are unpacked for each tile."""
@@ -155,32 +155,39 @@ def print_blocks(s: BlockSchedule, sizes: SizeParameters, level: Level) -> Funct
     return w.finish()
 
 
-class _Blocks(Template):
+class BlockTemplate(Template):
+    """What the templates with packed weights share."""
+
+    def __init__(self, s: BlockSchedule, sizes: SizeParameters, level: Level, w: Writer | None = None) -> None:
+        self.blocks: Final = s
+        super().__init__(s.floats, sizes, level, w)
+
+
+class _Blocks(BlockTemplate):
     """few: whether weights are unpacked for each tile."""
 
     def __init__(
         self, s: BlockSchedule, sizes: SizeParameters, level: Level, few: bool, w: Writer | None = None
     ) -> None:
-        self.blocks: Final = s
         self.few: Final = few
-        super().__init__(s.floats, sizes, level, w)
+        super().__init__(s, sizes, level, w)
 
     def make_product(self) -> Product:
         return (_FewRowsProduct if self.few else _ManyRows)(self)
 
 
-class _BlockProduct(Product):
-    """What both products have: the walk along the packed weights of some columns."""
+class BlockProduct(Product):
+    """The walk along the packed weights of some columns."""
 
-    def __init__(self, job: _Blocks, c: Contraction, across: Mapping[int, int]) -> None:
-        tile, spill, fours = job.s.tile(job.level.relaxed), job.low.scratch(0), job.level.fours
+    def __init__(self, job: BlockTemplate, c: Contraction, tile: RegisterTile, across: Mapping[int, int]) -> None:
+        spill, fours = job.low.scratch(0), job.level.fours
         super().__init__(job.w, job.low, job.edge, c, tile, job.depth, spill, across, fours=fours)
         self.job: Final = job
         self.s: Final = job.blocks
         self.width: Final = self.tile.columns  # of a panel
         self.scale, self.zero = self.w.i32(), self.w.i32()
 
-    def _begin(self, words: I32, column: I32) -> None:
+    def begin(self, words: I32, column: I32) -> None:
         """Set the pointers to the panels of a column, a multiple of the width."""
         w, s, low = self.w, self.s, self.job.low
         w.set(words, w.value(low.pointer(s.weights)) + column * (4 * s.words))
@@ -188,7 +195,7 @@ class _BlockProduct(Product):
         if isinstance(s.zero, int):
             w.set(self.zero, w.value(low.pointer(s.zero)) + column * (4 * s.blocks))
 
-    def _each_block(self, words: I32, write: Callable[[int], None]) -> None:
+    def each_block(self, words: I32, write: Callable[[int], None]) -> None:
         """`write` for each block, with the number of its weights; it moves the pointer to the words."""
         w, s = self.w, self.s
         whole, rest = divmod(s.depth, s.block)
@@ -217,7 +224,7 @@ class _BlockProduct(Product):
             write(rest)
             w.add(words, 4 * self.width)
 
-    def _zeros(self, offsets: Sequence[int]) -> Sequence[F32x4]:
+    def zeros(self, offsets: Sequence[int]) -> Sequence[F32x4]:
         """The zeros of a block, by the places of the vectors."""
         if not isinstance(self.s.zero, int):
             return [F32x4.of(self.s.zero)] * len(offsets)
@@ -229,12 +236,12 @@ class _BlockProduct(Product):
         return ((word >> bits * place if place else word) & (1 << bits) - 1).as_floats() - zero
 
 
-class _FewRowsProduct(_BlockProduct):
+class _FewRowsProduct(BlockProduct):
     """Weights are unpacked in registers."""
 
     def __init__(self, job: _Blocks) -> None:
-        c = replace(job.c, depth=job.blocks.words)
-        super().__init__(job, c, panels_across(c, job.s.tile(job.level.relaxed), ACROSS))
+        c, tile = replace(job.c, depth=job.blocks.words), job.s.tile(job.level.relaxed)
+        super().__init__(job, c, tile, panels_across(c, tile, ACROSS))
         self.sums: Final = [[self.w.f32x4() for _ in line] for line in self.accumulators]
 
     def _places(self, vectors: int, rows: int) -> list[int]:
@@ -249,8 +256,8 @@ class _FewRowsProduct(_BlockProduct):
             w.set(local, 0.0)
         with w.scope():
             pointers = self.pointers(feed, rows)
-            self._begin(self.b, self.column)
-            self._each_block(self.b, lambda count: self._block(pointers, feed.step, vectors, count))
+            self.begin(self.b, self.column)
+            self.each_block(self.b, lambda count: self._block(pointers, feed.step, vectors, count))
         if panels > 1:
             w.add(self.b, (panels - 1) * s.words * 4 * self.width)
 
@@ -262,10 +269,10 @@ class _FewRowsProduct(_BlockProduct):
         if len(sums) == 1:
             whole = w.f32x4(0.0)
             self._each_word(self.b, count, lambda inside: self._word(pointers[0], step, sums[0], whole, inside))
-            for into, zero in zip(sums[0], self._zeros(places), strict=True):
+            for into, zero in zip(sums[0], self.zeros(places), strict=True):
                 w.set(into, into - zero * whole)
         else:
-            zeros = self._zeros(places)
+            zeros = self.zeros(places)
             self._each_word(self.b, count, lambda inside: self._rows(pointers, step, sums, zeros, inside))
         for j, at in enumerate(places):
             scale = w.local(self.scale.f32x4(at))
@@ -314,11 +321,11 @@ class _FewRowsProduct(_BlockProduct):
             w.add(pointer, count * step)
 
 
-class _ManyRows(_BlockProduct):
+class _ManyRows(BlockProduct):
     """The panels of a few columns are unpacked, then multiplied by all rows."""
 
     def __init__(self, job: _Blocks) -> None:
-        super().__init__(job, job.c, {})
+        super().__init__(job, job.c, job.s.tile(job.level.relaxed), {})
 
     def rows_outside(self, in_place: bool) -> bool:
         return True
@@ -346,7 +353,7 @@ class _ManyRows(_BlockProduct):
 
             def block(count: int) -> None:
                 scales = [w.local(self.scale.f32x4(at)) for at in places]
-                zeros = self._zeros(places)
+                zeros = self.zeros(places)
 
                 def word(inside: int) -> None:
                     held = [w.local(words.i32x4(at)) for at in places]
@@ -358,5 +365,5 @@ class _ManyRows(_BlockProduct):
                 self._each_word(words, count, word)
 
             with w.loop(column, limit, self.width, start=first):
-                self._begin(words, column)
-                self._each_block(words, block)
+                self.begin(words, column)
+                self.each_block(words, block)

@@ -1,0 +1,141 @@
+"""Products with packed weights and rows in 16-bit integers: the same sums on WebAssembly at every level of SIMD as in NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from devices import few
+
+from singe.compiler.compile import ACTIVATIONS, Options, compile_graph, compile_with_uses
+from singe.compiler.target import ARRAYS, Target
+from singe.dtypes import float32, int32
+from singe.errors import ShapeError
+from singe.graph import Builder, Graph
+from singe.program.program import Host, ProgramData
+from singe.runtime.numpy_backend import NumpyBackend
+
+pytest.importorskip("wasmtime")
+from networks.blocks_cases import CASES, N, made
+from wasm_parts import at_level, in_parts
+
+from singe_wasm.levels import LEVELS
+from singe_wasm.native import WasmBackend
+from singe_wasm.target import WasmTarget
+
+ROW = "dot_blocks_int16"
+
+
+def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
+    backend = WasmBackend()
+    (out,) = backend.prepare(program).run([backend.upload(x)])
+    return backend.download(out)
+
+
+def quantised(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The integers of rows, and their steps."""
+    step = np.abs(x).max(1, keepdims=True) * np.float32(1 / 32767)
+    return np.rint(x * (np.float32(1) / step)).astype(np.float64), step.astype(np.float64)
+
+
+@few(4, ("rows", "depth", "columns", "bits", "block", "one"), [*CASES, (5, 12, 9, 8, 4, True), (0, 32, 8, 4, 32, True)])
+def test_products_are_those_of_quantised_rows(
+    rows: int, depth: int, columns: int, bits: int, block: int, one: bool
+) -> None:
+    graph, matrix = made(N, depth, columns, bits, block, one, ROW)
+    x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
+    whole, step = quantised(x)
+    wanted = whole @ matrix[:-1] * step + matrix[-1]
+    program, uses = compile_with_uses(graph, WasmTarget(tuple(LEVELS)))
+    assert sum(use.packer is not None for use in uses) == (2 if one else 3), "printed as the plain nest"
+    for level in LEVELS:
+        error = np.abs(run(at_level(program, level), x) - wanted).max(initial=0)
+        assert error < 1e-6 * np.abs(wanted).max(initial=1), level
+
+
+def test_a_zero_that_is_not_the_middle() -> None:
+    rng, b = np.random.default_rng(4), Builder()
+    x = b.input("x", (3, 64), float32)
+    stored = rng.integers(-(2**31), 2**31, (16, 24)).astype(np.int32), np.full((2, 24), 0.01, np.float32), np.float32(3)
+    y = b.dot_blocks_int16(x, *(b.const(np.asarray(a)) for a in stored), bits=8, block=32)
+    given = rng.normal(size=(3, 64)).astype(np.float32)
+    whole, step = quantised(given)
+    numbers = stored[0][:, None] >> np.arange(0, 32, 8)[:, None] & 255
+    wanted = whole @ ((numbers.reshape(64, 24) - 3.0) * 0.01) * step
+    found = run(compile_graph(Graph((x,), (y,), ("y",)), WasmTarget()), given)
+    np.testing.assert_allclose(found, wanted, atol=1e-6 * np.abs(wanted).max())
+
+
+def test_odd_rows_spoil_no_others() -> None:
+    """A row with NaN or an infinity gives NaN, one of zeros or of tiny numbers zeros; the largest numbers are exact."""
+    graph, matrix = made(N, 40, 16, 4, 32, True, ROW)
+    x = np.random.default_rng(1).normal(size=(7, 40)).astype(np.float32)
+    x[0, 3], x[1, 39], x[2], x[3], x[5, 0] = np.nan, -np.inf, 0, 1e-38, 3e38
+    for found in (run(compile_graph(graph, WasmTarget()), x), run_arrays(graph, x)):
+        assert np.isnan(found[:2]).all()
+        np.testing.assert_array_equal(found[2:4], np.tile(matrix[-1].astype(np.float32), (2, 1)))
+        assert np.isfinite(found[4:]).all()
+
+
+def run_arrays(graph: Graph, x: np.ndarray) -> np.ndarray:
+    backend = NumpyBackend()
+    (out,) = backend.prepare(compile_graph(graph, backend.target)).run([backend.upload(x)])
+    return backend.download(out)
+
+
+def test_heights_of_tiles_and_parts_of_a_run_leave_the_same_bits() -> None:
+    x = np.random.default_rng(3).normal(size=(9, 100)).astype(np.float32)
+    program = compile_graph(made(N, 100, 40, 4, 32, False, ROW)[0], WasmTarget(tuple(LEVELS)))
+    for level in LEVELS:
+        together = in_parts(program, level, x, 1).reshape(9, 40)
+        for parts in (2, 3, 7):
+            np.testing.assert_array_equal(in_parts(program, level, x, parts).reshape(9, 40), together)
+        for rows in (1, 2, 3):
+            np.testing.assert_array_equal(in_parts(program, level, x[:rows], 1).reshape(-1, 40), together[:rows])
+
+
+def test_a_kernel_around_the_product_stays_one() -> None:
+    """A prologue is evaluated once for each row; the rows of a transposed operand are not adjacent."""
+    rng, b = np.random.default_rng(2), Builder()
+    x = b.input("x", (64, 3), float32)
+    graph, _ = made(3, 64, 24, 4, 32, False)
+    weights = [b.const(n.value) for n in graph.nodes if n.value is not None and n.value.ndim == 2][:3]
+    for rows in (b.transpose(x, perm=(1, 0)), b.relu(b.transpose(x, perm=(1, 0)))):
+        y = b.relu(b.dot_blocks_int16(rows, *weights, bits=4, block=32))
+        whole = Graph((x,), (y,), ("y",))
+        program = compile_graph(whole, WasmTarget())
+        given = rng.normal(size=(64, 3)).astype(np.float32)
+        wanted = run_arrays(whole, given)
+        np.testing.assert_allclose(run(program, given), wanted, atol=1e-6 * np.abs(wanted).max())
+        assert len(program.kernels) == 1
+
+
+# --- the rewrite -----------------------------------------------------------------------------------------------------
+
+
+def ops_of(graph: Graph, activations: str, target: Target) -> set[str]:
+    program = compile_graph(graph, target, Options(activations))
+    return {s.op for s in program.stops if isinstance(s, Host)} | {k.label.split("+")[0] for k in program.kernels}
+
+
+def test_rows_stay_float32_unless_the_caller_allows_integers() -> None:
+    graph, _ = made(3, 100, 40, 4, 32, False)
+    wasm, gpu = WasmTarget(), WasmTarget()
+    gpu.integers = False
+    for activations in ACTIVATIONS:
+        allowed = activations != "float32"
+        assert ops_of(graph, activations, wasm) == {ROW if allowed else "dot_blocks"}
+        assert (ROW in ops_of(graph, activations, ARRAYS)) == allowed
+    assert ops_of(graph, "int16", gpu) == {"dot_blocks"}, "a target whose integers are no faster"
+
+
+def test_what_stays_float32() -> None:
+    b = Builder()
+    x, words = b.input("x", (2, 512), float32), b.input("w", (128, 8), int32)
+    scale, zero = b.const(np.ones((1, 8), np.float32)), b.const(128.0)
+    known = b.const(np.zeros((128, 8), np.int32))
+    for weights, block in ((words, 256), (known, 512)):
+        scales = scale if block == 512 else b.const(np.ones((2, 8), np.float32))
+        y = b.dot_blocks(x, weights, scales, zero, bits=8, block=block)
+        assert ops_of(Graph((x, words), (y,), ("y",)), "int16", WasmTarget()) == {"dot_blocks"}
+    with pytest.raises(ShapeError, match="blocks of 512 weights of 8 bits, expected at most 256"):
+        b.dot_blocks_int16(x, known, scale, zero, bits=8, block=512)
