@@ -268,6 +268,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_hostile_tokenizers.py": only(part=0),
     "conformance/language/test_hostile_tokenizers.py::test_nested_and_endless_files_are_refused": every(1),
     "conformance/language/test_hostile_tokenizers.py::test_long_words_take_time_in_proportion": every(1),
+    "conformance/language/test_templates.py::test_changed_templates_are_refused_or_end": only(part=0),
     # random models, by seeds
     "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
     "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": only(first=0),

@@ -65,6 +65,7 @@ KINDS: Final[Mapping[str, tuple[str, ...]]] = {
         "gpt-4o llama4 gpt-oss": (_GPT4O,),
         "tekken": (_TEKKEN,),
         "deepseek-v3 hunyuan-dense": _DEEPSEEK3,
+        "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"),
     }.items()
     for name in names.split()
 }  # fmt: skip
