@@ -25,10 +25,10 @@ CONSTANTS: Final[Mapping[str, Any]] = {
 
 def parse_template(source: str) -> Sequence[Node]:
     """The statements of a template."""
-    return _Template(template_parts(source)).body(())[0]
+    return _StatementReader(template_parts(source)).body(())[0]
 
 
-class _Expression:
+class _ExpressionReader:
     """Reads an expression from the tokens of a part."""
 
     def __init__(self, part: TemplatePart) -> None:
@@ -313,13 +313,13 @@ class _Expression:
         return names, defaults
 
 
-class _Template:
+class _StatementReader:
     """Reads statements from the parts of a template."""
 
     def __init__(self, parts: Sequence[TemplatePart]) -> None:
         self._parts, self._at, self._depth = parts, 0, 0
 
-    def body(self, ends: Sequence[str]) -> tuple[list[Node], str, _Expression]:
+    def body(self, ends: Sequence[str]) -> tuple[list[Node], str, _ExpressionReader]:
         """The statements up to one of these ends, its name, and what follows the name."""
         self._depth += 1
         nodes: list[Node] = []
@@ -333,7 +333,7 @@ class _Template:
             if part.kind == "text":
                 nodes.append(("text", part.text))
                 continue
-            reader = _Expression(part)
+            reader = _ExpressionReader(part)
             if part.kind == "expression":
                 nodes.append(("print", reader.tuple()))
                 reader.end()
@@ -350,7 +350,7 @@ class _Template:
         if ends:
             raise FormatError(f"the template ends where {' or '.join(ends)} is expected")
         self._depth -= 1
-        return nodes, "", _Expression(TemplatePart("statement", "", (), 0))
+        return nodes, "", _ExpressionReader(TemplatePart("statement", "", (), 0))
 
     def inner(self, end: str) -> list[Node]:
         nodes, _, rest = self.body((end,))
@@ -358,7 +358,7 @@ class _Template:
         rest.end()
         return nodes
 
-    def if_(self, reader: _Expression) -> Node:
+    def if_(self, reader: _ExpressionReader) -> Node:
         branches: list[tuple[Node, list[Node]]] = []
         while True:
             condition = reader.tuple()
@@ -370,7 +370,7 @@ class _Template:
         reader.end()
         return ("if", branches, self.inner("endif") if end == "else" else [])
 
-    def for_(self, reader: _Expression) -> Node:
+    def for_(self, reader: _ExpressionReader) -> Node:
         target = reader.loop_target()
         reader.need("name", "in")
         items = reader.tuple(condition=False)
@@ -382,7 +382,7 @@ class _Template:
         rest.end()
         return ("for", target, items, condition, nodes, self.inner("endfor") if end == "else" else [])
 
-    def set_(self, reader: _Expression) -> Node:
+    def set_(self, reader: _ExpressionReader) -> Node:
         target = reader.target()
         if reader.take("operator", "="):
             value = reader.tuple()
@@ -391,20 +391,20 @@ class _Template:
         filters = self._filters(reader)
         return ("set", target, ("captured", self.inner("endset"), filters))
 
-    def _filters(self, reader: _Expression) -> list[Node]:
+    def _filters(self, reader: _ExpressionReader) -> list[Node]:
         filters: list[Node] = []
         while reader.take("operator", "|"):
             filters.append(reader.filter(None))
         reader.end()
         return filters
 
-    def macro(self, reader: _Expression) -> Node:
+    def macro(self, reader: _ExpressionReader) -> Node:
         name = reader.need("name")
         names, defaults = reader.parameters()
         reader.end()
         return ("macro", name, names, defaults, self.inner("endmacro"))
 
-    def call(self, reader: _Expression) -> Node:
+    def call(self, reader: _ExpressionReader) -> Node:
         names, defaults = reader.parameters() if reader.peek("operator", "(") else ([], [])
         call = reader.expression()
         reader.end()
@@ -412,11 +412,11 @@ class _Template:
             raise reader.fault("a call of a macro")
         return ("call block", call, names, defaults, self.inner("endcall"))
 
-    def filter(self, reader: _Expression) -> Node:
+    def filter(self, reader: _ExpressionReader) -> Node:
         filters = [reader.filter(None)]
         return ("print", ("captured", self.inner("endfilter"), [*filters, *self._filters(reader)]))
 
-    def with_(self, reader: _Expression) -> Node:
+    def with_(self, reader: _ExpressionReader) -> Node:
         assigned: list[tuple[Node, Node]] = []
         while not reader.ended:
             if assigned:
@@ -426,27 +426,27 @@ class _Template:
             assigned.append((target, reader.expression()))
         return ("with", assigned, self.inner("endwith"))
 
-    def generation(self, reader: _Expression) -> Node:
+    def generation(self, reader: _ExpressionReader) -> Node:
         reader.end()
         return ("with", [], self.inner("endgeneration"))
 
-    def leave(self, kind: str) -> Callable[[_Expression], Node]:
-        def read(reader: _Expression) -> Node:
+    def leave(self, kind: str) -> Callable[[_ExpressionReader], Node]:
+        def read(reader: _ExpressionReader) -> Node:
             reader.end()
             return (kind,)
 
         return read
 
 
-STATEMENTS: Final[Mapping[str, Callable[[_Template, _Expression], Node]]] = {
-    "if": _Template.if_,
-    "for": _Template.for_,
-    "set": _Template.set_,
-    "macro": _Template.macro,
-    "call": _Template.call,
-    "filter": _Template.filter,
-    "with": _Template.with_,
-    "generation": _Template.generation,
+STATEMENTS: Final[Mapping[str, Callable[[_StatementReader, _ExpressionReader], Node]]] = {
+    "if": _StatementReader.if_,
+    "for": _StatementReader.for_,
+    "set": _StatementReader.set_,
+    "macro": _StatementReader.macro,
+    "call": _StatementReader.call,
+    "filter": _StatementReader.filter,
+    "with": _StatementReader.with_,
+    "generation": _StatementReader.generation,
     "break": lambda template, reader: template.leave("break")(reader),
     "continue": lambda template, reader: template.leave("continue")(reader),
 }
