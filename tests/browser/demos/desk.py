@@ -76,7 +76,7 @@ def desk(browser: Any, url: str, script: str = "", **options: Any) -> Iterator[D
             context.add_init_script(script)
         found = Desk(context.new_page())
         found.page.goto(url)
-        found.await_state("ready", "error", "unsupported")
+        found.await_state("ready", "idle", "error", "unsupported")
         yield found
     finally:
         context.close()
