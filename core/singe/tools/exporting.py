@@ -67,6 +67,11 @@ def export(args: Namespace) -> int | None:
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
     say(told)
+    if (picture := options["picture"]) and args.size is None:
+        (height, width), mean, std = picture.size, *(" ".join(map(str, x)) for x in (picture.mean, picture.std))
+        say(
+            f"\n{picture.input} takes pictures of {height} × {width}, less {mean}, by {std}: change that with --size, --mean, --std."
+        )
     if is_single(args.out):
         size = bytes_text(Path(args.out).stat().st_size)
         say(f"\n{args.out} has all of it ({size}): open it in a browser, from the disk too.")

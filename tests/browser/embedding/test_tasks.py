@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from browsers import chromium
 from bundles import STATIC
 from pages import node
 from sites import served
+
+import singe as sg
+from singe.dtypes import float32
+from singe.graph import Builder, Graph
+from singe.model.model import Model
+from singe.tools import cli
 
 TASKS = f'const tasks = await import("{(STATIC / "singe-tasks.js").as_uri()}");'
 
@@ -163,3 +171,30 @@ def test_pictures_are_letterboxed_and_boxes_drawn() -> None:
     assert found["placed"] == {"scale": 0.64, "left": 0, "top": 16, "width": 100, "height": 50}
     assert (found["middle"], found["above"]) == ([255, 0, 0, 255], [114, 114, 114, 255])
     assert found["inside"] == [255, 0, 0, 255] != found["edge"]
+
+
+def test_a_letterboxed_picture_is_taken_by_a_bundle_without_options(tmp_path: Path) -> None:
+    """In a worker too, where a canvas cannot be sent."""
+    b = Builder()
+    x = b.input("x", (1, 3, 8, 8), float32)
+    scaled = b.mul(x, b.const(np.float32(255)))
+    sg.save(Model(Graph((x,), (scaled,), ("y",)), "numpy"), tmp_path / "m.singe")
+    assert cli.main(["export", str(tmp_path / "m.singe"), "-o", str(tmp_path / "out"), "--targets", "wasm"]) == 0
+    script = """async (worker) => {
+      const [{ load }, { letterbox }] = await Promise.all([import("/singe.js"), import("/singe-tasks.js")]);
+      const source = new OffscreenCanvas(16, 8);
+      source.getContext("2d").fillRect(0, 0, 16, 8);
+      const model = await load("/", { worker });
+      const { picture } = letterbox(source, model.image.size);
+      const { y } = await model.run({ x: picture });
+      return [model.worker, Array.from(y.data)];
+    }"""
+    expected = np.full((3, 8, 8), 114.0)
+    expected[:, 2:6] = 0
+    with served(tmp_path / "out") as address, chromium() as browser:
+        page = browser.new_page()
+        page.goto(address)
+        for worker in (False, True):
+            found, values = page.evaluate(script, worker)
+            assert found is worker
+            np.testing.assert_allclose(np.reshape(values, (3, 8, 8)), expected, atol=1e-3)

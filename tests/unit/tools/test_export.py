@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from networks.quantised_nets import quantised
 
+import singe as sg
 from singe import __version__
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
@@ -384,6 +385,28 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert list(manifest["targets"]) == ["wasm"]
     assert (manifest["image"]["size"], manifest["image"]["mean"]) == ([28, 28], [33.3])
     assert json.loads((tmp_path / "out" / "labels.json").read_text()) == list("0123456789")
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [((1, 3, 24, 32), [24, 32]), ((1, 24, 32, 3), [24, 32]), ((1, 1, 24, 32), None), ((1, 3, 80), None)],
+)
+def test_coloured_pictures_need_no_options(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, shape: tuple[int, ...], size: list[int] | None
+) -> None:
+    b = Builder()
+    x = b.input("x", shape, float32)
+    sg.save(Model(Graph((x,), (b.relu(x),), ("y",)), "numpy"), tmp_path / "m.singe")
+    command = ["export", str(tmp_path / "m.singe"), "-o", str(tmp_path / "out"), "--targets", "wasm"]
+    assert cli.main(command) == 0
+    image = json.loads((tmp_path / "out" / MANIFEST).read_text())["image"]
+    told = capsys.readouterr().out
+    if size is None:
+        assert image is None
+        assert "takes pictures" not in told
+    else:
+        assert (image["size"], image["channels"], image["mean"], image["std"]) == (size, 3, [0], [255])
+        assert "x takes pictures of 24 × 32, less 0.0, by 255.0: change that with --size, --mean, --std." in told
 
 
 def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

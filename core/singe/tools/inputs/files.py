@@ -137,11 +137,12 @@ def read_samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
 
 
 def picture_of(args: Namespace, model: Model) -> images.PictureSpec | None:
-    """The PictureSpec for the first input of four axes, if there are picture options."""
-    if all(getattr(args, option) is None for option in ("size", "crop", "mean", "std", "layout")):
-        return None
+    """The PictureSpec for the first input of four axes, if there are picture options or it is one of coloured pictures."""
     specs = _specs(model)
     found = next((p for p in specs if len(p.shape or ()) == 4), None)
+    given = any(getattr(args, option) is not None for option in ("size", "crop", "mean", "std", "layout"))
+    if not given and (args.stub or found is None or not images.is_coloured(found.shape or ())):
+        return None
     if found is None:
         raise InputError(
             f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, specs))}"

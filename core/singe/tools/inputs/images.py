@@ -60,6 +60,13 @@ def layout_of(shape: Shape) -> str:
     return "nhwc" if len(shape) == 4 and shape[3] in MODES and shape[1] not in MODES else "nchw"
 
 
+def is_coloured(shape: Shape) -> bool:
+    """Whether this is the shape of coloured pictures of one size: no other inputs have 3 channels and a height and width."""
+    axes = LAYOUTS[layout_of(shape)] if len(shape) == 4 else ()
+    sizes = [shape[1 + axes.index(axis)] for axis in range(3)] if axes else []
+    return sizes[2:] == [3] and all(isinstance(size, int) and size > 3 for size in sizes[:2])
+
+
 def picture_for(
     shape: Shape, *, size: tuple[int, int] | None = None, crop: float = 1.0,
     mean: tuple[float, ...] = (0.0,), std: tuple[float, ...] = (255.0,), layout: str | None = None,
