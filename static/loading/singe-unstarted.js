@@ -27,7 +27,7 @@ async function adviceOn(url, message) {
   const response = await fetch(url).catch(() => undefined);
   const type = response?.headers.get("content-type") ?? "";
   if (response?.ok && /javascript/.test(type)) {
-    return message || "it is there; do worker-src of the Content-Security-Policy and its trusted-types (singe) allow it?";
+    return message || "it is there; worker-src of the page's Content-Security-Policy, and its trusted-types (singe), have to allow it";
   }
   const found = response?.ok ? `answers with ${type || null}, not a script` : `answers ${response?.status ?? "nothing"}`;
   const files = "singe-worker.js and singe-thread.js beside the page's script";

@@ -34,12 +34,36 @@ function adviceFor({ protocol, pathname }) {
     : "put the folder that singe export wrote where the server has its static files (often public/) and pass load its address";
 }
 
+/** How long a page waits for its Content-Security-Policy to say that it refused a request. */
+const PATIENCE_MS = 200;
+
 /**
- * Add what to do to the error of a server, or a disk, that has no bundle in `folder`, but an answer of its own.
+ * Whether the page's Content-Security-Policy refuses requests for this address.
+ * @param {URL} url
+ * @returns {Promise<boolean>}
+ */
+function isForbidden(url) {
+  return new Promise((done) => {
+    const { addEventListener } = globalThis;
+    addEventListener?.("securitypolicyviolation", ({ effectiveDirective }) => effectiveDirective === "connect-src" && done(true), { once: true });
+    fetch(url, { method: "HEAD" }).then(
+      () => done(false),
+      () => setTimeout(done, PATIENCE_MS, false),
+    );
+  });
+}
+
+/**
+ * Add what to do to the error of a policy that forbids the request; of a server, or a disk, that has no bundle in `folder`,
+ * but an answer of its own.
  * @param {SingeError} error
  * @param {URL} folder
  */
-export function advise(error, folder) {
+export async function advise(error, folder) {
+  if (error.code === "network" && error.cause instanceof TypeError && (await isForbidden(new URL("model.json", folder)))) {
+    const source = folder.origin === globalThis.origin ? "'self'" : folder.origin;
+    error.message += `; the page's Content-Security-Policy forbids it: add ${source} to its connect-src`;
+  }
   const page = error.code === "format" && /^model\.json is not JSON.*</s.test(error.message);
   const missing =
     /model\.json: the server answers 404$/.test(error.message) || ["ENOENT", "ENOTDIR"].includes(String(/** @type {{ code?: string } | undefined} */ (error.cause)?.code));

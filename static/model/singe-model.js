@@ -138,7 +138,11 @@ export class Model {
       state.now = await state.open(name, files);
     } catch (error) {
       if (!state.auto || !["device", "lost"].includes(/** @type {SingeError} */ (error).code)) throw error;
-      state.now = await state.open(name === "wasm" ? "webgpu" : "wasm", files);
+      const other = name === "wasm" ? "webgpu" : "wasm";
+      state.now = await state.open(other, files).catch((then) => {
+        if (then.code === "device") then.message = `${name}: ${/** @type {Error} */ (error).message}; ${other}: ${then.message}`;
+        throw then;
+      });
     }
     if (state.now.name !== before) this.#tell();
     if (state.sessions || !state.now.program.states.length) return;

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from browsers import CHROMIUM
+from browsers import CHROMIUM, plain
 from bundles import ROOT, STATIC, weighty_graph
 from pages import SEVERAL
 from sites import Console, served_plainly, until
@@ -97,6 +97,37 @@ def test_trusted_types_that_leave_us_out(page: Any, site: Path, expected: np.nda
     assert len(ours) == SEVERAL
     assert all(said in text for said, text in zip(tells, ours, strict=False))
     assert all("TrustedScriptURL" in text for text in ours)
+
+
+LACKING: Final = {
+    "script-src 'self'": "wasm: WebAssembly needs 'wasm-unsafe-eval' in the page's script-src; webgpu: this engine has no WebGPU adapter",
+    "script-src 'self' 'wasm-unsafe-eval'; connect-src 'none'": "the page's Content-Security-Policy forbids it: add 'self' to its connect-src",
+}
+"""A policy that lacks something, and what is said of it where there is no GPU."""
+
+
+@pytest.mark.parametrize("policy", LACKING)
+def test_what_a_policy_lacks_is_said(browser: Any, site: Path, policy: str) -> None:
+    (site / "tried.js").write_text(
+        """import { load } from "./model/singe.js";
+        globalThis.tried = (worker) => load("/model/", { worker }).then(() => "loaded", ({ message }) => message);"""
+    )
+    (site / "tried.html").write_text('<!doctype html><script type="module" src="tried.js"></script>')
+    with plain(browser) as other, served_plainly(site, {"Content-Security-Policy": policy}) as address:
+        page = other.new_page()
+        page.goto(f"{address}tried.html")
+        for worker in (False, True):
+            assert LACKING[policy] in page.evaluate("(worker) => tried(worker)", worker)
+
+
+def test_workers_that_a_policy_forbids_are_said(page: Any, site: Path, expected: np.ndarray) -> None:
+    console = Console(page)
+    policy = "script-src 'self' 'wasm-unsafe-eval'; worker-src 'none'"
+    with served_plainly(site, {"Content-Security-Policy": policy}) as address:
+        page.goto(f"{address}app.html")
+        until(page, "Boolean(globalThis.answers)")
+        check(page.evaluate("answers('/model/', 600)"), expected, [(False, 1)] * 4)
+    assert any("worker-src of the page's Content-Security-Policy" in text for text in console.complaints)
 
 
 def test_no_script_writes_markup_or_code() -> None:
