@@ -25,6 +25,7 @@ from typing import Any
 
 import micropip
 import numpy as np
+import pyodide_js
 from packaging.requirements import InvalidRequirement, Requirement
 from pyodide.code import eval_code_async
 from singe_prompt_page import awaitAnswer, canAnswer, takeForbidden
@@ -54,6 +55,9 @@ Content-Security-Policy allows it.
 Of the packages that Pyodide builds (such as pillow or scipy), this site has numpy only."""
 NO_SHELL = "This is Python and no shell; pip is here: import micropip; await micropip.install({})"
 NO_MODULE = 'If PyPI has {0} as a wheel of pure Python: import micropip; await micropip.install("{0}")'
+NO_BUILT = "{0} is one of the packages that Pyodide builds, of which this site has numpy only{1}"
+INSTEAD = {"matplotlib": "; long Tensors of one axis are drawn as curves, those of pixels as pictures"}
+"""A module that is built for Pyodide ↦ what to use here."""
 PIP = re.compile(r"\s*[!%]?pip3? install\s+(.+)")
 FAILED = "{} not installed: what is needed could not be fetched"
 
@@ -133,7 +137,8 @@ def advice(error: BaseException, source: str) -> tuple[str, ...]:
     if isinstance(error, SyntaxError) and (pip := PIP.match(source)):
         return (NO_SHELL.format(json.dumps(pip[1].split())),)
     if isinstance(error, ModuleNotFoundError) and error.name is not None and "." not in error.name:
-        return (NO_MODULE.format(error.name),)
+        built = error.name in pyodide_js._api._import_name_to_package_name.to_py()
+        return ((NO_BUILT if built else NO_MODULE).format(error.name, INSTEAD.get(error.name, "")),)
     return ()
 
 

@@ -123,6 +123,12 @@ def test_what_a_newcomer_pastes_and_types(prompt: Prompt) -> None:
     assert prompt.ask(source) == "0\n1\n1\n"
     advice = 'import micropip; await micropip.install("nosuch")\n'
     assert prompt.ask("import nosuch").endswith(f"If PyPI has nosuch as a wheel of pure Python: {advice}")
+    assert "packages that Pyodide builds, of which this site has numpy only; long Tensors" in prompt.ask(
+        "import matplotlib.pyplot"
+    )
+    assert prompt.ask("import scipy").endswith(
+        "scipy is one of the packages that Pyodide builds, of which this site has numpy only\n"
+    )
     assert prompt.ask("import numpy.nosuch").endswith("No module named 'numpy.nosuch'\n")
     for typed in ("pip install one two", "!pip install one two", "%pip install one two"):
         assert prompt.ask(typed).endswith(
