@@ -19,14 +19,16 @@ def at_level(program: ProgramData, level: str) -> ProgramData:
     return replace(program, kernels=kernels)
 
 
-def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int) -> np.ndarray:
-    """The one kernel of a Program, called part by part, the last first."""
+def in_parts(program: ProgramData, level: str, x: np.ndarray, parts: int, signs: bool = False) -> np.ndarray:
+    """The one kernel of a Program, called part by part, the last first. signs: relaxed instructions take all bytes with a
+    sign, as on ARM."""
     import wasmtime  # noqa: PLC0415
 
     sizes = {"N": len(x)}
     (call,) = (g for g in program.groups if g.head >= 0)
     config = wasmtime.Config()
     config.wasm_relaxed_simd = True
+    config.wasm_relaxed_simd_deterministic = signs
     engine = wasmtime.Engine(config)
     store = wasmtime.Store(engine)
     places: list[int] = []

@@ -1,4 +1,4 @@
-"""All functions that generated code calls: the elementary ones, Winograd's transforms, and those defined here.
+"""All functions that generated code calls: the elementary ones, Winograd's transforms, those of wide_rows.py, and those defined here.
 
 Here are float16's conversions, copies, zeros, and the quantising of rows of floats.
 """
@@ -9,13 +9,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from singe.extension import LARGEST, LEAST_NORMAL, PART, TOP, WIDE_PART
+from singe.extension import LARGEST, LEAST_NORMAL, PART, TOP
 
 from .code.doubles import DOUBLES
 from .code.elementary import ELEMENTARY, WHOLE, WHOLE_BITS
 from .code.encode import Body, Function, i64, integers, v128
 from .code.minifloats import MINIFLOATS
-from .code.values import F32, I32, I64, I32x4, minimum, select
+from .code.values import F32, I32, I64, I32x4, select
+from .code.wide_rows import WIDE_ROWS
 from .code.writer import Writer
 from .transforms import TRANSFORMS
 
@@ -150,69 +151,6 @@ def _quantise(size: int) -> Function:
     return w.finish()
 
 
-def _halves(bits: int) -> Function:
-    """(to, source, depth, block): a row of floats as integers of 16 bits (ops/products/blocks_int16.py), in the order of
-    the weights of `bits` bits in the halves of words.
-
-    Written are, for each block, its integers, with zeros up to whole words of weights, and their sum times half of 2 ^ bits;
-    at the end the row's step. 32 bytes more may be overwritten.
-    """
-    w = Writer(Body(integers(4)))
-    to, source, depth, block = w.parameters()
-    each, middle = 32 // bits, 1 << bits - 1
-    at, most = w.i32(), w.i32x4(0)
-
-    def largest(load: str) -> None:
-        # As integers, magnitudes are in order, with NaN beyond infinity.
-        w.set(most, most.with_("i32x4.max_s", at.i32x4(0, load) & 0x7FFFFFFF))
-
-    steps = ((4, lambda: largest("v128.load")), (1, lambda: largest("v128.load32_zero")))
-    _over_runs(w, (source, I32.of(1), depth, I32.of(0)), at, steps)
-    for lanes in ((2, 3, 0, 1), (1, 0, 3, 2)):
-        w.set(most, most.with_("i32x4.max_s", most.shuffled(most, *lanes)))
-    step = w.f32(most.lane(0).as_f32())
-    w.set(step, (step * WIDE_PART).where(step <= LARGEST, math.nan))
-    scale = w.f32x4((1.0 / step).where(step >= LEAST_NORMAL, 0.0).splat())
-    total, end, stop, size = w.i32x4(), w.i32(source + (depth << 2)), w.i32(), w.i32()
-    pairs, middles = w.i32x4(), I32x4(v128(bytes([middle, 0] * 8)))
-    w.set(at, source)
-
-    def eight(address: I32) -> None:
-        """The halves of a number's bits are its integer's: the low half of a lane is one number, the high half another."""
-        first, second = (w.local((address.f32x4(16 * i) * scale + WHOLE).integers()) for i in range(2))
-        if bits == 8:
-            ordered = first.shuffled(second, 0, 1, 4, 5), first.shuffled(second, 2, 3, 6, 7)
-        else:
-            ordered = first, second
-        w.set(pairs, ordered[0] & 0xFFFF | ordered[1] << 16)
-        w.set(total, total + pairs.with_("i32x4.dot_i16x8_s", middles))
-        w.store(to, pairs)
-
-    with w.when(at < end), w.repeat_while(at < end):
-        w.set(total, 0)
-        w.set(stop, at + (block << 2))
-        w.set(stop, minimum(stop, end))
-        whole = stop - at >= 32
-        with w.when(whole), w.repeat_while(whole), w.scope():
-            eight(at)
-            w.add(to, 16)
-            w.add(at, 32)
-        w.set(size, stop - at)
-        with w.when(size), w.scope():
-            w.store(to, I32x4.of(0))
-            w.store(to, I32x4.of(0), 16)
-            w.move(to, at, size)
-            eight(to)
-            w.add(to, (size + 4 * each - 1 & -4 * each) >> 1)
-            w.set(at, stop)
-        for lanes in ((2, 3, 0, 1), (1, 0, 3, 2)):
-            w.set(total, total + total.shuffled(total, *lanes))
-        w.store(to, total.lane(0))
-        w.add(to, 4)
-    w.store(to, step)
-    return w.finish()
-
-
 def _words_of() -> Function:
     """(to, source, runs, length, jump): a row of whole numbers in float32 as integers of two bytes, then zeros up to a
     multiple of four of them. The row is as in `_quantise`."""
@@ -305,9 +243,8 @@ LIBRARY: Final[Mapping[str, Function]] = {
     "copy_padded": _copy_padded(),
     "quantise_bytes": _quantise(1),
     "quantise_words": _quantise(2),
-    "halves_for_4_bits": _halves(4),
-    "halves_for_8_bits": _halves(8),
     "words_of": _words_of(),
     "bytes_of": _bytes_of(),
     **TRANSFORMS,
+    **WIDE_ROWS,
 }

@@ -33,7 +33,7 @@ def run(program: ProgramData, x: np.ndarray) -> np.ndarray:
 
 def quantised(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The integers of rows, and their steps."""
-    step = np.abs(x).max(1, keepdims=True) * np.float32(1 / 32767)
+    step = np.abs(x).max(1, keepdims=True) * np.float32(1 / 32639)
     return np.rint(x * (np.float32(1) / step)).astype(np.float64), step.astype(np.float64)
 
 
@@ -91,6 +91,19 @@ def test_heights_of_tiles_and_parts_of_a_run_leave_the_same_bits() -> None:
             np.testing.assert_array_equal(in_parts(program, level, x, parts).reshape(9, 40), together)
         for rows in (1, 2, 3):
             np.testing.assert_array_equal(in_parts(program, level, x[:rows], 1).reshape(-1, 40), together[:rows])
+
+
+@few(
+    2, ("rows", "depth", "columns", "bits", "block", "one"), [*CASES, (7, 12, 9, 8, 4, False), (2, 36, 8, 8, 12, True)]
+)
+def test_bytes_give_the_same_integers_as_halves(
+    rows: int, depth: int, columns: int, bits: int, block: int, one: bool
+) -> None:
+    """Where one instruction adds four products of bytes with a sign. All that is rounded comes after the integers."""
+    program = compile_graph(made(N, depth, columns, bits, block, one, ROW)[0], WasmTarget(tuple(LEVELS)))
+    x = np.random.default_rng(rows).normal(size=(rows, depth)).astype(np.float32)
+    halves, there = (in_parts(program, "relaxed", x, 1, signs) for signs in (False, True))
+    np.testing.assert_allclose(there, halves, rtol=1e-6, atol=1e-6 * np.abs(halves).max())
 
 
 def test_a_kernel_around_the_product_stays_one() -> None:

@@ -458,6 +458,10 @@ class I32x4(V128):
         """Each half of a lane shifted by itself, without a sign."""
         return I32x4(*_joined("i16x8.shr_u", self, I32.of(by)))
 
+    def picked(self, other: I32x4, *places: int) -> I32x4:
+        """Bytes of this and another vector at these places, up to 16."""
+        return I32x4(*_joined(OPS["i8x16.shuffle"] + bytes(places).ljust(16, b"\0"), self, other))
+
     def shuffled(self, other: I32x4, *lanes: int) -> I32x4:
         """Four of the eight lanes of this and another vector."""
         return I32x4(*_joined(encode.shuffle(*lanes), self, other))

@@ -1,8 +1,9 @@
 """The row that multiplies rows in 16-bit integers by weights of a few bits: `dot_blocks_int16`, the quantised form of `dot_blocks`.
 
-Weights are as in blocks.py. The other operand is quantised at run time, each row by itself: x ≈ q · step, q from −32767 to
-32767, where the row's largest magnitude is 32767 steps. The products of a block are sums of integers, which a kernel may
-take in any order; a block's sum is scaled in float32. So nothing else is rounded than in a product of floats.
+Weights are as in blocks.py. The other operand is quantised at run time, each row by itself: x ≈ q · step, q from −32639 to
+32639, where the row's largest magnitude is 32639 steps; so q is two bytes with a sign, 256 · high + low. The products of
+a block are sums of integers, which a kernel may take in any order; a block's sum is scaled in float32. So nothing else is
+rounded than in a product of floats.
 
 A row that holds NaN or an infinity gives NaN. A row whose step is not a normal float32 counts as zeros.
 """
@@ -13,6 +14,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from ...dtypes import LEAST_NORMAL, float32, int32
 from ...errors import ShapeError
 from ...ir import scalar
@@ -22,9 +25,9 @@ from ...shapes import Shape
 from ..kinds import ROWS, Folds, Nest, Read, Shaped, register
 from .quantised import LARGEST
 
-WIDE_TOP: Final = 32767
+WIDE_TOP: Final = 127 * 256 + 127
 """The largest q."""
-WIDE_PART: Final = float.fromhex("0x1.0002p-15")
+WIDE_PART: Final = float(np.float32(1 / WIDE_TOP))
 """1 / WIDE_TOP in float32."""
 MAX_BLOCK: Final = {4: 4096, 8: 256}
 """Bits of a weight ↦ the longest block whose sum surely fits an int32."""

@@ -225,7 +225,7 @@ def dot_blocks(
 def dot_blocks_int16(x: np.ndarray, *weights: np.ndarray, bits: int, block: int) -> np.ndarray:
     """The rows' steps and their roundings are in float32, as the op defines them."""
     rows = x.astype(np.float32)
-    step = np.abs(rows).max(-1, keepdims=True, initial=0) * np.float32(1 / 32767)
+    step = np.abs(rows).max(-1, keepdims=True, initial=0) * np.float32(1 / 32639)
     whole = np.rint(np.divide(1, step, where=step > 0, out=np.zeros_like(step)) * rows)
     return dot_blocks(whole, *weights, bits=bits, block=block) * step
 

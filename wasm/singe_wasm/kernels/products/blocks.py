@@ -287,15 +287,14 @@ class _FewRowsProduct(BlockProduct):
         w, bits = self.w, self.s.bits
         half = max(self.s.each // 2, 1)
         with w.scope():
-            elements = [w.local(pointer.f32x4(turn * step, "v128.load32_splat")) for turn in range(count)]
-            for one in elements:
+            words = [w.local(self.b.i32x4(at)) for at in self._places(len(sums), self.s.words)]
+            one = w.f32x4()
+            for turn in range(count):
+                w.set(one, pointer.f32x4(turn * step, "v128.load32_splat"))
                 w.set(whole, whole + one)
-            for turn, one in enumerate(elements):
                 if turn % half:
                     w.set(one, one * 2.0 ** -(bits * (turn % half)))
-            for into, at in zip(sums, self._places(len(sums), self.s.words), strict=True):
-                word = w.local(self.b.i32x4(at))
-                for turn, one in enumerate(elements):
+                for into, word in zip(sums, words, strict=True):
                     if turn == half:
                         w.set(word, word >> bits * half)
                     number = word & ((1 << bits) - 1) << bits * (turn % half)

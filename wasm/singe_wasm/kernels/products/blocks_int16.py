@@ -1,37 +1,46 @@
 """The Routine "matmul_blocks_int16": the template of blocks.py with rows in integers of 16 bits.
 
-Each block of rows is quantised into records: for each block of the weights the row's integers, in the order of the weights
-in the halves of a word, and their sum times the middle of the weights' range; then the row's step. A word of a column,
-shifted and masked, is two weights of 16 bits, which one instruction multiplies by two integers of a record, and adds. The
-sum of a block is an integer; it is scaled and added to the tile's sums in floats.
+Each block of rows is quantised into records (code/wide_rows.py): for each block of the weights the row's integers, their
+sum times the middle of the weights' range, and their sum; then the row's step. The sum of a block's products is an integer; it is scaled and
+added to the tile's sums in floats. With 8 columns to a tile, all that the inner loop uses stays in registers. The rows of a
+tile share the unpacked weights.
 
-With 8 columns to a tile, all that the inner loop uses stays in registers. The rows of a tile share the unpacked weights.
+Halves: a word of a column, shifted and masked, is two weights of 16 bits, which one instruction multiplies by two integers of a
+record, and adds.
+
+Bytes: where one instruction multiplies and adds four bytes, exactly (relaxed SIMD on ARM, and on x64 with AVX-VNNI), it takes
+the high bytes of a block, then the low ones. Such an instruction of ARM takes the weights as bytes with a sign: 128 is then
+subtracted from weights of 8 bits. A function has code for both, and asks the processor; the integers are the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Final
+from typing import ClassVar, Final, NamedTuple
 
 from singe.extension import Kernel, Reduce, Routine, Store, scalar, wide_step_of
 
 from ...code.encode import Function, v128
 from ...code.values import I32, F32x4, I32x4
-from ...code.writer import Tree
+from ...code.wide_rows import OVERWRITTEN
+from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
 from .blocks import BlockProduct, BlockSchedule, BlockTemplate, schedule_blocks
 from .feeds import Evaluated, Feed, InPlace
+from .integers import takes_bytes
 from .product import ACCUMULATOR, RegisterTile, TilePlace, broadcasts
 
-ROWS: Final = 4
-"""Rows of a tile, as measured (docs/measurements/quantised.md)."""
+ROWS: Final = {"halves": 4, "bytes": 6}
+"""Rows of a tile, as measured (docs/measurements/quantised.md); of bytes, as many as registers hold."""
 MAX_WORDS_PER_TURN: Final = 4
 """Words of a column in a turn of the innermost loop if the tile has one row."""
-RECORD_END: Final = 4 + 32
-"""Bytes of a row's step, and of what writing a record may overwrite."""
+RECORD_BLOCK_END: Final = 8
+"""Bytes of a block's two sums in a record."""
+SIGN: Final = 128
+"""What a byte without a sign differs by from one with a sign."""
 
 
 def schedule_int16(routine: Routine, constants: Collection[int]) -> BlockSchedule | None:
@@ -43,12 +52,17 @@ def schedule_int16(routine: Routine, constants: Collection[int]) -> BlockSchedul
     floats, feed = s.floats, s.floats.feed
     if isinstance(feed, InPlace) and feed.step != 4:
         feed = Evaluated(floats.c, {})
-    return replace(s, floats=replace(floats, feed=feed, spare=ROWS * _record(s)))
+    return replace(s, floats=replace(floats, feed=feed, spare=max(ROWS.values()) * _record(s)))
 
 
 def _record(s: BlockSchedule) -> int:
-    """Bytes of a record."""
-    return 2 * s.each * s.words + 4 * s.blocks + RECORD_END
+    """Bytes of a record, and of what writing it overwrites."""
+    return (2 * _padded(s.block) + RECORD_BLOCK_END) * s.blocks + 4 + OVERWRITTEN + _padded(s.block)
+
+
+def _padded(count: int) -> int:
+    """The integers of so many weights in a record."""
+    return -(-count // 8) * 8
 
 
 def _in_floats(kernel: Kernel) -> Kernel | None:
@@ -70,18 +84,45 @@ def _in_floats(kernel: Kernel) -> Kernel | None:
 
 def print_int16(s: BlockSchedule, sizes: SizeParameters, level: Level) -> Function:
     """The function of a scheduled Routine."""
-    return _HalvesTemplate(s, sizes, level).function()
+    if not level.relaxed or level.fours:  # wasmtime's compiler has no instruction for four bytes
+        return _WideRows(s, sizes, level, "halves").function()
+    w = s.floats.begin(sizes)
+    with w.when(takes_bytes() | has_signs()):
+        _WideRows(s, sizes, level, "bytes", w).write()
+        w.otherwise()
+        _WideRows(s, sizes, level, "halves", w).write()
+    return w.finish()
 
 
-class _HalvesTemplate(BlockTemplate):
-    def make_product(self) -> _Int16Product:
-        return _Int16Product(self)
+def has_signs() -> I32:
+    """Whether the instruction that adds four products takes both operands as bytes with a sign, as ARM's does."""
+    least, one = (I32x4(v128(bytes([b] * 16))) for b in (128, 1))
+    return one.dot_add(least, I32x4.of(0)).lane(0).equals(4 * -128)
+
+
+class _WideRows(BlockTemplate):
+    """form: "halves" or "bytes"."""
+
+    def __init__(
+        self, s: BlockSchedule, sizes: SizeParameters, level: Level, form: str, w: Writer | None = None
+    ) -> None:
+        self.form: Final = form
+        super().__init__(s, sizes, level, w)
+
+    def make_product(self) -> _WideProduct:
+        return (_Halves if self.form == "halves" else _Bytes)(self)
 
     def make_feed(self) -> Feed:
-        return _HalvesRecords(self.blocks, super().make_feed()).bound(self)
+        return _WideRecords(self.blocks, super().make_feed()).bound(self)
 
 
-class _HalvesRecords(Feed):
+def _middle(s: BlockSchedule) -> int:
+    """What is taken from the weights as integers: the zero where it is one whole number, else half of their range."""
+    z = s.zero
+    return int(z) if isinstance(z, float) and z.is_integer() and 0 <= z < 1 << s.bits else 1 << s.bits - 1
+
+
+class _WideRecords(Feed):
     """The rows of a block as records."""
 
     in_place = False
@@ -100,20 +141,36 @@ class _HalvesRecords(Feed):
 
     def prepare(self, rows: int) -> None:
         self._floats.prepare(rows)
-        w, s = self.job.w, self._schedule
+        w, s, product = self.job.w, self._schedule, self.job.product
+        assert isinstance(product, _WideProduct)
+        name = f"{product.form}_for_{s.bits}_bits"
         for (to, place), (source, offset) in zip(self.addresses(rows), self._floats.addresses(rows), strict=True):
-            w.call(f"halves_for_{s.bits}_bits", w.value(to) + place, w.value(source) + offset, s.depth, s.block)
+            at = w.value(to) + place, w.value(source) + offset
+            w.call(name, *at, s.depth, s.block, product.middle)
 
 
-class _Int16Product(BlockProduct):
-    """The product of records and packed weights, which are unpacked in registers."""
+class _RecordPart(NamedTuple):
+    """Some integers of a block: where they begin behind the pointers, and the sums of their products."""
 
-    def __init__(self, job: _HalvesTemplate) -> None:
+    offset: int
+    sums: Sequence[Sequence[I32x4]]
+
+
+class _WideProduct(BlockProduct):
+    """The product of records and packed weights, which are unpacked in registers. step: bytes of a part's integers for a
+    word of weights. middle: what the sums in records are multiplied by."""
+
+    form: ClassVar[str]
+    step: int
+    middle: I32 | int
+
+    def __init__(self, job: _WideRows) -> None:
         s = job.blocks
-        super().__init__(job, replace(job.c, depth=s.words), RegisterTile(ROWS, s.floats.columns), {})
+        tile = RegisterTile(ROWS[self.form], s.floats.columns)
+        super().__init__(job, replace(job.c, depth=s.words), tile, {})
         self.vectors: Final = range(0, 4 * self.width, 16)
-        self.middle: Final = 1 << s.bits - 1
         self.sums: Final = [[self.w.i32x4() for _ in line] for line in self.accumulators]
+        self.middle = _middle(s)
 
     def sum(self, feed: Feed, rows: int, panels: int = 1) -> None:
         w = self.w
@@ -133,66 +190,148 @@ class _Int16Product(BlockProduct):
         """The products of a block of `count` weights; the pointers are moved on."""
         w, s = self.w, self.s
         sums = self.sums[: len(places)]
-        for local in (x for line in sums for x in line):
-            w.set(local, 0)
-        words = -(-count // s.each)
+        _clear(w, sums)
+        self.products(places, sums, -(-count // s.each), _padded(count))
+        scales = [w.local(self.scale.f32x4(at)) for at in self.vectors]
+        gaps = self._gaps()
+        taken, plain, part = w.i32x4(), w.f32x4(), w.f32x4()
+        for (pointer, offset), line, totals in zip(places, sums, self.accumulators, strict=False):
+            w.set(taken, pointer.i32x4(offset, "v128.load32_splat"))
+            if gaps:
+                w.set(plain, pointer.i32x4(offset + 4, "v128.load32_splat").as_floats())
+            for j, scale in enumerate(scales):
+                w.set(part, (line[j] - taken).as_floats())
+                if gaps:
+                    w.multiply_add(part, gaps[j], plain)
+                w.multiply_add(totals[j], part, scale)
+        w.add(places[0].pointer, RECORD_BLOCK_END)
+
+    def _gaps(self) -> Sequence[F32x4]:
+        """The middle less the zeros of a block's columns; none if these are the middle."""
+        middle, zero = _middle(self.s), self.s.zero
+        if not isinstance(zero, int):
+            return [] if zero == middle else [F32x4.of(middle - zero)] * len(self.vectors)
+        return [self.w.local(middle - at) for at in self.zeros(self.vectors)]
+
+    def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
+        """Sum the products of a block of so many words, whose integers are padded to as many; the pointers are moved behind these."""
+        raise NotImplementedError
+
+    def weights(self, word: I32x4, number: int) -> I32x4:
+        """Weights of each column that one instruction takes, the same number in each word."""
+        raise NotImplementedError
+
+    def multiply(self, into: I32x4, weights: I32x4, one: I32x4) -> I32x4:
+        """A sum and the products of weights and a row's integers."""
+        raise NotImplementedError
+
+    def walk(self, places: Sequence[TilePlace], words: int, parts: Sequence[_RecordPart]) -> None:
+        """The products of `words` words of each column and the integers of some parts; the pointers are moved on."""
+        w = self.w
         turn = min(MAX_WORDS_PER_TURN if len(places) == 1 else 1, words)
         whole = words // turn * turn
         several = w.repeat_while(self.b.below(w.i32(self.b + whole * 4 * self.width)))
         with several if whole > turn else nullcontext():
-            self._words(places, turn)
-        self._words(places, words - whole)
-        scales = [w.local(self.scale.f32x4(at)) for at in self.vectors]
-        gaps = self._gaps()
-        whole_sum, part = w.i32x4(), w.f32x4()
-        for (pointer, offset), line, totals in zip(places, sums, self.accumulators, strict=False):
-            w.set(whole_sum, pointer.i32x4(offset, "v128.load32_splat"))
-            for j, scale in enumerate(scales):
-                w.set(part, (line[j] - whole_sum).as_floats())
-                if gaps:
-                    w.multiply_add(part, gaps[j], whole_sum.as_floats())
-                w.multiply_add(totals[j], part, scale)
-        w.add(places[0].pointer, 4)
+            self._words(places, turn, parts)
+        self._words(places, words - whole, parts)
 
-    def _gaps(self) -> Sequence[F32x4]:
-        """(the middle − zero) / the middle for the columns of a block; none if they are 0."""
-        if not isinstance(self.s.zero, int):
-            gap = (self.middle - self.s.zero) / self.middle
-            return [F32x4.of(gap)] * len(self.vectors) if gap else []
-        return [self.w.local((zero * -1.0 + self.middle) * (1 / self.middle)) for zero in self.zeros(self.vectors)]
-
-    def _words(self, places: Sequence[TilePlace], count: int) -> None:
-        """The products of `count` words of each column; the pointers are moved on."""
+    def _words(self, places: Sequence[TilePlace], count: int, parts: Sequence[_RecordPart]) -> None:
         if not count:
             return
-        w, s = self.w, self.s
-        pairs = s.each // 2
+        w = self.w
         for turn in range(count):
             with w.scope():
                 words = [w.local(self.b.i32x4(4 * self.width * turn + at)) for at in self.vectors]
-                shifted = [TilePlace(p, offset + 4 * pairs * turn) for p, offset in places]
-                for number, numbers in enumerate(self._pairs(shifted, pairs)):
+                numbers = [
+                    self._numbers([TilePlace(p, at + self.step * turn + part.offset) for p, at in places])
+                    for part in parts
+                ]
+                for number in range(self.step // 4):
                     with w.scope():
-                        held = [w.local(self._weights(word, number)) for word in words]
+                        held = [w.local(self.weights(word, number)) for word in words]
                         one = w.i32x4()
-                        for value, line in zip(numbers, self.sums, strict=False):
-                            w.set(one, value.integers())
-                            for weights, into in zip(held, line, strict=True):
-                                w.set(into, weights.with_("i32x4.dot_i16x8_s", one) + into)
-        w.add(places[0].pointer, 4 * pairs * count)
+                        for part, rows in zip(parts, numbers, strict=True):
+                            for value, line in zip(rows[number], part.sums, strict=False):
+                                w.set(one, value.integers())
+                                for weights, into in zip(held, line, strict=True):
+                                    w.set(into, self.multiply(into, weights, one))
+        w.add(places[0].pointer, self.step * count)
         w.add(self.b, 4 * self.width * count)
 
-    def _pairs(self, places: Sequence[TilePlace], count: int) -> Iterator[list[F32x4]]:
-        """Two integers of each row in all lanes, `count` times."""
+    def _numbers(self, places: Sequence[TilePlace]) -> Sequence[Sequence[F32x4]]:
+        """Four bytes of each row in all lanes, for each of those of a word."""
+        count = self.step // 4
         if self.fours and count == 4:  # also for one row, other than `broadcasts`
             rows = [self.w.local(p.pointer.f32x4(p.offset)) for p in places]
-            yield from ([row.broadcast(turn) for row in rows] for turn in range(4))
-        else:
-            yield from broadcasts(self.w, places, count, False)
+            return [[row.broadcast(turn) for row in rows] for turn in range(4)]
+        return list(broadcasts(self.w, places, count, False))
 
-    def _weights(self, word: I32x4, number: int) -> I32x4:
-        """Two weights of each column, the same number in each half of a word."""
+
+class _Halves(_WideProduct):
+    form = "halves"
+
+    def __init__(self, job: _WideRows) -> None:
+        self.step = 2 * job.blocks.each
+        super().__init__(job)
+
+    def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
+        self.walk(places, words, [_RecordPart(0, sums)])
+        self.w.add(places[0].pointer, 2 * padded - self.step * words)
+
+    def weights(self, word: I32x4, number: int) -> I32x4:
         bits = self.s.bits
         moved = word.halves_right(bits * number) if number else word
-        mask = I32x4(v128(((1 << bits) - 1).to_bytes(2, "little") * 8))
-        return moved if bits * (number + 1) == 16 else moved & mask
+        return moved if bits * (number + 1) == 16 else moved & _repeated((1 << bits) - 1, 2)
+
+    def multiply(self, into: I32x4, weights: I32x4, one: I32x4) -> I32x4:
+        return weights.with_("i32x4.dot_i16x8_s", one) + into
+
+
+class _Bytes(_WideProduct):
+    form = "bytes"
+
+    def __init__(self, job: _WideRows) -> None:
+        self.step = job.blocks.each
+        super().__init__(job)
+        w = self.w
+        self.lows: Final = [[w.i32x4() for _ in self.vectors]]
+        self.signs: Final = w.i32x4()
+        if self.s.bits == 8:
+            signed = w.i32(has_signs())
+            w.set(self.signs, (signed * int.from_bytes(bytes([SIGN] * 4), "little", signed=True)).splat())
+            self.middle = w.i32(signed * -SIGN + _middle(self.s))
+
+    def products(self, places: Sequence[TilePlace], sums: Sequence[Sequence[I32x4]], words: int, padded: int) -> None:
+        w, pointer, rest = self.w, places[0].pointer, padded - self.step * words
+        if len(places) == 1:  # more sums at once: each waits for its products
+            _clear(w, self.lows)
+            self.walk(places, words, [_RecordPart(0, sums), _RecordPart(padded, self.lows)])
+            for high, low in zip(sums[0], self.lows[0], strict=True):
+                w.set(high, (high << 8) + low)
+            w.add(pointer, padded + rest)
+            return
+        self.walk(places, words, [_RecordPart(0, sums)])
+        for into in (x for line in sums for x in line):
+            w.set(into, into << 8)
+        w.add(pointer, rest)
+        w.add(self.b, -4 * self.width * words)
+        self.walk(places, words, [_RecordPart(0, sums)])
+        w.add(pointer, rest)
+
+    def weights(self, word: I32x4, number: int) -> I32x4:
+        if self.s.bits == 8:
+            return word ^ self.signs
+        return (word.halves_right(4) if number else word) & _repeated(15, 1)
+
+    def multiply(self, into: I32x4, weights: I32x4, one: I32x4) -> I32x4:
+        return one.dot_add(weights, into)
+
+
+def _clear(w: Writer, sums: Sequence[Sequence[I32x4]]) -> None:
+    for local in (x for line in sums for x in line):
+        w.set(local, 0)
+
+
+def _repeated(number: int, size: int) -> I32x4:
+    """A number of so many bytes, as often as a vector holds it."""
+    return I32x4(v128(number.to_bytes(size, "little") * (16 // size)))
