@@ -1,28 +1,21 @@
-"""The tokenizer of a GGUF file, by its keys `tokenizer.ggml.*`; what is unknown is refused by name."""
+"""The tokenizer of a GGUF file as the values of a `tokenizer.json`, by its keys `tokenizer.ggml.*`; what is unknown is refused by name.
+
+They go further than Hugging Face's format in three things: a model `Scores` (SentencePiece's byte pairs), tokens whose score is
+null, which text does not become, and `special_ids`.
+"""
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from ...errors import FormatError
-from .added import AddedToken
 from .end_of_turn import end_of_turn_ids
-from .models.cutting import word_cutter
-from .models.merging import Merges, Scores
-from .models.unigram import Unigram
-from .models.word_pieces import WordPieces
-from .patterns import Splitter, kind_splitters, split_by
-from .spelling import UNDERLINE, bytes_of_alphabet, bytes_of_piece, spell_bytes, text_bytes
-from .steps.charsmap import charsmap
-from .steps.decoders import word_piece
-from .steps.normalizers import Normalizer, bert, in_turn, same
-from .steps.pre_tokenizers import bert_cut
-from .tokenizer import SpecialIds, Steps, Tokenizer
+from .patterns import KINDS
+from .spelling import UNDERLINE
 
-Cut: TypeAlias = Callable[[str, bool], list[str]]
-
+Json: TypeAlias = dict[str, Any]
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """The types of tokens."""
 WHOLE_WORDS: Final = frozenset(
@@ -90,144 +83,142 @@ class _Vocabulary:
     def id(self, key: str) -> int | None:
         return self.keys.id(f"{key}_token_id", len(self.tokens))
 
-    def added(self, **options: bool) -> list[AddedToken]:
+    def added(self, strip_right: bool = False) -> list[Json]:
         return [
-            AddedToken(i, token, kind != USER_DEFINED, **options)
+            {"id": i, "content": token, "special": kind != USER_DEFINED, "rstrip": strip_right, "normalized": False}
             for i, (token, kind) in enumerate(zip(self.tokens, self.types, strict=True))
             if kind in (UNKNOWN, CONTROL, USER_DEFINED)
         ]
 
-    def scores(self) -> dict[str, float]:
-        """What text may become, with scores."""
+    def scores(self) -> list[list[Any]]:
+        """The tokens with their scores, null for those that text does not become."""
         scores = self.keys.list("scores", (int, float), len(self.tokens)) or [0.0] * len(self.tokens)
-        if not all(map(isfinite, scores)):
-            raise FormatError("tokenizer.ggml.scores has numbers that are not finite")
-        return {
-            token: score
-            for token, kind, score in zip(self.tokens, self.types, scores, strict=True)
-            if kind in (NORMAL, USER_DEFINED)
-        }
-
-    def bytes(self, spelled: Callable[[str], bytes]) -> list[bytes]:
         return [
-            (text_bytes if kind in (CONTROL, UNKNOWN) else spelled)(token)
-            for token, kind in zip(self.tokens, self.types, strict=True)
+            [token, score if kind in (NORMAL, USER_DEFINED) else None]
+            for token, kind, score in zip(self.tokens, self.types, scores, strict=True)
         ]
 
-    def special_ids(self, add_bos: bool, add_eos: bool, bos: str = "bos", eos: str = "eos") -> SpecialIds:
-        """`add_bos` and `add_eos` are what holds where the file says nothing."""
+    def merges(self) -> list[list[str]]:
+        merges: list[list[str]] = []
+        for merge in self.keys.list("merges", str):
+            cut = merge.find(" ", 1)
+            if cut < 0:
+                raise FormatError(f"tokenizer.ggml.merges has {merge!r:.60}, expected two tokens with a space between")
+            merges.append([merge[:cut], merge[cut + 1 :]])
+        return merges
+
+    def marked(self, values: Json, add_bos: bool, add_eos: bool, bos: str = "bos", eos: str = "eos") -> Json:
+        """The values, and what stands before and after a text; `add_bos`, `add_eos` hold where the file says nothing."""
         first, last = self.id(bos), self.id(eos)
-        begins = self.keys.flag("add_bos_token", add_bos) and first is not None
-        ends = self.keys.flag("add_eos_token", add_eos) and last is not None
+        before = first if self.keys.flag("add_bos_token", add_bos) else None
+        after = last if self.keys.flag("add_eos_token", add_eos) else None
         named = {i for i in map(self.id, ("eos", "eot", "eom")) if i is not None}
         marks = {self.tokens[i]: i for i, kind in enumerate(self.types) if kind == CONTROL}
-        return SpecialIds(
-            self.id("bos"),
-            self.id("eos"),
-            end_of_turn_ids(marks, named),
-            (first,) if begins and first is not None else (),
-            (last,) if ends and last is not None else (),
-        )
+        single = [
+            *([] if before is None else [{"SpecialToken": {"id": "before"}}]),
+            {"Sequence": {"id": "A"}},
+            *([] if after is None else [{"SpecialToken": {"id": "after"}}]),
+        ]
+        special = {name: {"ids": [i]} for name, i in (("before", before), ("after", after)) if i is not None}
+        return {
+            "added_tokens": self.added(),
+            "post_processor": {"type": "TemplateProcessing", "single": single, "special_tokens": special},
+            "special_ids": {
+                "bos": self.id("bos"),
+                "eos": self.id("eos"),
+                "end_of_turn": sorted(end_of_turn_ids(marks, named)),
+            },
+            **values,
+        }
 
 
-def _merges(vocabulary: _Vocabulary) -> list[tuple[str, str]]:
-    merges: list[tuple[str, str]] = []
-    for merge in vocabulary.keys.list("merges", str):
-        cut = merge.find(" ", 1)
-        if cut < 0:
-            raise FormatError(f"tokenizer.ggml.merges has {merge!r:.60}, expected two tokens with a space between")
-        merges.append((merge[:cut], merge[cut + 1 :]))
-    return merges
-
-
-def _byte_pairs(vocabulary: _Vocabulary) -> Tokenizer:
+def _byte_pairs(vocabulary: _Vocabulary) -> Json:
     kind = vocabulary.keys.text("pre", "")
-    model = Merges(vocabulary.ids, _merges(vocabulary), whole=kind in WHOLE_WORDS)
-    steps = Steps(same, _by_splitters(kind_splitters(kind)), spell_bytes, model)
-    ids = vocabulary.special_ids(kind in WHOLE_WORDS, False)
-    return Tokenizer(steps, vocabulary.bytes(bytes_of_alphabet), vocabulary.added(), ids)
+    if kind not in KINDS:
+        raise FormatError(
+            f"tokenizer.ggml.pre is {kind!r:.80}, expected one of {', '.join(KINDS)}: text would be cut in the wrong places"
+        )
+    splits = [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"} for pattern in KINDS[kind]]
+    level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
+    whole = kind in WHOLE_WORDS
+    values = {
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, level]},
+        "decoder": level,
+        "model": {"type": "BPE", "vocab": vocabulary.ids, "merges": vocabulary.merges(), "ignore_merges": whole},
+    }
+    return vocabulary.marked(values, whole, False)
 
 
-def _by_splitters(splitters: Sequence[Splitter]) -> Cut:
-    first, *others = splitters
-
-    def cut(text: str, _first: bool) -> list[str]:
-        pieces = first(text)
-        for splitter in others:
-            pieces = [part for piece in pieces for part in splitter(piece)]
-        return pieces
-
-    return cut
+def _underlined(prefix: bool) -> Json:
+    replace = {"type": "Replace", "pattern": {"String": " "}, "content": UNDERLINE}
+    steps = [{"type": "Prepend", "prepend": UNDERLINE}, replace] if prefix else [replace]
+    return {"type": "Sequence", "normalizers": steps}
 
 
-def _underlined(prefix: bool) -> Normalizer:
-    start = UNDERLINE if prefix else ""
-    return lambda text, _first: start + text.replace(" ", UNDERLINE)
+def _spaced(prefix: bool) -> Json:
+    replace = {"type": "Replace", "pattern": {"String": UNDERLINE}, "content": " "}
+    strip = [{"type": "Strip", "content": " ", "start": 1}] if prefix else []
+    return {"type": "Sequence", "decoders": [replace, {"type": "ByteFallback"}, {"type": "Fuse"}, *strip]}
 
 
-def _by_words(vocabulary: _Vocabulary) -> Cut:
-    words = word_cutter(vocabulary.tokens)
-    return lambda text, _first: [word for word in words(text) if word]
-
-
-def _sentence_piece(vocabulary: _Vocabulary) -> Tokenizer:
+def _sentence_piece(vocabulary: _Vocabulary) -> Json:
     prefix = vocabulary.keys.flag("add_space_prefix", True)
-    model = Scores(vocabulary.ids, vocabulary.scores(), vocabulary.id("unknown"))
-    steps = Steps(_underlined(prefix), _by_words(vocabulary), str, model)
-    # Phi-3's marks take the spaces and ends of lines that its template writes after them.
-    added = vocabulary.added(strip_right=vocabulary.keys.architecture == "phi3")
-    ids = vocabulary.special_ids(True, False)
-    return Tokenizer(steps, vocabulary.bytes(bytes_of_piece), added, ids, strip_start=prefix)
+    values = {
+        # Phi-3's marks take the spaces and ends of lines that its template writes after them.
+        "added_tokens": vocabulary.added(strip_right=vocabulary.keys.architecture == "phi3"),
+        "normalizer": _underlined(prefix),
+        "decoder": _spaced(prefix),
+        "model": {"type": "Scores", "vocab": vocabulary.scores(), "unk_id": vocabulary.id("unknown")},
+    }
+    return vocabulary.marked(values, True, False)
 
 
-def _raw_byte_pairs(vocabulary: _Vocabulary) -> Tokenizer:
-    model = Merges(vocabulary.ids, _merges(vocabulary), byte_fallback=True)
-    steps = Steps(_underlined(False), _by_words(vocabulary), str, model)
-    return Tokenizer(
-        steps, vocabulary.bytes(bytes_of_piece), vocabulary.added(), vocabulary.special_ids(True, False)
-    )  # fmt: skip
+def _raw_byte_pairs(vocabulary: _Vocabulary) -> Json:
+    model = {"type": "BPE", "vocab": vocabulary.ids, "merges": vocabulary.merges(), "byte_fallback": True}
+    values = {"normalizer": _underlined(False), "decoder": _spaced(False), "model": model}
+    return vocabulary.marked(values, True, False)
 
 
-def _unigram(vocabulary: _Vocabulary) -> Tokenizer:
+def _unigram(vocabulary: _Vocabulary) -> Json:
     keys = vocabulary.keys
-    prefix, tidy = keys.flag("add_space_prefix", True), keys.flag("remove_extra_whitespaces", False)
-    codes = keys.list("precompiled_charsmap", int)
-    normalizers = [charsmap(bytes(code & 0xFF for code in codes))] if codes else []
-    if tidy:
-        normalizers.append(lambda text, _first: " ".join(word for word in text.split(" ") if word))
-    model = Unigram(vocabulary.ids, vocabulary.scores(), vocabulary.id("unknown"))
-    before_underline = split_by(UNDERLINE, "MergedWithNext")
-    steps = Steps(
-        in_turn([*normalizers, _underlined(prefix)]), lambda text, _first: before_underline(text), str, model
-    )  # fmt: skip
-    ids = vocabulary.special_ids(False, True)
-    return Tokenizer(steps, vocabulary.bytes(bytes_of_piece), vocabulary.added(), ids, strip_start=prefix)
+    prefix = keys.flag("add_space_prefix", True)
+    steps: list[Json] = []
+    if codes := keys.list("precompiled_charsmap", int):
+        charsmap = b64encode(bytes(code & 0xFF for code in codes)).decode()
+        steps.append({"type": "Precompiled", "precompiled_charsmap": charsmap})
+    if keys.flag("remove_extra_whitespaces", False):
+        steps += [{"type": "Strip"}, {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
+    values = {
+        "normalizer": {"type": "Sequence", "normalizers": [*steps, _underlined(prefix)]},
+        "pre_tokenizer": {"type": "Split", "pattern": {"String": UNDERLINE}, "behavior": "MergedWithNext"},
+        "decoder": _spaced(prefix),
+        "model": {"type": "Unigram", "vocab": vocabulary.scores(), "unk_id": vocabulary.id("unknown")},
+    }
+    return vocabulary.marked(values, False, True)
 
 
-def _bert(vocabulary: _Vocabulary) -> Tokenizer:
+def _bert(vocabulary: _Vocabulary) -> Json:
     """BERT's words begin with ▁ in GGUF; what goes on does not."""
     spelled = {
-        i: token[1:] if token.startswith(UNDERLINE) else "##" + token
-        for token, i in vocabulary.ids.items()
-        if vocabulary.types[i] == NORMAL
+        token if kind != NORMAL else token[1:] if token.startswith(UNDERLINE) else "##" + token: i
+        for i, (token, kind) in enumerate(zip(vocabulary.tokens, vocabulary.types, strict=True))
     }
     unknown = vocabulary.id("unknown")
     if unknown is None:
         raise FormatError("tokenizer.ggml.unknown_token_id is missing, expected the token of words that have none")
-    model = WordPieces({token: i for i, token in spelled.items()}, unknown)
-    steps = Steps(bert(), lambda text, first: bert_cut([text], first), str, model)
-    written = word_piece("##", True)
-    tokens = [text_bytes(written(spelled.get(i, token))) for i, token in enumerate(vocabulary.tokens)]
-    ids = vocabulary.special_ids(
-        True,
-        True,
-        "cls" if vocabulary.id("cls") is not None else "bos",
-        "seperator" if vocabulary.id("seperator") is not None else "eos",
-    )
-    return Tokenizer(steps, tokens, vocabulary.added(), ids, strip_start=True)
+    names = {i: token for token, i in spelled.items()}
+    values = {
+        "normalizer": {"type": "BertNormalizer"},
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "decoder": {"type": "WordPiece"},
+        "model": {"type": "WordPiece", "vocab": spelled, "unk_token": names.get(unknown, "")},
+    }
+    first = "bos" if vocabulary.id("cls") is None else "cls"
+    last = "eos" if vocabulary.id("seperator") is None else "seperator"
+    return vocabulary.marked(values, True, True, first, last)
 
 
-MODELS: Final[Mapping[str, Callable[[_Vocabulary], Tokenizer]]] = {
+MODELS: Final[Mapping[str, Callable[[_Vocabulary], Json]]] = {
     "gpt2": _byte_pairs,
     "llama": _sentence_piece,
     "gemma4": _raw_byte_pairs,
@@ -237,8 +228,8 @@ MODELS: Final[Mapping[str, Callable[[_Vocabulary], Tokenizer]]] = {
 """The names of `tokenizer.ggml.model`."""
 
 
-def gguf_tokenizer(metadata: Mapping[str, object]) -> Tokenizer:
-    """The tokenizer that the metadata of a GGUF file describes."""
+def gguf_tokenizer_values(metadata: Mapping[str, object]) -> Json:
+    """The `tokenizer.json` of the tokenizer that the metadata of a GGUF file describes."""
     keys = _Keys(metadata)
     model = keys.text("model")
     if model not in MODELS:

@@ -255,12 +255,3 @@ def known(pattern: str) -> str:
     if pattern not in KNOWN:
         raise FormatError(f"the pattern {pattern!r:.300} of a tokenizer is none of the {len(KNOWN)} that Singe knows")
     return pattern
-
-
-def kind_splitters(kind: str) -> list[Splitter]:
-    """The cuts of a `tokenizer.ggml.pre`."""
-    if kind not in KINDS:
-        raise FormatError(
-            f"tokenizer.ggml.pre is {kind!r:.80}, expected one of {', '.join(KINDS)}: text would be cut in the wrong places"
-        )
-    return [isolate(pattern) for pattern in KINDS[kind]]

@@ -17,7 +17,7 @@ from .added import AddedToken
 from .end_of_turn import end_of_turn_ids
 from .fields import Fields
 from .models.cutting import word_cutter
-from .models.merging import Merges
+from .models.merging import Merges, Scores
 from .models.unigram import Unigram
 from .models.word_pieces import WordPieces
 from .spelling import spell_bytes
@@ -80,25 +80,33 @@ def _known(ids: Mapping[str, int], token: str | None, place: str) -> str | None:
     return token
 
 
-def _unigram(fields: Fields) -> _Model:
+def _scored(fields: Fields) -> tuple[dict[str, int], dict[str, float], int | None]:
+    """The tokens of a list with scores: their ids, the scores of those that text may become, and what is unknown."""
     listed = fields.list("vocab")
     if len(listed) > MAX_TOKENS:
         raise FormatError(f"{fields.place}.vocab has {len(listed)} tokens, expected at most {MAX_TOKENS}")
     scores: dict[str, float] = {}
     ids: dict[str, int] = {}
     for i, item in enumerate(listed):
-        if (
-            not isinstance(item, list)
-            or len(item) != 2
-            or not isinstance(item[0], str)
-            or type(item[1]) not in (int, float)
-        ):
+        if not isinstance(item, list) or len(item) != 2 or not isinstance(item[0], str):
             raise FormatError(f"{fields.place}.vocab[{i}] is {item!r:.80}, expected a token and its score")
-        if not isfinite(item[1]):
-            raise FormatError(f"{fields.place}.vocab[{i}] has the score {item[1]}, expected a finite number")
-        scores[item[0]], ids[item[0]] = float(item[1]), i
-    unknown = fields.count("unk_id", len(listed)) if "unk_id" in fields else None
+        ids.setdefault(item[0], i)
+        if item[1] is None:
+            continue
+        if type(item[1]) not in (int, float) or not isfinite(item[1]):
+            raise FormatError(f"{fields.place}.vocab[{i}] has the score {item[1]!r:.60}, expected a finite number")
+        scores[item[0]] = float(item[1])
+    return ids, scores, fields.count("unk_id", len(listed)) if "unk_id" in fields else None
+
+
+def _unigram(fields: Fields) -> _Model:
+    ids, scores, unknown = _scored(fields)
     return _Model(ids, Unigram(ids, scores, unknown, fields.flag("byte_fallback", False)))
+
+
+def _scores(fields: Fields) -> _Model:
+    ids, scores, unknown = _scored(fields)
+    return _Model(ids, Scores(ids, scores, unknown))
 
 
 def _word_pieces(fields: Fields) -> _Model:
@@ -112,6 +120,7 @@ def _word_pieces(fields: Fields) -> _Model:
 
 MODELS: Final[Mapping[str, Callable[[Fields], _Model]]] = {
     "BPE": _byte_pairs,
+    "Scores": _scores,
     "Unigram": _unigram,
     "WordPiece": _word_pieces,
 }
@@ -194,7 +203,7 @@ def tokenizer_of(values: object, config_values: object, place: str) -> Tokenizer
     normalizing = fields.optional_node("normalizer")
     by_bytes = any(step.text("type") == "ByteLevel" for step in pre)
     cut = pre_tokenizer(pre)
-    if isinstance(model.model, Merges) and not model.model.suffix and not by_bytes:
+    if isinstance(model.model, Scores) or (isinstance(model.model, Merges) and not model.model.suffix and not by_bytes):
         cut = _words_too(cut, model.ids)
     steps = Steps(
         normalizer(normalizing) if normalizing else same, cut, spell_bytes if by_bytes else str, model.model
@@ -204,18 +213,27 @@ def tokenizer_of(values: object, config_values: object, place: str) -> Tokenizer
     decoding = decoder(decoding_fields, Decoding()) if decoding_fields else _spaced()
     vocabulary = _vocabulary(model.ids, added, decoding)
 
+    special = _special_ids(fields, config, ids, added)
+    if any(i >= len(vocabulary) for i in (*special.before, *special.after)):
+        raise FormatError(f"{place}: its post-processor writes tokens beyond the {len(vocabulary)} of the vocabulary")
+    tidy = (lambda text: text.removesuffix(" ")) if decoding.strip_end else None
+    return Tokenizer(steps, vocabulary, added, special, strip_start=decoding.strip_start, tidy=tidy)
+
+
+def _special_ids(fields: Fields, config: Fields, ids: Mapping[str, int], added: Sequence[AddedToken]) -> SpecialIds:
     before, after = _marks(fields.optional_node("post_processor"))
+    if "special_ids" in fields:
+        named = fields.node("special_ids")
+        bos, eos = (named.count(key, MAX_TOKENS) if key in named else None for key in ("bos", "eos"))
+        ends = [i for i in named.list("end_of_turn") if type(i) is int]
+        return SpecialIds(bos, eos, frozenset(ends), before, after)
     bos, eos = _configured(config, "bos_token", ids), _configured(config, "eos_token", ids)
     if not before and bos is not None and config.value("add_bos_token") is True:
         before = (bos,)
     if not after and eos is not None and config.value("add_eos_token") is True:
         after = (eos,)
-    if any(i >= len(vocabulary) for i in (*before, *after)):
-        raise FormatError(f"{place}: its post-processor writes tokens beyond the {len(vocabulary)} of the vocabulary")
     marks = {token.text: token.id for token in added if token.special}
-    special = SpecialIds(bos, eos, end_of_turn_ids(marks, () if eos is None else (eos,)), before, after)
-    tidy = (lambda text: text.removesuffix(" ")) if decoding.strip_end else None
-    return Tokenizer(steps, vocabulary, added, special, strip_start=decoding.strip_start, tidy=tidy)
+    return SpecialIds(bos, eos, end_of_turn_ids(marks, () if eos is None else (eos,)), before, after)
 
 
 def _model_kind(fields: Fields) -> Callable[[Fields], _Model]:

@@ -79,7 +79,7 @@ _SPACE_MT: Final = re.compile("[\t\n\x0c\r\u1680\u200b-\u200f\u2028\u2029\u2581\
 
 def _cleaned(text: str) -> str:
     kept = "".join(
-        c for c in text if c in "\t\n\r" or (c != "\ufffd" and unicodedata.category(c) not in ("Cc", "Cf", "Cn", "Co"))
+        c for c in text if c in "\t\n\r" or (c != "\ufffd" and unicodedata.category(c) not in ("Cc", "Cf", "Co"))
     )
     return _WHITE.sub(" ", kept)
 
