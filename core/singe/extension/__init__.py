@@ -35,7 +35,7 @@ _DEFINED = {
     "ir.kernel": "Kernel Port Reduce Routine Scan Stage Store collapse identity",
     "ir.scalar": "DEAR_WORDS Expr",
     "ops": "Row Wgsl find_row",
-    "ops.products.blocks_int16": "WIDE_PART wide_step_of",
+    "ops.products.blocks_int16": "WIDE_PART WIDE_TOP wide_step_of",
     "ops.products.quantised": "LARGEST OFFSET PART TOP step_of",
     "program": "words",
     "program.block": "alone",

@@ -61,6 +61,7 @@ from ..ops import Row as Row
 from ..ops import Wgsl as Wgsl
 from ..ops import find_row as find_row
 from ..ops.products.blocks_int16 import WIDE_PART as WIDE_PART
+from ..ops.products.blocks_int16 import WIDE_TOP as WIDE_TOP
 from ..ops.products.blocks_int16 import wide_step_of as wide_step_of
 from ..ops.products.quantised import LARGEST as LARGEST
 from ..ops.products.quantised import OFFSET as OFFSET

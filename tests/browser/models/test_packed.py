@@ -1,23 +1,26 @@
-"""Chromium's WebGPU runs the kernels over packed weights and bytes, and those of scattered sums."""
+"""Chromium runs the kernels over packed weights and bytes, on WebGPU also those of scattered sums, on WebAssembly in 16-bit integers."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from bundles import packed, unpacked
-from pages import open_page
+from pages import CORES, open_page
 
 import singe as sg
 from singe.graph import Builder, Graph
+from singe.model.compiling import compile as compiled
 from singe.model.model import Model
 from singe.ops.products import blocks
+from singe.program.bundle_reader import MANIFEST
 from singe.shapes import size
 from singe.tools.export.bundle import export
 
 ANSWER: Final = """
-const model = await load("/bundles/model", { device: "webgpu" });
+const model = await load(given.url, given.options);
 const outputs = [];
 for (const tensors of given.cases) outputs.push(pack(await model.run(unpack(tensors))));
 await model.dispose();
@@ -51,9 +54,31 @@ def test_packed_products_and_scattered_sums_in_a_page(browser: Any, tmp_path: Pa
     export(model, tmp_path / "model", ["webgpu"])
     counts = (1, 300)
     with open_page(browser, tmp_path) as page:
-        found: dict[str, Any] = page.run(ANSWER, cases=[packed(case(n)) for n in counts])
+        given = {"url": "/bundles/model", "options": {"device": "webgpu"}}
+        found: dict[str, Any] = page.run(ANSWER, **given, cases=[packed(case(n)) for n in counts])
     for count, output in zip(counts, found["outputs"], strict=True):
         got, wanted = unpacked(output), model(case(count))
         np.testing.assert_array_equal(got["integers"], wanted["integers"])
         np.testing.assert_array_equal(got["rows"], wanted["rows"])
         np.testing.assert_allclose(got["blocks"], wanted["blocks"], rtol=1e-5, atol=1e-3)
+
+
+def test_rows_in_16_bits_in_a_page(browser: Any, tmp_path: Path) -> None:
+    """At both levels of SIMD, on one thread and on two."""
+    model = Model(graph(), "numpy")
+    export(model, tmp_path / "both", ["wasm"], activations="int16")
+    export(model, tmp_path / "plain", ["wasm"], activations="int16")
+    manifest = json.loads((tmp_path / "plain" / MANIFEST).read_bytes())
+    for kernel in manifest["targets"]["wasm"]["program"]["kernels"]:
+        kernel["variants"] = [v for v in kernel["variants"] if not v["requires"]]
+    (tmp_path / "plain" / MANIFEST).write_text(json.dumps(manifest), "utf-8")
+    assert any("int16" in k["label"] for k in manifest["targets"]["wasm"]["program"]["kernels"])
+    whole, counts = compiled(model, activations="int16"), (1, 5, 300)
+    with open_page(browser, tmp_path) as page:
+        for name in ("both", "plain"):
+            for threads in (1, 2)[:CORES]:
+                given = {"url": f"/bundles/{name}", "options": {"device": "wasm", "threads": threads}}
+                found: dict[str, Any] = page.run(ANSWER, **given, cases=[packed(case(n)) for n in counts])
+                for count, output in zip(counts, found["outputs"], strict=True):
+                    got, wanted = unpacked(output)["blocks"], whole(case(count))["blocks"]
+                    np.testing.assert_allclose(got, wanted, atol=2e-6 * np.abs(wanted).max())

@@ -20,7 +20,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import ClassVar, Final, NamedTuple
 
-from singe.extension import Kernel, Reduce, Routine, Store, scalar, wide_step_of
+from singe.extension import WIDE_TOP, Kernel, Reduce, Routine, Store, scalar, wide_step_of
 
 from ...code.encode import Function, v128
 from ...code.values import I32, F32x4, I32x4
@@ -117,9 +117,12 @@ class _WideRows(BlockTemplate):
 
 
 def _middle(s: BlockSchedule) -> int:
-    """What is taken from the weights as integers: the zero where it is one whole number, else half of their range."""
-    z = s.zero
-    return int(z) if isinstance(z, float) and z.is_integer() and 0 <= z < 1 << s.bits else 1 << s.bits - 1
+    """What is taken from the weights as integers: the zero where it is one whole number, else half of their range; nothing
+    where a block's sum is a float32 without rounding."""
+    most, z = (1 << s.bits) - 1, s.zero
+    if isinstance(z, float) and z.is_integer() and 0 <= z <= most:
+        return int(z)
+    return 0 if s.block * most * WIDE_TOP < 1 << 24 else most + 1 >> 1
 
 
 class _WideRecords(Feed):
@@ -194,13 +197,15 @@ class _WideProduct(BlockProduct):
         self.products(places, sums, -(-count // s.each), _padded(count))
         scales = [w.local(self.scale.f32x4(at)) for at in self.vectors]
         gaps = self._gaps()
-        taken, plain, part = w.i32x4(), w.f32x4(), w.f32x4()
+        taken = None if self.middle == 0 else w.i32x4()
+        plain, part = w.f32x4(), w.f32x4()
         for (pointer, offset), line, totals in zip(places, sums, self.accumulators, strict=False):
-            w.set(taken, pointer.i32x4(offset, "v128.load32_splat"))
+            if taken:
+                w.set(taken, pointer.i32x4(offset, "v128.load32_splat"))
             if gaps:
                 w.set(plain, pointer.i32x4(offset + 4, "v128.load32_splat").as_floats())
             for j, scale in enumerate(scales):
-                w.set(part, (line[j] - taken).as_floats())
+                w.set(part, (line[j] - taken if taken else line[j]).as_floats())
                 if gaps:
                     w.multiply_add(part, gaps[j], plain)
                 w.multiply_add(totals[j], part, scale)
