@@ -6,6 +6,7 @@ Here are float16's conversions, copies, zeros, and the quantising of rows of flo
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,7 @@ from .code.doubles import DOUBLES
 from .code.elementary import ELEMENTARY, WHOLE, WHOLE_BITS
 from .code.encode import Body, Function, i64, integers, v128
 from .code.minifloats import MINIFLOATS
-from .code.values import F32, I32, I64, I32x4, select
+from .code.values import F32, I32, I64, F32x4, I32x4, minimum, select
 from .code.wide_rows import WIDE_ROWS
 from .code.writer import Writer
 from .transforms import TRANSFORMS
@@ -151,6 +152,46 @@ def _quantise(size: int) -> Function:
     return w.finish()
 
 
+def _scaled(bits: int) -> Function:
+    """(to, source, depth, block): a row of floats as products with packed weights take one (kernels/products/blocks.py). The
+    second half of a word's weights of `bits` bits is shifted, and then like the first."""
+    w = Writer(Body(integers(4)))
+    to, source, depth, block = w.parameters()
+    at, end, stop = w.i32(source), w.i32(source + (depth << 2)), w.i32()
+    total, values = w.f32x4(), w.f32x4()
+    half = 16 // bits
+    powers = [2.0 ** -(bits * (k % half)) for k in range(4)]
+    scale = w.f32x4()
+
+    def move(load: str) -> None:
+        w.set(values, at.f32x4(0, load))
+        w.set(total, total + values)
+        w.set(values, values * scale)
+
+    with w.when(at < end), w.repeat_while(at < end):
+        w.set(total, 0.0)
+        w.set(scale, F32x4(v128(struct.pack("<4f", *powers))))
+        w.set(stop, at + (block << 2))
+        w.set(stop, minimum(stop, end))
+        four = stop - at >= 16
+        with w.when(four), w.repeat_while(four):
+            move("v128.load")
+            w.store(to, values)
+            w.add(to, 16)
+            w.add(at, 16)
+        with w.when(at < stop), w.repeat_while(at < stop):
+            move("v128.load32_zero")
+            w.store_lane(to, values, 32)
+            w.set(scale, scale.integers().shuffled(scale.integers(), 1, 2, 3, 0).floats())
+            w.add(to, 4)
+            w.add(at, 4)
+        for lanes in ((2, 3, 0, 1), (1, 0, 3, 2)):
+            w.set(total, total + total.integers().shuffled(total.integers(), *lanes).floats())
+        w.store(to, total.lane(0))
+        w.add(to, 4)
+    return w.finish()
+
+
 def _words_of() -> Function:
     """(to, source, runs, length, jump): a row of whole numbers in float32 as integers of two bytes, then zeros up to a
     multiple of four of them. The row is as in `_quantise`."""
@@ -243,6 +284,8 @@ LIBRARY: Final[Mapping[str, Function]] = {
     "copy_padded": _copy_padded(),
     "quantise_bytes": _quantise(1),
     "quantise_words": _quantise(2),
+    "scaled_for_4_bits": _scaled(4),
+    "scaled_for_8_bits": _scaled(8),
     "words_of": _words_of(),
     "bytes_of": _bytes_of(),
     **TRANSFORMS,

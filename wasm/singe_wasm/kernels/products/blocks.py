@@ -22,7 +22,7 @@ from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import ProductSchedule, Template, schedule
-from .feeds import Feed
+from .feeds import Evaluated, Feed, InPlace
 from .product import Product, RegisterTile, panels_across
 
 MAX_ROWS_UNPACKED_PER_TILE: Final = 12
@@ -75,6 +75,12 @@ class BlockSchedule:
         width = self.floats.columns
         return max(UNPACKED_PANEL_BYTES // (4 * width * self.depth), 1) * width
 
+    @property
+    def scaled_row(self) -> int:
+        """Bytes of a row that is scaled for unpacking; 0 if there is none."""
+        rows = self.floats.c.rows
+        return 4 * (self.depth + self.blocks) if rows == 1 or not isinstance(rows, int) else 0
+
     def pack(self, contents: np.ndarray) -> np.ndarray:
         """Words, scales or zeros as panels."""
         rows, n = contents.shape
@@ -115,9 +121,11 @@ def schedule_blocks(routine: Routine, constants: Collection[int]) -> BlockSchedu
     floats = schedule(Routine("matmul", twin), constants)
     if floats is None or not floats.packed or floats.b_batch:
         return None
-    made = BlockSchedule(replace(floats, as_open=True), w, scale, zero, routine.facts["bits"], routine.facts["block"])
-    panels = 4 * made.unpacked * depth
-    return replace(made, floats=replace(made.floats, spare=panels)) if _many(made) else made
+    feed = Evaluated(floats.c, {}) if isinstance(floats.feed, InPlace) and floats.feed.step != 4 else floats.feed
+    floats = replace(floats, as_open=True, feed=feed)
+    made = BlockSchedule(floats, w, scale, zero, routine.facts["bits"], routine.facts["block"])
+    panels = 4 * made.unpacked * depth if _many(made) else 0
+    return replace(made, floats=replace(floats, spare=panels + made.scaled_row))
 
 
 def _ports(weight: Expr) -> tuple[int, int, int | float] | None:
@@ -174,6 +182,38 @@ class _Blocks(BlockTemplate):
 
     def make_product(self) -> Product:
         return (_FewRowsProduct if self.few else _ManyRows)(self)
+
+    def make_feed(self) -> Feed:
+        feed = super().make_feed()
+        return _ScaledRow(self.blocks, feed).bound(self) if self.few and self.blocks.scaled_row else feed
+
+
+class _ScaledRow(Feed):
+    """The one row of a tile with its elements divided by the powers of two by which a word's weights are too large where they
+    are not shifted, and behind each block the sum of its elements; other rows as they are."""
+
+    in_place = False
+
+    def __init__(self, s: BlockSchedule, floats: Feed) -> None:
+        super().__init__(floats.c, floats.facts)
+        self._schedule, self._floats = s, floats
+
+    def addresses(self, rows: int) -> list[tuple[Tree, int]]:
+        s = self._schedule
+        if rows > 1:
+            return self._floats.addresses(rows)
+        return [(self.job.low.scratch(s.floats.scratch - s.scaled_row), 0)]
+
+    def start(self, part: tuple[I32, I32] | None) -> None:
+        self._floats.start(part)
+
+    def prepare(self, rows: int) -> None:
+        self._floats.prepare(rows)
+        if rows > 1:
+            return
+        w, s = self.job.w, self._schedule
+        ((to, place),), ((source, offset),) = self.addresses(1), self._floats.addresses(1)
+        w.call(f"scaled_for_{s.bits}_bits", w.value(to) + place, w.value(source) + offset, s.depth, s.block)
 
 
 class BlockProduct(Product):
@@ -257,52 +297,48 @@ class _FewRowsProduct(BlockProduct):
         with w.scope():
             pointers = self.pointers(feed, rows)
             self.begin(self.b, self.column)
-            self.each_block(self.b, lambda count: self._block(pointers, feed.step, vectors, count))
+            self.each_block(self.b, lambda count: self._block(pointers, vectors, count))
         if panels > 1:
             w.add(self.b, (panels - 1) * s.words * 4 * self.width)
 
-    def _block(self, pointers: Sequence[I32], step: int, vectors: int, count: int) -> None:
+    def _block(self, pointers: Sequence[I32], vectors: int, count: int) -> None:
         w, places = self.w, self._places(vectors, self.s.blocks)
         sums = [line[:vectors] for line in self.sums[: len(pointers)]]
         for local in (x for line in sums for x in line):
             w.set(local, 0.0)
         if len(sums) == 1:
-            whole = w.f32x4(0.0)
-            self._each_word(self.b, count, lambda inside: self._word(pointers[0], step, sums[0], whole, inside))
+            self._each_word(self.b, count, lambda inside: self._word(pointers[0], sums[0], inside))
+            whole = w.local(pointers[0].f32x4(0, "v128.load32_splat"))
+            w.add(pointers[0], 4)
             for into, zero in zip(sums[0], self.zeros(places), strict=True):
                 w.set(into, into - zero * whole)
         else:
             zeros = self.zeros(places)
-            self._each_word(self.b, count, lambda inside: self._rows(pointers, step, sums, zeros, inside))
+            self._each_word(self.b, count, lambda inside: self._rows(pointers, sums, zeros, inside))
         for j, at in enumerate(places):
             scale = w.local(self.scale.f32x4(at))
             for total, line in zip(self.accumulators, sums, strict=False):
                 w.multiply_add(total[j], line[j], scale)
 
-    def _word(self, pointer: I32, step: int, sums: Sequence[F32x4], whole: F32x4, count: int) -> None:
-        """The products of a word's weights, without their zeros, and one row's elements, whose sum is added to `whole`.
-
-        The weights of half a word are not shifted: the elements are divided by the powers of two instead.
-        """
+    def _word(self, pointer: I32, sums: Sequence[F32x4], count: int) -> None:
+        """The products of a word's weights, without their zeros, and a scaled row's elements. The weights of half a word are
+        not shifted."""
         w, bits = self.w, self.s.bits
-        half = max(self.s.each // 2, 1)
+        half = self.s.each // 2
         with w.scope():
             words = [w.local(self.b.i32x4(at)) for at in self._places(len(sums), self.s.words)]
             one = w.f32x4()
             for turn in range(count):
-                w.set(one, pointer.f32x4(turn * step, "v128.load32_splat"))
-                w.set(whole, whole + one)
-                if turn % half:
-                    w.set(one, one * 2.0 ** -(bits * (turn % half)))
+                w.set(one, pointer.f32x4(4 * turn, "v128.load32_splat"))
                 for into, word in zip(sums, words, strict=True):
                     if turn == half:
                         w.set(word, word >> bits * half)
                     number = word & ((1 << bits) - 1) << bits * (turn % half)
                     w.multiply_add(into, number.as_floats(), one)
-        w.add(pointer, count * step)
+        w.add(pointer, 4 * count)
 
     def _rows(
-        self, pointers: Sequence[I32], step: int, sums: Sequence[Sequence[F32x4]], zeros: Sequence[F32x4], count: int
+        self, pointers: Sequence[I32], sums: Sequence[Sequence[F32x4]], zeros: Sequence[F32x4], count: int
     ) -> None:
         """The products of a word's weights and several rows' elements."""
         w = self.w
@@ -313,11 +349,11 @@ class _FewRowsProduct(BlockProduct):
                     held = [w.local(self._number(word, turn, zero)) for word, zero in zip(words, zeros, strict=True)]
                     one = w.f32x4()
                     for pointer, line in zip(pointers, sums, strict=True):
-                        w.set(one, pointer.f32x4(turn * step, "v128.load32_splat"))
+                        w.set(one, pointer.f32x4(4 * turn, "v128.load32_splat"))
                         for into, weight in zip(line, held, strict=True):
                             w.multiply_add(into, weight, one)
         for pointer in pointers:
-            w.add(pointer, count * step)
+            w.add(pointer, 4 * count)
 
 
 class _ManyRows(BlockProduct):

@@ -29,7 +29,7 @@ from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
 from .blocks import BlockProduct, BlockSchedule, BlockTemplate, schedule_blocks
-from .feeds import Evaluated, Feed, InPlace
+from .feeds import Feed
 from .integers import takes_bytes
 from .product import ACCUMULATOR, RegisterTile, TilePlace, broadcasts
 
@@ -49,10 +49,7 @@ def schedule_int16(routine: Routine, constants: Collection[int]) -> BlockSchedul
     s = None if kernel is None else schedule_blocks(Routine("matmul_blocks", kernel, routine.facts), constants)
     if s is None or s.depth < 1:
         return None
-    floats, feed = s.floats, s.floats.feed
-    if isinstance(feed, InPlace) and feed.step != 4:
-        feed = Evaluated(floats.c, {})
-    return replace(s, floats=replace(floats, feed=feed, spare=max(ROWS.values()) * _record(s)))
+    return replace(s, floats=replace(s.floats, spare=max(ROWS.values()) * _record(s)))
 
 
 def _record(s: BlockSchedule) -> int:
