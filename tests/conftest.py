@@ -10,6 +10,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SINGE_CACHE"] = "off"  # a test compiles what it tests
+os.environ["SINGE_TRACEBACK"] = "full"
 
 import full
 import pytest

@@ -14,6 +14,7 @@ from importlib import import_module as _import_module
 
 from .lazy_names import by_name as _by_name
 from .lazy_names import resolved as _resolved
+from .tracebacks import shortened as _shortened
 
 _DEFINED: _typing.Final[_typing.Mapping[str, str]] = {
     "dtypes": (
@@ -96,7 +97,7 @@ def __getattr__(name: str) -> _typing.Any:
     if name in _SUBMODULES:
         return _import_module(f"singe.{name}")
     if name in _MODULES:
-        found = globals()[name] = _resolved(_MODULES[name], name)
+        found = globals()[name] = _shortened(_resolved(_MODULES[name], name))
         return found
     if name in _RANDOM:
         return getattr(_import_module("singe.random"), name)

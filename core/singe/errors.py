@@ -27,8 +27,12 @@ from .texts import escaped
 class SingeError(Exception):
     """The root: `except singe.SingeError` catches every error that Singe raises on purpose."""
 
+    layer: str = ""
+    """The layer in whose call it was raised, as in "the layer 'encoder.0', Linear"; empty outside of layers, and in the outermost."""
+
     def __str__(self) -> str:
-        return escaped(super().__str__(), keep="\n")  # messages name what is in files
+        text = escaped(super().__str__(), keep="\n")  # messages name what is in files
+        return f"{text} (in {self.layer})" if self.layer and self.layer not in text else text
 
 
 class ShapeError(SingeError, ValueError):

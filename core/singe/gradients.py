@@ -33,12 +33,14 @@ from .tensors.functions.creation import tensor, zeros
 from .tensors.gradients import Gradients
 from .tensors.tensor import Tensor, home_of, value_on
 from .tensors.tracing import Lifting, tracing
+from .tracebacks import shortened
 
 
 @answering("gradient argument")
 def grad(function: Callable[..., Any], *, has_aux: bool = False) -> Callable[..., Any]:
     """The function that gives the Gradients of `function` by its first argument; with has_aux, (Gradients, aux)."""
 
+    @shortened
     def differentiated(*args: Any, **named: Any) -> Any:
         value, found = value_and_grad(function, has_aux=has_aux)(*args, **named)
         return (found, value[1]) if has_aux else found
@@ -55,6 +57,7 @@ def value_and_grad(function: Callable[..., Any], *, has_aux: bool = False) -> Ca
     are: ((value, aux), Gradients).
     """
 
+    @shortened
     def differentiated(by: Any, *args: Any, **named: Any) -> tuple[Any, Gradients]:
         names = differentiable(by)
         if len({x.device for x in names.values()}) > 1:

@@ -3,6 +3,7 @@
 import typing as _typing
 
 from ..hints import no_attribute as _no_attribute
+from ..tracebacks import shorten_all as _shorten_all
 from .augment import Augment as Augment
 from .collate import PadCollate as PadCollate
 from .collate import collate as collate
@@ -38,6 +39,7 @@ __all__ = [
     "RandomVerticalFlip", "SQLite", "Step", "Subset", "TextFolder", "collate", "concat", "read_idx", "zipped",
 ]  # fmt: skip
 
+_shorten_all(globals())
 
 if not _typing.TYPE_CHECKING:  # which would take every name for one of this module
 

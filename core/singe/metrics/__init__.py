@@ -1,5 +1,6 @@
 """Metrics over batches of predictions and targets; see README.md in this folder."""
 
+from ..tracebacks import shorten_all as _shorten_all
 from ._metric import Metric as Metric
 from ._metric import State as State
 from ._metric import Tally as Tally
@@ -37,3 +38,5 @@ __all__ = [
     "FBeta", "FrechetDistance", "Hamming", "IoU", "IterationSpeed", "Latest", "LearningRate", "Mean", "Metric", "Perplexity", "Precision", "Recall",
     "Specificity", "State", "Tally",
 ]  # fmt: skip
+
+_shorten_all(globals())

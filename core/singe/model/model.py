@@ -25,6 +25,7 @@ from ..runtime.devices import device as open_device
 from ..runtime.recent_values import Recent
 from ..shapes import Size, show, show_sizes, size
 from ..texts import escaped
+from ..tracebacks import shortened
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .debug_graph import Remade
 from .objects import parted, whole
@@ -47,6 +48,7 @@ MAX_SERVED_SIZES: Final = 256
 """How many sets of sizes a Model remembers that its Program serves as it is."""
 
 
+@shortened
 class Model:
     """A function, a module or an ONNX file, compiled for a device and called with arrays: `sg.load`, `sg.compile` and `Model.of`
     make one.

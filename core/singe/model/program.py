@@ -25,6 +25,7 @@ from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.devices import device_for
 from ..runtime.traced import refuse_when_traced
+from ..tracebacks import shortened
 from .arguments import TensorSpec, bind, listed, unwrap
 from .session import Session, copies, kept_states
 
@@ -40,6 +41,7 @@ def refuse_call_when_traced() -> None:
     )
 
 
+@shortened
 class Program:
     """Compiled code on a device, called with NumPy arrays; `save` writes it, `Program.load` reads it."""
 

@@ -27,6 +27,7 @@ from ..graph import Graph, GraphState, leaf
 from ..runtime import random_keys
 from ..runtime.traced import refuse_when_traced
 from ..shapes import show
+from ..tracebacks import shortened
 from .arguments import TensorSpec, as_array, listed
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ NOTHING_DRAWN: Final = "seed: this model draws no random numbers without a key, 
 Call: TypeAlias = "Callable[[Sequence[Any], Mapping[str, Any], Session], MaybeAwaitable[Any]]"
 
 
+@shortened
 class Session:
     """The states of a model from run to run, such as a cache or what it draws next; all sessions share one set of weights.
     `Model.session()` and `Program.session()` make them.

@@ -3,6 +3,7 @@
 import typing as _typing
 
 from ..hints import no_attribute as _no_attribute
+from ..tracebacks import shorten_all as _shorten_all
 from . import init as init
 from ._activation import CELU as CELU
 from ._activation import ELU as ELU
@@ -186,6 +187,7 @@ __all__ = [
     "ZeroPad2d", "ZeroPad3d", "drawing", "init", "lora", "merged", "next_key", "observing", "spectral_norm", "weight_norm",
 ]  # fmt: skip
 
+_shorten_all(globals())
 
 if not _typing.TYPE_CHECKING:  # which would take every name for one of this module
 

@@ -16,14 +16,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, Self, TypeAlia
 import numpy as np
 
 from ..dtypes import dtype, float16, float32, own
-from ..errors import InputError, ShapeError
+from ..errors import InputError, ShapeError, SingeError
 from ..hints import suggest
 from ..ir.arrays import convert
+from ..runtime.debugging import name_layer
 from ..runtime.device import Device
 from ..shapes import show
 from ..tensors.argument_errors import ARRAYS, in_words, refuse
 from ..tensors.tensor import Tensor, destination
 from ..tensors.tracing import Tracer
+from ..tracebacks import shorten, shorten_class
 from ._report import compared
 from ._summary import ModuleSummary, SummaryLine, called, results_of, row
 
@@ -54,7 +56,11 @@ class _Closed(type):
     if not TYPE_CHECKING:  # which would look no further for the arguments
 
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            module = super().__call__(*args, **kwargs)
+            try:
+                module = super().__call__(*args, **kwargs)
+            except Exception as e:
+                shorten(e)
+                raise
             module.__dict__["_closed"] = True
             return module
 
@@ -121,8 +127,14 @@ class Module(metaclass=_Closed):
         try:
             result = self.forward(*args, **kwargs)
         except Exception as e:
-            _check_input(self, args, kwargs, e)
-            raise
+            try:
+                _check_input(self, args, kwargs, e)
+                raise
+            except Exception as told:
+                if isinstance(told, SingeError):
+                    name_layer(told)
+                shorten(told)
+                raise
         return called(self, result)
 
     # --- what is in it ---
@@ -305,6 +317,9 @@ class Module(metaclass=_Closed):
             rows.append(row(path, len(above), name, type(part).__name__, inside, results.get(id(part), ())))
             above.append(begin)
         return ModuleSummary(tuple(rows))
+
+
+shorten_class(Module, leave=("__call__", "__init__", "forward"))
 
 
 def _check_input(module: Module, args: Sequence[Any], named: Mapping[str, Any], error: Exception) -> None:

@@ -21,6 +21,7 @@ from ..shapes import show, whole
 from ..tensors.default_keys import host_generator
 from ..tensors.functions.creation import tensor
 from ..tensors.tensor import Tensor
+from ..tracebacks import shorten_all
 
 GAINS: Final = {
     "linear": 1.0, "conv1d": 1.0, "conv2d": 1.0, "conv3d": 1.0, "conv_transpose1d": 1.0, "conv_transpose2d": 1.0,
@@ -224,3 +225,6 @@ def sparse(shape: Sequence[int], sparsity: float, std: float = 0.01, *, rng: Rng
 
 def _made(array: np.ndarray) -> Tensor:
     return tensor(array.astype(np.float32))
+
+
+shorten_all(globals())

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..tracebacks import shortened
+
 if TYPE_CHECKING:
     from .saving.save import OnnxFiles as OnnxFiles
     from .saving.save import save as save
@@ -19,7 +21,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         from .saving import save as module  # noqa: PLC0415
 
-        return getattr(module, name)
+        return shortened(getattr(module, name))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

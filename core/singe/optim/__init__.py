@@ -3,6 +3,7 @@
 import typing as _typing
 
 from ..hints import no_attribute as _no_attribute
+from ..tracebacks import shorten_all as _shorten_all
 from ._adam import Adam as Adam
 from ._adam import AdamW as AdamW
 from ._adam import Adan as Adan
@@ -41,6 +42,7 @@ __all__ = [
     "RMSprop", "ReduceLROnPlateau", "Schedule", "SequentialLR", "StepLR", "WarmUp", "clip_norm", "clip_value", "global_norm", "mean", "mean_gradients",
 ]  # fmt: skip
 
+_shorten_all(globals())
 
 if not _typing.TYPE_CHECKING:  # which would take every name for one of this module
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
@@ -20,12 +19,13 @@ import numpy as np
 
 from ..compiler.index_ranges import INDEXING, passes_on, uses
 from ..dtypes import widened
-from ..errors import NonFinite
+from ..errors import NonFinite, SingeError
 from ..graph import ORIGINS, Graph, Node, Origin
 from ..shapes import show
+from ..tracebacks import is_ours
 
-HERE: Final = Path(__file__).parents[1]
-"""The folder of this package; those of its targets are beside it, under names that begin with its name."""
+INNER: Final = "the layer "
+"""How the name of a layer inside of another one begins."""
 _LOOKING: Final[ContextVar[bool]] = ContextVar("looking", default=False)
 
 
@@ -136,6 +136,13 @@ def origin_of_indices(indices: Any) -> Origin:
     return origin._replace(argument=argument)
 
 
+def name_layer(error: SingeError) -> None:
+    """Let an error name the layer in whose call it is raised, if that lies in another."""
+    layer = "" if error.layer else _origin()[0].layer
+    if layer.startswith(INNER):
+        error.layer = layer
+
+
 def _origin() -> tuple[Origin, FrameType | None]:
     """The layer and the line of the user's code that are running, and the frame of that layer's forward."""
     layers: list[Any] = []
@@ -149,7 +156,7 @@ def _origin() -> tuple[Origin, FrameType | None]:
         if hasattr(own, "named_modules"):
             forward = forward if layers else inner
             layers.append(own)
-        elif not line and not _is_ours(code.co_filename):
+        elif not line and not is_ours(code.co_filename):
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
             line = f"{code.co_filename}:{frame.f_lineno}{f': {text}' if text else ''}"
         inner, frame = frame, frame.f_back
@@ -157,7 +164,7 @@ def _origin() -> tuple[Origin, FrameType | None]:
     if layers:
         kind = type(layers[0]).__name__
         path = next((path for path, part in layers[-1].named_modules() if part is layers[0]), "")
-        layer = f"the layer {path!r}, {kind}" if path else kind
+        layer = f"{INNER}{path!r}, {kind}" if path else kind
     return Origin(layer, line), forward
 
 
@@ -170,8 +177,3 @@ def _argument(forward: FrameType, indices: Node, node_of: Callable[[Any], Any]) 
     while id(indices) not in nodes and passes_on(indices):
         indices = indices.inputs[0]
     return nodes.get(id(indices), "")
-
-
-def _is_ours(file: str) -> bool:
-    parents = Path(file).parents
-    return HERE in parents or any(p.name.startswith(f"{HERE.name}_") for p in parents)

@@ -19,6 +19,7 @@ import numpy as np
 from ..errors import InputError, SingeError
 from ..shapes import Size, show
 from ..texts import with_article
+from ..tracebacks import shorten
 from .nodes.promotion import PLAIN
 from .tensor import Tensor
 
@@ -54,8 +55,12 @@ def checked(function: C) -> C:
         try:
             return function(*args, **named)
         except Exception as e:
-            refuse(function.__name__, function, args, named, e)
-            raise
+            try:
+                refuse(function.__name__, function, args, named, e)
+                raise
+            except Exception as told:
+                shorten(told)
+                raise
 
     return called  # pyright: ignore[reportReturnType]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from ..errors import InputError
 from ..ir.scalar import Number
 from ..shapes import show
+from ..tracebacks import shortened
 from .tensor import Tensor
 
 T = TypeVar("T")
@@ -19,6 +20,7 @@ Key: TypeAlias = int | str
 """The path of a parameter, or for a tensor without one the id of its value."""
 
 
+@shortened
 class Gradients:
     """The gradients of a number by the tensors it was differentiated by, and by their paths if they belong to a module:
     `gradients[x]`, `gradients["conv.weight"]`.

@@ -19,6 +19,7 @@ from ..errors import SingeError
 from ..report import clean
 from ..starting import INTERRUPTED, unguard_command
 from ..texts import say
+from ..tracebacks import FULL, SWITCH
 from .options import parser
 
 ADVICE: Final = {
@@ -39,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             end_by_interrupts()
             unguard_command()
         args = parser(examples=given[:1] == ["train"]).parse_args(given)
+        if args.verbose:
+            os.environ[SWITCH] = FULL
     except KeyboardInterrupt:
         return INTERRUPTED
     try:

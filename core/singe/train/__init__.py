@@ -1,5 +1,6 @@
 """Training: `singe.train.Learner` and its parts."""
 
+from ..tracebacks import shorten_all as _shorten_all
 from .best_value import EarlyStopping as EarlyStopping
 from .config import read_config as read_config
 from .config import write_config as write_config
@@ -19,3 +20,5 @@ from .saving.checkpoints import CheckpointFolder as CheckpointFolder
 from .saving.checkpoints import Checkpoints as Checkpoints
 from .steps.parallel import DataParallel as DataParallel
 from .steps.step import TrainStep as TrainStep
+
+_shorten_all(globals())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sys
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -225,7 +226,7 @@ def test_a_page_loads_from_every_url_that_it_can_fetch(url: str, monkeypatch: py
     monkeypatch.setitem(sys.modules, "js", SimpleNamespace(fetch=answer))
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     for module in ("files.urls", "files.download", "model.files"):
-        monkeypatch.setattr(sys.modules[f"singe.{module}"], "IN_PAGE", True)
+        monkeypatch.setattr(import_module(f"singe.{module}"), "IN_PAGE", True)
     model = asyncio.run(sg.load_async(url, device="numpy"))
     assert asked == ["https://huggingface.co/o/r/resolve/main/net.onnx" if url.startswith("hf:") else url]
     assert model.name == ("net" if "net" in url else "12" if "12" in url else "model")

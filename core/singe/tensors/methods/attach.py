@@ -19,6 +19,7 @@ from ...hints import check_arguments
 from ...ops import ROWS
 from ...shapes import same_form
 from ...texts import with_article
+from ...tracebacks import shorten, shorten_class
 from ..argument_errors import checked, refuse
 from ..nodes.promotion import PLAIN
 from ..tensor import Tensor
@@ -85,9 +86,14 @@ def of_numbers(function: C) -> C:
     def along(*args: Any, **named: Any) -> Any:
         # Beside a tensor, as in x.max(other), there is no axis.
         beside = any(isinstance(value, (Tensor, np.ndarray)) for value in (*args[1:], *named.values()))
-        if not args or getattr(args[0], "ndim", 1) or beside:
-            return function(*args, **named)
-        found = function(args[0].reshape(1), *args[1:], **named)
+        alone = not args or getattr(args[0], "ndim", 1) or beside
+        try:
+            found = function(*args, **named) if alone else function(args[0].reshape(1), *args[1:], **named)
+        except Exception as e:
+            shorten(e)
+            raise
+        if alone:
+            return found
         if isinstance(found, Tensor):
             return _without_axis(found)
         return getattr(found, "_make", tuple)(map(_without_axis, found))
@@ -131,11 +137,15 @@ def accept_torch_names(function: C) -> C:
             check_arguments("argument", function.__name__, given.keys() - set(taken))
             return function(*args, **given)
         except Exception as e:
-            if not function.__name__.startswith("_"):  # operators check theirs, as the other operand may know how
-                refuse(function.__name__, function, args, named, e)
-            if isinstance(e, SingeError):
-                let_name(e, written(function.__name__))
-            raise
+            try:
+                if not function.__name__.startswith("_"):  # operators check theirs, as the other operand may know how
+                    refuse(function.__name__, function, args, named, e)
+                if isinstance(e, SingeError):
+                    let_name(e, written(function.__name__))
+                raise
+            except Exception as told:
+                shorten(told)
+                raise
 
     return spelled  # pyright: ignore[reportReturnType]
 
@@ -190,3 +200,4 @@ def _check_keepdims(name: str, argument: Any) -> None:
 for _name, _own in list(vars(Tensor).items()):  # those that Tensor has itself
     if isinstance(_own, FunctionType) and _name[0] != "_" and not inspect.iscoroutinefunction(_own):
         setattr(Tensor, _name, checked(_own))
+shorten_class(Tensor, leave=("__init__",))
