@@ -269,6 +269,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_hostile_tokenizers.py::test_nested_and_endless_files_are_refused": every(1),
     "conformance/language/test_hostile_tokenizers.py::test_long_words_take_time_in_proportion": every(1),
     "conformance/language/test_templates.py::test_changed_templates_are_refused_or_end": only(part=0),
+    "conformance/language/test_language_in_javascript.py::test_changed_templates_are_refused_or_end": only(part=0),
+    "conformance/language/test_language_in_javascript.py::test_changed_files_are_read_or_refused": only(part=0),
+    "conformance/language/test_language_in_javascript.py::test_ids_and_texts_are_those_of_hugging_face": every(4),
     # random models, by seeds
     "conformance/drawn/test_beside_onnxruntime.py::test_models_agree_at_every_size": every(4),
     "conformance/drawn/test_changed_models.py::test_changed_models_are_refused_or_run": only(first=0),

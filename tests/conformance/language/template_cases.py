@@ -12,7 +12,7 @@ FOLDER: Final = Path(__file__).with_name("templates")
 
 VALUES: Final[dict[str, Any]] = {
     "n": 7, "x": 2.5, "t": "Grüße, \"World\" 'x' <b>&", "e": "", "no": None, "yes": True, "off": False,
-    "l": [3, 1, 2], "w": ["b", "A", "c", "a"], "d": {"b": 1, "a": {"c": [1, None, 2.0]}, "items": "hidden"},
+    "l": [3, 1, 2], "w": ["b", "A", "c", "a"], "d": {"b": 1, "a": {"c": [1, None, 2.25]}, "items": "hidden"},
     "r": [{"role": "user", "n": 2, "k": {"v": 1}}, {"role": "system", "n": 1, "k": {"v": 2}}, {"role": "user", "n": 3}],
     "s": "  padded \n text\n\nmore ", "u": "日本語 😀 é",
 }  # fmt: skip

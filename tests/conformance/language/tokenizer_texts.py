@@ -1,7 +1,4 @@
-"""Texts that tell tokenizers apart, drawn by a seed: the same in every language that can multiply.
-
-JavaScript draws the same texts (`texts.js`), so the generator is a plain one, of 31 bits.
-"""
+"""Texts that tell tokenizers apart, drawn by a seed: the same with every version of Python."""
 
 from __future__ import annotations
 

@@ -41,6 +41,8 @@ _AFFIX: Final = {"prefix": (str, list), "start": _NUMBER, "end": _NUMBER}
 
 
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
+    if not old:
+        raise FormatError("a template replaces an empty text")
     occurrences = text.count(old) if count < 0 else min(count, text.count(old))
     refuse_long(len(text) + occurrences * (len(new) - len(old)))
     return text.replace(old, new, count)

@@ -48,7 +48,7 @@ from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
-from .scripts import DROP_IN, EAGER, bundle_scripts, readable_scripts
+from .scripts import DROP_IN, EAGER, LANGUAGE, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page
 from .snippet import INDEX, links, version
 from .stored.narrow import Uses, scales_in, uses_of
@@ -382,7 +382,7 @@ def _scripts(readable: bool) -> dict[str, bytes]:
     static = static_folder()
     types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
     scripts = readable_scripts() if readable else bundle_scripts()
-    return {name: data for name, data in {**scripts, **types}.items() if not name.startswith(DROP_IN)}
+    return {name: data for name, data in {**scripts, **types}.items() if not name.startswith((DROP_IN, LANGUAGE))}
 
 
 def _page(files: Mapping[str, bytes], readable: bool) -> bytes:

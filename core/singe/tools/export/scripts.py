@@ -41,6 +41,8 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
 
 DROP_IN: Final = "singe-ort"
 """How names of the scripts of `singe/ort` begin, which are in the npm package and beside stubs, but not in other bundles."""
+LANGUAGE: Final = "singe-language"
+"""How names of the scripts begin that only language models need."""
 _PYTHON: Final = "singe-python.js"  # used only under Pyodide
 _WORKER: Final = "singe-worker.js"  # in the main file, runs only where that is the script of a worker
 _STATIC: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+\.js)";$', re.M)

@@ -1,0 +1,175 @@
+"""JavaScript's tokenizers and templates give what Python's give: by the same fixtures, in node."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import tokenizer_fixture as fixture
+from test_hostile_tokenizers import TEXTS, changed
+from test_templates import HOSTILE, changed_source
+from tokenizer_texts import texts
+
+from singe.language.tokenizing import Tokenizer, patterns
+from singe.language.tokenizing.gguf import gguf_tokenizer_values
+
+LANGUAGE: Final = Path(__file__).parents[3] / "static" / "language"
+FIXTURE: Final = fixture.read()
+FAMILIES: Final = tuple(FIXTURE["families"])
+SCRIPT: Final = """
+import { readFileSync } from "node:fs";
+IMPORTS
+const given = JSON.parse(readFileSync(0, "utf8"));
+BODY
+process.stdout.write(JSON.stringify(answer));
+"""
+SUMS: Final = """
+const tokenizer = new Tokenizer(given.values);
+const encoder = new TextEncoder();
+const sum = (numbers, start) => {
+  for (const number of numbers) start = (start * 31 + number + 1) % 2147483647;
+  return start;
+};
+const answer = given.parts.map((texts) => {
+  let total = 7;
+  for (const text of texts) {
+    const ids = tokenizer.encode(text);
+    total = sum(ids, total);
+    total = sum(tokenizer.encode(text, { parseSpecial: false }), total);
+    total = sum(encoder.encode(tokenizer.decode(ids)), total);
+  }
+  return total;
+});
+"""
+
+
+def node(body: str, names: dict[str, str], **given: Any) -> Any:
+    """What a script in node answers."""
+    if shutil.which("node") is None:
+        pytest.skip("no node here")
+    imports = "\n".join(f'import {{ {name} }} from "{(LANGUAGE / module).as_uri()}";' for name, module in names.items())
+    script = SCRIPT.replace("IMPORTS", imports).replace("BODY", body)
+    done = subprocess.run(
+        ["node", "--input-type=module", "-e", script],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_ids_and_texts_are_those_of_hugging_face(name: str) -> None:
+    drawn = texts(fixture.TEXTS)
+    parts = [fixture.part(drawn, number) for number in range(fixture.PARTS)]
+    family = FIXTURE["families"][name]
+    assert (
+        node(SUMS, {"Tokenizer": "singe-language-tokenizer.js"}, values=family["tokenizer"], parts=parts)
+        == family["sums"]
+    )
+
+
+def test_a_tokenizer_of_gguf_gives_the_same_ids() -> None:
+    vocabulary = FIXTURE["families"]["t5"]["tokenizer"]["model"]["vocab"]
+    keys = {
+        "model": "llama",
+        "tokens": [token for token, _ in vocabulary],
+        "scores": [score for _, score in vocabulary],
+        "token_type": [3 if i < 2 else 2 if i == 2 else 1 for i in range(len(vocabulary))],
+        "unknown_token_id": 2,
+        "eos_token_id": 1,
+    }
+    metadata = {f"tokenizer.ggml.{key}": value for key, value in keys.items()}
+    drawn = fixture.part(texts(fixture.TEXTS), 0)
+    body = """const tokenizer = new Tokenizer(given.values);
+    const answer = [given.texts.map((text) => tokenizer.encode(text)), [...tokenizer.endOfTurn]];"""
+    ids, ends = node(
+        body, {"Tokenizer": "singe-language-tokenizer.js"}, values=gguf_tokenizer_values(metadata), texts=drawn
+    )
+    tokenizer = Tokenizer.of_gguf(metadata)
+    assert ids == [tokenizer.encode(text) for text in drawn]
+    assert set(ends) == tokenizer.end_of_turn
+
+
+def test_both_languages_know_the_same_patterns() -> None:
+    assert set(node("const answer = [...KNOWN];", {"KNOWN": "singe-language-patterns.js"})) == patterns.KNOWN
+
+
+@pytest.mark.parametrize("part", range(10))
+def test_changed_files_are_read_or_refused(part: int) -> None:
+    """Errors are SingeErrors, as Python's are."""
+    draw = random.Random(part)
+    values = [changed(draw.choice(list(FIXTURE["families"].values()))["tokenizer"], draw) for _ in range(50)]
+    body = """
+    const answer = { read: 0, refused: 0, others: [] };
+    for (const values of given.values) {
+      try {
+        const tokenizer = new Tokenizer(values);
+        for (const text of given.texts) tokenizer.decode(tokenizer.encode(text));
+        answer.read++;
+      } catch (error) {
+        if (error.name === "SingeError") answer.refused++;
+        else answer.others.push(String(error.stack).slice(0, 400));
+      }
+    }
+    """
+    answer = node(
+        body, {"Tokenizer": "singe-language-tokenizer.js"}, values=json.loads(json.dumps(values)), texts=TEXTS
+    )
+    assert answer["others"] == []
+    assert answer["read"]
+    assert answer["refused"]
+
+
+RENDER: Final = """
+const answer = given.cases.map(({ source, messages, tools, add_generation_prompt: addGenerationPrompt, extra }) => {
+  try {
+    return [new ChatTemplate(source, "<s>", "</s>").render(messages, { tools, addGenerationPrompt, extra })];
+  } catch (error) {
+    return error.name === "SingeError" ? null : [String(error.stack).slice(0, 400), "unexpected"];
+  }
+});
+"""
+
+
+def test_texts_are_those_of_transformers() -> None:
+    stored = json.loads(gzip.decompress(Path(__file__).with_name("templates.json.gz").read_bytes()))
+    # JavaScript does not tell 2.0 from 2.
+    cases = [case for case in (*stored["snippets"], *stored["chats"]) if "{# whole floats #}" not in case["source"]]
+    named = ("source", "messages", "tools", "add_generation_prompt", "text")
+    given = [{**case, "extra": case.get("extra", {k: v for k, v in case.items() if k not in named})} for case in cases]
+    answers = node(RENDER, {"ChatTemplate": "singe-language-template.js"}, cases=given)
+    expected = [None if case["text"] is None else [case["text"]] for case in cases]
+    wrong = [(case["source"][:200], a) for case, a, e in zip(cases, answers, expected, strict=True) if a != e]
+    assert wrong == []
+
+
+def test_hostile_templates_are_refused_or_do_little() -> None:
+    cases = [{"source": source, "messages": [{"role": "user", "content": "x"}]} for source in HOSTILE]
+    answers = node(RENDER, {"ChatTemplate": "singe-language-template.js"}, cases=cases)
+    assert [
+        (source[:80], a) for source, a in zip(HOSTILE, answers, strict=True) if a is not None and len(a[0]) > 10
+    ] == []
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_changed_templates_are_refused_or_end(part: int) -> None:
+    draw = random.Random(part)
+    cases = [
+        {
+            "source": changed_source(draw),
+            "messages": [{"role": "user", "content": "x"}],
+            "extra": {"n": 7, "l": [1, 2], "t": "x"},
+        }
+        for _ in range(100)
+    ]
+    answers = node(RENDER, {"ChatTemplate": "singe-language-template.js"}, cases=cases)
+    assert [(case["source"], a) for case, a in zip(cases, answers, strict=True) if a is not None and len(a) > 1] == []
