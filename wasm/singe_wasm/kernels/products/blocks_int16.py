@@ -33,8 +33,9 @@ from .feeds import Feed
 from .integers import takes_bytes
 from .product import ACCUMULATOR, RegisterTile, TilePlace, broadcasts
 
-ROWS: Final = {"halves": 4, "bytes": 6}
-"""Rows of a tile, as measured (docs/measurements/quantised.md); of bytes, as many as registers hold."""
+ROWS: Final = {("halves", False): 4, ("halves", True): 6, ("bytes", False): 6}
+"""Form, and whether rows are read by fours ↦ the rows of a tile, as measured (docs/measurements/quantised.md); of bytes, as many
+as registers hold."""
 MAX_WORDS_PER_TURN: Final = 4
 """Words of a column in a turn of the innermost loop if the tile has one row."""
 RECORD_BLOCK_END: Final = 8
@@ -166,7 +167,7 @@ class _WideProduct(BlockProduct):
 
     def __init__(self, job: _WideRows) -> None:
         s = job.blocks
-        tile = RegisterTile(ROWS[self.form], s.floats.columns)
+        tile = RegisterTile(ROWS[self.form, job.level.fours], s.floats.columns)
         super().__init__(job, replace(job.c, depth=s.words), tile, {})
         self.vectors: Final = range(0, 4 * self.width, 16)
         self.sums: Final = [[self.w.i32x4() for _ in line] for line in self.accumulators]
