@@ -17,6 +17,10 @@ import { mergesModel, scoresModel, unigramModel, wordPiecesModel } from "./singe
 /** @typedef {{ id: number, content: string, special: boolean, lstrip: boolean, rstrip: boolean, single_word: boolean, normalized: boolean }} AddedToken */
 
 const MAX_TOKENS = 1 << 21;
+/** The characters of an added token: each place of a text where one may begin is compared with all lengths. */
+const MAX_ADDED = 256;
+/** More than a word that BERT's model looks up may have: time is quadratic in them. */
+const MAX_WORD = 257;
 const MAX_KNOWN = 1 << 16;
 const ENCODER = new TextEncoder();
 
@@ -87,7 +91,7 @@ const MODELS = {
     const unknown = ids.get(model.unk_token ?? "[UNK]");
     const longest = model.max_input_chars_per_word ?? 100;
     if (unknown === undefined) throw fault("unk_token", model.unk_token, "one of the tokens");
-    if (!isId(longest, 1024)) throw fault("max_input_chars_per_word", longest, "a number below 1024");
+    if (!isId(longest, MAX_WORD)) throw fault("max_input_chars_per_word", longest, `a number below ${MAX_WORD}`);
     return wordPiecesModel(ids, unknown, short(model, "continuing_subword_prefix", "##"), longest);
   },
 };
@@ -260,7 +264,7 @@ export class Tokenizer {
     const { model, special_ids: named } = values;
     this.#model = choose(MODELS, { type: model?.type ?? (Array.isArray(model?.vocab) ? "Unigram" : model?.merges ? "BPE" : "WordPiece") })(model);
     this.#added = (values.added_tokens ?? []).map((/** @type {Json} */ token) => {
-      if (typeof token?.content !== "string" || !isId(token.id)) throw fault("an added token", token, "a content and an id");
+      if (typeof token?.content !== "string" || token.content.length > MAX_ADDED || !isId(token.id)) throw fault("an added token", token, "a content and an id");
       const plain = { special: false, lstrip: false, rstrip: false, single_word: false, normalized: true };
       return { ...plain, ...token, id: this.#model.ids.get(token.content) ?? token.id };
     });

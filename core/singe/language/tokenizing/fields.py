@@ -39,10 +39,10 @@ class Fields:
     def optional_text(self, name: str) -> str | None:
         return self.text(name) if name in self else None
 
-    def short_text(self, name: str, default: str | None = None) -> str:
+    def short_text(self, name: str, default: str | None = None, limit: int = MAX_SHORT) -> str:
         value = self.text(name, default)
-        if len(value) > MAX_SHORT:
-            raise self._fault(name, f"at most {MAX_SHORT} characters")
+        if len(value) > limit:
+            raise self._fault(name, f"at most {limit} characters")
         return value
 
     def flag(self, name: str, default: bool, or_none: bool = False) -> bool:

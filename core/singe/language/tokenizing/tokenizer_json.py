@@ -28,8 +28,10 @@ from .tokenizer import PieceModel, SpecialIds, Steps, Tokenizer
 
 MAX_BYTES: Final = 1 << 28
 MAX_TOKENS: Final = 1 << 21
-MAX_WORD: Final = 1024
-"""The characters of a word that BERT's model looks up."""
+MAX_ADDED: Final = 256
+"""The characters of an added token: each place of a text where one may begin is compared with all lengths."""
+MAX_WORD: Final = 257
+"""More characters than a word that BERT's model looks up may have: time is quadratic in them."""
 
 
 class _Model:
@@ -131,7 +133,7 @@ def _added(fields: Fields, ids: Mapping[str, int]) -> list[AddedToken]:
     return [
         AddedToken(
             ids.get(token.text("content"), token.count("id", MAX_TOKENS)),
-            token.text("content"),
+            token.short_text("content", limit=MAX_ADDED),
             token.flag("special", False),
             strip_left=token.flag("lstrip", False),
             strip_right=token.flag("rstrip", False),
