@@ -66,6 +66,7 @@ _SUBMODULES = (
     "data",
     "fft",
     "host",
+    "language",
     "linalg",
     "metrics",
     "nn",

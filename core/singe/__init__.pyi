@@ -167,6 +167,7 @@ from . import cluster as cluster
 from . import data as data
 from . import fft as fft
 from . import host as host
+from . import language as language
 from . import linalg as linalg
 from . import metrics as metrics
 from . import nn as nn

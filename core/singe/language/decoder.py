@@ -1,0 +1,229 @@
+"""The decoder: one module for all architectures, which reads its description, and takes its weights of a file.
+
+A run takes the ids of T new tokens, which follow K − T tokens that the cache holds, and gives the scores of the token after each of
+the last R. K and R are sizes: they come as the lengths of empty inputs, as sizes that a run computes do (ops/sizes.py), so that one
+Program serves all of them. The cache is states of a fixed room, written in place; one set of weights serves all sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ..nn import Module
+from ..ops import ROWS
+from ..tensors.calls import apply_row
+from ..tensors.functions.creation import arange, concat, tensor
+from ..tensors.tensor import Tensor
+from .description import DecoderDescription, LayerDescription, Rotation
+from .files import Tensors
+from .layers import Norm, Projections, embeddings, floats
+
+KEYS: Final = "keys"
+VALUES: Final = "values"
+"""The states whose names begin so hold what positions have; others hold what the latest positions leave."""
+CACHE_AXIS: Final = 1
+"""Of those, the axis of positions."""
+
+
+class Turn(NamedTuple):
+    """What the layers of one run share. rotations: cosines and sines of the new positions."""
+
+    length: Any
+    used: Any
+    past: Any
+    rotations: Mapping[Rotation, tuple[Tensor, Tensor]]
+    masks: Mapping[int, Tensor]
+
+
+class RotationTable(Module):
+    """The cosines and sines of all positions for which there is room, computed in float64."""
+
+    def __init__(self, rotation: Rotation, room: int) -> None:
+        pairs = np.arange(0, rotation.size, 2)
+        speeds = rotation.base ** (-pairs / rotation.size) / (np.asarray(rotation.factors) if rotation.factors else 1.0)
+        angles = np.arange(room)[:, None] / rotation.divide * speeds
+        self.cosines, self.sines = (tensor((f(angles) * rotation.gain).astype(np.float32)) for f in (np.cos, np.sin))
+
+    def forward(self, first: Any, end: Any) -> tuple[Tensor, Tensor]:
+        return self.cosines[first:end], self.sines[first:end]
+
+
+class CachedAttention(Module):
+    """Attention with a cache of keys and values."""
+
+    def __init__(self, d: DecoderDescription, layer: LayerDescription, tensors: Tensors, path: str) -> None:
+        row, kv = d.architecture, layer.kv_heads
+        outputs = d.heads * d.key_size, kv * d.key_size, kv * d.value_size
+        names = [f"{path}.attn_qkv"] if row.fused else [f"{path}.attn_{x}" for x in "qkv"]
+        self.inputs = Projections(tensors, names, outputs, d.width)
+        self.output = Projections(tensors, [f"{path}.attn_output"], [d.width], d.heads * d.value_size)
+        sizes = {"": (0, 0), "head": (d.key_size, d.key_size), "all": outputs[:2]}[row.head_norms]
+        self.norms = [
+            Norm(tensors, f"{path}.attn_{x}_norm", size, d.epsilon, row.layer_norm)
+            for x, size in zip("qk", sizes, strict=True)
+            if size
+        ]
+        self.norms_of_heads = row.head_norms == "head"
+        self.heads, self.kv_heads, self.key_size, self.value_size = d.heads, kv, d.key_size, d.value_size
+        self.scale, self.cap, self.adjacent = d.score_scale, d.score_cap, d.adjacent
+        self.rotation, self.window = layer.rotation, layer.window
+
+    def states(self, room: int) -> dict[str, tuple[int, ...]]:
+        return {KEYS: (self.kv_heads, room, self.key_size), VALUES: (self.kv_heads, room, self.value_size)}
+
+    def forward(self, x: Tensor, turn: Turn, keys: Tensor, values: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        q, k, v = self.inputs(x)
+        if self.norms and not self.norms_of_heads:
+            q, k = (norm(y) for norm, y in zip(self.norms, (q, k), strict=True))
+        counts = (self.heads, self.key_size), (self.kv_heads, self.key_size), (self.kv_heads, self.value_size)
+        q, k, v = (
+            y.reshape(turn.length, *count).transpose(1, 0, 2) for y, count in zip((q, k, v), counts, strict=True)
+        )
+        if self.norms_of_heads:
+            q, k = (norm(y) for norm, y in zip(self.norms, (q, k), strict=True))
+        if self.rotation is not None:
+            angles = turn.rotations[self.rotation]
+            q, k = (apply_row(ROWS["rotary_embedding"], (y, *angles), interleaved=self.adjacent) for y in (q, k))
+        keys, values = (held.update_slice(new, 0, turn.past, 0) for held, new in ((keys, k), (values, v)))
+        masks = () if self.window is None else (turn.masks[self.window],)
+        attended = apply_row(
+            ROWS["attention"], (q, keys, values, *masks),
+            scale=self.scale, causal=True, past=turn.past, softcap=self.cap, keys=turn.used,
+        )  # fmt: skip
+        (y,) = self.output(attended.transpose(1, 0, 2).reshape(turn.length, self.heads * self.value_size))
+        return y, {KEYS: keys, VALUES: values}
+
+
+class ShortConvolution(Module):
+    """A gated convolution along positions, which sees a few of those before."""
+
+    def __init__(self, d: DecoderDescription, tensors: Tensors, path: str) -> None:
+        self.inputs = Projections(tensors, [f"{path}.shortconv.in_proj"], [d.width] * 3, d.width)
+        self.output = Projections(tensors, [f"{path}.shortconv.out_proj"], [d.width], d.width)
+        weight = floats(tensors.take(f"{path}.shortconv.conv.weight", (d.width, d.convolution)))
+        self.taps = [tensor(np.ascontiguousarray(w)) for w in weight.T]
+        self.width = d.width
+
+    def states(self, room: int) -> dict[str, tuple[int, ...]]:
+        return {"before": (len(self.taps) - 1, self.width)}
+
+    def forward(self, x: Tensor, turn: Turn, before: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        gate, after, y = self.inputs(x)
+        seen = concat([before, gate * y], 0)
+        total = seen[: turn.length] * self.taps[0]
+        for k, tap in enumerate(self.taps[1:], 1):
+            total = total + seen[k : turn.length + k] * tap
+        (out,) = self.output(after * total)
+        return out, {"before": seen[turn.length :]}
+
+
+class FeedForward(Module):
+    def __init__(self, d: DecoderDescription, tensors: Tensors, path: str) -> None:
+        row, n = d.architecture, d.feed_forward
+        names = [f"{path}.ffn_{x}" for x in (("up",) if row.fused_gate or not row.gated else ("gate", "up"))]
+        self.inputs = Projections(tensors, names, [n, n] if row.gated else [n], d.width)
+        self.output = Projections(tensors, [f"{path}.ffn_down"], [d.width], n)
+        self.activation = row.activation
+
+    def forward(self, x: Tensor) -> Tensor:
+        first, *rest = self.inputs(x)
+        y = first.silu() if self.activation == "silu" else first.gelu(approximate="tanh")
+        (out,) = self.output(y * rest[0] if rest else y)
+        return out
+
+
+class DecoderLayer(Module):
+    """A mixer and a feed-forward part, each added to what goes on."""
+
+    def __init__(self, d: DecoderDescription, layer: LayerDescription, tensors: Tensors, path: str) -> None:
+        row = d.architecture
+        self.mixer = CachedAttention(d, layer, tensors, path) if layer.kv_heads else ShortConvolution(d, tensors, path)
+        self.feed_forward = FeedForward(d, tensors, path)
+
+        def norms(names: tuple[str, str], wanted: bool) -> list[Norm]:
+            return [Norm(tensors, f"{path}.{x}", d.width, d.epsilon, row.layer_norm) for x in names if wanted]
+
+        self.before = norms(("attn_norm", "ffn_norm"), row.norms_before)
+        self.after = norms(("post_attention_norm", "post_ffw_norm"), row.norms_after)
+        self.residual_scale = d.residual_scale
+
+    def forward(self, x: Tensor, turn: Turn, held: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+        y, updated = self.mixer(self.before[0](x) if self.before else x, turn, **held)
+        x = x + self._scaled(self.after[0](y) if self.after else y)
+        y = self.feed_forward(self.before[1](x) if self.before else x)
+        return x + self._scaled(self.after[1](y) if self.after else y), updated
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        return x if self.residual_scale == 1.0 else x * self.residual_scale
+
+
+class Decoder(Module):
+    """See the module's docstring."""
+
+    def __init__(self, d: DecoderDescription, tensors: Tensors, room: int) -> None:
+        """room: for so many positions there will be keys and values."""
+        row = d.architecture
+        table = tensors.take("token_embd.weight", (d.vocabulary, d.width))
+        self.embedding, tied = embeddings(table)
+        if tensors.has("output.weight"):
+            self.head: Module = Projections(tensors, ["output"], [d.vocabulary], d.width)
+        else:
+            self.head = tied
+        self.positions = None
+        if row.learned_positions:
+            self.positions = tensor(floats(tensors.take("position_embd.weight", (d.context, d.width))))
+        self.layers = [DecoderLayer(d, layer, tensors, f"blk.{i}") for i, layer in enumerate(d.layers)]
+        self.norm = Norm(tensors, row.last_norm, d.width, d.epsilon, row.layer_norm)
+        rotations = dict.fromkeys(layer.rotation for layer in d.layers if layer.rotation is not None and layer.kv_heads)
+        self.tables = [(rotation, RotationTable(rotation, room)) for rotation in rotations]
+        self.windows = tuple(sorted({layer.window for layer in d.layers if layer.window is not None}))
+        self.room = room
+        self.rewinds = all(layer.kv_heads for layer in d.layers)
+        """Whether the states of earlier positions are kept, so that later ones can be dropped."""
+        self.embedding_scale, self.logit_divisor, self.logit_cap = d.embedding_scale, d.logit_divisor, d.logit_cap
+        tensors.check_all_taken()
+
+    def states(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of the states by name."""
+        return {
+            f"{what}_{i}": shape
+            for i, layer in enumerate(self.layers)
+            for what, shape in layer.mixer.states(self.room).items()
+        }
+
+    def forward(self, ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """ids (T,); keys (K, 0) and rows (R, 0) are empty: see the module's docstring."""
+        length, used = ids.shape[0], keys.shape[0]
+        past = used - length
+        x = self.embedding(ids)
+        if self.embedding_scale != 1.0:
+            x = x * self.embedding_scale
+        if self.positions is not None:
+            x = x + self.positions[past:used]
+        turn = Turn(
+            length, used, past,
+            {rotation: table(past, used) for rotation, table in self.tables},
+            {window: self._near(length, used, past, window) for window in self.windows},
+        )  # fmt: skip
+        updated: dict[str, Tensor] = {}
+        for i, layer in enumerate(self.layers):
+            held = {what: states[f"{what}_{i}"] for what in layer.mixer.states(self.room)}
+            x, after = layer(x, turn, held)
+            updated |= {f"{what}_{i}": value for what, value in after.items()}
+        return self._logits(self.norm(x[length - rows.shape[0] :])), updated
+
+    def _logits(self, x: Tensor) -> Tensor:
+        made = self.head(x)
+        logits = made[0] if isinstance(made, tuple) else made
+        if self.logit_divisor != 1.0:
+            logits = logits / self.logit_divisor
+        return logits if not self.logit_cap else (logits / self.logit_cap).tanh() * self.logit_cap
+
+    @staticmethod
+    def _near(length: Any, used: Any, past: Any, window: int) -> Tensor:
+        """Whether a key is among those of a query's window; that it is not a later one is seen to elsewhere."""
+        places = (arange(length, dtype="int32") + past).unsqueeze(1)
+        return places - arange(used, dtype="int32") < window

@@ -1,0 +1,206 @@
+"""A text that is generated: an iterator of its parts, which tells how it ended, what it took, and which tokens were chosen."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Self
+
+from ..errors import InputError
+from .sampling import Chosen, Sampler, SamplingOptions
+
+if TYPE_CHECKING:
+    from .session import LanguageSession
+
+MAX_LOGPROBS: Final = 100
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Counts of tokens. reused_tokens: those of the prompt that the session held already."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    reused_tokens: int
+
+    @property
+    def total_tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True)
+class Timings:
+    """Seconds until the prompt was read, and from then on; and tokens in a second of each, without those that were reused."""
+
+    prompt_seconds: float
+    completion_seconds: float
+    prompt_per_second: float
+    completion_per_second: float
+
+
+@dataclass(frozen=True)
+class TokenChance:
+    """A token that was chosen, the logarithm of its probability, and the likeliest tokens there with theirs."""
+
+    token: int
+    text: str
+    logprob: float
+    likeliest: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """What bounds a text. max_tokens None: until the model ends it, or the context is full."""
+
+    sampling: SamplingOptions
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    logprobs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
+            raise InputError(
+                f"max_tokens: got {self.max_tokens!r:.40}, expected a number of tokens, at least 1, or None"
+            )
+        if not all(isinstance(s, str) and s for s in self.stop):
+            raise InputError(f"stop: got {self.stop!r:.80}, expected a text or several, none of them empty")
+        if self.logprobs is not None and (type(self.logprobs) is not int or not 0 <= self.logprobs <= MAX_LOGPROBS):
+            raise InputError(
+                f"logprobs: got {self.logprobs!r:.40}, expected a number from 0 to {MAX_LOGPROBS}, or None"
+            )
+
+
+class HeldBack:
+    """Text that comes in parts, of which what may be the beginning of a stop text waits for what follows."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops, self._waiting = tuple(stops), ""
+        self.found = False
+        """Whether a stop text came; what follows it is dropped."""
+
+    def feed(self, text: str) -> str:
+        """The text that is certain now."""
+        self._waiting += text
+        places = [at for stop in self._stops if (at := self._waiting.find(stop)) >= 0]
+        if places:
+            self.found = True
+            made, self._waiting = self._waiting[: min(places)], ""
+            return made
+        longest = max(map(len, self._stops), default=1)
+        kept = next(
+            (
+                n
+                for n in range(min(longest - 1, len(self._waiting)), 0, -1)
+                if any(stop.startswith(self._waiting[-n:]) for stop in self._stops)
+            ),
+            0,
+        )
+        cut = len(self._waiting) - kept
+        made, self._waiting = self._waiting[:cut], self._waiting[cut:]
+        return made
+
+    def finish(self) -> str:
+        made, self._waiting = self._waiting, ""
+        return made
+
+
+class Generation(Iterator[str]):
+    """The parts of a text, as they are made; `.text` is the whole of it. When it has ended, `.finish_reason` is "stop" (the model or a
+    stop text ended it) or "length" (max_tokens, or a full context). It is made by `LanguageModel.generate` and `.chat`."""
+
+    def __init__(
+        self, session: LanguageSession, prompt: Sequence[int], options: GenerationOptions, ended: Callable[[], object]
+    ) -> None:
+        """ended: is called once, when the session is free again."""
+        self._session, self._prompt, self._options, self._ended = session, tuple(prompt), options, ended
+        self._parts: list[str] = []
+        self._tokens: list[int] = []
+        self._chances: list[TokenChance] = []
+        self._reused = 0
+        self._begun = self._read = self._last = time.perf_counter()
+        self.finish_reason: str | None = None
+        """None while it goes on."""
+        self._steps = self._run()
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> str:
+        return next(self._steps)
+
+    def close(self) -> None:
+        """End it early; the session keeps what was made so far."""
+        self._steps.close()
+
+    @property
+    def text(self) -> str:
+        """The whole text, which is made to its end first."""
+        for _ in self:
+            pass
+        return "".join(self._parts)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The tokens that were chosen so far."""
+        return tuple(self._tokens)
+
+    @property
+    def logprobs(self) -> tuple[TokenChance, ...]:
+        """Of the tokens so far, if `logprobs=` asked for them."""
+        return tuple(self._chances)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(len(self._prompt), len(self._tokens), self._reused)
+
+    @property
+    def timings(self) -> Timings:
+        prompt, rest = self._read - self._begun, self._last - self._read
+        fresh, more = len(self._prompt) - self._reused, max(len(self._tokens) - 1, 0)
+        return Timings(prompt, rest, fresh / prompt if prompt else 0.0, more / rest if rest else 0.0)
+
+    def _run(self) -> Generator[str, None, None]:
+        session, options = self._session, self._options
+        tokenizer = session.llm.tokenizer
+        sampler, stream, held = (
+            Sampler(options.sampling, options.logprobs or 0),
+            tokenizer.stream(),
+            HeldBack(options.stop),
+        )
+        ends = session.llm.ends
+        try:
+            self._begun = time.perf_counter()
+            self._reused = session.keep_common(self._prompt)
+            scores = session.feed(self._prompt[self._reused :])
+            self._read = self._last = time.perf_counter()
+            while self.finish_reason is None:
+                chosen = sampler.choose(scores[: len(tokenizer.vocabulary)], (*self._prompt, *self._tokens))
+                self._last = time.perf_counter()
+                self._tokens.append(chosen.token)
+                self._note(chosen)
+                if chosen.token in ends:
+                    self.finish_reason = "stop"
+                    break
+                yield from self._part(held.feed(stream.feed(chosen.token)))
+                if held.found:
+                    self.finish_reason = "stop"
+                elif len(self._tokens) == options.max_tokens or len(session.tokens) == session.llm.context:
+                    self.finish_reason = "length"
+                else:
+                    scores = session.feed([chosen.token])
+            if not held.found:
+                yield from self._part(held.feed(stream.finish()))
+                yield from self._part(held.finish())
+        finally:
+            self._ended()
+
+    def _note(self, chosen: Chosen) -> None:
+        if self._options.logprobs is not None:
+            text = self._session.llm.tokenizer.decode([chosen.token], skip_special=False)
+            self._chances.append(TokenChance(chosen.token, text, chosen.logprob, chosen.likeliest))
+
+    def _part(self, text: str) -> Iterator[str]:
+        if text:
+            self._parts.append(text)
+            yield text

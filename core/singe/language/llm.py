@@ -1,0 +1,194 @@
+"""LanguageModel: a decoder on a device, with the tokenizer and the chat template of its files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..errors import InputError
+from ..model.model import Model
+from ..runtime.device import Device
+from .decoder import Decoder
+from .description import MAX_CONTEXT, DecoderDescription
+from .files import open_model
+from .generation import Generation, GenerationOptions
+from .sampling import SamplingOptions
+from .session import LanguageSession, chunks
+from .templating import ChatTemplate
+from .texts import ModelTexts
+from .tokenizing import Tokenizer
+
+DEFAULT_CONTEXT: Final = 4096
+_OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)
+
+
+def load(path: str | Path, device: str | Device = "auto", *, context: int = DEFAULT_CONTEXT) -> LanguageModel:
+    """The language model in a GGUF file (the first one, if it is in several pieces), or in a folder of Hugging Face with config.json and
+    safetensors.
+
+        llm = sg.language.load("model.gguf")
+        for part in llm.chat([{"role": "user", "content": "Hello"}]):
+            print(part, end="", flush=True)
+
+    context: for how many tokens a conversation has room; no more than those for which the model was trained.
+    """
+    return LanguageModel(path, device, context)
+
+
+class LanguageModel:
+    """A language model: `sg.language.load` makes one. `chat` and `generate` give texts in parts, `session` keeps a conversation, and
+    `logits` gives the scores of all next tokens."""
+
+    def __init__(self, path: str | Path, device: str | Device = "auto", context: int = DEFAULT_CONTEXT) -> None:
+        if type(context) is not int or not 0 < context <= MAX_CONTEXT:
+            raise InputError(f"context: got {context!r:.40}, expected a number of tokens from 1 to {MAX_CONTEXT}")
+        files = open_model(path, context)
+        self.description: Final[DecoderDescription] = files.description
+        self.context: Final = min(context, files.description.context)
+        """For how many tokens a conversation has room."""
+        decoder = Decoder(files.description, files.tensors, self.context)
+        self.rewinds: Final = decoder.rewinds
+        """Whether a session can go back without computing again."""
+        norm = decoder.norm.weight.numpy().tobytes()
+        self.fingerprint: Final = hashlib.sha256(repr(files.description).encode() + norm).hexdigest()
+        """Differs between models, so that a saved session is read by none but its own."""
+        self._texts: Final = ModelTexts(files)
+        self._model: Final = Model.of(
+            decoder.forward,
+            {"ids": ("T",), "keys": (f"K<={self.context}", 0), "rows": ("R", 0)},
+            device,
+            dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
+            states={name: (shape, "float32") for name, shape in decoder.states().items()},
+            name=Path(files.name).name,
+        )
+        self._idle: LanguageSession | None = None
+        """The session of `chat` and `generate`, while none of them uses it."""
+
+    def __repr__(self) -> str:
+        d = self.description
+        return f"<language model {self._model.name}: {d.architecture.name}, {len(d.layers)} layers, on {self._model.device.name}>"
+
+    @property
+    def device(self) -> Device:
+        return self._model.device
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        return self._texts.tokenizer()
+
+    @cached_property
+    def ends(self) -> frozenset[int]:
+        """The tokens with which the model ends a text."""
+        return self._texts.ends(self.tokenizer)
+
+    @cached_property
+    def _template(self) -> ChatTemplate:
+        return self._texts.template()
+
+    def template(
+        self, messages: Sequence[Mapping[str, Any]], tools: Any = None, add_generation_prompt: bool = True
+    ) -> str:
+        """The text of messages, as the model's own template writes it."""
+        return self._template.render(messages, tools=tools, add_generation_prompt=add_generation_prompt)
+
+    def session(self) -> LanguageSession:
+        """A new conversation; all share the weights."""
+        return LanguageSession(self, self._model.session())
+
+    def compile(self) -> None:
+        """Compile it now, not when it is first run."""
+        self._model.program()
+
+    def logits(self, ids: Sequence[int]) -> np.ndarray:
+        """The scores (tokens, vocabulary) of what follows each of these tokens."""
+        session = self.session()
+        checked = self.checked(ids).tolist()
+        return np.concatenate([session.run(part, len(part)) for part in chunks(checked)])
+
+    def generate(
+        self, text: str | Sequence[int], *, max_tokens: int | None = None, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95,
+        min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0, frequency_penalty: float = 0.0,
+        stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None, stream: bool = True,
+    ) -> Generation:  # fmt: skip
+        """What follows a text, or the ids of one, in parts.
+
+        temperature 0: always the likeliest token. seed: the same text again, on the same device. stop: texts that end it, and are not
+        part of it. logprobs: of how many tokens at each place `.logprobs` tells the chances. max_tokens None: until the model ends it
+        or the context is full. stream=False: the whole text is made before this returns.
+        """
+        own = locals()
+        return self._generation(self.prompt(text), {k: own[k] for k in _OPTIONS})
+
+    def chat(
+        self, messages: Sequence[Mapping[str, Any]], *, tools: Any = None, max_tokens: int | None = None, temperature: float = 0.8,
+        top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0,
+        frequency_penalty: float = 0.0, stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None,
+        stream: bool = True,
+    ) -> Generation:  # fmt: skip
+        """The answer to messages (`{"role": "user", "content": …}`), in parts; for the options see `generate`. A conversation that goes
+        on is computed from where it parts from the one before. tools: descriptions of functions, for templates that know them.
+        """
+        own = locals()
+        return self._generation(self.chat_prompt(messages, tools), {k: own[k] for k in _OPTIONS})
+
+    def _generation(self, prompt: Sequence[int], options: Mapping[str, Any]) -> Generation:
+        session, self._idle = self._idle or self.session(), None
+
+        def ended() -> None:
+            self._idle = session
+
+        return self.generation(session, prompt, options, ended)
+
+    def generation(
+        self, session: LanguageSession, prompt: Sequence[int], options: Mapping[str, Any], ended: Any = lambda: None
+    ) -> Generation:
+        """A text in a session; `ended` is called when it has ended. Others call `generate` and `chat`."""
+        unknown = [k for k in options if k not in _OPTIONS]
+        if unknown:
+            raise InputError(f"there is no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}")
+        stop = options.get("stop", ())
+        made = GenerationOptions(
+            SamplingOptions(**{k: v for k, v in options.items() if k in _OF_SAMPLING}),
+            options.get("max_tokens"),
+            (stop,) if isinstance(stop, str) else tuple(stop),
+            options.get("logprobs"),
+        )
+        if len(prompt) + (made.max_tokens or 1) - 1 > self.context:
+            asked = f" and {made.max_tokens} more" if made.max_tokens else ""
+            raise InputError(
+                f"the text has {len(prompt)} tokens{asked}, there is room for {self.context}; shorten it, or load the model with a larger "
+                "context="
+            )
+        generation = Generation(session, prompt, made, ended)
+        if not options.get("stream", True):
+            _ = generation.text
+        return generation
+
+    def prompt(self, text: str | Sequence[int]) -> Sequence[int]:
+        """The ids of a text."""
+        ids = self.tokenizer.encode(text) if isinstance(text, str) else self.checked(text).tolist()
+        if not ids:
+            raise InputError("the text is empty; give one of at least one token")
+        return ids
+
+    def chat_prompt(self, messages: Sequence[Mapping[str, Any]], tools: Any = None) -> Sequence[int]:
+        """The ids of messages; the template writes what begins a text."""
+        return self.prompt(self.tokenizer.encode(self.template(messages, tools), add_special=False))
+
+    def checked(self, ids: Sequence[int]) -> np.ndarray:
+        """Ids as an array."""
+        found = np.asarray(ids)
+        if found.ndim != 1 or found.dtype.kind not in "iu" or found.size == 0:
+            raise InputError(f"ids: got {ids!r:.80}, expected a list of whole numbers")
+        if found.min() < 0 or found.max() >= self.description.vocabulary:
+            wrong = found[(found < 0) | (found >= self.description.vocabulary)][0]
+            raise InputError(f"ids: got {wrong}, expected numbers from 0 to {self.description.vocabulary - 1}")
+        return found.astype(np.int32)
+
+
+_OPTIONS: Final = ("max_tokens", *SamplingOptions.__dataclass_fields__, "stop", "logprobs", "stream")

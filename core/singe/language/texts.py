@@ -1,0 +1,83 @@
+"""What the files of a model say of text: its tokenizer, its chat template, and the tokens that end a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import FormatError, InputError
+from .files import MAX_CONFIG, ModelFiles, read_json
+from .templating import ChatTemplate
+from .tokenizing import Tokenizer
+
+_GGUF_TEMPLATE: Final = "tokenizer.chat_template"
+
+
+class ModelTexts:
+    """See the module's docstring; each is read when it is asked for."""
+
+    def __init__(self, files: ModelFiles) -> None:
+        self._name, self._metadata, self._folder = files.name, files.metadata, files.folder
+
+    def tokenizer(self) -> Tokenizer:
+        if self._folder is None:
+            if not any(k.startswith("tokenizer.ggml.") for k in self._metadata):
+                raise InputError(f"{self._name}: the file has no tokenizer; give ids in place of texts")
+            return Tokenizer.of_gguf(self._metadata)
+        file, config = self._folder / "tokenizer.json", self._folder / "tokenizer_config.json"
+        if not file.exists():
+            raise InputError(f"{self._name}: without tokenizer.json; give ids in place of texts")
+        return Tokenizer.of_file(file, config if config.exists() else None)
+
+    def ends(self, tokenizer: Tokenizer) -> frozenset[int]:
+        found = {*tokenizer.end_of_turn, *(() if tokenizer.eos is None else (tokenizer.eos,))}
+        for name in ("config.json", "generation_config.json"):
+            if self._folder is not None and (self._folder / name).exists():
+                told = read_json(self._folder / name).get("eos_token_id")
+                found |= {i for i in (told if isinstance(told, list) else [told]) if type(i) is int}
+        return frozenset(found)
+
+    def template(self) -> ChatTemplate:
+        source, marks = self._template_source()
+        if not isinstance(source, str):
+            raise InputError(f"{self._name}: the model has no chat template; use generate with the whole text")
+        return ChatTemplate(source, *marks)
+
+    def _template_source(self) -> tuple[Any, tuple[str, str]]:
+        """The template, and the texts of the tokens that begin and end a text."""
+        if self._folder is None:
+            tokens = self._metadata.get("tokenizer.ggml.tokens", [])
+            return self._metadata.get(_GGUF_TEMPLATE), (self._mark(tokens, "bos"), self._mark(tokens, "eos"))
+        file = self._folder / "tokenizer_config.json"
+        config = read_json(file) if file.exists() else {}
+        marks = _content(config.get("bos_token")), _content(config.get("eos_token"))
+        own = self._folder / "chat_template.jinja"
+        return (_text(own) if own.exists() else _chosen(config.get("chat_template"))), marks
+
+    def _mark(self, tokens: Any, which: str) -> str:
+        place: Any = self._metadata.get(f"tokenizer.ggml.{which}_token_id")
+        if not isinstance(tokens, list) or type(place) is not int or not 0 <= place < len(tokens):
+            return ""
+        return str(tokens[place])
+
+
+def _text(path: Path) -> str:
+    if path.stat().st_size > MAX_CONFIG:
+        raise FormatError(f"{path}: {path.stat().st_size} bytes, at most {MAX_CONFIG} are read")
+    try:
+        return path.read_text("utf-8")
+    except ValueError:
+        raise FormatError(f"{path}: not UTF-8") from None
+
+
+def _content(mark: Any) -> str:
+    """The text of a token, which may be an object with it."""
+    text = mark.get("content") if isinstance(mark, dict) else mark
+    return text if isinstance(text, str) else ""
+
+
+def _chosen(templates: Any) -> Any:
+    """The template, or the one called "default" of several."""
+    if not isinstance(templates, list):
+        return templates
+    return next((t.get("template") for t in templates if isinstance(t, dict) and t.get("name") == "default"), None)

@@ -1,0 +1,126 @@
+"""Decoders of each architecture give the logits of transformers, from folders and from GGUF files, in one run and token by token."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from decoder_cases import CASES, ids_of, read_fixture, weights_of
+from devices import RUNNERS
+from gguf_decoders import write_gguf
+
+import singe as sg
+from singe.language import LanguageModel
+from singe.language.architectures import ARCHITECTURES, MODEL_TYPES
+from singe.weights.gguf.packed import PARTS
+from singe.weights.safetensors import write_safetensors
+
+MAX_KLD = 1e-9
+Case = Mapping[str, Any]
+Opened = Callable[..., LanguageModel]
+
+
+@pytest.fixture(scope="module")
+def cases() -> Mapping[str, Case]:
+    return read_fixture()["cases"]
+
+
+def folder(path: Path, case: Case, **changes: Any) -> Path:
+    path.joinpath("config.json").write_text(json.dumps({**case["config"], **changes}))
+    write_safetensors(path / "model.safetensors", weights_of(case["shapes"]))
+    return path
+
+
+def divergences(logits: np.ndarray, wanted: Any) -> np.ndarray:
+    """The Kullback-Leibler divergence of each position."""
+    theirs, reference = (
+        x - np.logaddexp.reduce(x, -1, keepdims=True) for x in (np.asarray(y, np.float64) for y in (logits, wanted))
+    )
+    assert (theirs.argmax(-1) == reference.argmax(-1)).all()
+    return (np.exp(reference) * (reference - theirs)).sum(-1)
+
+
+def test_every_architecture_has_a_case() -> None:
+    assert {MODEL_TYPES[case["model_type"]].name for case in CASES.values()} == set(ARCHITECTURES)
+
+
+@RUNNERS
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_logits_are_those_of_transformers(
+    name: str, cases: Mapping[str, Case], device_name: str, tmp_path: Path
+) -> None:
+    llm = sg.language.load(folder(tmp_path, cases[name]), device_name, context=64)
+    ids = ids_of(name)
+    whole = llm.logits(ids)
+    assert divergences(whole, cases[name]["logits"]).max() < MAX_KLD
+    session = llm.session()
+    one_by_one = np.concatenate([session.run(part, len(part)) for part in (ids[:5], *([i] for i in ids[5:9]), ids[9:])])
+    np.testing.assert_allclose(one_by_one, whole, atol=3e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES)
+def test_gguf_files_give_the_same(name: str, cases: Mapping[str, Case], tmp_path: Path) -> None:
+    pytest.importorskip("gguf")
+    case = cases[name]
+    write_gguf(tmp_path / "m.gguf", case["config"], weights_of(case["shapes"]))
+    llm = sg.language.load(tmp_path / "m.gguf", "numpy", context=64)
+    assert divergences(llm.logits(ids_of(name)), case["logits"]).max() < MAX_KLD
+
+
+@RUNNERS
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Q4_1", "Q8_0"])
+def test_packed_weights_count_as_they_are(
+    kind: str, cases: Mapping[str, Case], device_name: str, tmp_path: Path
+) -> None:
+    """Weights in blocks give what the floats that they stand for give, the tied table of tokens included."""
+    gguf = pytest.importorskip("gguf")
+    case, form = cases["llama3"], gguf.GGMLQuantizationType[kind]
+    assert kind in PARTS
+    write_gguf(tmp_path / "packed.gguf", case["config"], weights_of(case["shapes"]), lambda name, x: form)
+    arrays = sg.read_weights(tmp_path / "packed.gguf")
+    llm = sg.language.load(tmp_path / "packed.gguf", device_name, context=64)
+    floats = {k: np.asarray(v) for k, v in arrays.items()}
+    writer = gguf.GGUFWriter(str(tmp_path / "floats.gguf"), "llama")
+    for key, value in arrays.metadata.items():
+        if key.startswith("llama."):
+            (writer.add_uint32 if isinstance(value, int) else writer.add_float32)(key, value)
+    for k, v in floats.items():
+        writer.add_tensor(k, v)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    same = sg.language.load(tmp_path / "floats.gguf", "numpy", context=64)
+    ids = ids_of("llama3")
+    assert divergences(llm.logits(ids), same.logits(ids)).max() < MAX_KLD
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"model_type": "mamba"}, "model_type is 'mamba', which Singe does not know"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "the rotations are scaled by 'yarn'"),
+        ({"hidden_act": "relu"}, "the activation 'relu'"),
+        ({"sliding_window": 8}, "a window of 8 positions"),
+        ({"quantization_config": {"quant_method": "gptq"}}, "the quantisation 'gptq'"),
+        ({"hidden_size": 10**12}, "hidden_size is 1000000000000, expected a whole number from 1"),
+        ({"num_hidden_layers": 2}, "tensors that Singe does not know in this architecture: blk.2"),
+        ({"num_hidden_layers": 4}, "the tensor blk.3.attn_q.weight is missing"),
+        ({"num_attention_heads": 3}, "3 heads of queries and 2 of keys"),
+        ({"hidden_size": 128}, r"token_embd.weight has the shape \(96, 64\), expected \(96, 128\)"),
+        ({"rms_norm_eps": "small"}, "rms_norm_eps is 'small', expected a finite number"),
+        ({"rope_theta": -1.0}, "rope_theta is -1.0, expected a number above 0"),
+    ],
+)
+def test_what_is_unknown_is_refused_by_its_name(
+    changes: Mapping[str, Any], message: str, cases: Mapping[str, Case], tmp_path: Path
+) -> None:
+    with pytest.raises(sg.FormatError, match=message):
+        sg.language.load(folder(tmp_path, cases["llama"], **changes), "numpy", context=64)

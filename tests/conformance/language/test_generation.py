@@ -1,0 +1,149 @@
+"""Texts that a tiny model makes: parts, seeds, stop texts, sessions that go on, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from decoder_cases import config_of, read_fixture, weights_of
+from devices import RUNNERS
+from gguf_decoders import write_gguf
+
+import singe as sg
+from singe.language.tokenizing.spelling import ALPHABET
+
+TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
+TOKENS = ["<|end|>", "<|start|>", *ALPHABET.values()]
+TEXTS = {
+    "tokenizer.ggml.model": "gpt2",
+    "tokenizer.ggml.pre": "qwen2",
+    "tokenizer.ggml.tokens": TOKENS,
+    "tokenizer.ggml.token_type": [3, 3] + [1] * (len(TOKENS) - 2),
+    "tokenizer.ggml.merges": ["h e", "l l"],
+    "tokenizer.ggml.eos_token_id": 0,
+    "tokenizer.chat_template": TEMPLATE,
+}
+TEXTS["tokenizer.ggml.tokens"] = [*TOKENS, "he", "ll"]
+TEXTS["tokenizer.ggml.token_type"] = [3, 3] + [1] * len(TOKENS)
+GREEDY = {"temperature": 0, "max_tokens": 12}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("gguf")
+    made = tmp_path_factory.mktemp("model") / "tiny.gguf"
+    shapes = read_fixture()["cases"]["llama3"]["shapes"] | {"model.embed_tokens.weight": [len(TOKENS) + 2, 64]}
+    write_gguf(made, config_of("llama3"), weights_of(shapes), texts=TEXTS)
+    return made
+
+
+@pytest.fixture(scope="module")
+def llm(path: Path) -> sg.language.LanguageModel:
+    return sg.language.load(path, "numpy", context=96)
+
+
+@RUNNERS
+@pytest.mark.slow
+def test_a_seed_gives_the_same_text_on_each_device(path: Path, device_name: str) -> None:
+    llm = sg.language.load(path, device_name, context=96)
+    made = [llm.generate("hello", max_tokens=12, seed=4, stream=False) for _ in range(2)]
+    assert made[0].text == made[1].text
+    assert made[0].tokens == made[1].tokens
+    assert made[1].usage.reused_tokens == made[1].usage.prompt_tokens - 1
+
+
+def test_the_parts_are_the_text_and_the_tokens_its_likeliest(llm: sg.language.LanguageModel) -> None:
+    prompt = llm.tokenizer.encode("hello")
+    generation = llm.generate(prompt, logprobs=1, **GREEDY)
+    assert "".join(generation) == generation.text
+    assert generation.finish_reason == "length"
+    assert generation.usage.completion_tokens == 12
+    scores = llm.logits([*prompt, *generation.tokens])[len(prompt) - 1 : -1]
+    assert tuple(scores.argmax(-1)) == generation.tokens
+    assert [chance.likeliest[0][0] for chance in generation.logprobs] == list(generation.tokens)
+    assert all(chance.logprob == chance.likeliest[0][1] for chance in generation.logprobs)
+
+
+def test_a_stop_text_ends_it_and_is_left_out(llm: sg.language.LanguageModel) -> None:
+    whole = llm.generate("hello", **GREEDY).text
+    stop = whole[3:6]
+    generation = llm.generate("hello", stop=stop, **GREEDY)
+    assert generation.text == whole[: whole.index(stop)]
+    assert generation.finish_reason == "stop"
+
+
+def test_a_conversation_that_goes_on_computes_only_what_is_new(llm: sg.language.LanguageModel) -> None:
+    messages = [{"role": "user", "content": "hello"}]
+    assert llm.template(messages) == "<user>hello\n<assistant>"
+    session = llm.session()
+    first = session.chat(messages, max_tokens=4, temperature=0)
+    messages += [{"role": "assistant", "content": first.text}, {"role": "user", "content": "more"}]
+    second = session.chat(messages, **GREEDY)
+    text = second.text
+    assert second.usage.reused_tokens >= first.usage.prompt_tokens
+    assert text == llm.session().chat(messages, **GREEDY).text
+
+
+def test_sessions_are_copied_rewound_and_saved(llm: sg.language.LanguageModel, tmp_path: Path) -> None:
+    session = llm.session()
+    session.feed(range(5, 15))
+    session.save(tmp_path / "s.safetensors")
+    branch, other = session.copy(), llm.session()
+    other.load(tmp_path / "s.safetensors")
+    wanted = session.feed([20, 21])
+    np.testing.assert_array_equal(branch.feed([20, 21]), wanted)
+    np.testing.assert_array_equal(other.feed([20, 21]), wanted)
+    session.rewind(10)
+    assert session.tokens == tuple(range(5, 15))
+    np.testing.assert_array_equal(session.feed([20, 21]), wanted)
+    session.rewind(0)
+    assert session.tokens == ()
+
+
+def test_a_session_of_another_model_is_refused(llm: sg.language.LanguageModel, path: Path, tmp_path: Path) -> None:
+    file = tmp_path / "s.safetensors"
+    sg.language.load(path, "numpy", context=200).session().save(file)
+    llm.session().load(file)
+    write_gguf(tmp_path / "other.gguf", config_of("llama"), weights_of(read_fixture()["cases"]["llama"]["shapes"]))
+    with pytest.raises(sg.InputError, match="of another model"):
+        sg.language.load(tmp_path / "other.gguf", "numpy", context=96).session().load(file)
+    with pytest.raises(sg.InputError, match="not a saved session"):
+        llm.session().load(path)
+
+
+def test_a_full_context_says_so(llm: sg.language.LanguageModel) -> None:
+    with pytest.raises(sg.InputError, match="the text has 90 tokens and 20 more, there is room for 96"):
+        llm.generate([5] * 90, max_tokens=20)
+    session = llm.session()
+    session.feed([5] * 90)
+    with pytest.raises(sg.InputError, match="the context is full: 90 tokens and 7 more, there is room for 96"):
+        session.feed([5] * 7)
+    generation = llm.generate([5] * 90, temperature=0)
+    assert generation.text
+    assert generation.finish_reason in ("length", "stop")
+
+
+def test_a_text_that_is_left_early_frees_the_session(llm: sg.language.LanguageModel) -> None:
+    first = llm.generate("hello", **GREEDY)
+    next(first)
+    second = llm.generate("hello", **GREEDY)
+    assert next(second)
+    first.close()
+    assert second.text == llm.generate("hello", **GREEDY).text
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [([], "empty|whole numbers"), ([-1], "ids: got -1"), ([10**6], "ids: got 1000000"), ([1.5], "whole numbers")],
+)
+def test_ids_out_of_range_are_refused(llm: sg.language.LanguageModel, ids: list[int], message: str) -> None:
+    with pytest.raises(sg.InputError, match=message):
+        llm.generate(ids)
+
+
+def test_unknown_options_are_refused(llm: sg.language.LanguageModel) -> None:
+    with pytest.raises(sg.InputError, match="there is no option heat; there are max_tokens"):
+        llm.session().generate("hello", heat=1)
+    with pytest.raises(sg.InputError, match="stop: got"):
+        llm.generate("hello", stop=[""])
