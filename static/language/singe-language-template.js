@@ -502,7 +502,6 @@ const DIRECTIVES = {
   a: (time) => DAYS[time.getDay()].slice(0, 3),
   b: (time) => MONTHS[time.getMonth()].slice(0, 3),
   d: (time) => padded(time.getDate()),
-  f: (time) => padded(time.getMilliseconds() * 1000, 6),
   j: (time) => padded(Math.round((Date.UTC(time.getFullYear(), time.getMonth(), time.getDate()) - Date.UTC(time.getFullYear(), 0, 1)) / 864e5) + 1, 3),
   m: (time) => padded(time.getMonth() + 1),
   p: (time) => (time.getHours() < 12 ? "AM" : "PM"),
@@ -514,9 +513,10 @@ function now(pattern) {
   const time = new Date();
   const wrong = () => refuse(`asks for the time as ${JSON.stringify(pattern.slice(0, 60))}`);
   if (pattern.length > 100) throw wrong();
-  return pattern.replace(/%(.?)/gsu, (_, letter) => {
+  return pattern.replace(/%(-?)(.?)/gsu, (_, short, letter) => {
     if (!Object.hasOwn(DIRECTIVES, letter)) throw wrong();
-    return DIRECTIVES[letter](time);
+    const text = DIRECTIVES[letter](time);
+    return short ? text.replace(/^0+(?=.)/, "") : text;
   });
 }
 

@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from test_hostile_tokenizers import TEXTS, changed
 from test_templates import HOSTILE, changed_source
 from tokenizer_texts import texts
 
+from singe.language.templating.chat_template import DIRECTIVES, written_time
 from singe.language.tokenizing import Tokenizer, patterns
 from singe.language.tokenizing.gguf import gguf_tokenizer_values
 
@@ -173,3 +175,20 @@ def test_changed_templates_are_refused_or_end(part: int) -> None:
     ]
     answers = node(RENDER, {"ChatTemplate": "singe-language-template.js"}, cases=cases)
     assert [(case["source"], a) for case, a in zip(cases, answers, strict=True) if a is not None and len(a) > 1] == []
+
+
+def test_both_languages_write_the_time_alike() -> None:
+    time = datetime(2024, 12, 30, 9, 5, 3)
+    pattern = " ".join(f"%{directive}" for directive in DIRECTIVES) + " %-d %-I"
+    source = f"{{{{ strftime_now('{pattern}') }}}}"
+    body = """
+    const RealDate = Date;
+    globalThis.Date = class extends RealDate {
+      constructor(...given) {
+        if (given.length) super(...given);
+        else super(2024, 11, 30, 9, 5, 3);
+      }
+    };
+    const answer = new ChatTemplate(given.source).render([]);
+    """
+    assert node(body, {"ChatTemplate": "singe-language-template.js"}, source=source) == written_time(pattern, time)

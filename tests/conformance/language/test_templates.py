@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import pytest
 
 from singe.errors import FormatError, InputError, SingeError
 from singe.language.templating import ChatTemplate
+from singe.language.templating.chat_template import DIRECTIVES, written_time
 
 FIXTURE: Final = json.loads(gzip.decompress(Path(__file__).with_name("templates.json.gz").read_bytes()))
 CASES: Final = [*FIXTURE["snippets"], *FIXTURE["chats"]]
@@ -93,5 +95,9 @@ def test_only_values_of_json_reach_a_template() -> None:
         ChatTemplate("{{ raise_exception('Roles must alternate') }}").render([])
 
 
-def test_the_time_is_written_by_known_directives() -> None:
+def test_the_time_is_written_as_python_writes_it() -> None:
+    for time in (datetime(2026, 1, 5, 0, 7, 9), datetime(2024, 12, 31, 23, 59, 59), datetime(2025, 7, 4, 12, 0, 0)):
+        for directive in DIRECTIVES:
+            assert written_time(f"<%{directive}>", time) == time.strftime(f"<%{directive}>")
+        assert written_time("%-d. %B %Y", time) == f"{time.day}. {time:%B %Y}"
     assert len(ChatTemplate("{{ strftime_now('%Y-%m-%d %%') }}").render([])) == 12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NoReturn
@@ -11,7 +12,28 @@ from .interpreter import Interpreter, globals_of
 from .parser import parse_template
 from .values import from_caller
 
-_DIRECTIVES: Final = frozenset("aAbBdHIjmMpSyY%f")
+_DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+DIRECTIVES: Final[Mapping[str, Callable[[datetime], str]]] = {
+    "%": lambda _: "%",
+    "A": lambda time: _DAYS[time.weekday()],
+    "B": lambda time: _MONTHS[time.month - 1],
+    "H": lambda time: f"{time.hour:02}",
+    "I": lambda time: f"{time.hour % 12 or 12:02}",
+    "M": lambda time: f"{time.minute:02}",
+    "S": lambda time: f"{time.second:02}",
+    "Y": lambda time: f"{time.year:04}",
+    "a": lambda time: _DAYS[time.weekday()][:3],
+    "b": lambda time: _MONTHS[time.month - 1][:3],
+    "d": lambda time: f"{time.day:02}",
+    "j": lambda time: f"{time.timetuple().tm_yday:03}",
+    "m": lambda time: f"{time.month:02}",
+    "p": lambda time: "AM" if time.hour < 12 else "PM",
+    "y": lambda time: f"{time.year % 100:02}",
+}
+"""How `strftime_now` writes the time, in English anywhere; after %- without zeros before."""
 
 
 class ChatTemplate:
@@ -48,7 +70,10 @@ class ChatTemplate:
             "tools": None if tools is None else list(tools),
             "add_generation_prompt": add_generation_prompt,
         }
-        names = {**globals_of(_now, _refuse), **{k: from_caller(v, k) for k, v in values.items()}}
+        names = {
+            **globals_of(lambda pattern: written_time(pattern, datetime.now()), _refuse),
+            **{k: from_caller(v, k) for k, v in values.items()},
+        }
         try:
             return Interpreter(names).run(self._nodes)
         except SingeError:
@@ -61,13 +86,17 @@ def _refuse(message: str) -> NoReturn:
     raise InputError(f"the model's template refuses these messages: {message[:1000]}")
 
 
-def _now(pattern: str, now: Callable[[], datetime] = datetime.now) -> str:
-    parts = pattern.split("%%")
-    if len(pattern) > 100 or any(part.endswith("%") for part in parts):
-        raise FormatError(f"a template asks for the time as {pattern!r:.60}")
-    for part in parts:
-        if any(
-            after[:1].lstrip("-") not in _DIRECTIVES and after[1:2] not in _DIRECTIVES for after in part.split("%")[1:]
-        ):
-            raise FormatError(f"a template asks for the time as {pattern!r:.60}")
-    return now().strftime(pattern)
+def written_time(pattern: str, time: datetime) -> str:
+    """A time by a pattern such as "%d %b %Y"."""
+
+    def written(match: re.Match[str]) -> str:
+        if match[2] not in DIRECTIVES:
+            raise FormatError(
+                f"a template asks for the time as {pattern!r:.60}, expected % and one of {', '.join(DIRECTIVES)}"
+            )
+        text = DIRECTIVES[match[2]](time)
+        return (text.lstrip("0") or "0") if match[1] else text
+
+    if len(pattern) > 100:
+        raise FormatError(f"a template asks for the time in {len(pattern)} characters, expected at most 100")
+    return re.sub("%(-?)(.?)", written, pattern, flags=re.DOTALL)
