@@ -1,4 +1,4 @@
-"""Names of a package that come with the module that defines them, when they are first used: so the package is imported at once."""
+"""Names that come with the module that defines them, when they are first used: so what names them is imported at once."""
 
 from __future__ import annotations
 
@@ -16,3 +16,21 @@ def resolved(module: str, name: str) -> Any:
     """What a module of singe calls so: an attribute of it, or a module in it."""
     found = import_module(f"singe.{module}")
     return getattr(found, name) if hasattr(found, name) else import_module(f"singe.{module}.{name}")
+
+
+class LateModule:
+    """A module of singe that is imported once something of it is used; whoever names it tells its type under TYPE_CHECKING.
+
+    if TYPE_CHECKING:
+        from ..compiler import compile as compiling
+    else:
+        compiling = LateModule("compiler.compile")
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(import_module(f"singe.{self._module}"), name)
+        setattr(self, name, found)
+        return found

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import version
 from platform import machine
 from typing import Any, Final
 from weakref import WeakSet
@@ -30,6 +29,7 @@ from singe.extension import (
     recall_entry,
     stopped_by,
     time_limit,
+    version_of,
 )
 from singe.extension import words as heads
 
@@ -203,7 +203,7 @@ class WasmtimeEngine:
     def _compiled(self, binary: bytes) -> wasmtime.Module:
         """The module as machine code: that of an earlier process, if wasmtime takes it, which checks that it was made by its own version,
         for this processor and for this configuration."""
-        key = entry_key(version("wasmtime"), machine(), self._is_stoppable, binary)
+        key = entry_key(version_of("wasmtime"), machine(), self._is_stoppable, binary)
         kept = recall_entry("wasm", key)
         if kept is not None:
             with suppress(wasmtime.WasmtimeError):
@@ -325,7 +325,7 @@ class WasmtimeEngine:
 
     def describe(self) -> Mapping[str, Any]:
         return {
-            "engine": f"wasmtime {version('wasmtime')}",
+            "engine": f"wasmtime {version_of('wasmtime')}",
             "features": sorted(self.features),
             "memory": self._linear.data_len(self._store),
             "used": self._heap.used,

@@ -4,11 +4,14 @@ needs none."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from singe.extension import DTYPES, DeviceError, DType, Kernel, Printed, Routine, Shape, Variant, bool_
+from singe.extension import DTYPES, DeviceError, DType, Shape, bool_
 
 from .levels import LEVELS, PAGES
+
+if TYPE_CHECKING:
+    from singe.extension import Kernel, Printed, Routine, Variant
 
 
 class WasmTarget:
@@ -22,7 +25,7 @@ class WasmTarget:
     repeated = 0
     confined = "the engine validates WebAssembly, which reaches its own memory only"
     kept_as = ""
-    dtypes = frozenset(d for d in DTYPES.values() if d is bool_ or d.is_int or d.is_float)
+    dtypes = tuple(d for d in DTYPES.values() if d is bool_ or d.is_int or d.is_float)
 
     def __init__(self, levels: Sequence[str] = PAGES) -> None:
         self.levels: Final = tuple(levels)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..dtypes import string
@@ -18,11 +18,12 @@ from ..errors import DTypeError, HostNeeded, InputError, ShapeError
 from ..graph import Graph, checks_at
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
-from ..program.block import BlockWriter, SharedBlocks
+from ..program.block import BlockWriter
 from ..program.program import Buffer, Code, Host, ProgramData, Specialised, State
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
 from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
+from .options import PLAIN, Options
 from .partition import hosted_ops, own_kernels
 from .rewrite import rewrite
 from .rewrite.integers import in_int8, in_int16
@@ -32,39 +33,8 @@ from .schedule.memory import RegionWork, StepScheduler, WeightUse
 from .schedule.steps import Step, words_of
 from .target import Target, execution_of
 
-ACTIVATIONS: Final = ("float32", "int16", "int8")
 UNCOUNTED: Final = ("load", "select")
 """Words that compute nothing."""
-
-
-@dataclass(frozen=True)
-class Options:
-    """The choices of a caller.
-
-    activations: one of ACTIVATIONS, the type in which products and convolutions with constant weights compute, those with
-    packed weights of a few bits in "int16" and "int8" alike; see rewrite/integers.py.
-    fail_on_host: refuse a graph with ops that the target must leave to the host.
-    specialised: sets of sizes for which the Program gets separate steps, each with the graph at these sizes; a run prefers
-    the set that names more sizes.
-    bounds: the largest values of sizes. Runs beyond them are refused; memory for the bounds is allocated once.
-    shared: the weights of other Programs, which are not written again.
-    donate: names of inputs whose memory a run may overwrite, and use for an output of the same shape and type. Names that
-    are not inputs of the graph are ignored.
-    """
-
-    activations: str = "float32"
-    fail_on_host: bool = False
-    specialised: Sequence[tuple[Mapping[str, int], Graph]] = ()
-    bounds: Mapping[str, int] = field(default_factory=dict)
-    shared: SharedBlocks | None = None
-    donate: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if self.activations not in ACTIVATIONS:
-            raise InputError(f"activations: got {self.activations!r}, expected one of {', '.join(ACTIVATIONS)}")
-
-
-PLAIN: Final = Options()
 
 
 def compile_graph(graph: Graph, target: Target, options: Options = PLAIN) -> ProgramData:

@@ -22,8 +22,9 @@ from ..graph import Builder, Graph, Node, all_nodes, postorder, rebuild
 from ..ir.arrays.adapter import Array, ArrayAdapter
 from ..ops import Composite, Opaque, Region, Result, Row, View
 from ..program.program import Host, ProgramData
+from .array_target import arrays_of
 from .lower.sorting_networks import is_ordered
-from .target import Target, arrays_of, execution_of
+from .target import Target, execution_of
 
 JS_HOST_OPS: Final = frozenset((
     "axes_sizes", "compress", "dimensions", "expanded_sizes", "moved_last", "non_max_suppression", "nonzero",

@@ -1,7 +1,7 @@
 """The protocol of a Target, for which Programs are compiled: a code generator, or arrays, on which ops are called one by one.
 
 A Target needs no device. A code generator is found through the entry-point group `singe.targets`, so that this package
-imports none. `ARRAYS` is the target of NumPy.
+imports none. array_target.py has the Target of arrays.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from ..dtypes import DType
 from ..errors import DeviceError
-from ..ir.arrays.adapter import ArrayAdapter
-from ..ir.arrays.numpy import NUMPY_ARRAYS
-from ..ir.kernel import Kernel, Routine
+from ..lazy_names import LateModule
 from ..plugins import check_plugin, load_plugin
 from ..program.program import HOST, Variant
 from ..shapes import Dim, Shape
+
+if TYPE_CHECKING:
+    from ..ir.kernel import Kernel, Routine
+    from . import array_target
+else:
+    array_target = LateModule("compiler.array_target")
 
 GROUP: Final = "singe.targets"
 Packer: TypeAlias = Callable[[np.ndarray], np.ndarray]
@@ -118,52 +122,10 @@ class Target(Protocol):
         ...
 
 
-class ArrayTarget:
-    """The Target of a backend that calls ops with arrays: it prints nothing, and all steps of its Programs are on the host. arrays: the
-    adapter of its array library."""
-
-    name: str = HOST
-    max_ports: int = 0
-    integers: bool = True
-    counted: int = 0
-    networks: bool = False
-    repeated: int = 0
-    confined = "its steps are ops of Singe's own rows"
-
-    def __init__(self, arrays: ArrayAdapter = NUMPY_ARRAYS) -> None:
-        self.arrays: ArrayAdapter = arrays
-        self.kept_as: str | None = "" if arrays is NUMPY_ARRAYS else None
-        self.dtypes: Collection[DType] = arrays.dtypes
-        self.execution: Execution = Execution(
-            fuses=False, views=False, allocates=True, narrow=False, falls_back=not arrays.complete
-        )
-
-    def element_size(self, dtype: DType) -> int:
-        return dtype.size
-
-    def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
-        return None
-
-    def print_opaque(
-        self,
-        op: str,
-        attrs: Mapping[str, Any],
-        inputs: Sequence[tuple[Shape, DType]],
-        results: Sequence[tuple[Shape, DType]],
-    ) -> Printed | None:
-        return None
-
-    def link(self, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-        return {}, ()
-
-
-ARRAYS: Final = ArrayTarget()
-
-
 def find_target(name: str, settings: Mapping[str, Any] | None = None) -> Target:
     """The target with this name, and with settings of another one (`settings_of`)."""
     if name == HOST:
-        return ARRAYS
+        return array_target.ARRAYS
     make = load_plugin(GROUP, name, "target")
     try:
         made = make(**(settings or {}))
@@ -194,11 +156,6 @@ def confinement(target: Target) -> str:
     """Why a Program of a stranger for this target cannot harm the machine that runs it; "" if it can, as native code does what it
     wants."""
     return getattr(target, "confined", "")
-
-
-def arrays_of(target: Target) -> ArrayAdapter:
-    """The adapter of the arrays with which a target's Programs run on the host."""
-    return getattr(target, "arrays", NUMPY_ARRAYS)
 
 
 _COMPILED: Final = Execution()

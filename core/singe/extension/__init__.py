@@ -21,12 +21,14 @@ from ..lazy_names import resolved as _resolved
 _DEFINED = {
     "awaitables": "MaybeAwaitable map_result resolve_async",
     "compiler.partition": "beyond_scripts",
-    "compiler.target": "ArrayTarget Execution Packer Printed Target",
+    "compiler.array_target": "ArrayTarget",
+    "compiler.target": "Execution Packer Printed Target",
     "dtypes": (
         "DTYPES LEAST_NORMAL STORED Coding DType bfloat16 bool_ dtype float16 float32 float64 int8 int16 int32 int64 "
         "outward string uint8 uint16 uint32 uint64"
     ),
     "errors": "CompileError DeviceError DeviceLost FormatError InputError ShapeError",
+    "files.folder": "cache_folder",
     "files.kept": "entry_key keep_entry recall_entry",
     "files.urls": "js_errors",
     "ir": "affine scalar",
@@ -37,6 +39,7 @@ _DEFINED = {
     "ops": "Row Wgsl find_row",
     "ops.products.blocks_int16": "WIDE_PART WIDE_TOP wide_step_of",
     "ops.products.quantised": "LARGEST OFFSET PART TOP step_of",
+    "plugins": "version_of",
     "program": "words",
     "program.block": "alone",
     "program.container": "ALIGN align",

@@ -3,8 +3,8 @@
 from ..awaitables import MaybeAwaitable as MaybeAwaitable
 from ..awaitables import map_result as map_result
 from ..awaitables import resolve_async as resolve_async
+from ..compiler.array_target import ArrayTarget as ArrayTarget
 from ..compiler.partition import beyond_scripts as beyond_scripts
-from ..compiler.target import ArrayTarget as ArrayTarget
 from ..compiler.target import Execution as Execution
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
@@ -36,6 +36,7 @@ from ..errors import DeviceLost as DeviceLost
 from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..errors import ShapeError as ShapeError
+from ..files.folder import cache_folder as cache_folder
 from ..files.kept import entry_key as entry_key
 from ..files.kept import keep_entry as keep_entry
 from ..files.kept import recall_entry as recall_entry
@@ -68,6 +69,7 @@ from ..ops.products.quantised import OFFSET as OFFSET
 from ..ops.products.quantised import PART as PART
 from ..ops.products.quantised import TOP as TOP
 from ..ops.products.quantised import step_of as step_of
+from ..plugins import version_of as version_of
 from ..program import words as words
 from ..program.block import alone as alone
 from ..program.container import ALIGN as ALIGN

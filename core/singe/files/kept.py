@@ -1,7 +1,7 @@
 """What takes long to compute, kept in the cache folder from one process to the next: compiled Programs and machine code.
 
 An entry is a file in the folder `compiled` of the cache folder, called by its kind and its key, which is a hash of all that it was
-computed from. It begins with a hash of its contents and with a line for people; a damaged one counts as none. An entry is
+computed from. It begins with a checksum of its contents and with a line for people; a damaged one counts as none. An entry is
 written whole or not at all, so that processes may share them. The least recently used go when there are too many.
 
 Entries may hold machine code, so they are trusted only in a folder of the user's own that nobody else can write to, which is checked at
@@ -25,6 +25,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
+from zlib import crc32
 
 from ..awaitables import IN_PAGE
 from .folder import OFF, cache_folder, is_off
@@ -38,7 +39,8 @@ FREE_DISK_BYTES: Final = 1 << 30
 """Bytes that stay free on the disk."""
 KEEPS_PER_TRIM: Final = 64
 """How many entries a process writes before it looks again whether there are too many."""
-_HASH: Final = 32
+_SUM: Final = 4
+"""Bytes of the checksum, CRC-32: it finds damage at 4 GB/s; that nobody else wrote here is known by owner and mode."""
 _LENGTH: Final = 4
 _START: Final = 256
 """Where the contents of an entry begin."""
@@ -87,15 +89,15 @@ def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
         return
     try:
         with _opened(make=True):
-            raw = text.encode()[: _START - _HASH - _LENGTH]
+            raw = text.encode()[: _START - _SUM - _LENGTH]
             head = len(raw).to_bytes(_LENGTH, "little") + raw
-            head += bytes(_START - _HASH - len(head))
-            held, digest = list(pieces), hashlib.sha256(head)
+            head += bytes(_START - _SUM - len(head))
+            held, checksum = list(pieces), crc32(head)
             if shutil.disk_usage(kept_folder()).free < FREE_DISK_BYTES + sum(map(len, held)):
                 return
             for piece in held:
-                digest.update(piece)
-            write(kept_folder() / _name(kind, key), [digest.digest(), head, *held], mode=0o600)
+                checksum = crc32(piece, checksum)
+            write(kept_folder() / _name(kind, key), [checksum.to_bytes(_SUM, "little"), head, *held], mode=0o600)
         _trim_sometimes()
     except (OSError, _Distrusted) as e:
         _tell(e)
@@ -107,7 +109,7 @@ def entries() -> list[Entry]:
     for path, status in _files():
         kind = path.name.partition("-")[0]
         with contextlib.suppress(OSError), path.open("rb") as file:
-            head = file.read(_START)[_HASH:]
+            head = file.read(_START)[_SUM:]
             length = int.from_bytes(head[:_LENGTH], "little")
             text = head[_LENGTH : _LENGTH + length].decode(errors="replace")
             found.append(Entry(kind, text, status.st_size, status.st_mtime))
@@ -194,7 +196,7 @@ def _checked(file: int, name: str) -> memoryview | None:
     if os.fstat(file).st_size < _START:
         return None
     whole = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
-    if hashlib.sha256(whole[_HASH:]).digest() != whole[:_HASH]:
+    if crc32(whole[_SUM:]).to_bytes(_SUM, "little") != whole[:_SUM]:
         return None
     with contextlib.suppress(OSError):
         os.utime(file)

@@ -8,12 +8,10 @@ from .gradients import gradient as gradient
 from .graph import Graph as Graph
 from .graph import GraphState as GraphState
 from .graph import regions as regions
-from .needed import Needed as Needed
 from .node import ORIGINS as ORIGINS
 from .node import Node as Node
 from .node import Origin as Origin
 from .node import attribute_symbols as attribute_symbols
-from .node import contents as contents
 from .node import evaluate_node as evaluate_node
 from .node import leaf as leaf
 from .node import parts as parts

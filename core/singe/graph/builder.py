@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..dtypes import FLOATS, DType, dtype, holds_strings, int64, own, string, strings
+from ..dtypes import FLOATS, DType, contents, dtype, holds_strings, int64, own, string, strings
 from ..errors import CompileError, ShapeError, SizeNeeded
 from ..ir.arrays import convert
 from ..ir.scalar import exact
@@ -34,7 +34,7 @@ from ..ops import (
 )
 from ..shapes import Dim, Size, plain, product, repetitions, size, symbols
 from .graph import Graph
-from .node import Node, attribute_symbols, contents, evaluate_node, leaf, postorder
+from .node import Node, attribute_symbols, evaluate_node, leaf, postorder
 
 WHOLE: Final = (Nest, Opaque, Update, Running)
 """Kinds of row that cannot compute with Sizes."""

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from .. import shapes
-from ..dtypes import DType, outward
+from ..dtypes import DType
 from ..errors import CompileError
 from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..ops import Elementwise, Result, Row, View, narrow
@@ -94,11 +94,6 @@ ORIGINS: Final[WeakKeyDictionary[Node, Origin]] = WeakKeyDictionary()
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:
     """A constant if `value` is given, otherwise an input."""
     return Node(None, (), {}, ((tuple(shape), kind),), name=name, value=value)
-
-
-def contents(value: np.ndarray) -> Any:
-    """A hashable value, the same for equal arrays of one shape and type."""
-    return tuple(outward(value).ravel()) if value.dtype.hasobject else value.tobytes()
 
 
 def evaluate_node(n: Node, values: Sequence[Any]) -> Any:

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..dtypes import contents
 from ..ir.scalar import exact
 from .builder import INTERNED_BYTES
 from .graph import Graph, regions
-from .node import Node, contents, postorder
+from .node import Node, postorder
 
 _digests: Final[dict[int, tuple[weakref.ref[np.ndarray], bytes]]] = {}
 """The digests of large constants, by the array's id, as long as the array exists. Constants are never written to."""

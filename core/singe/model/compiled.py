@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
 from ..errors import DeviceError, InputError
-from ..graph import Kind, Node
 from ..program.bundle_reader import read_bundled, read_manifest
 from ..program.program import ProgramData
 from ..runtime.device import Device
@@ -19,20 +18,23 @@ from .arguments import TensorSpec
 from .model import Model
 from .program import Program
 
+if TYPE_CHECKING:
+    from ..graph import Kind
+
 
 class CompiledSource:
     """What a Program says of its model. It has no Graph."""
 
     def __init__(self, data: ProgramData, name: str) -> None:
-        def ports(numbers: Sequence[int]) -> tuple[Node, ...]:
-            buffers = [data.buffers[i] for i in numbers]
-            return tuple(Node(None, (), {}, ((b.shape, b.dtype),), name=b.name) for b in buffers)
+        def specs(numbers: Sequence[int]) -> tuple[TensorSpec, ...]:
+            return tuple(TensorSpec(b.name, b.dtype, b.shape) for b in (data.buffers[i] for i in numbers))
 
-        self.inputs = ports(data.inputs)
-        self.states = ports([s.buffer for s in data.states])
-        outputs = ports(data.outputs)
+        self.inputs = specs(data.inputs)
+        self.states = specs([s.buffer for s in data.states])
+        outputs = specs(data.outputs)
         self.output_names = tuple(x.name for x in outputs)
         self.output_dtypes = tuple(x.dtype for x in outputs)
+        self.output_shapes = tuple(x.shape for x in outputs)
         self.objects: Mapping[str, Kind] = {}
         self._name = name
 
@@ -55,10 +57,6 @@ class CompiledModel(Model):
     def __init__(self, data: ProgramData, on: Device, name: str) -> None:
         super().__init__(CompiledSource(data, name), on, name, bounds=data.bounds)
         self._compiled_before: Final = Program(data, on)
-
-    @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        return self._compiled_before.outputs
 
     def program(
         self, shapes: Mapping[str, Sequence[int]] | None = None, values: Mapping[str, np.ndarray] | None = None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..graph import Kind, Needed
+from ..graph import Kind
 from ..report import LEFT, RIGHT, fields, table
-from ..shapes import show
+from ..shapes import Needed, show
 from .arguments import TensorSpec
 from .model import Model
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ..awaitables import IN_PAGE
-from ..compiler.compile import Options
+from ..compiler.options import Options
 from ..errors import FormatError, InputError
 from ..files import mapped, write
 from ..files.download import fetched, local_file
 from ..files.urls import is_url, stem_of
-from ..graph import Graph, specialise
+from ..lazy_names import LateModule
 from ..program.bundle_reader import MANIFEST, STUB, bundle_at
 from ..program.container import MAGIC, PROGRAM, format_of
 from ..program.format import from_bytes, read_program
@@ -24,13 +24,19 @@ from ..shapes import show
 from .kept import model_of_file
 from .model import Model
 from .sizes import without_bounds
-from .source import GraphSource, Source
-from .states import PairedSource
 
 if TYPE_CHECKING:
+    from .. import graph as graphs
+    from ..graph import Graph
     from ..nn import Module
     from ..onnx.model import OnnxModel
     from ..onnx.module import OnnxModule
+    from . import source as sources
+    from . import states as pairs
+    from .source import Source
+else:
+    graphs = LateModule("graph")
+    sources, pairs = LateModule("model.source"), LateModule("model.states")
 
 OTHERS: Final = frozenset(
     {".bin", ".ckpt", ".gguf", ".h5", ".keras", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
@@ -87,7 +93,7 @@ def load(
 
     def read() -> tuple[Source, Sequence[str]]:
         source, beside = _source(path, url, name, shapes)
-        return PairedSource(source, states) if states else source, beside
+        return pairs.PairedSource(source, states) if states else source, beside
 
     options = Options(fail_on_host=fail_on_host, bounds=bounds, donate=donate)
     model = model_of_file(path, read, find_device(device), name, [shapes, states or {}], options)
@@ -105,7 +111,7 @@ def _source(
         from ..weights.records import read_graph  # noqa: PLC0415 (nor for records)
 
         told = str(path) if isinstance(path, (str, Path)) else name
-        return GraphSource(_closed(read_graph(record, told), shapes)), ()
+        return sources.GraphSource(_closed(read_graph(record, told), shapes)), ()
     from ..onnx.source import OnnxSource  # noqa: PLC0415 (`import singe` pays for no importer)
 
     model = _onnx_model(path, url, name)
@@ -209,7 +215,7 @@ def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:
                 raise InputError(
                     f"the input {name!r} has the shape {show(own)}, got {tuple(shape)}; expected one that fits it: an equal number for each number"
                 )
-    return specialise(graph, sizes) if sizes else graph
+    return graphs.specialise(graph, sizes) if sizes else graph
 
 
 def save(what: Model | Module, path: str | Path, dtype: str | None = None, shard_bytes: int | None = None) -> None:

@@ -14,26 +14,29 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..compiler.compile import Options
+from ..compiler.options import Options
 from ..compiler.target import Target, kept_as
-from ..dtypes import DType
-from ..errors import FormatError, InputError, SingeError
+from ..dtypes import DType, contents
+from ..errors import FormatError, InputError, SingeError, ValueNeeded
 from ..files import inside, mapped
 from ..files.kept import code_version, entry_key, keep_entry, recall_entry
-from ..graph import Graph, Kind, Needed, Node, contents, leaf
 from ..program.container import decode_dim, dtype_named, encode_dim
 from ..program.format import from_bytes, pieces
 from ..program.program import ProgramData
 from ..runtime.debugging import looking
 from ..runtime.device import Device
+from ..shapes import Needed, Shape
 from .arguments import TensorSpec
 from .model import Model
 from .program import Program
 from .source import Source
+
+if TYPE_CHECKING:
+    from ..graph import Graph, Kind
 
 Values = Mapping[str, np.ndarray]
 
@@ -110,6 +113,19 @@ class KeptFile:
     def keep_program(self, key: Any, data: ProgramData) -> None:
         keep_entry("program", self._program_key(key), f"{self._name} on {data.target}", pieces(data))
 
+    def keep_refusal(self, key: Any, error: ValueNeeded) -> None:
+        """Keep that there is no Program under a key."""
+        told = json.dumps([str(error), list(error.inputs)])
+        keep_entry("refusal", self._program_key(key), f"{self._name}: {error}", [told.encode()])
+
+    def refusal(self, key: Any) -> ValueNeeded | None:
+        """The error that was kept under a key."""
+        found = recall_entry("refusal", self._program_key(key))
+        if found is None:
+            return None
+        text, inputs = json.loads(bytes(found))
+        return ValueNeeded(text, tuple(inputs))
+
     def _program_key(self, key: Any) -> str:
         return entry_key(self._key, self._beside, key)
 
@@ -118,8 +134,8 @@ class KeptSignature:
     """The inputs, outputs and states of a file, and what its Programs need beside open sizes, from data of JSON."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
-        self.inputs: Final = tuple(leaf(s.shape or (), s.dtype, s.name) for s in map(_spec, told["inputs"]))
-        self.states: Final = tuple(leaf(s.shape or (), s.dtype, s.name) for s in map(_spec, told["states"]))
+        self.inputs: Final = tuple(map(_spec, told["inputs"]))
+        self.states: Final = tuple(map(_spec, told["states"]))
         self.outputs: Final = tuple(map(_spec, told["outputs"]))
         self.needed: Final = Needed(dict(told["needed"]["sizes"]), dict(told["needed"]["inputs"]))
         self.files: Final[Mapping[str, str]] = dict(told["files"])
@@ -142,10 +158,11 @@ class KeptSource:
     objects: Mapping[str, Kind] = {}
 
     def __init__(self, told: KeptSignature, make: Callable[[], Source]) -> None:
-        self.inputs: tuple[Node, ...] = told.inputs
-        self.states: tuple[Node, ...] = told.states
+        self.inputs: tuple[TensorSpec, ...] = told.inputs
+        self.states: tuple[TensorSpec, ...] = told.states
         self.output_names: tuple[str, ...] = tuple(o.name for o in told.outputs)
         self.output_dtypes: tuple[DType, ...] = tuple(o.dtype for o in told.outputs)
+        self.output_shapes: tuple[Shape | None, ...] = tuple(o.shape for o in told.outputs)
         self._make: Final = make
         self._made: Source | None = None
 
@@ -192,10 +209,6 @@ class KeptModel(Model):
         self._needed_as_kept: Needed | None = self.needed
         self._kept.keep_signature(self, self._files)
 
-    @property
-    def outputs(self) -> tuple[TensorSpec, ...]:
-        return super().outputs if self._told is None else self._told.outputs
-
     def _key(self, sizes: Mapping[str, int], values: Values) -> Any:
         """What the Program for these sizes and values is kept under."""
         known = {name: [repr(contents(v)), v.shape] for name, v in values.items()}
@@ -209,6 +222,17 @@ class KeptModel(Model):
             return None
         again = _GraphAgain(weakref.ref(self.source), sizes, values)
         return Program(self._blocks.sharing(data), self.device, None, again)
+
+    def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Values) -> Program:
+        key = [self._key(fixed, values), dict(sizes)]
+        refused = None if looking() else self._kept.refusal(key)
+        if refused is not None:
+            raise refused
+        try:
+            return super()._met(sizes, fixed, values)
+        except ValueNeeded as e:
+            self._kept.keep_refusal(key, e)
+            raise
 
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Values) -> Program:
         made = super()._compiled(graph, sizes, values)
@@ -230,7 +254,7 @@ class _GraphAgain:
     def __call__(self) -> Graph | None:
         source = self._source()
         found = None if source is None else source.graph(self._sizes, self._values)
-        return found if isinstance(found, Graph) else None
+        return None if isinstance(found, Needed) else found
 
 
 def model_of_file(

@@ -8,6 +8,7 @@ and why. Then each set of these gets a Program; the latest MAX_PROGRAMS of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -15,28 +16,36 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async
-from ..compiler.compile import Options, compile_graph
-from ..dtypes import dtype
+from ..compiler.options import Options
+from ..dtypes import contents, dtype
 from ..errors import ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
-from ..graph import Graph, Needed, contents
+from ..lazy_names import LateModule
 from ..program.block import SharedBlocks
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.recent_values import Recent
-from ..shapes import Size, show, show_sizes, size
+from ..shapes import Needed, Size, show, show_sizes, size
 from ..texts import escaped
 from ..tracebacks import shortened
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
-from .debug_graph import Remade
-from .objects import parted, whole
 from .program import Program, refuse_call_when_traced
-from .retrace import Traces, Tracing
 from .session import Call, Session, kept_states
 from .sizes import OpenSizes, without_bounds
-from .source import GraphSource, Source
 
 if TYPE_CHECKING:
+    from .. import graph as graphs
+    from ..compiler import compile as compiling
+    from ..graph import Graph
+    from . import debug_graph, objects, retrace
+    from . import source as sources
     from .profiling import Profile
+    from .retrace import Traces, Tracing
+    from .source import Source
+else:
+    graphs, compiling = LateModule("graph"), LateModule("compiler.compile")
+    debug_graph, objects, retrace, sources = (
+        LateModule(f"model.{name}") for name in ("debug_graph", "objects", "retrace", "source")
+    )
 
 MAX_PROGRAMS: Final = 8
 """How many Programs a Model keeps."""
@@ -73,12 +82,7 @@ class Model:
         fail_on_host: refuse ops that cannot run on the device; bounds: the largest values of open sizes; donate: see `of`."""
         self.name: Final = name
         self.device: Final = open_device(device)
-        if not isinstance(source, Graph) and not hasattr(source, "with_layers"):
-            raise InputError(
-                f"Model: got a {type(source).__name__}, expected a Graph or a Source; sg.Model.of(function, shapes) makes a Model of "
-                "a function or a module"
-            )
-        self.source: Source = GraphSource(source) if isinstance(source, Graph) else source
+        self.source: Source = _source_of(source)
         self.inputs: Final = tuple(TensorSpec(x.name, x.dtype, x.shape) for x in self.source.inputs)
         self._programs: Recent[Program] = Recent(MAX_PROGRAMS)  # a Program that is dropped still works for its holders
         self._holding: Final[Recent[Model]] = Recent(MAX_PROGRAMS)  # by what the inputs hold that are no tensors
@@ -141,14 +145,14 @@ class Model:
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
         """The outputs; their shapes are known if the Graph can be built without a run."""
-        try:
-            graph = self._imported or self.graph()
-        except (ShapeError, ImportFailure):
-            declared = zip(self.source.output_names, self.source.output_dtypes, strict=True)
-            return tuple(TensorSpec(name, kind, None) for name, kind in declared)
-        return tuple(
-            TensorSpec(name, n.dtype, n.shape) for name, n in zip(graph.output_names, graph.outputs, strict=True)
-        )
+        with self.device.lock:
+            self._refresh()
+            s = self.source
+            if None in s.output_shapes:
+                with suppress(ShapeError, ImportFailure):
+                    graph = self._imported or self._graph({}, {})
+                    return tuple(map(_spec_of, graph.output_names, graph.outputs))
+            return tuple(map(TensorSpec, s.output_names, s.output_dtypes, s.output_shapes))
 
     def __repr__(self) -> str:
         return f"<model {escaped(self.name)} on {self.device.name}: {listed(self._described())} → {listed(self.source.output_names)}>"
@@ -210,7 +214,7 @@ class Model:
             if kind.name == "tensor":
                 arrays[name] = given[name]
             else:
-                trees[name], parts = parted(name, given[name], kind)
+                trees[name], parts = objects.parted(name, given[name], kind)
                 arrays |= parts
         with self.device.lock:
             model = self._holding.at(
@@ -223,7 +227,7 @@ class Model:
         if not runnable.results:
             return list(outputs)
         arrays = {p.name: a for p, a in zip(runnable.outputs, outputs, strict=True)}
-        return [whole(runnable.results[name], arrays) for name in self.source.output_names]
+        return [objects.whole(runnable.results[name], arrays) for name in self.source.output_names]
 
     @property
     def needed(self) -> Needed:
@@ -407,19 +411,23 @@ class Model:
 
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self._graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
-        data = compile_graph(graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks))
+        data = compiling.compile_graph(
+            graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks)
+        )
         tracing = self._traces and self._traces.tracing
-        return Program(data, self.device, graph.results, Remade(graph, self.source, tracing, sizes, values))
+        return Program(data, self.device, graph.results, debug_graph.Remade(graph, self.source, tracing, sizes, values))
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         """A Program with separate steps for sizes that fail a check of the open steps; compiling for them may fail too."""
-        if self._graph(sizes, values).refuses:
-            raise ValueNeeded("at these sizes a branch cannot run", tuple(values))
-        self.sizes.meet({k: n for k, n in sizes.items() if k not in fixed})
+        own = {k: n for k, n in sizes.items() if k not in fixed}
+        self.sizes.meet(own)
         try:
-            return self._compiled(self._graph(fixed, values), fixed, values)
+            found = self._recalled(fixed, values)
+            if found is None and self._graph(sizes, values).refuses:
+                raise ValueNeeded("at these sizes a branch cannot run", tuple(values))
+            return found or self._compiled(self._graph(fixed, values), fixed, values)
         except SingeError:
-            self.sizes.forget({k: n for k, n in sizes.items() if k not in fixed})
+            self.sizes.forget(own)
             raise
 
     def _sizes(self, shapes: Mapping[str, Sequence[int]]) -> dict[str, int]:
@@ -456,13 +464,28 @@ class Model:
         return found
 
 
+def _source_of(source: Any) -> Source:
+    if hasattr(source, "with_layers"):
+        return source
+    if isinstance(source, graphs.Graph):
+        return sources.GraphSource(source)
+    raise InputError(
+        f"Model: got a {type(source).__name__}, expected a Graph or a Source; sg.Model.of(function, shapes) makes a Model of "
+        "a function or a module"
+    )
+
+
+def _spec_of(name: str, output: graphs.Node) -> TensorSpec:
+    return TensorSpec(name, output.dtype, output.shape)
+
+
 def _same(program: Program) -> Program:
     return program
 
 
 def of_traces(tracing: Tracing, device: str | Device, name: str, **options: Any) -> Model:
     """The Model of a function that `tracing` traces, and traces again when what it took from outside has changed."""
-    traces = Traces(tracing, name)
+    traces = retrace.Traces(tracing, name)
     model = Model(traces.present.source, device, name, **options)
     model._traces = traces
     return model

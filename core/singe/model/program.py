@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async, together
-from ..compiler.compile import compile_graph
 from ..dtypes import own
 from ..errors import DeviceError, InputError
 from ..files import write
-from ..graph import Graph
+from ..lazy_names import LateModule
 from ..program.format import pieces, read_program
 from ..program.program import Host, ProgramData
 from ..program.words import COPY
@@ -30,7 +29,11 @@ from .arguments import TensorSpec, bind, listed, unwrap
 from .session import Session, copies, kept_states
 
 if TYPE_CHECKING:
+    from ..compiler import compile as compiling
+    from ..graph import Graph
     from .model import Model
+else:
+    compiling = LateModule("compiler.compile")
 
 
 def refuse_call_when_traced() -> None:
@@ -137,7 +140,7 @@ class Program:
         with on.lock:
             if which not in self._copies:
                 graph = copies([kept[k] for k in which])
-                self._copies[which] = on.prepare(compile_graph(graph, on.target))
+                self._copies[which] = on.prepare(compiling.compile_graph(graph, on.target))
             held = session.held(self)
             self._copies[which].run(list(arrays.values()), [held[k] for k in which])
 
@@ -234,7 +237,7 @@ class Program:
 
         def again(of: Graph) -> list[np.ndarray]:
             values = [on.upload(a) for a in arrays], [on.upload(a) for a in before]
-            return [on.download(v) for v in on.prepare(compile_graph(of, on.target)).run(*values)]
+            return [on.download(v) for v in on.prepare(compiling.compile_graph(of, on.target)).run(*values)]
 
         graph = None if all(map(finite, after.values())) else self._made()
         check_run(graph, [*arrays, *before], after, again, self._giver)

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..awaitables import MaybeAwaitable, resolve, resolve_async
 from ..errors import DeviceError, InputError, ShapeError
-from ..graph import Graph, GraphState, leaf
+from ..lazy_names import LateModule
 from ..runtime import random_keys
 from ..runtime.traced import refuse_when_traced
 from ..shapes import show
@@ -31,7 +31,11 @@ from ..tracebacks import shortened
 from .arguments import TensorSpec, as_array, listed
 
 if TYPE_CHECKING:
+    from .. import graph as graphs
+    from ..graph import Graph
     from .program import Program
+else:
+    graphs = LateModule("graph")
 
 
 NOTHING_DRAWN: Final = "seed: this model draws no random numbers without a key, so there is nothing to seed; a key that is an input decides itself"
@@ -204,6 +208,8 @@ def kept_states(states: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
 
 def copies(states: Sequence[TensorSpec]) -> Graph:
     """The Graph of a run that copies its inputs to the states."""
-    given = tuple(leaf(s.shape or (), s.dtype, f"x{k}") for k, s in enumerate(states))
-    kept = (leaf(s.shape or (), s.dtype, s.name) for s in states)
-    return Graph(given, (), (), states=tuple(GraphState(k, k.name, None, x) for k, x in zip(kept, given, strict=True)))
+    given = tuple(graphs.leaf(s.shape or (), s.dtype, f"x{k}") for k, s in enumerate(states))
+    kept = (graphs.leaf(s.shape or (), s.dtype, s.name) for s in states)
+    return graphs.Graph(
+        given, (), (), states=tuple(graphs.GraphState(k, k.name, None, x) for k, x in zip(kept, given, strict=True))
+    )

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..dtypes import DType
-from ..graph import Graph, Kind, Needed, Node, specialise
+from ..lazy_names import LateModule
+from ..shapes import Needed, Shape
+
+if TYPE_CHECKING:
+    from .. import graph as graphs
+    from ..graph import Graph, Kind
+else:
+    graphs = LateModule("graph")
+
+
+class NamedPort(Protocol):
+    """An input or a state: a Graph's leaf, a TensorSpec."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dtype(self) -> DType: ...
+
+    @property
+    def shape(self) -> Shape | None: ...
 
 
 class Source(Protocol):
     """See the module's docstring."""
 
-    inputs: tuple[Node, ...]
     output_names: tuple[str, ...]
     output_dtypes: tuple[DType, ...]
-    states: tuple[Node, ...]
+    output_shapes: tuple[Shape | None, ...]
+    """None: that of the Graph."""
     objects: Mapping[str, Kind]
     """What each input may be, if some are no tensors and what they hold is not known; otherwise empty."""
+
+    @property
+    def inputs(self) -> Sequence[NamedPort]: ...
+
+    @property
+    def states(self) -> Sequence[NamedPort]: ...
 
     def holding(self, objects: Mapping[str, Any]) -> Source:
         """The same source for inputs that hold these trees of Parts."""
@@ -42,6 +68,7 @@ class GraphSource:
         self.inputs = graph.inputs
         self.output_names = graph.output_names
         self.output_dtypes = tuple(x.dtype for x in graph.outputs)
+        self.output_shapes: tuple[Shape | None, ...] = tuple(x.shape for x in graph.outputs)
         self.states = tuple(s.leaf for s in graph.states)
         self.objects: Mapping[str, Kind] = {}
         self._graph = graph
@@ -52,7 +79,7 @@ class GraphSource:
 
     def graph(self, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Graph:
         assert not values, "a Graph's shapes depend on no values"
-        return specialise(self._graph, sizes) if sizes else self._graph
+        return graphs.specialise(self._graph, sizes) if sizes else self._graph
 
     def with_layers(self) -> tuple[GraphSource, Mapping[str, str]]:
         graph = self._graph

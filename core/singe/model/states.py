@@ -14,11 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DTypeError, InputError, ShapeError
-from ..graph import Graph, GraphState, Needed
-from ..shapes import Size, show
+from ..lazy_names import LateModule
+from ..shapes import Needed, Size, show
 
 if TYPE_CHECKING:
+    from .. import graph as graphs
+    from ..graph import Graph
     from .source import Source
+else:
+    graphs = LateModule("graph")
 
 
 class PairedSource:
@@ -41,9 +45,9 @@ class PairedSource:
         if len(set(pairs.values())) < len(pairs):
             raise InputError(f"states: {pairs} names an output twice; each state needs one of its own")
         for name in pairs:
-            if any(isinstance(d, Size) for d in given[name].shape):
+            if any(isinstance(d, Size) for d in given[name].shape or ()):
                 raise ShapeError(
-                    f"state {name!r} has the shape {show(given[name].shape)}; a state keeps its shape, so give numbers for "
+                    f"state {name!r} has the shape {show(given[name].shape or ())}; a state keeps its shape, so give numbers for "
                     f'it: input_shapes={{"{name}": (…)}}, or --input-shape {name}=… on the command line'
                 )
         self._source = source
@@ -54,6 +58,7 @@ class PairedSource:
         kept = [k for k, name in enumerate(made) if name not in pairs.values()]
         self.output_names = tuple(made[k] for k in kept)
         self.output_dtypes = tuple(source.output_dtypes[k] for k in kept)
+        self.output_shapes = tuple(source.output_shapes[k] for k in kept)
 
     def with_layers(self) -> tuple[PairedSource, Mapping[str, str]]:
         source, ops = self._source.with_layers()
@@ -80,7 +85,7 @@ class PairedSource:
                     f"{what} has the shape {show(updated.shape)}; a state keeps its shape: give all inputs that "
                     "decide it numbers by input_shapes, or keep a part of the output"
                 )
-            states.append(GraphState(leaf, leaf.name, None, updated))
+            states.append(graphs.GraphState(leaf, leaf.name, None, updated))
         inputs = tuple(x for x in graph.inputs if x.name not in self._pairs)
         updates = self._pairs.values()
         kept = {name: x for name, x in made.items() if name not in updates}

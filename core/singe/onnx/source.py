@@ -11,10 +11,10 @@ import numpy as np
 
 from ..dtypes import DTYPES, float32, uint32
 from ..errors import SizeNeeded, ValueNeeded
-from ..graph import Graph, Kind, Needed, Part, leaf
+from ..graph import Graph, Kind, Part, leaf
 from ..graph.objects import leaves, mapped
 from ..runtime.random_keys import KEY
-from ..shapes import Size, symbols
+from ..shapes import Needed, Shape, Size, symbols
 from .adapters.elementwise.random import is_random
 from .importer import check_ops, import_model, object_inputs, signature
 from .model import OnnxModel, OnnxValue
@@ -43,6 +43,7 @@ class OnnxSource:
         self.states = (leaf((2,), uint32, KEY),) if is_random(model) else ()
         # Importing the graph reports a type that is missing or that Singe lacks.
         self.output_dtypes = tuple(DTYPES.get(v.dtype or "", float32) for v in model.graph.outputs)
+        self.output_shapes: tuple[Shape | None, ...] = (None,) * len(self.output_names)
 
     @property
     def arrays(self) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..compiler.compile import Options
+from ..compiler.options import Options
 from ..dtypes import own
 from ..model.kept import model_of_file
 from ..model.model import Model

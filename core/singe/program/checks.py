@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..dtypes import string, uint32
 from ..errors import FormatError
+from ..lazy_names import LateModule
 from ..shapes import MAX_ELEMENTS, Size, evaluate, product, show, symbols
 from .container import ALIGN
-from .host_checks import check_hosted
-from .program import PLACES, ProgramData
+from .program import HOST, PLACES, Host, ProgramData
 from .word_checks import check_sizes, check_words, fits
+
+if TYPE_CHECKING:
+    from . import host_checks
+else:
+    host_checks = LateModule("program.host_checks")
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
@@ -41,7 +46,8 @@ def check_program(program: ProgramData, name: str) -> None:
         _check_room(part, need)
         _check_kernels(part, need)
         check_words(part, need)
-        check_hosted(part, need)
+        if part.target == HOST or any(isinstance(s, Host) for s in part.stops):
+            host_checks.check_hosted(part, need)
         check_sizes(part, sizes, need)
 
 

@@ -10,13 +10,18 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from heapq import heappop, heappush
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ..dtypes import bool_, int32, int64
+from ..lazy_names import LateModule
 from ..shapes import Dim, Shape, at_least, size_name, symbols
-from .host_checks import finds_sizes
 from .program import Bind, Host, ProgramData
 from .words import AGAIN, COPY, COUNTS, JUMP, LOOP, STOP, UNLESS, WordGroup, settle, ways
+
+if TYPE_CHECKING:
+    from . import host_checks
+else:
+    host_checks = LateModule("program.host_checks")
 
 Need: TypeAlias = Callable[[bool, str], None]
 """FormatError with this text unless it holds."""
@@ -161,7 +166,11 @@ def check_sizes(p: ProgramData, fixed: Mapping[str, int], need: Need) -> None:
     def found(g: WordGroup) -> int:
         if isinstance(g.stop, Bind):
             return bits_of((g.stop.size,))
-        shapes = [p.buffers[i].shape for i in g.writes] if isinstance(g.stop, Host) and finds_sizes(g.stop) else []
+        shapes = (
+            [p.buffers[i].shape for i in g.writes]
+            if isinstance(g.stop, Host) and host_checks.finds_sizes(g.stop)
+            else []
+        )
         return bits_of(name for shape in shapes for name in _named(shape))
 
     def known(needed: int, sizes: int, what: str) -> None:

@@ -13,16 +13,22 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from types import FrameType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..compiler.index_ranges import INDEXING, passes_on, uses
 from ..dtypes import widened
 from ..errors import NonFinite, SingeError
-from ..graph import ORIGINS, Graph, Node, Origin
+from ..lazy_names import LateModule
 from ..shapes import show
 from ..tracebacks import is_ours
+
+if TYPE_CHECKING:
+    from .. import graph as graphs
+    from ..compiler import index_ranges
+    from ..graph import Graph, Node, Origin
+else:
+    graphs, index_ranges = map(LateModule, ("graph", "compiler.index_ranges"))
 
 INNER: Final = "the layer "
 """How the name of a layer inside of another one begins."""
@@ -52,20 +58,20 @@ def looking() -> bool:
 def note_origins(nodes: Iterable[Node], node_of: Callable[[Any], Any]) -> None:
     """Remember of nodes that are made now which line of which layer makes them: of all within a block, otherwise of those that index,
     of which an error tells. node_of: the value of a tensor ↦ its node, if it has one."""
-    noted = [n for n in nodes if n.row is not None and (looking() or n.op in INDEXING)]
+    noted = [n for n in nodes if n.row is not None and (looking() or n.op in index_ranges.INDEXING)]
     if not noted:
         return
     origin, forward = _origin()
     for n in noted:
-        indices = next(uses(n), None)
+        indices = next(index_ranges.uses(n), None)
         argument = "" if indices is None or forward is None else _argument(forward, indices.indices, node_of)
-        ORIGINS.setdefault(n, origin._replace(argument=argument))
+        graphs.ORIGINS.setdefault(n, origin._replace(argument=argument))
 
 
 def note_place(nodes: Iterable[Node], place: str) -> None:
     """Remember of nodes that are made within a block to what of a file they belong."""
     for n in nodes if looking() else ():
-        ORIGINS.setdefault(n, Origin(place))
+        graphs.ORIGINS.setdefault(n, graphs.Origin(place))
 
 
 def check_run(
@@ -114,7 +120,7 @@ def _check_nodes(graph: Graph, values: Mapping[Node, np.ndarray], unknown: str |
         if endless and not np.isnan(widened(values[n])).any():
             continue
         beside = f"; so does its operand {endless[0] + 1}, {infinite_or_nan(inputs[endless[0]])}" if endless else ""
-        origin = ORIGINS.get(n) or (_origin()[0] if unknown is None else unknown)
+        origin = graphs.ORIGINS.get(n) or (_origin()[0] if unknown is None else unknown)
         raise NonFinite(f"{n.op}: its result {show(n.shape)} holds {infinite_or_nan(values[n])}{beside}{origin}")
 
 
@@ -132,7 +138,7 @@ def infinite_or_nan(x: Any) -> str:
 def origin_of_indices(indices: Any) -> Origin:
     """Where a node comes from that will be made now, and takes the value of a tensor that is traced as its indices."""
     origin, forward = _origin()
-    argument = _argument(forward, indices, lambda value: value) if forward and isinstance(indices, Node) else ""
+    argument = _argument(forward, indices, lambda value: value) if forward and isinstance(indices, graphs.Node) else ""
     return origin._replace(argument=argument)
 
 
@@ -165,7 +171,7 @@ def _origin() -> tuple[Origin, FrameType | None]:
         kind = type(layers[0]).__name__
         path = next((path for path, part in layers[-1].named_modules() if part is layers[0]), "")
         layer = f"{INNER}{path!r}, {kind}" if path else kind
-    return Origin(layer, line), forward
+    return graphs.Origin(layer, line), forward
 
 
 def _argument(forward: FrameType, indices: Node, node_of: Callable[[Any], Any]) -> str:
@@ -174,6 +180,6 @@ def _argument(forward: FrameType, indices: Node, node_of: Callable[[Any], Any]) 
     nodes = {
         id(node_of(getattr(given.get(name), "_value", None))): name for name in code.co_varnames[: code.co_argcount]
     }
-    while id(indices) not in nodes and passes_on(indices):
+    while id(indices) not in nodes and index_ranges.passes_on(indices):
         indices = indices.inputs[0]
     return nodes.get(id(indices), "")

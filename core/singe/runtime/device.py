@@ -15,15 +15,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from ..awaitables import MaybeAwaitable, map_result, resolve
-from ..compiler.target import Target
 from ..dtypes import DType
 from ..errors import DeviceError
-from ..graph import Graph, Node
 from ..hints import suggest
 from ..program.program import ProgramData
 from .backend import Executable
@@ -31,7 +29,11 @@ from .device_lock import DeviceLock
 from .memory.settings import Memory
 from .memory.usage import MemoryUse
 
-Build: TypeAlias = Callable[..., Node | tuple[Node, ...]]
+if TYPE_CHECKING:
+    from ..compiler.target import Target
+    from ..graph import Graph, Node
+
+Build: TypeAlias = "Callable[..., Node | tuple[Node, ...]]"
 """(builder, *nodes) ↦ a node, or several: what an op computes, now or later."""
 
 

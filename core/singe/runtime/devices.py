@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from ..awaitables import MaybeAwaitable, finished, map_result, resolve, resolve_async
 from ..errors import DeviceError, InputError
+from ..plugins import version_of
 from .backend import Backend
 from .device import Device
 from .eager import EagerDevice
@@ -186,12 +187,9 @@ def _unopened(backend: str) -> Unopened | None:
         return None
     if not library or library in sys.modules or find_spec(library) is None:
         return None
-    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 (which `import singe` does not wait for)
-
-    try:
-        return Unopened(backend, f"{library} {version(library)}")
-    except PackageNotFoundError:  # CuPy's is called after the CUDA that it is for
-        return Unopened(backend, library)
+    return Unopened(
+        backend, f"{library} {version_of(library)}".strip()
+    )  # CuPy's package is called after the CUDA that it is for
 
 
 def Numpy() -> Device:

@@ -9,20 +9,15 @@ from __future__ import annotations
 import struct
 from collections.abc import Hashable, Mapping, Sequence
 from types import FunctionType, NoneType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from ..awaitables import MaybeAwaitable, map_result, resolve
-from ..compiler.compile import compile_graph
-from ..compiler.index_ranges import input_ranges
-from ..compiler.target import Target
 from ..dtypes import TEXT, DType, outward, own, strings
 from ..errors import OutOfRange
-from ..graph import Builder, Graph, leaf
-from ..graph.structure import structure
-from ..ops import Row
+from ..lazy_names import LateModule
 from ..program.program import ProgramData
 from .backend import Backend, Executable, HostArray
 from .debugging import check_run, looking, note_origins
@@ -32,6 +27,18 @@ from .memory.settings import Memory
 from .memory.usage import MemoryUse
 from .recent_values import Recent
 from .registry import target_of
+
+if TYPE_CHECKING:
+    from .. import graph as graphs
+    from .. import ops
+    from ..compiler import compile as compiling
+    from ..compiler import index_ranges
+    from ..compiler.target import Target
+    from ..graph import Graph
+    from ..graph import structure as structures
+else:
+    graphs, ops, structures = map(LateModule, ("graph", "ops", "graph.structure"))
+    compiling, index_ranges = map(LateModule, ("compiler.compile", "compiler.index_ranges"))
 
 MAX_CACHED_PROGRAMS: Final = 1024
 """How many calls and Graphs a device keeps the Programs of; the least recently used is dropped first."""
@@ -68,7 +75,7 @@ def call_key(value: Any) -> Hashable:
         return (kind, *map(call_key, value.items()))
     if kind is slice:
         return kind, call_key((value.start, value.stop, value.step))
-    if isinstance(value, Row) and not value.outside:
+    if isinstance(value, ops.Row) and not value.outside:
         return value
     raise Unkeyed
 
@@ -140,10 +147,10 @@ class EagerDevice(Device):
                 found = self._programs.get(key)
                 if found is not None and not (found.program.ranges and self._out_of_range(found.program, values)):
                     return tuple(found.run(values))
-        nodes = tuple(leaf(v.shape, v.dtype, f"x{i}") for i, v in enumerate(values))
-        builder = Builder()
+        nodes = tuple(graphs.leaf(v.shape, v.dtype, f"x{i}") for i, v in enumerate(values))
+        builder = graphs.Builder()
         made = nodes_of(build(builder, *nodes))
-        graph = Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.size_nodes)
+        graph = graphs.Graph(nodes, made, tuple(f"y{k}" for k in range(len(made))), builder.size_nodes)
         with self.lock:
             found = self._program(graph)
             out = self._run(found, graph, values)
@@ -166,7 +173,9 @@ class EagerDevice(Device):
         return out
 
     def _program(self, graph: Graph) -> Executable:
-        return self._programs.at(structure(graph), lambda: self.prepare(compile_graph(graph, self.target)))
+        return self._programs.at(
+            structures.structure(graph), lambda: self.prepare(compiling.compile_graph(graph, self.target))
+        )
 
     def _indices(self, program: ProgramData, values: Sequence[Any]) -> list[np.ndarray | None]:
         """The elements of the inputs by which the Program indexes; None for others, and where they are not on the host."""
@@ -184,7 +193,7 @@ class EagerDevice(Device):
         """Refuse indices out of range as those of this call: a Program serves the calls of several layers."""
         nodes = {id(v): n for v, n in zip(values, graph.inputs, strict=True)}
         note_origins(graph.nodes, lambda value: nodes.get(id(value)))
-        for r in input_ranges(graph):
+        for r in index_ranges.input_ranges(graph):
             array = self.integers(values[r.input])
             if array is not None and not r.sizes:
                 r.check(array, {})
@@ -193,7 +202,7 @@ class EagerDevice(Device):
         """Refuse results that are not finite."""
 
         def again(of: Graph) -> list[np.ndarray]:
-            return [self._read(v) for v in self.prepare(compile_graph(of, self.target)).run(values)]
+            return [self._read(v) for v in self.prepare(compiling.compile_graph(of, self.target)).run(values)]
 
         found = dict(zip(graph.output_names, map(self._read, out), strict=True))
         check_run(graph, [self._read(v) for v in values], found, again)

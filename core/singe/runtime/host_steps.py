@@ -7,18 +7,23 @@ Runners supply the arrays, and move the results to their device.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..dtypes import string
 from ..errors import DeviceError, ShapeError, SingeError
-from ..graph import with_sizes
-from ..ir.arrays.numpy import NUMPY_ARRAYS
-from ..ops import Row, find_row
+from ..lazy_names import LateModule
 from ..program.plan import Found, Plan
 from ..program.program import Bind, Check, Host, Stop
 from ..shapes import Shape, known, show, show_sizes, size_name, symbols
+
+if TYPE_CHECKING:
+    from .. import graph as graphs
+    from .. import ops
+    from ..ir.arrays import numpy as numpy_arrays
+else:
+    graphs, ops, numpy_arrays = map(LateModule, ("graph", "ops", "ir.arrays.numpy"))
 
 ReadBuffer: TypeAlias = Callable[[int], np.ndarray]
 """Read a buffer, by its number: its elements in its shape."""
@@ -65,10 +70,10 @@ def check(step: Check, sizes: Mapping[str, int]) -> None:
         raise ShapeError(f"{step.text} (got {show_sizes(own)})" if own else step.text)
 
 
-def row_of(step: Host) -> Row:
+def row_of(step: Host) -> ops.Row:
     """The row of a step's op."""
     try:
-        return find_row(step.op)
+        return ops.find_row(step.op)
     except KeyError:
         raise DeviceError(
             f"a step runs the op {step.op!r:.60} on the host, which this version of Singe lacks"
@@ -85,13 +90,13 @@ def unfit(step: Host, inputs: Sequence[np.ndarray], e: Exception) -> DeviceError
 def run_host(step: Host, inputs: Sequence[np.ndarray], sizes: Mapping[str, int]) -> tuple[np.ndarray, ...]:
     """The results of a step's op over whole arrays."""
     row = row_of(step)
-    attrs = {name: with_sizes(value, sizes) for name, value in step.attrs.items()}
+    attrs = {name: graphs.with_sizes(value, sizes) for name, value in step.attrs.items()}
     try:
         with np.errstate(all="ignore"):
-            results: Any = row.run(NUMPY_ARRAYS, inputs, attrs)
+            results: Any = row.run(numpy_arrays.NUMPY_ARRAYS, inputs, attrs)
     except SingeError:
         raise
-    except NUMPY_ARRAYS.unfit as e:
+    except numpy_arrays.NUMPY_ARRAYS.unfit as e:
         raise unfit(step, inputs, e) from e
     return tuple(map(np.asarray, results if isinstance(results, tuple) else (results,)))
 

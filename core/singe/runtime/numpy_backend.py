@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..compiler.target import ARRAYS, Target
+from ..compiler.array_target import ARRAYS
+from ..compiler.target import Target
 from ..dtypes import DType, dtype, outward
 from ..ir.arrays.numpy import NUMPY_ARRAYS
 from ..program.program import HOST, ProgramData

@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from .. import plugins
 from ..awaitables import MaybeAwaitable, map_result
-from ..compiler.target import ARRAYS, Target
+from ..compiler.target import Target
 from ..errors import DeviceError, SingeError
+from ..lazy_names import LateModule
+from ..plugins import check_plugin, line, load_plugin, missing, package, plugin_names, plugins
 from ..program.program import ProgramData
 from .backend import Backend
+
+if TYPE_CHECKING:
+    from ..compiler import array_target
+else:
+    array_target = LateModule("compiler.array_target")
 
 GROUP: Final = "singe.backends"
 ELSEWHERE: Final = "remote"
@@ -56,13 +62,13 @@ class BackendFactory:
 
 def backend_names() -> tuple[str, ...]:
     """The installed backends that have a device on this machine."""
-    return tuple(name for name in plugins.plugin_names(GROUP) if name != ELSEWHERE)
+    return tuple(name for name in plugin_names(GROUP) if name != ELSEWHERE)
 
 
 def backend_factory(name: str) -> BackendFactory:
     """The factory of an installed backend, of which a device may be named; DeviceError if it is missing or broken."""
     name = name.partition(":")[0]
-    found = plugins.load_plugin(GROUP, name, "backend")
+    found = load_plugin(GROUP, name, "backend")
     target = getattr(found, "target_name", None)
     if not callable(found) or not isinstance(target, str):
         raise DeviceError(
@@ -118,14 +124,14 @@ def open_backend(address: str, **options: Any) -> MaybeAwaitable[Backend]:
     except SingeError:
         raise
     except ImportError as e:
-        raise plugins.missing(GROUP, name, "backend", e) from e
+        raise missing(GROUP, name, "backend", e) from e
     except Exception as e:  # engines of other packages may raise anything
-        raise DeviceError(f"the backend {name!r} of {_package(name)} cannot open a device: {plugins.line(e)}") from e
+        raise DeviceError(f"the backend {name!r} of {_package(name)} cannot open a device: {line(e)}") from e
 
     def checked(backend: Backend) -> Backend:
-        plugins.check_plugin(backend, Backend, GROUP, name, "backend")
+        check_plugin(backend, Backend, GROUP, name, "backend")
         target = target_of(backend)
-        plugins.check_plugin(target, Target, GROUP, name, "target of the backend")
+        check_plugin(target, Target, GROUP, name, "target of the backend")
         runs = target.name
         if factory.target_name and runs != factory.target_name:
             raise DeviceError(
@@ -137,8 +143,8 @@ def open_backend(address: str, **options: Any) -> MaybeAwaitable[Backend]:
 
 
 def target_of(backend: Backend) -> Target:
-    return backend.target or ARRAYS
+    return backend.target or array_target.ARRAYS
 
 
 def _package(name: str) -> str:
-    return f"the package {plugins.package(plugins.plugins(GROUP)[name])}"
+    return f"the package {package(plugins(GROUP)[name])}"

@@ -10,6 +10,7 @@ from .checks import repeating as repeating
 from .checks import repetitions as repetitions
 from .checks import require as require
 from .checks import same as same
+from .needed import Needed as Needed
 from .shape import MAX_ELEMENTS as MAX_ELEMENTS
 from .shape import MAX_RANK as MAX_RANK
 from .shape import Shape as Shape

@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 
 from .. import shapes
-from ..dtypes import DType, dtype, float16, float32, uint32
+from ..dtypes import DType, contents, dtype, float16, float32, uint32
 from ..dtypes import string as string_type
 from ..errors import FormatError, InputError
-from ..graph import Builder, Graph, GraphState, Node, contents, regions, symbols_of
+from ..graph import Builder, Graph, GraphState, Node, regions, symbols_of
 from ..ops import ROWS, SIZES, Elementwise, Region, Result, Row, Running, find_row
 from ..program.container import (
     ALIGN,

@@ -17,7 +17,6 @@ import inspect
 import json
 import logging
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -28,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.extension import Contraction, DeviceError, Expr, Routine, show
+from singe.extension import Contraction, DeviceError, Expr, Routine, cache_folder, show
 
 from ..code.variants import variants
 from ..dialect import Dialect
@@ -176,17 +175,8 @@ def cache_key(routine: Routine, c: Contraction, features: frozenset[str]) -> str
 
 
 def cache_path() -> Path:
-    """The file of results, in the user's cache folder."""
-    given = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(given):
-        folder = Path(given)
-    elif sys.platform == "win32":
-        folder = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Caches"
-    else:
-        folder = Path.home() / ".cache"
-    return folder / "singe" / "gpu-cuts.json"
+    """The file of results."""
+    return cache_folder() / "gpu-cuts.json"
 
 
 class Cache:

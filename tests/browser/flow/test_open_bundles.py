@@ -12,8 +12,8 @@ from bundles import assert_close, packed
 from networks.open_networks import convolutional, encoder
 from pages import Page, node, open_page
 
+from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
-from singe.compiler.target import ARRAYS
 from singe.graph import specialise
 from singe.model.model import Model
 from singe.model.program import Program

@@ -13,8 +13,10 @@ import pytest
 from bundles import packed, unpacked
 from pages import CORES, Page, node, open_page
 
-from singe.compiler.compile import Options, compile_graph, compile_with_uses
-from singe.compiler.target import ARRAYS, find_target
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph, compile_with_uses
+from singe.compiler.options import Options
+from singe.compiler.target import find_target
 from singe.graph import Builder, Graph
 from singe.model.model import Model
 from singe.model.program import Program

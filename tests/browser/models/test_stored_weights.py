@@ -18,8 +18,9 @@ from bundles import MODELS, STATIC, model_case, weighty_graph
 from sites import served
 
 from singe import load
+from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph, compile_with_uses
-from singe.compiler.target import ARRAYS, find_target
+from singe.compiler.target import find_target
 from singe.model.model import Model
 from singe.model.program import Program
 from singe.program.weight_codecs import decode, read_piece

@@ -13,11 +13,11 @@ from peer import session
 
 import singe as sg
 from singe.errors import SizeNeeded
-from singe.graph.needed import Needed
 from singe.model.model import Model
 from singe.onnx import source
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
+from singe.shapes import Needed
 
 
 def unshuffled() -> onnx.ModelProto:

@@ -21,7 +21,8 @@ import numpy as np
 from ops_cases import models
 from test_onnx_nodes import cases
 
-from singe.compiler.compile import Options, compile_graph
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.compiler.target import find_target
 from singe.dtypes import DTYPES
 from singe.errors import SingeError

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from networks.control_graphs import IF, LOOP, counted, nested
 
-from singe.compiler.compile import Options, compile_graph
-from singe.compiler.target import ARRAYS, execution_of
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
+from singe.compiler.target import execution_of
 from singe.dtypes import bool_, float32, int64
 from singe.errors import CompileError, DeviceError, ShapeError
 from singe.graph import Builder, Graph, GraphState, all_nodes, gradient, specialise

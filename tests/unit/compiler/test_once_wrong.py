@@ -7,9 +7,9 @@ import pytest
 from devices import RUNNERS
 from networks.random_graphs.drawn import compare
 
+from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
 from singe.compiler.rewrite import rewrite
-from singe.compiler.target import ARRAYS
 from singe.dtypes import bfloat16, bool_, float8_e5m2, float32, int4, int64, uint64
 from singe.errors import OutOfRange
 from singe.graph import Builder, Graph, GraphState, Node, all_nodes

@@ -16,8 +16,9 @@ from devices import RUNNERS
 from networks.open_networks import convolutional, encoder
 
 import singe as sg
-from singe.compiler.compile import Options, compile_graph
-from singe.compiler.target import ARRAYS
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.dtypes import bool_, float32
 from singe.errors import DeviceError, InputError, ShapeError
 from singe.graph import Builder, Graph, specialise

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from singe.compiler.array_target import ARRAYS, ArrayTarget
 from singe.compiler.compile import compile_graph
-from singe.compiler.target import ARRAYS, ArrayTarget, Execution, execution_of, find_target
+from singe.compiler.target import Execution, execution_of, find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph
 from singe.program.program import HOST, Host

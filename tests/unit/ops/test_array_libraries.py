@@ -13,8 +13,8 @@ from test_rows import assert_close, expected, seed_of
 
 import singe as sg
 from singe import nn
+from singe.compiler.array_target import ArrayTarget
 from singe.compiler.compile import compile_graph
-from singe.compiler.target import ArrayTarget
 from singe.dtypes import DTYPES, DType, float32
 from singe.graph import Builder, Graph
 from singe.ops import Row

@@ -10,7 +10,8 @@ import pytest
 from devices import ALL_BUT_SHADERS, runners, slow
 from wasm_checks import TARGET, execute_printed
 
-from singe.compiler.compile import Options, compile_graph
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.compiler.target import find_target
 from singe.dtypes import DType, bool_, float16, float32, int32
 from singe.graph import Builder, Graph, Node, gradient

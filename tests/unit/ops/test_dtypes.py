@@ -17,7 +17,8 @@ from rows.references import REFERENCES
 from rows.row_samples import random_values
 
 import singe as sg
-from singe.compiler.compile import Options, compile_graph
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.compiler.target import execution_of
 from singe.dtypes import (
     ALL,

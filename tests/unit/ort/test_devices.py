@@ -197,7 +197,7 @@ def test_a_file_that_was_compiled_before_is_not_compiled_again(
     def refused(*_: object, **__: object) -> None:
         raise AssertionError("it is compiled again")
 
-    monkeypatch.setattr("singe.model.model.compile_graph", refused)
+    monkeypatch.setattr("singe.model.model.compiling.compile_graph", refused)
     assert answers() == expected
 
 

@@ -14,8 +14,9 @@ import pytest
 from devices import COMPILED, RUNNERS, few
 
 import singe as sg
-from singe.compiler.compile import Options, compile_graph
-from singe.compiler.target import ARRAYS
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.dtypes import float32, int64, string
 from singe.errors import FormatError, InputError
 from singe.graph import Builder, Graph, specialise

@@ -16,8 +16,8 @@ import pytest
 from containers import joined, split
 from networks.random_graphs import hostile_programs
 
+from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
-from singe.compiler.target import ARRAYS
 from singe.dtypes import float32
 from singe.errors import DeviceError, FormatError
 from singe.graph import Builder, Graph

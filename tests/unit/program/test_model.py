@@ -102,7 +102,7 @@ def test_steps_that_cannot_be_made_for_all_sizes_are_made_for_each(monkeypatch: 
             raise SizeNeeded("a dimension is too long an expression of N", frozenset({"N"}))
         return compile_graph(graph, *args)
 
-    monkeypatch.setattr("singe.model.model.compile_graph", limited)
+    monkeypatch.setattr("singe.model.model.compiling.compile_graph", limited)
     model = Model(blur(), "numpy")
     for batch in (2, 3):
         assert model(np.ones((batch, 5), np.float32)).shape == (batch, 5)

@@ -15,7 +15,6 @@ from onnx import TensorProto, helper
 
 import singe as sg
 from singe.compiler.compile import compile_graph
-from singe.model import program as programs
 from singe.tools import cli
 
 
@@ -92,7 +91,7 @@ def test_sessions_share_what_writes_and_copies_states(
         compiled.append(compile_graph(*args))
         return compiled[-1]
 
-    monkeypatch.setattr(programs, "compile_graph", counted)
+    monkeypatch.setattr("singe.model.program.compiling.compile_graph", counted)
     for k, session in enumerate(sessions):
         session.write("count", [k, 10 * k])
     assert len(compiled) == 1

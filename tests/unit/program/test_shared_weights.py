@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from devices import RUNNERS, slow
 
-from singe.compiler.compile import Options, compile_graph
-from singe.compiler.target import ARRAYS, find_target
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
+from singe.compiler.target import find_target
 from singe.dtypes import float32
 from singe.graph import Builder, Graph, Node, specialise
 from singe.model.model import Model

@@ -15,7 +15,7 @@ from remote_kinds import Join, Serve
 import singe as sg
 from singe import listening, nn
 from singe.awaitables import resolve
-from singe.compiler.target import ARRAYS
+from singe.compiler.array_target import ARRAYS
 from singe.ops import ROWS
 from singe.runtime.registry import open_backend
 from singe.runtime.remote import server as servers

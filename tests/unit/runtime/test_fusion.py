@@ -16,7 +16,7 @@ from devices import RUNNERS
 
 import singe as sg
 from singe.awaitables import MaybeAwaitable
-from singe.compiler.target import ARRAYS
+from singe.compiler.array_target import ARRAYS
 from singe.graph import Builder, Graph, gradient
 from singe.graph.structure import structure
 from singe.program.program import ProgramData

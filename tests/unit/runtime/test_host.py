@@ -13,10 +13,11 @@ from devices import runners, slow
 from onnx import helper
 
 import singe as sg
+from singe.compiler.array_target import ARRAYS
 from singe.compiler.compile import compile_graph
 from singe.compiler.partition import JS_HOST_OPS, beyond_scripts
 from singe.compiler.schedule.steps import words_of
-from singe.compiler.target import ARRAYS, find_target
+from singe.compiler.target import find_target
 from singe.dtypes import DTYPES, NUMBERS, float32, float64, int64, uint8, widened
 from singe.errors import HostNeeded, InputError
 from singe.files.assets import static_folder

@@ -20,7 +20,8 @@ from networks.control_graphs import IF, counted, nested
 from networks.remembering import REMEMBERING
 
 import singe as sg
-from singe.compiler.compile import Options, compile_graph
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.compiler.target import find_target
 from singe.dtypes import bool_, float32, int64
 from singe.errors import DeviceError, InputError

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from devices import few
 
-from singe.compiler.compile import ACTIVATIONS, Options, compile_graph, compile_with_uses
-from singe.compiler.target import ARRAYS, Target
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph, compile_with_uses
+from singe.compiler.options import ACTIVATIONS, Options
+from singe.compiler.target import Target
 from singe.dtypes import float32, int32
 from singe.errors import ShapeError
 from singe.graph import Builder, Graph

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from devices import few
 
-from singe.compiler.compile import Options, compile_graph
-from singe.compiler.target import ARRAYS
+from singe.compiler.array_target import ARRAYS
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.dtypes import DType, float32, int32, uint8, uint16, uint32
 from singe.errors import InputError, ShapeError
 from singe.graph import Builder, Graph, Node, evaluate_node, specialise

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ...dtypes import string
-from ...graph import Builder, Graph, Node, contents, rebuild
+from ...dtypes import contents, string
+from ...graph import Builder, Graph, Node, rebuild
 from ...ops import SIZES, Opaque, Region, Update, find_row
 from ...ops.control import open_dimensions
 from ...shapes import symbols

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary, finalize
 
 import numpy as np
 
-from ...compiler.target import ArrayTarget
+from ...compiler.array_target import ArrayTarget
 from ...dtypes import DType, dtype
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...program.program import HOST, ProgramData

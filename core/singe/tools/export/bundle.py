@@ -25,7 +25,8 @@ from typing import Any, Final
 import numpy as np
 
 from ... import __version__, shapes
-from ...compiler.compile import ACTIVATIONS, Options, compile_graph, compile_with_uses
+from ...compiler.compile import compile_graph, compile_with_uses
+from ...compiler.options import ACTIVATIONS, Options
 from ...compiler.partition import beyond_scripts
 from ...compiler.target import Target, find_target
 from ...errors import InputError, SingeError

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from ... import __version__
-from ...compiler.compile import ACTIVATIONS, compile_graph
+from ...compiler.compile import compile_graph
+from ...compiler.options import ACTIVATIONS
 from ...compiler.target import find_target
 from ...dtypes import string
 from ...errors import DeviceError, InputError

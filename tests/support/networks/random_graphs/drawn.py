@@ -19,7 +19,8 @@ import numpy as np
 from direct import evaluate
 
 from networks.random_graphs.draw_flow import Drawn, draw, first_states
-from singe.compiler.compile import Options, compile_graph
+from singe.compiler.compile import compile_graph
+from singe.compiler.options import Options
 from singe.dtypes import COMPLEX, DTYPES, DType, dtype, float8_e8m0fnu, string, widened
 from singe.graph import Graph, all_nodes
 from singe.program.format import from_bytes, to_bytes
