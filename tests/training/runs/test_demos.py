@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from io import StringIO
 from pathlib import Path
 from types import ModuleType
 
@@ -54,6 +55,48 @@ def test_one_fit_serves_two_tasks_and_records_each_batch(script: ModuleType) -> 
     assert found["MAE"] < 1.5
     assert found["accuracy"] > 0.5
     assert found["rows"] == 18
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["housing"], indirect=True)
+def test_prices_of_houses_are_learnt(script: ModuleType) -> None:
+    found = script.main("numpy", quick=True)
+    assert found["MAE"] < 0.8 * found["always"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", ["news"], indirect=True)
+def test_articles_are_sorted_by_subject(script: ModuleType) -> None:
+    found = script.main("numpy", quick=True)
+    assert found["accuracy"] > 0.5
+    assert found["words"] > 50
+
+
+@pytest.mark.parametrize("script", ["news"], indirect=True)
+def test_articles_in_the_form_of_ag_news_are_read(script: ModuleType, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text('"3","Oil, up","Shares of ""the"" 7 fall."\n"1","A treaty","Oil"\n')
+    found = [script.articles(tmp_path / "train.csv")[k] for k in range(2)]
+    assert found == [(["oil", "up", "shares", "of", "the", "7", "fall"], 2), (["a", "treaty", "oil"], 0)]
+    numbers = script.vocabulary(found)
+    assert numbers["oil"] == script.UNKNOWN + 1, "the most frequent word comes first"
+    assert sorted(numbers.values()) == list(range(2, 2 + len(numbers)))
+
+
+@pytest.mark.parametrize("script", ["own_display"], indirect=True)
+def test_a_display_of_ones_own_shows_the_run(script: ModuleType) -> None:
+    shown = StringIO()
+    assert script.main("numpy", quick=True, out=shown)["accuracy"] > 0.6
+    text = shown.getvalue()
+    assert "epoch 2 of 2  batch 10 of 10  loss " in text
+    assert "epoch 2  train loss " in text
+    assert "finished after " in text
+
+
+@pytest.mark.parametrize("script", ["onnx_inference"], indirect=True)
+def test_a_trained_network_is_run_from_its_onnx_file(script: ModuleType) -> None:
+    found = script.main("numpy", quick=True)
+    assert found["accuracy"] > 0.97
+    assert found["difference"] < 1e-3
 
 
 @pytest.mark.slow

@@ -476,3 +476,13 @@ def test_weights_and_records_are_loaded_from_urls(site: Site, tmp_path: Path) ->
     np.testing.assert_allclose(
         sg.load(f"{site.url}/a/m.singe", device="numpy")(x), net(sg.tensor(x)).numpy(), rtol=1e-6
     )
+
+
+def test_a_table_at_a_url_is_fetched_once_and_compared_with_its_hash(site: Site) -> None:
+    site.files["/houses.csv"] = b"rooms,price\n3,200\n4,300\n"
+    digest = hashlib.sha256(site.files["/houses.csv"]).hexdigest()
+    for _ in range(2):
+        assert sg.data.CSV(f"{site.url}/houses.csv#sha256={digest}")[1] == {"rooms": 4, "price": 300}
+    assert len(site.asked) == 1
+    with pytest.raises(sg.InputError, match="sha256"):
+        sg.data.CSV(f"{site.url}/houses.csv#sha256={'0' * 64}")

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...files import reason
+from ...files.download import local_file
 from ..collate import collate
 from ..dataset import ArrayDataset, Dataset, Field
 
@@ -73,7 +74,8 @@ _KINDS: Final[Mapping[Any, _Kind]] = {
 
 
 class CSV(ArrayDataset):
-    """The rows of a CSV file as dicts of numbers and strings. The file is read at once, in UTF-8.
+    """The rows of a CSV file as dicts of numbers and strings. The file is read at once, in UTF-8; one at a URL is fetched into
+    the cache, and compared with the hash of `#sha256=…` behind its address.
 
     columns: name ↦ int, float, bool, str or "category" (the place among the sorted values, which `categories` lists by
     name); columns that it lacks are left out. Without it, a column is of ints if all of its cells are, else of floats if
@@ -119,7 +121,7 @@ class _CsvReader:
 
     def read(self, wanted: Mapping[str, Any] | None, header: Any, delimiter: str, categories: dict[str, Any]) -> Any:
         try:
-            with Path(self._path).open(encoding="utf-8-sig", newline="") as file:
+            with local_file(self._path).open(encoding="utf-8-sig", newline="") as file:
                 rows = csv.reader(file, delimiter=delimiter, strict=True)
                 names, columns = self._columns(rows, wanted, header)
                 for row in rows:
