@@ -3,7 +3,8 @@
  *
  * Contract: `search` returns the bundle's address, or fails with what to do. Libraries keep stubs in Cache Storage: a page that
  * has its stub from there has not fetched it, and a bundle may have been exported anew since. So it looks beside what the caches
- * hold, and last asks the server for the stub that is there now.
+ * hold, and last asks the server for the stub that is there now. `plainHashOf` is for pages that are not secure, which have no
+ * crypto.subtle.
  */
 
 /** @typedef {{ checked(place: URL, sha256: string): Promise<string>, stubIn(bytes: Uint8Array): { sha256: string } | undefined, read(url: URL, options?: RequestInit): Promise<Uint8Array> }} StubTools */
@@ -43,4 +44,15 @@ async function cached(bundle) {
   const requests = await Promise.all(names.map(async (name) => (await caches.open(name)).keys()));
   const found = requests.flat().map(({ url }) => new URL(url));
   return found.filter(({ pathname }) => pathname.endsWith(end)).map(({ origin, pathname }) => new URL(`${origin}${pathname}.singe/`));
+}
+
+/**
+ * @param {Uint8Array} bytes
+ * @returns {Promise<string>}
+ */
+export async function plainHashOf(bytes) {
+  const { receiver } = await import("../loading/singe-stream.js");
+  const { take, end } = (await receiver({ file: "", sha256: "", bytes: bytes.length }, () => {}))();
+  take(/** @type {Uint8Array<ArrayBuffer>} */ (bytes), 0);
+  return end();
 }

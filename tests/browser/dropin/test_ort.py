@@ -379,6 +379,26 @@ def test_models_of_other_ops_and_attributes_are_refused(page: Page, op: str) -> 
     assert "are no stub of Singe" in page.run(body, model=list(model))["message"]
 
 
+def test_a_page_that_is_not_secure_compares_hashes_too(page: Page) -> None:
+    """It has no crypto.subtle."""
+    body = (
+        SESSION
+        + """
+      Object.defineProperty(crypto, "subtle", { value: undefined, configurable: true });
+      try {
+        const session = await InferenceSession.create("/bundles/small.onnx", { executionProviders: ["wasm"] });
+        const { message } = await failure(async () => InferenceSession.create("/bundles/altered.onnx"));
+        return [session.outputNames.length, message];
+      } finally {
+        delete crypto.subtle;
+      }
+    """
+    )
+    count, message = page.run(body)
+    assert count > 0
+    assert "is not the bundle that the stub was written with" in message
+
+
 def test_the_package_has_it_and_node_runs_it(folder: Path, tmp_path: Path) -> None:
     """`singe/ort/global` sets what libraries look for; in node a stub is read from disk."""
     npm("install", "--offline", str(npm_package(tmp_path)), cwd=tmp_path)

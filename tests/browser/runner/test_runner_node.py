@@ -19,6 +19,7 @@ from pages import node, phases
 from singe.tools.export.scripts import MAIN, joined_scripts
 
 MOST_GZIP_BYTES = {"joined": 24_000, "built": 20_000}
+MOST_GZIP_BYTES_OF_ORT = {"joined": 5_000, "built": 4_000}
 
 
 def failed(folder: Path, body: str = "await load(given.url)", **given: Any) -> dict[str, str]:
@@ -472,6 +473,7 @@ def test_size_as_shipped(how: str, request: pytest.FixtureRequest) -> None:
         print(f"{name:20} {count:6,} bytes gzip{', eager' if name == MAIN else ''}")
     assert files.keys() == joined_scripts().keys()
     assert counts[MAIN] <= MOST_GZIP_BYTES[how]
+    assert counts["singe-ort.js"] <= MOST_GZIP_BYTES_OF_ORT[how]
 
 
 def test_a_run_does_not_fail_with_who_hears_of_its_progress(bundle: Callable[[str], Path]) -> None:
