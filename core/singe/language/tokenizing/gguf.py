@@ -18,10 +18,12 @@ from .spelling import UNDERLINE
 Json: TypeAlias = dict[str, Any]
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 """The types of tokens."""
-WHOLE_WORDS: Final = frozenset(
+BEGUN: Final = frozenset(
     ["llama-bpe", "llama3", "llama-v3", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2", "jina-v5-nano", "tekken"]
 )
-"""The kinds whose words that are tokens stay so, and whose texts begin with the mark of a beginning unless the file says no."""
+"""The kinds whose texts begin with the mark of a beginning unless the file says no."""
+WHOLE_WORDS: Final = BEGUN | {"glm4", "glm5", "minicpm5"}
+"""The kinds whose words that are tokens stay so."""
 MAX_TOKENS: Final = 1 << 21
 
 
@@ -140,13 +142,17 @@ def _byte_pairs(vocabulary: _Vocabulary) -> Json:
         )
     splits = [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated"} for pattern in KINDS[kind]]
     level = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False}
-    whole = kind in WHOLE_WORDS
     values = {
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [*splits, level]},
         "decoder": level,
-        "model": {"type": "BPE", "vocab": vocabulary.ids, "merges": vocabulary.merges(), "ignore_merges": whole},
+        "model": {
+            "type": "BPE",
+            "vocab": vocabulary.ids,
+            "merges": vocabulary.merges(),
+            "ignore_merges": kind in WHOLE_WORDS,
+        },
     }
-    return vocabulary.marked(values, whole, False)
+    return vocabulary.marked(values, kind in BEGUN, False)
 
 
 def _underlined(prefix: bool) -> Json:

@@ -53,18 +53,23 @@ _DEEPSEEK3: Final = (
 )
 _DIGIT: Final = r"\p{N}"
 
+_DEEPSEEK_CODER: Final = (r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", "[一-龥\u0800-一가-\ud7ff]+", _DIGIT)
+_MINICPM5: Final = _LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}+")
+
 KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     name: patterns
     for names, patterns in {
-        "gpt-2 phi-2 jina-es jina-de jina-v2-de jina-v2-es jina-v2-code mpt olmo trillion granite-docling gigachat jais roberta-bpe":
-            (GPT2,),
-        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe": (_LLAMA3,),
-        "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez kormo": (_QWEN2,),
+        "gpt-2 phi-2 jina-es jina-de jina-v2-de jina-v2-es jina-v2-code jina-v1-en mpt olmo trillion granite-docling gigachat jais "
+        "roberta-bpe exaone4 a.x-4.0 mellum modern-bert": (GPT2,),
+        "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano dbrx smaug-bpe chatglm-bpe glm4 glm5": (_LLAMA3,),
+        "qwen2 deepseek-r1-qwen stablelm2 hunyuan megrez kormo f2llmv2 solar-open grok-2": (_QWEN2,),
         "qwen35": (_QWEN35,),
-        "smollm starcoder refact command-r codeshell exaone minerva-7b": (_DIGIT, GPT2),
-        "gpt-4o llama4 gpt-oss": (_GPT4O,),
+        "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2": (_DIGIT, GPT2),
+        "gpt-4o llama4 kanana2 talkie minimax-m2": (_GPT4O,),
         "tekken": (_TEKKEN,),
-        "deepseek-v3 hunyuan-dense": _DEEPSEEK3,
+        "deepseek-v3 hunyuan-dense joyai-llm hy_v4": _DEEPSEEK3,
+        "deepseek-coder": _DEEPSEEK_CODER,
+        "minicpm5": (r"\p{N}{1,3}", _MINICPM5),
         "falcon": (r"[\p{P}\$\+<=>\^~\|`]+", GPT2, "[0-9][0-9][0-9]"),
     }.items()
     for name in names.split()
