@@ -106,7 +106,7 @@ class KeptFile:
         if found is None:
             return None
         try:
-            return from_bytes(found, self._name)
+            return from_bytes(found, self._name, is_whole=True)
         except FormatError:
             return None
 

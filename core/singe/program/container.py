@@ -78,8 +78,9 @@ def file_pieces(head: Mapping[str, Any], block: BlockPieces) -> list[Bytes]:
     return [before, bytes(align(len(before)) - len(before)), *block.pieces]
 
 
-def read(data: Bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]:
-    """The header and the block of a file of the format `kind`. Of their contents, only the hash is checked."""
+def read(data: Bytes, name: str, kind: str, is_whole: bool = False) -> tuple[dict[str, Any], memoryview]:
+    """The header and the block of a file of the format `kind`. Of their contents, only the hash is checked; is_whole: it need not be, as
+    who has the data has checked it."""
     what = FORMATS[kind][0]
     if data[: len(MAGIC)] != MAGIC:
         raise FormatError(f"{name}: not a Singe {what} (it starts with {bytes(data[:8])!r}, expected {MAGIC!r})")
@@ -103,7 +104,7 @@ def read(data: Bytes, name: str, kind: str) -> tuple[dict[str, Any], memoryview]
                 f"{name}: format {found!r:.40}, this version of Singe reads {kind!r}; compile, export or save the model again with this version"
             )
         block = memoryview(data)[start:]
-        if hashlib.sha256(block).hexdigest() != head["sha256"]:
+        if not is_whole and hashlib.sha256(block).hexdigest() != head["sha256"]:
             raise FormatError(f"{name}: the contents do not match their sha256: the file is damaged")
     return head, block
 
@@ -174,6 +175,22 @@ def decode_dim(data: Any, depth: int = 0) -> Dim:
         return data
     if not isinstance(data, list) or depth > 32:
         raise ShapeError(f"a dimension must be a number or a list of terms, got {data!r:.80}")
+    text = repr(data)
+    found = _DECODED.get(text)
+    if found is None:
+        found = _decode_terms(data, depth)
+        if len(_DECODED) < MAX_DECODED and len(text) <= MAX_DECODED_TEXT:
+            _DECODED[text] = found
+    return found
+
+
+MAX_DECODED: Final = 1 << 12
+MAX_DECODED_TEXT: Final = 1 << 10
+_DECODED: Final[dict[str, Dim]] = {}
+"""Dimensions by their data as text: a Program has a few dozen different ones, each in hundreds of places."""
+
+
+def _decode_terms(data: list[Any], depth: int) -> Dim:
     total: Dim = 0
     for term in data:
         if not (isinstance(term, list) and term and isinstance(term[0], int)):

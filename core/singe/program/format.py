@@ -71,9 +71,9 @@ def pieces(program: ProgramData) -> list[Bytes]:
     return file_pieces(header(program) | {"blocks": {"weights": weights}, "modules": modules}, block)
 
 
-def from_bytes(data: Bytes, name: str = "program") -> ProgramData:
-    """Read a program file; everything in it is checked before use."""
-    head, block = read(data, name, FORMAT)
+def from_bytes(data: Bytes, name: str = "program", is_whole: bool = False) -> ProgramData:
+    """Read a program file; everything in it is checked before use. is_whole: see `read`."""
+    head, block = read(data, name, FORMAT, is_whole)
     with checking(name):
         weights = np.frombuffer(bytes_at(block, head["blocks"]["weights"], "weights"), np.uint8)
         modules = {k: bytes(bytes_at(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
