@@ -66,6 +66,7 @@ PARTS: Final = (
                 ("host", "Serve models"),
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
+                ("language", "Language models"),
                 ("quantise", "Quantise"),
                 ("profile", "Profile"),
                 ("train", "Train"),

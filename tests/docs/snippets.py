@@ -27,13 +27,15 @@ FENCE: Final = re.compile(r"^```(\w+)(?: ([^\n]+))?\n(.*?)^```$", re.M | re.S)
 NOT_RUN: Final = {
     "pip install": "changes the environment",
     "npm ": "changes the environment",
+    "singe chat": "reads what is typed, and needs a model",
     "singe host": "runs until it is stopped",
     "singe serve": "runs until it is stopped",
     "make ": "runs for long",
 }
 """How a command starts that is not run ↦ why."""
-ELSEWHERE: Final = {"README.md": ("js",)}
-"""A page ↦ languages of which its blocks are not run here: those of README.md are files of demos/embed, and parts of pages."""
+ELSEWHERE: Final = {"README.md": ("js",), "docs/guides/language.md": ("python",)}
+"""A page ↦ languages of which its blocks are not run here: those of README.md are files of demos/embed, and parts of pages; those of
+language.md need a model of a hundred megabytes (tests/conformance/language/test_generation.py calls the same)."""
 LINKED: Final = ("core", "gpu", "webgpu", "wasm", "static", "demos", "docs", "tests", "pyproject.toml")
 
 

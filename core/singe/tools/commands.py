@@ -44,7 +44,7 @@ from ..runtime.devices import devices as all_devices
 from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
 from ..shapes import bytes_text, show
 from ..texts import say
-from . import exporting
+from . import chatting, exporting
 from .completion import script
 from .inputs.files import given_inputs, once, read_inputs, read_labels
 from .inspection import describe_program
@@ -67,6 +67,7 @@ from .serving import folder_server, hosting
 TOP: Final = 5
 SOFTWARE: Final = "a software adapter: correct, but slow"
 
+chat: Final = chatting.chat
 export: Final = exporting.export
 serve: Final = folder_server.serve
 host: Final = hosting.host

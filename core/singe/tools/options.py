@@ -256,6 +256,26 @@ def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, with every run's time in seconds")
 
 
+def _chat(command: argparse.ArgumentParser) -> None:
+    _model(command, "a GGUF file, or a folder of Hugging Face with config.json and safetensors")
+    command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
+    command.add_argument("--context", metavar="N", type=positive, help="tokens for which there is room (default: 4096)")
+    command.add_argument("--system", metavar="TEXT", help="the message with which each conversation begins")
+    command.add_argument("--max-tokens", metavar="N", type=positive, help="the most tokens of an answer")
+    command.add_argument("--temperature", metavar="X", type=float, help="0: always the likeliest token (default: 0.8)")
+    command.add_argument("--top-k", metavar="K", type=int, help="only the K likeliest tokens; 0: all (default: 40)")
+    command.add_argument(
+        "--top-p", metavar="P", type=float, help="only the likeliest tokens, P together (default: 0.95)"
+    )
+    command.add_argument(
+        "--min-p", metavar="P", type=float, help="no token less likely than P times the likeliest (default: 0.05)"
+    )
+    command.add_argument(
+        "--repeat-penalty", metavar="X", type=float, help="divides the scores of what came (default: 1)"
+    )
+    command.add_argument("--seed", metavar="N", type=int, help="draw the same again")
+
+
 def _host(command: argparse.ArgumentParser) -> None:
     add_host(command, _devices())
 
@@ -290,6 +310,7 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     "bench": ("Time a model and its kernels; without MODEL, measure the devices of this machine.", _bench),
     "serve": ("Serve a folder to a browser, with the headers that threads in WebAssembly need.", add_serve),
     "host": ("Serve models to clients (KServe v2), or lend a device of this machine to them: sg.Remote.", _host),
+    "chat": ("Talk with a language model (GGUF, or a folder of Hugging Face) in the terminal.", _chat),
     "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
     "devices": ("Show which devices are available, and why others are not.", _nothing),
     "cache": ("List what was compiled and is kept for the next process, or remove it.", _cache),

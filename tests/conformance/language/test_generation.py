@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run
 from decoder_cases import config_of, read_fixture, weights_of
 from devices import RUNNERS
 from gguf_decoders import write_gguf
@@ -147,3 +150,22 @@ def test_unknown_options_are_refused(llm: sg.language.LanguageModel) -> None:
         llm.session().generate("hello", heat=1)
     with pytest.raises(sg.InputError, match="stop: got"):
         llm.generate("hello", stop=[""])
+
+
+def test_a_terminal_talks_and_keeps_the_conversation(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kept.json"
+    lines = f"hello\n/save {file}\n/reset\nhello\n/load {file}\nmore\n/exit\nnever\n"
+    monkeypatch.setattr("sys.stdin", StringIO(lines))
+    options = ("--device", "numpy", "--max-tokens", 4, "--temperature", 0, "--context", 96)
+    code, shown, told = run(capsys, "chat", path, *options)
+    assert code == 0, told
+    kept = json.loads(file.read_bytes())
+    assert [message["role"] for message in kept] == ["user", "assistant"]
+    assert told.count(" tokens, ") == 3
+    assert "never" not in shown
+    monkeypatch.setattr("sys.stdin", StringIO(f"/load {path}\n"))
+    code, _, told = run(capsys, "chat", path, *options)
+    assert code == 2
+    assert "no JSON" in told

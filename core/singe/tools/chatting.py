@@ -1,0 +1,110 @@
+"""`singe chat`: a conversation with a language model in a terminal."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import InputError, SingeError
+from ..files import write
+from ..report import clean
+from ..texts import say
+from .progress import doing
+
+MAX_FILE: Final = 10_000_000
+"""The most bytes of a conversation that is read."""
+HELP: Final = "/reset begins anew, /save FILE and /load FILE keep the conversation as JSON, /exit or Ctrl-D ends it"
+_OF_SAMPLING: Final = ("max_tokens", "temperature", "top_k", "top_p", "min_p", "repeat_penalty", "seed")
+
+
+class TerminalChat:
+    """The messages of a conversation, and what the lines that are typed do."""
+
+    def __init__(self, llm: Any, system: str | None, options: dict[str, Any]) -> None:
+        self.llm, self.options = llm, options
+        self._first = [] if system is None else [{"role": "system", "content": system}]
+        self.session = llm.session()
+        self.messages = list(self._first)
+
+    def read(self, line: str) -> bool:
+        """Do what a line says; whether the conversation goes on."""
+        command, _, file = line.strip().partition(" ")
+        if command in ("/exit", "/quit"):
+            return False
+        if command == "/help":
+            say(HELP)
+        elif command == "/reset":
+            self.messages = list(self._first)
+        elif command in ("/save", "/load") and file.strip():
+            (self._save if command == "/save" else self._load)(Path(file.strip()))
+        elif command.startswith("/"):
+            say(f"there is no {clean(command)} without more; {HELP}", file=sys.stderr)
+        elif line.strip():
+            self._answer(line.strip())
+        return True
+
+    def _answer(self, text: str) -> None:
+        messages = [*self.messages, {"role": "user", "content": text}]
+        answer = self.session.chat(messages, **self.options)
+        for part in answer:
+            say(part, end="")
+        say()
+        self.messages = [*messages, {"role": "assistant", "content": answer.text}]
+        usage, timings = answer.usage, answer.timings
+        cut = "; cut off" if answer.finish_reason == "length" else ""
+        say(
+            f"[{usage.completion_tokens} tokens, {timings.completion_per_second:.1f} per second; "
+            f"{len(self.session.tokens)} of {self.llm.context} in use{cut}]",
+            file=sys.stderr,
+        )
+
+    def _save(self, path: Path) -> None:
+        write(path, [json.dumps(self.messages, indent=1, ensure_ascii=False).encode()])
+        say(f"{len(self.messages)} messages: {path}", file=sys.stderr)
+
+    def _load(self, path: Path) -> None:
+        try:
+            if path.stat().st_size > MAX_FILE:
+                raise InputError(f"{path}: {path.stat().st_size} bytes, at most {MAX_FILE} are read")
+            found = json.loads(path.read_bytes())
+        except (ValueError, RecursionError) as e:
+            raise InputError(f"{path}: no JSON: {e}") from None
+        sound = isinstance(found, list) and all(
+            isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str) for m in found
+        )
+        if not sound:
+            raise InputError(f"{path}: expected a list of messages, each with a role and content, as /save writes it")
+        self.messages = [{"role": m["role"], "content": m["content"]} for m in found]
+        say(f"{len(self.messages)} messages", file=sys.stderr)
+
+
+def chat(args: Namespace) -> None:
+    """Talk with a language model: lines are read from standard input, answers are written as they are made."""
+    from ..language import load  # noqa: PLC0415 (other commands need no language models)
+
+    with doing("loading") as work:
+        given = {} if args.context is None else {"context": args.context}
+        llm = load(args.model, args.device or "auto", **given)
+        work("compiling")
+        llm.compile()
+    options = {name: getattr(args, name) for name in _OF_SAMPLING if getattr(args, name) is not None}
+    conversation = TerminalChat(llm, args.system, options)
+    asks = sys.stdin.isatty()
+    if asks:
+        say(f"{llm!r}: {HELP}", file=sys.stderr)
+    while True:
+        if asks:
+            say("> ", end="", file=sys.stderr)
+        line = sys.stdin.readline()
+        if not line:
+            return
+        try:
+            if not conversation.read(line):
+                return
+        except (SingeError, OSError) as e:
+            if not asks:
+                raise
+            say(f"{clean(str(e))}", file=sys.stderr)
