@@ -99,8 +99,10 @@ def _part(graph: Graph, target: Target, options: Options, weights: BlockWriter, 
     with deferring() as checks:
         checks.update(checks_at(graph.checks, {}))
         execution = execution_of(target)
-        # Before, because a target of whole arrays unpacks weights; after, because others find more that stay packed.
-        int16 = in_int16 if options.activations != "float32" and target.integers else lambda g: g
+        # Before, because a target of whole arrays unpacks weights; after, because others find more that stay packed. Over
+        # whole arrays floats are faster, so there only "int8" computes as other targets do.
+        kinds = ("int16", "int8") if execution.narrow else ("int8",)
+        int16 = in_int16 if options.activations in kinds and target.integers else lambda g: g
         rewritten = int16(rewrite(int16(graph), execution.narrow, own_kernels(target)))
         if options.activations == "int8":
             rewritten = in_int8(rewritten)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -24,10 +25,14 @@ from .texts import ModelTexts
 from .tokenizing import Tokenizer
 
 DEFAULT_CONTEXT: Final = 4096
+COMPUTED_IN: Final = {"auto": "int16", "float32": "float32"}
+"""`activations` ↦ those of the compiler."""
 _OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)
 
 
-def load(path: str | Path, device: str | Device = "auto", *, context: int = DEFAULT_CONTEXT) -> LanguageModel:
+def load(
+    path: str | Path, device: str | Device = "auto", *, context: int = DEFAULT_CONTEXT, activations: str = "auto"
+) -> LanguageModel:
     """The language model in a GGUF file (the first one, if it is in several pieces), or in a folder of Hugging Face with config.json and
     safetensors.
 
@@ -35,18 +40,24 @@ def load(path: str | Path, device: str | Device = "auto", *, context: int = DEFA
         for part in llm.chat([{"role": "user", "content": "Hello"}]):
             print(part, end="", flush=True)
 
-    context: for how many tokens a conversation has room; no more than those for which the model was trained.
+    context: for how many tokens a conversation has room; no more than those for which the model was trained. activations: "float32"
+    computes in floats everywhere; with "auto", products with packed weights take 16-bit integers where that is faster (on `wasm`,
+    twice), which changes probabilities by about 1e-3 of themselves.
     """
-    return LanguageModel(path, device, context)
+    return LanguageModel(path, device, context, activations)
 
 
 class LanguageModel:
     """A language model: `sg.language.load` makes one. `chat` and `generate` give texts in parts, `session` keeps a conversation, and
     `logits` gives the scores of all next tokens."""
 
-    def __init__(self, path: str | Path, device: str | Device = "auto", context: int = DEFAULT_CONTEXT) -> None:
+    def __init__(
+        self, path: str | Path, device: str | Device = "auto", context: int = DEFAULT_CONTEXT, activations: str = "auto"
+    ) -> None:
         if type(context) is not int or not 0 < context <= MAX_CONTEXT:
             raise InputError(f"context: got {context!r:.40}, expected a number of tokens from 1 to {MAX_CONTEXT}")
+        if activations not in COMPUTED_IN:
+            raise InputError(f"activations: got {activations!r:.40}, expected one of {', '.join(COMPUTED_IN)}")
         files = open_model(path, context)
         self.description: Final[DecoderDescription] = files.description
         self.context: Final = min(context, files.description.context)
@@ -58,7 +69,7 @@ class LanguageModel:
         self.fingerprint: Final = hashlib.sha256(repr(files.description).encode() + norm).hexdigest()
         """Differs between models, so that a saved session is read by none but its own."""
         self._texts: Final = ModelTexts(files)
-        self._model: Final = Model.of(
+        model = Model.of(
             decoder.forward,
             {"ids": ("T",), "keys": (f"K<={self.context}", 0), "rows": ("R", 0)},
             device,
@@ -66,6 +77,8 @@ class LanguageModel:
             states={name: (shape, "float32") for name, shape in decoder.states().items()},
             name=Path(files.name).name,
         )
+        options = replace(model.options, activations=COMPUTED_IN[activations])
+        self._model: Final = model if options == model.options else model.on(model.device, options)
         self._idle: LanguageSession | None = None
         """The session of `chat` and `generate`, while none of them uses it."""
 

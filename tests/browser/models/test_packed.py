@@ -73,7 +73,7 @@ def test_rows_in_16_bits_in_a_page(browser: Any, tmp_path: Path) -> None:
         kernel["variants"] = [v for v in kernel["variants"] if not v["requires"]]
     (tmp_path / "plain" / MANIFEST).write_text(json.dumps(manifest), "utf-8")
     assert any("int16" in k["label"] for k in manifest["targets"]["wasm"]["program"]["kernels"])
-    whole, counts = compiled(model, activations="int16"), (1, 5, 300)
+    whole, counts = compiled(model, activations="int8"), (1, 5, 300)
     with open_page(browser, tmp_path) as page:
         for name in ("both", "plain"):
             for threads in (1, 2)[:CORES]:
