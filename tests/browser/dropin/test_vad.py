@@ -1,13 +1,17 @@
-"""@ricky0123/vad-web, unmodified, bundled over Singe and over onnxruntime-web: speech is found in the same places."""
+"""@ricky0123/vad-web, unmodified, bundled over Singe and over onnxruntime-web: speech is found in the same places,
+and heard through the microphone."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+import wave
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
+from browsers import plain
 from bundles import ROOT, STATIC
 from packages import npm
 from pages import HEADERS
@@ -21,11 +25,26 @@ pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 VAD: Final = "0.0.31"
 ESBUILD: Final = json.loads((STATIC / "package.json").read_text("utf-8"))["devDependencies"]["esbuild"]
 APP: Final = """
-import { NonRealTimeVAD } from "@ricky0123/vad-web";
+import { MicVAD, NonRealTimeVAD } from "@ricky0123/vad-web";
+
+const ortConfig = (ort) => Object.assign(ort.env.wasm, { wasmPaths: "/node_modules/onnxruntime-web/dist/", numThreads: 1 });
+
+/** Listen to the microphone until some stretches of speech have ended: how many samples each has. */
+globalThis.heard = async (baseAssetPath, count) => {
+  const lengths = [];
+  const { promise, resolve, reject } = Promise.withResolvers();
+  const onSpeechEnd = (audio) => lengths.push(audio.length) === count && resolve();
+  const limits = { positiveSpeechThreshold: 0.5, negativeSpeechThreshold: 0.25, minSpeechMs: 100, redemptionMs: 100 };
+  const vad = await MicVAD.new({ baseAssetPath, onnxWASMBasePath: "/node_modules/onnxruntime-web/dist/", ortConfig, onSpeechEnd, ...limits });
+  vad.start();
+  setTimeout(reject, 180000, new Error(`only ${lengths.length} stretches of speech were heard`));
+  await promise;
+  await vad.destroy?.();
+  return lengths;
+};
 
 /** Three sounds like vowels, and what is found in them. */
 globalThis.segments = async (modelURL) => {
-  const ortConfig = (ort) => Object.assign(ort.env.wasm, { wasmPaths: "/node_modules/onnxruntime-web/dist/", numThreads: 1 });
   const limits = { positiveSpeechThreshold: 0.5, negativeSpeechThreshold: 0.25, minSpeechMs: 100, redemptionMs: 100 };
   const vad = await NonRealTimeVAD.new({ modelURL, ortConfig, ...limits });
   const formants = [[600, 300, 1], [1400, 400, 0.5], [2600, 500, 0.3]];
@@ -70,6 +89,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     legacy = "silero_vad_legacy.onnx"
     (models / legacy).write_bytes((place / "node_modules" / "@ricky0123" / "vad-web" / "dist" / legacy).read_bytes())
     assert not export_folder(models, folder / "compiled").left_out
+    worklet = "vad.worklet.bundle.min.js"
+    for given in ("given", "compiled"):
+        (folder / given / worklet).write_bytes(
+            (place / "node_modules" / "@ricky0123" / "vad-web" / "dist" / worklet).read_bytes()
+        )
     return folder
 
 
@@ -84,3 +108,41 @@ def test_speech_is_found_where_it_is_over_onnxruntime_web(browser: Any, site: Pa
             page.close()
     assert len(found["own"]) > 1
     assert found["singe"] == found["own"]
+
+
+def write_speech(path: Path) -> None:
+    """Three sounds like vowels in three seconds, as `segments` has them, as a .wav file."""
+    rate = 16000
+    t = np.arange(3 * rate) / rate
+    pitch = 120 + 20 * np.sin(6 * np.pi * t)
+    sound = np.zeros(len(t))
+    for n in range(1, 30):
+        at = n * pitch
+        loudness = sum(
+            much * np.exp(-(((at - f) / wide) ** 2))
+            for f, wide, much in ((600, 300, 1), (1400, 400, 0.5), (2600, 500, 0.3))
+        )
+        sound += np.sin(2 * np.pi * at * t) * loudness
+    sound *= np.where(t % 1 > 0.6, 0, 0.15 * (0.6 + 0.4 * np.sin(10 * np.pi * t)))
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((sound.clip(-1, 1) * 32767).astype("<i2").tobytes())
+
+
+def test_speech_is_heard_through_the_microphone(browser: Any, site: Path, tmp_path: Path) -> None:
+    """The browser plays a file, again and again, as the microphone."""
+    write_speech(tmp_path / "speech.wav")
+    devices = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
+    file = f"--use-file-for-fake-audio-capture={tmp_path / 'speech.wav'}"
+    policy = "--autoplay-policy=no-user-gesture-required"
+    with plain(browser, *devices, file, policy) as other, served_plainly(site, HEADERS) as address:
+        for name, models in (("own", "given"), ("singe", "compiled")):
+            page = other.new_page()
+            page.goto(f"{address}{name}.html")
+            page.wait_for_function("() => !!globalThis.heard")
+            lengths = page.evaluate("base => heard(base, 3)", f"/{models}/")
+            assert len(lengths) >= 3, name
+            assert all(1600 < length < 64000 for length in lengths), (name, lengths)
+            page.close()
