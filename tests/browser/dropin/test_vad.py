@@ -3,8 +3,6 @@ and heard through the microphone."""
 
 from __future__ import annotations
 
-import json
-import subprocess
 import wave
 from pathlib import Path
 from typing import Any, Final
@@ -12,18 +10,15 @@ from typing import Any, Final
 import numpy as np
 import pytest
 from browsers import plain
-from bundles import ROOT, STATIC
-from packages import npm
+from packaged import installed, write_pages
 from pages import HEADERS
 from sites import served_plainly
 
-from singe.tools.export.package import write_package
 from singe.tools.export.stub import export_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 
 VAD: Final = "0.0.31"
-ESBUILD: Final = json.loads((STATIC / "package.json").read_text("utf-8"))["devDependencies"]["esbuild"]
 APP: Final = """
 import { MicVAD, NonRealTimeVAD } from "@ricky0123/vad-web";
 
@@ -66,34 +61,18 @@ globalThis.segments = async (modelURL) => {
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of each runtime, and the models: as they came, and with stubs in their places."""
-    place = ROOT / "tests" / ".cache" / f"vad-{VAD}"
-    if not (place / "done").exists():
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "package.json").write_text('{"private": true}')
-        npm("install", f"@ricky0123/vad-web@{VAD}", f"esbuild@{ESBUILD}", cwd=place)
-        (place / "done").touch()
+    modules = installed(f"vad-{VAD}", f"@ricky0123/vad-web@{VAD}")
     folder = tmp_path_factory.mktemp("vad")
-    (folder / "node_modules").symlink_to(place / "node_modules")
-    (folder / "app.js").write_text(APP)
-    write_package(folder / "npm")
-    runtime = folder / "npm" / "singe-ort.js"
-    singe = [f"--alias:{name}={runtime}" for name in ("onnxruntime-web", "onnxruntime-web/wasm")]
-    for name, options in (("own", []), ("singe", singe)):
-        command = ["node_modules/.bin/esbuild", "app.js", "--bundle", "--format=esm", f"--outfile={name}.js", *options]
-        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
-        (folder / f"{name}.html").write_text(
-            f'<!doctype html><title>{name}</title><script type="module" src="{name}.js"></script>'
-        )
+    write_pages(folder, modules, APP)
+    package = modules / "@ricky0123" / "vad-web" / "dist"
     models = folder / "given"
     models.mkdir()
     legacy = "silero_vad_legacy.onnx"
-    (models / legacy).write_bytes((place / "node_modules" / "@ricky0123" / "vad-web" / "dist" / legacy).read_bytes())
+    (models / legacy).write_bytes((package / legacy).read_bytes())
     assert not export_folder(models, folder / "compiled").left_out
     worklet = "vad.worklet.bundle.min.js"
     for given in ("given", "compiled"):
-        (folder / given / worklet).write_bytes(
-            (place / "node_modules" / "@ricky0123" / "vad-web" / "dist" / worklet).read_bytes()
-        )
+        (folder / given / worklet).write_bytes((package / worklet).read_bytes())
     return folder
 
 
