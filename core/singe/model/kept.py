@@ -197,7 +197,6 @@ class KeptModel(Model):
         """told: what was kept of it; otherwise it is checked, and kept. files: those beside it that it names."""
         super().__init__(source, device, name, **options)
         self._kept: Final = kept
-        self._told: Final = told
         self._files: Final = files
         if told is not None:
             self._needed = self._needed_as_kept = told.needed
