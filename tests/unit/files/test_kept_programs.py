@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import singe as sg
 from singe.files import kept
-from singe.model.kept import KeptModel
+from singe.model.kept import KeptSource
 from singe.tools.cli import main
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -70,7 +70,7 @@ def reshaping(path: Path) -> Path:
 
 def was_kept(model: sg.Model) -> bool:
     """Whether a Model was made without its file being read."""
-    return isinstance(model, KeptModel) and model._told is not None and getattr(model.source, "_made", True) is None
+    return isinstance(model.source, KeptSource) and model.source._made is None
 
 
 def answer(weights: np.ndarray = W) -> np.ndarray:
