@@ -82,7 +82,7 @@ def shortened(found: T) -> T:
     if not isinstance(found, FunctionType) or hasattr(found, "__wrapped__"):
         return found
     home = found.__globals__
-    there = home.get(found.__name__)
+    there: Any = home.get(found.__name__)
     if getattr(there, "__wrapped__", None) is found:
         return there
     made = _short(found)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
 
 from ..graph import Kind
 from ..report import LEFT, RIGHT, fields, table
 from ..shapes import Needed, show
+from ..tensors.layer_statistics import LayerStatistics, figures
 from .arguments import TensorSpec
 from .model import Model
 
@@ -32,6 +36,17 @@ def describe_layers(model: Model) -> str:
         [("layer", LEFT), ("op", LEFT), ("dtype", LEFT), ("shape", LEFT)],
         [(name, ops.get(name, ""), found[name].dtype, show(found[name].shape)) for name in order],
     )
+
+
+def layer_statistics(model: Model, args: Sequence[Any], kwargs: Mapping[str, Any]) -> LayerStatistics:
+    """The figures of the float and integer values that the nodes compute in a run."""
+    source, ops = model.source.with_layers()
+    every = Model(source, model.device, model.name)
+    found = every(*args, **kwargs)
+    named = found if isinstance(found, dict) else {source.output_names[0]: found}
+    numbers = {name: x for name, x in named.items() if isinstance(x, np.ndarray) and x.dtype.kind not in "OSUT"}
+    order = [*(name for name in ops if name in numbers), *(name for name in numbers if name not in ops)]
+    return LayerStatistics.of(figures(name, ops.get(name, ""), numbers[name]) for name in order)
 
 
 def _needed(needed: Needed) -> str:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .. import graph as graphs
     from ..compiler import compile as compiling
     from ..graph import Graph
+    from ..tensors.layer_statistics import LayerStatistics
     from . import debug_graph, objects, retrace
     from . import source as sources
     from .profiling import Profile
@@ -295,6 +296,13 @@ class Model:
         model, arrays = self.bound(args, kwargs)
         runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         return profile(runnable, [arrays[p.name] for p in runnable.inputs], repeat)
+
+    def statistics(self, *args: Any, **kwargs: Any) -> LayerStatistics:
+        """The mean, deviation, least and most, zeros, NaN and infinities of what each layer gives for inputs: print it; in a notebook it is
+        a picture. The states of its own session stay as they are."""
+        from .description import layer_statistics  # noqa: PLC0415
+
+        return layer_statistics(self, args, kwargs)
 
     def summary(self) -> str:
         """Its inputs, outputs and ops as text, and what each layer gives: `print(model.summary())`."""

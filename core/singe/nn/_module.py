@@ -23,11 +23,13 @@ from ..runtime.debugging import name_layer
 from ..runtime.device import Device
 from ..shapes import show
 from ..tensors.argument_errors import ARRAYS, in_words, refuse
+from ..tensors.functions.creation import tensor
+from ..tensors.layer_statistics import LayerStatistics, figures
 from ..tensors.tensor import Tensor, destination
 from ..tensors.tracing import Tracer
 from ..tracebacks import shorten, shorten_class
 from ._report import compared
-from ._summary import ModuleSummary, SummaryLine, called, results_of, row
+from ._summary import ModuleSummary, SummaryLine, called, calls_of, results_of, row, tensors_of
 
 
 class HeldArray(Protocol):
@@ -317,6 +319,21 @@ class Module(metaclass=_Closed):
             rows.append(row(path, len(above), name, type(part).__name__, inside, results.get(id(part), ())))
             above.append(begin)
         return ModuleSummary(tuple(rows))
+
+    def statistics(self, *inputs: Any) -> LayerStatistics:
+        """The mean, deviation, least and most, zeros, NaN and infinities of what each layer gives for inputs, which run: print it; in a
+        notebook it is a picture. Without inputs: of its parameters and buffers."""
+        if not inputs:
+            return LayerStatistics.of(figures(path, str(t.dtype), t.numpy()) for path, t in self.state_dict().items())
+        held = next((t.device for t in self.state_dict().values()), None)
+        given = [x if isinstance(x, Tensor) else tensor(x, device=held) for x in inputs]
+        paths = {id(part): (path, type(part).__name__) for path, part in reversed(list(self.named_modules()))}
+        return LayerStatistics.of(
+            figures(path or "(output)", kind, t.numpy())
+            for part, result in calls_of(self, given)
+            for path, kind in [paths.get(id(part), (f"({type(part).__name__})", ""))]
+            for t in tensors_of(result)
+        )
 
 
 shorten_class(Module, leave=("__call__", "__init__", "forward"))

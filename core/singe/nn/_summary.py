@@ -100,7 +100,7 @@ def row(
     learned = sum(t.size for t, is_buffer, _ in held if not is_buffer)
     frozen = sum(t.size for t, _, is_frozen in held if is_frozen)
     memory = sum(-(-t.size * t.dtype.bits // 8) for t, _, _ in held)
-    outputs = tuple(plain(t.shape) for t in _tensors(results[0])) if results else ()
+    outputs = tuple(plain(t.shape) for t in tensors_of(results[0])) if results else ()
     return SummaryLine(path, depth, name, kind, outputs, learned + frozen, frozen, memory)
 
 
@@ -108,11 +108,25 @@ def results_of(layer: Layer, examples: Sequence[Any]) -> list[tuple[Layer, Any]]
     """The calls of a module and of those inside it, with what they give, which is not computed."""
 
     def first(*arguments: Tensor) -> Tensor:
-        found = next(_tensors(layer(*arguments)), None)
+        found = next(tensors_of(layer(*arguments)), None)
         if found is None:
             raise InputError(f"summary: {type(layer).__name__} gives no tensor; expected a module that returns one")
         return found
 
+    with _noting() as calls:
+        trace(first, [(f"x{k}", *_spec(example)) for k, example in enumerate(examples)])
+    return calls
+
+
+def calls_of(layer: Layer, inputs: Sequence[Any]) -> list[tuple[Layer, Any]]:
+    """The calls of a module and of those inside it, which run, with what they give."""
+    with _noting() as calls:
+        layer(*inputs)
+    return calls
+
+
+@contextmanager
+def _noting() -> Iterator[list[tuple[Layer, Any]]]:
     calls: list[tuple[Layer, Any]] = []
 
     def listen(layer: Layer, result: Any) -> Any:
@@ -120,8 +134,7 @@ def results_of(layer: Layer, examples: Sequence[Any]) -> list[tuple[Layer, Any]]
         return result
 
     with listening(listen):
-        trace(first, [(f"x{k}", *_spec(example)) for k, example in enumerate(examples)])
-    return calls
+        yield calls
 
 
 def _spec(example: Any) -> tuple[Sequence[Dim], DType]:
@@ -132,14 +145,15 @@ def _spec(example: Any) -> tuple[Sequence[Dim], DType]:
     return array.shape, dtype(array.dtype)
 
 
-def _tensors(value: Any) -> Iterator[Tensor]:
+def tensors_of(value: Any) -> Iterator[Tensor]:
+    """The tensors in what a call gives."""
     if isinstance(value, Tensor):
         yield value
     elif isinstance(value, (tuple, list)):
         for part in value:
-            yield from _tensors(part)
+            yield from tensors_of(part)
     elif isinstance(value, dict):
-        yield from _tensors(list(value.values()))
+        yield from tensors_of(list(value.values()))
 
 
 def _bytes(count: int) -> str:

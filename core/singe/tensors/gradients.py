@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..ir.scalar import Number
 from ..shapes import show
 from ..tracebacks import shortened
+from .layer_statistics import LayerStatistics, figures
 from .tensor import Tensor
 
 T = TypeVar("T")
@@ -68,6 +69,13 @@ class Gradients:
                 f"(expected requires_grad=True, or a parameter of the module){names}{copied}"
             )
         return found
+
+    def statistics(self) -> LayerStatistics:
+        """The figures of each gradient, by path: print them; in a notebook they are a picture."""
+        return LayerStatistics.of(
+            figures(key if isinstance(key, str) else f"tensor {k}", str(g.dtype), g.numpy())
+            for k, (key, g) in enumerate(self._gradients.items())
+        )
 
     def __contains__(self, key: Tensor | str) -> bool:
         return self.get(key) is not None

@@ -1,0 +1,159 @@
+"""What layers give, or what weights and gradients hold, in figures: one line for each, as a table and as a picture.
+
+The mean, the deviation, and the least and the most are those of the finite numbers; NaN and infinity are counted beside them. Figures
+of several calls of a layer are those of all of their numbers together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+import numpy as np
+
+from ..dtypes import widened
+from ..errors import InputError
+from ..files import write
+from ..report import LEFT, RIGHT, table
+from ..shapes import show
+
+ROW: Final = 20
+NAMES: Final = 300
+SCALE: Final = 330
+FIGURES: Final = 170
+"""The height of a line of the picture, and the widths of its names, its scale and its figures, in pixels."""
+LETTERS: Final = 40
+BOX: Final = "#2f5eb5"
+FAULT: Final = "#b04646"
+"""The colour of a line's box, and that of one which holds NaN or infinity."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one layer, parameter or gradient. shape: of the first array, size: how many numbers all of them have."""
+
+    name: str
+    kind: str
+    shape: tuple[int, ...]
+    size: int
+    mean: float
+    std: float
+    least: float
+    most: float
+    zeros: float
+    """The share of zeros, from 0 to 1."""
+    nan: int
+    infinite: int
+
+    def __add__(self, other: Figures) -> Figures:
+        """Those of both."""
+        counts = [x.size - x.nan - x.infinite for x in (self, other)]
+        both = sum(counts)
+        if not all(counts):
+            mean, std = (self.mean, self.std) if counts[0] else (other.mean, other.std)
+        else:
+            mean = (self.mean * counts[0] + other.mean * counts[1]) / both
+            parts = zip(counts, (self, other), strict=True)
+            std = math.sqrt(sum(n * (x.std**2 + (x.mean - mean) ** 2) for n, x in parts) / both)
+        size = self.size + other.size
+        zeros = (self.zeros * self.size + other.zeros * other.size) / size if size else 0.0
+        least, most = np.fmin(self.least, other.least), np.fmax(self.most, other.most)
+        nan, infinite = self.nan + other.nan, self.infinite + other.infinite
+        return Figures(
+            self.name, self.kind, self.shape, size, mean, std, float(least), float(most), zeros, nan, infinite
+        )
+
+
+def figures(name: str, kind: str, x: Any) -> Figures:
+    """The figures of an array of numbers."""
+    array = np.asarray(widened(np.asarray(x)))
+    wide = np.abs(array) if array.dtype.kind == "c" else array
+    values = wide.astype(np.float64).ravel()
+    nan, infinite = int(np.isnan(values).sum()), int(np.isinf(values).sum())
+    finite = values[np.isfinite(values)] if nan or infinite else values
+    zeros = float((values == 0).mean()) if values.size else 0.0
+    mean, std, least, most = (float(f(finite)) if finite.size else math.nan for f in (np.mean, np.std, np.min, np.max))
+    return Figures(name, kind, array.shape, values.size, mean, std, least, most, zeros, nan, infinite)
+
+
+@dataclass(frozen=True)
+class LayerStatistics:
+    """Figures of layers, in their order: print it for a table; a notebook shows a picture, and `save` writes it."""
+
+    rows: tuple[Figures, ...]
+
+    @staticmethod
+    def of(found: Iterable[Figures]) -> LayerStatistics:
+        """Those of one name are added up."""
+        rows: dict[str, Figures] = {}
+        for each in found:
+            rows[each.name] = rows[each.name] + each if each.name in rows else each
+        return LayerStatistics(tuple(rows.values()))
+
+    def __getitem__(self, name: str) -> Figures:
+        """The figures of one layer."""
+        for row in self.rows:
+            if row.name == name:
+                return row
+        names = ", ".join(row.name for row in self.rows) or "none"
+        raise InputError(f"statistics: there is no layer {name!r}; there are {names}")
+
+    def __str__(self) -> str:
+        columns = [
+            ("layer", LEFT), ("kind", LEFT), ("shape", LEFT), ("mean", RIGHT), ("std", RIGHT), ("min", RIGHT), ("max", RIGHT),
+            ("zeros", RIGHT), ("NaN", RIGHT), ("inf", RIGHT),
+        ]  # fmt: skip
+        lines = [
+            (r.name, r.kind, show(r.shape), *(f"{v:.4g}" for v in (r.mean, r.std, r.least, r.most)), f"{r.zeros:.1%}", r.nan or "", r.infinite or "")
+            for r in self.rows
+        ]  # fmt: skip
+        return table(columns, lines)
+
+    def _repr_svg_(self) -> str:
+        """A line from the least to the most, and a box of a deviation on each side of the mean. The scale is the logarithm of large numbers
+        of each sign, and even near zero."""
+        unit = median([r.std for r in self.rows if r.std > 0] or [1.0])
+        ends = [v for r in self.rows for v in (r.least, r.most) if math.isfinite(v)]
+        low, high = (math.asinh(f([*ends, 0.0]) / unit) for f in (min, max))
+        wide = (high - low) or 1.0
+
+        def at(value: float) -> float:
+            return NAMES + SCALE * (math.asinh(value / unit) - low) / wide
+
+        width, height = NAMES + SCALE + FIGURES, ROW * (len(self.rows) + 1) + 8
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+            'aria-label="The numbers that each layer gives">',
+            "<style>text { font: 12px system-ui, sans-serif; fill: #5b6675 } "
+            "@media (prefers-color-scheme: dark) { text { fill: #97a3b2 } }</style>",
+            '<text x="0" y="14">min to max; mean and one deviation on each side</text>',
+            f'<path d="M{at(0.0):.1f} {ROW}V{height}" stroke="#8b95a3" stroke-dasharray="2 3"/>',
+        ]
+        for k, r in enumerate(self.rows, 1):
+            y = ROW * k
+            label = f"{r.name} {r.kind}".strip()
+            short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
+            faults = [f"{n} {what}" for n, what in ((r.nan, "NaN"), (r.infinite, "infinite")) if n]
+            colour = FAULT if faults else BOX
+            parts.append(f'<text x="0" y="{y + 14}">{escape(short)}</text>')
+            if math.isfinite(r.mean):
+                left, right = at(max(r.mean - r.std, r.least)), at(min(r.mean + r.std, r.most))
+                parts += [
+                    f'<path d="M{at(r.least):.1f} {y + 10}H{at(r.most):.1f}" stroke="{colour}"/>',
+                    f'<rect x="{left:.1f}" y="{y + 4}" width="{max(1.0, right - left):.1f}" height="{ROW - 8}" fill="{colour}">'
+                    f"<title>{escape(f'{label}: mean {r.mean:.4g}, std {r.std:.4g}, min {r.least:.4g}, max {r.most:.4g}')}</title></rect>",
+                ]
+            said = ", ".join(faults) or f"{r.mean:.3g} ± {r.std:.3g}" + (f", {r.zeros:.0%} zeros" if r.zeros else "")
+            parts.append(f'<text x="{NAMES + SCALE + 8}" y="{y + 14}">{said}</text>')
+        return "\n".join([*parts, "</svg>"])
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture (.svg)."""
+        if Path(path).suffix.lower() != ".svg":
+            raise InputError(f"save: {path}: statistics are a picture, .svg; got {Path(path).suffix or 'no suffix'}")
+        write(Path(path), [self._repr_svg_().encode()])
