@@ -54,7 +54,7 @@ def test_a_learner_computes_in_the_precision_it_is_given() -> None:
     told = Told()
     learner(precision="float16", hooks=[told]).fit(loader())
     assert list(told.losses().values()) == [step(x, y) for x, y in loader()]
-    with pytest.raises(InputError, match="expected 'float32' or 'float16'"):
+    with pytest.raises(InputError, match="expected one of 'float32', 'float16', 'bfloat16'"):
         learner(precision="half")
 
 

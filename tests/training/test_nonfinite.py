@@ -133,7 +133,7 @@ WAYS = {
 
 @on_devices
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "float16"])
+@pytest.mark.parametrize("precision", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_step_that_passes_its_checks_is_one_without(device_name: str, way: str, precision: Any) -> None:
     optimizer, options = WAYS[way]

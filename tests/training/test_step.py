@@ -158,6 +158,31 @@ def test_half_precision_learns_and_skips_what_overflows(device_name: str) -> Non
     assert np.array_equal(before["model.0.weight"], after["model.0.weight"])
 
 
+@on_devices
+def test_bfloat16_follows_float32_as_far_as_it_is_rounded(device_name: str) -> None:
+    seen: list[Any] = []
+
+    def noted(model: Any, x: Any, y: Any) -> Any:
+        found = model(x)
+        seen.extend((x.dtype, next(model.parameters()).dtype, found.dtype))
+        return nn.CrossEntropyLoss()(found, y)
+
+    data = batches(1) * 8
+    steps = [
+        TrainStep(network(), sg.optim.AdamW(lr=0.01), noted, device=device_name, precision=precision)
+        for precision in ("bfloat16", "float32")
+    ]
+    losses, exact = ([step(x, y) for x, y in data] for step in steps)
+    assert seen[:3] == [sg.bfloat16] * 3
+    assert losses[-1] < 0.8 * losses[0]
+    np.testing.assert_allclose(losses, exact, rtol=0.04)
+    state = steps[0].state()
+    assert "scale" not in state
+    assert {a.dtype.name for name, a in state.items() if "weight" in name} == {"float32"}
+    x, y = data[0]
+    assert np.isfinite(steps[0](x * 1e6, y))  # beyond float16
+
+
 def test_a_frozen_part_stays() -> None:
     model: Any = network().freeze("0.*")
     step = TrainStep(model, sg.optim.SGD(lr=0.1), loss, device="numpy")

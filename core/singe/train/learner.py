@@ -82,7 +82,7 @@ class Learner:
     run: a folder in which checkpoints, logs and the configuration are kept; nothing is written without one. checkpoints: when,
     and which stay. early_stopping: ends training when a value does not get better. clip: the largest norm of all gradients
     together. accumulate: how many batches make one update. averaged: validation, `evaluate`, `model` and `best` have the averages
-    of the optimiser, an `sg.optim.Averaged`, in the place of the weights. precision: "float16" computes each step in float16, as
+    of the optimiser, an `sg.optim.Averaged`, in the place of the weights. precision: "float16" and "bfloat16" compute each step so, as
     TrainStep says; evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
     out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
@@ -137,7 +137,7 @@ class Learner:
         self.device: Final = self.devices[0]
         self._step, self._remote = step_over(self._spread or self.devices, workers, *training, **steps)
         self._nonfinite: Final = nonfinite
-        self._half: Final = precision == "float16"
+        self._precision: Final = precision
         self._trains: Final = type(model).__name__
         self._rate = rate_of(optimizer, accumulate)
         self._plateau = within(optimizer, ReduceLROnPlateau)
@@ -372,7 +372,7 @@ class Learner:
     def _fault(self, fields: Sequence[Any]) -> str:
         """Where in the step that was tried last the first number is that is not finite, as the end of a sentence."""
         key, model = self._step.state()[KEY], self._step.model.train()
-        return told_fault(self._objective, model, fields, self.device, key, self._half)
+        return told_fault(self._objective, model, fields, self.device, key, self._precision)
 
     def _measured(self, data: Iterable[Any], epoch: int | None, model: Module | None = None) -> dict[str, float]:
         """The values over data. epoch: tell the batches as those of its validation, and end early if that is asked."""

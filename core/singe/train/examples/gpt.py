@@ -39,7 +39,7 @@ class GptConfig:
     seed: int = setting(0, "of the first weights and the order of the pieces", 0)
     batch_size: int = setting(24, "pieces in a step", 1)
     lr: float = setting(4e-3, "the largest learning rate", 0)
-    precision: Literal["float32", "float16"] = precision_setting()
+    precision: Literal["float32", "float16", "bfloat16"] = precision_setting()
     length: int = setting(64, "characters in a piece", 1)
     width: int = setting(64, "numbers for each character", 1)
     layers: int = setting(2, "layers of attention", 1)

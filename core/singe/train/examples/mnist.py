@@ -34,7 +34,7 @@ class MnistConfig:
     seed: int = setting(0, "of the first weights, the order of the images and how they are changed", 0)
     batch_size: int = setting(128, "images in a step", 1)
     lr: float = setting(0.006, "the largest learning rate; it rises for a fifth of the steps, then falls to nothing", 0)
-    precision: Literal["float32", "float16"] = precision_setting()
+    precision: Literal["float32", "float16", "bfloat16"] = precision_setting()
     weight_decay: float = setting(0.02, "how much weights shrink in a step, times the learning rate", 0)
     degrees: float = setting(12.0, "by how much images are turned, at most", 0)
     shift: float = setting(0.1, "by which part of their size they are shifted, at most", 0, 1)

@@ -51,7 +51,7 @@ class SentencesConfig:
     seed: int = setting(0, "of the sentences, the first weights and the order", 0)
     batch_size: int = setting(32, "sentences in a step", 1)
     lr: float = setting(1e-3, "the learning rate", 0)
-    precision: Literal["float32", "float16"] = precision_setting()
+    precision: Literal["float32", "float16", "bfloat16"] = precision_setting()
     items: int = setting(2000, "how many sentences", 1)
     width: int = setting(48, "numbers for each word", 1)
     layers: int = setting(2, "layers of attention", 1)

@@ -33,7 +33,7 @@ class SumsConfig:
     seed: int = setting(0, "of the numbers, the first weights and the order", 0)
     batch_size: int = setting(64, "sums in a step", 1)
     lr: float = setting(1e-2, "the largest learning rate", 0)
-    precision: Literal["float32", "float16"] = precision_setting()
+    precision: Literal["float32", "float16", "bfloat16"] = precision_setting()
     items: int = setting(4000, "how many sums", 1)
     digits: int = setting(12, "of the numbers in training", 1)
     longer: int = setting(40, "digits of the numbers in validation", 1)

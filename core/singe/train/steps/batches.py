@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import float16, float32
+from ...dtypes import DType, float32
 from ...errors import DTypeError, InputError, ShapeError
 from ...nn import Module
 from ...nn._module import CONTAINERS, everything_in, joined, tensors_in, with_parts
@@ -73,9 +73,11 @@ def modules_in(parts: Mapping[Any, Any], path: str = "") -> Iterator[tuple[str, 
             yield from modules_in(part, at)
 
 
-def halved(part: Any) -> Any:
-    """A part with float16 in place of float32."""
-    return mapped(lambda x: x.cast(float16) if isinstance(x, Module) or x.dtype is float32 else x, part)
+def computing_in(kind: DType | None, part: Any) -> Any:
+    """A part with a type in place of float32; without one as it is."""
+    if kind is None:
+        return part
+    return mapped(lambda x: x.cast(kind) if isinstance(x, Module) or x.dtype is float32 else x, part)
 
 
 def form(part: Any) -> Any:

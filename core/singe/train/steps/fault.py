@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ...dtypes import FLOATS, dtype, float16, float32, uint32
+from ...dtypes import FLOATS, dtype, float32, uint32
 from ...errors import SingeError
 from ...graph import Graph, Node, gradient
 from ...model.model import Model
@@ -28,24 +28,30 @@ from ...tensors.functions.creation import stack
 from ...tensors.nodes.promotion import plain_array
 from ...tensors.tensor import Tensor, value_on
 from ...tensors.tracing import Tracer, tracing
-from .batches import arrays_in, filled, halved
+from .batches import arrays_in, computing_in, filled
 from .objective import Objective
+from .states import PRECISIONS
 
 
 def told_fault(
-    objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, half: bool
+    objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, precision: str
 ) -> str:
     """What `first_fault` finds, as the end of a sentence. Nothing within `sg.debug`, whose error has told it."""
     if looking():
         return ""
     try:
-        return f"; {first_fault(objective, model, batch, device, key, half)}"
+        return f"; {first_fault(objective, model, batch, device, key, precision)}"
     except SingeError as e:
         return f"; the layer was not found: {e}"
 
 
 def first_fault(
-    objective: Objective, model: Module, batch: Sequence[Any], device: Device, key: np.ndarray, half: bool = False
+    objective: Objective,
+    model: Module,
+    batch: Sequence[Any],
+    device: Device,
+    key: np.ndarray,
+    precision: str = "float32",
 ) -> str:
     """Where in a step the first number is that is not finite, in words; key: the state of random numbers that the step left."""
     named = [pair for k, part in enumerate(batch) for pair in arrays_in(part, f"{k}")]
@@ -56,7 +62,7 @@ def first_fault(
     for path, t in parameters.items():
         if not finite(t.numpy()):
             return f"the parameter {path!r} holds {infinite_or_nan(t.numpy())} before the step"
-    return _Trace(objective, model, batch, [array for _, array in named], parameters, half).run(device, key)
+    return _Trace(objective, model, batch, [array for _, array in named], parameters, precision).run(device, key)
 
 
 @dataclass
@@ -78,7 +84,7 @@ class _Trace:
         batch: Sequence[Any],
         arrays: Sequence[Any],
         parameters: dict[str, Tensor],
-        half: bool,
+        precision: str,
     ) -> None:
         self._on: Final = Tracer()
         self._calls: Final[list[_Call]] = []
@@ -94,10 +100,10 @@ class _Trace:
         given = [filled(part, tensors) for part in batch]
         self._key: Final = self._on.input(("key", (2,), uint32))
         with deferring(), tracing(self._on), in_place_of_shared(self._key) as drawn:
-            computing = placed.cast(float16) if half else placed
+            computing, *given = (computing_in(PRECISIONS[precision], x) for x in (placed, *given))
             self._names = {id(part): path for path, part in computing.named_modules()}
             with listening(self._listen):
-                loss, _ = objective(computing, *([halved(x) for x in given] if half else given))
+                loss, _ = objective(computing, *given)
             self._loss: Final = value_on(self._on, loss.cast(float32))
         self._taken: Final = drawn.count
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from ...compiler.target import execution_of
-from ...dtypes import float16, float32
+from ...dtypes import DType, float16, float32
 from ...errors import InputError
 from ...gradients import differentiable, value_and_grad
 from ...nn import Module, observing
@@ -27,7 +27,7 @@ from ...tensors.default_keys import apart, in_place_of_shared
 from ...tensors.flags import Flags, collecting
 from ...tensors.functions.creation import concat, tensor
 from ...tensors.tensor import Tensor
-from .batches import halved
+from .batches import computing_in
 from .kept_tensors import keeping_nothing
 from .nonfinite import OUT_OF_RANGE, NonfiniteChecks, checked, norm_of, where_passed
 from .objective import Loss, check_reached, checked_loss, objective
@@ -53,12 +53,12 @@ class StepFunctions:
         loss: Loss,
         checks: NonfiniteChecks,
         *,
-        half: bool,
+        computes_in: DType | None,
         training: bool,
         replica: int,
         device: Device | None,
     ) -> None:
-        """half: the model computes in float16. device: where all is computed; None: the parts of the model are on several."""
+        """computes_in: the type that takes the place of float32 in the model. device: where all is computed; None: the parts of the model are on several."""
         self.given: Final = model
         self.loss: Final = objective(loss, predictions=False) if isinstance(loss, Module) else checked_loss(loss)
         self.names: Final = state_names(model)
@@ -67,7 +67,7 @@ class StepFunctions:
         self._measured: Final = objective(loss, predictions=True)
         self._optimizer: Final = optimizer
         self._checks: Final = checks
-        self._half: Final = half
+        self._computes_in: Final = computes_in
         self._training: Final = training
         self._replica: Final = replica
         self._device: Final = device
@@ -87,7 +87,7 @@ class StepFunctions:
         """The first states but the key, on the devices of a model."""
         states = {MODEL + name: t for name, t in by_name(model, self.names).items()}
         states |= {OPTIMIZER + name: t for name, t in self._optimizer.init(model).items()}
-        if self._half:
+        if self._computes_in is float16:
             states[SCALE] = tensor([FIRST_SCALE, 0.0], device=next(iter(states.values())).device)
         return states
 
@@ -182,8 +182,7 @@ class StepFunctions:
 
     def _objective(self, model: Module, batch: Sequence[Any], scale: Tensor | None) -> tuple[Tensor, Any]:
         """The loss that is differentiated, and (what a step tells, the model with new running statistics)."""
-        computing = model.cast(float16) if self._half else model
-        given = [halved(x) for x in batch] if self._half else batch
+        computing, *given = (computing_in(self._computes_in, x) for x in (model, *batch))
         kept = keeping_nothing(computing, *given)
         with (
             changing([model, *batch], [computing, *given]),

@@ -6,6 +6,7 @@ import functools
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from ...dtypes import DType, bfloat16, float16
 from ...nn import Module
 from ...optim._gradients import beside
 from ...runtime.device import Device
@@ -16,6 +17,8 @@ MODEL: Final = "model."
 OPTIMIZER: Final = "optimizer."
 SCALE: Final = "scale"
 """With float16: the number by which the loss is multiplied, and for how many steps no gradient has overflowed."""
+PRECISIONS: Final[Mapping[str, DType | None]] = {"float32": None, "float16": float16, "bfloat16": bfloat16}
+"""How a model may compute ↦ the type that takes the place of float32 in it."""
 FIRST_SCALE: Final = 2.0**16
 GROWTH: Final = 2000
 """After so many steps without an overflow the scale is doubled."""

@@ -44,9 +44,9 @@ from .nonfinite import Nonfinite, NonfiniteChecks
 from .objective import Loss, checked_model
 from .optimizers import RATE_SCALE, averages_of, observed, observed_names, optimizer_of
 from .several import RoutedRuns, refuse_several, spread_over
-from .states import MODEL
+from .states import MODEL, PRECISIONS
 
-Precision = Literal["float32", "float16"]
+Precision = Literal["float32", "float16", "bfloat16"]
 _WHOLE: Final = "a step in one piece: await step.run_async(…)"
 
 
@@ -82,7 +82,8 @@ class TrainStep:
     or of the block `with nn.drawing(key):` around it. `seed(n)`, `state()`, `resume` and `share` give it a sequence of its own,
     so that a run that is resumed draws what the other one draws.
     precision="float16": the model computes in float16; weights and updates stay in float32, and the loss is scaled so that
-    small gradients do not vanish. A step whose gradients overflow changes no weight.
+    small gradients do not vanish. A step whose gradients overflow changes no weight. "bfloat16": the same without the scale, as it has
+    the range of float32.
     nonfinite: what becomes of a step whose loss, or norm of the gradients, is NaN or infinite. "stop" raises NonFinite, "skip"
     goes on, and `skipped` counts it; either way no weight has changed. "ignore" does not look.
 
@@ -108,15 +109,17 @@ class TrainStep:
         training: bool = True,
         replica: int = 0,
     ) -> None:
-        if precision not in ("float32", "float16"):
-            raise InputError(f"TrainStep: got precision={precision!r}, expected 'float32' or 'float16'")
+        if precision not in PRECISIONS:
+            raise InputError(
+                f"TrainStep: got precision={precision!r}, expected one of {', '.join(map(repr, PRECISIONS))}"
+            )
         checked_model("TrainStep", model)
         self._checks: Final = NonfiniteChecks(nonfinite)
         self._optimizer: Final = optimizer_of(optimizer, clip, accumulate)
         spread = spread_over(model, device)
         self.device: Final = spread or open_device(device)
         self._functions: Final = StepFunctions(
-            model, self._optimizer, loss, self._checks, half=precision == "float16", training=training, replica=replica,
+            model, self._optimizer, loss, self._checks, computes_in=PRECISIONS[precision], training=training, replica=replica,
             device=None if spread else self.device,
         )  # fmt: skip
         self._runs: Final = (
