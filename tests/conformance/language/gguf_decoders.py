@@ -50,7 +50,7 @@ def write_gguf(
     row = MODEL_TYPES[config["model_type"]]
     tensors = gguf_tensors(config, weights)
     width, heads = config["hidden_size"], config["num_attention_heads"]
-    layers = config.get("n_layer", config["num_hidden_layers"])
+    layers = config["num_hidden_layers"]
     size = config.get("head_dim", width // heads)
     kv: Any = config["num_key_value_heads"]
     if row.short_convolutions:
