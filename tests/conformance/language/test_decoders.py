@@ -126,3 +126,25 @@ def test_what_is_unknown_is_refused_by_its_name(
 ) -> None:
     with pytest.raises(sg.FormatError, match=message):
         sg.language.load(folder(tmp_path, cases["llama"], **changes), "numpy", context=64)
+
+
+@pytest.mark.slow
+def test_packed_weights_take_rows_in_16_bits_unless_floats_are_asked_for(
+    cases: Mapping[str, Case], tmp_path: Path
+) -> None:
+    gguf = pytest.importorskip("gguf")
+    case = cases["llama3"]
+    write_gguf(
+        tmp_path / "m.gguf",
+        case["config"],
+        weights_of(case["shapes"]),
+        lambda name, x: gguf.GGMLQuantizationType.Q4_1,
+    )
+    ids = ids_of("llama3")
+    exact, rounded = (
+        sg.language.load(tmp_path / "m.gguf", "wasm", context=64, activations=kind).logits(ids)
+        for kind in ("float32", "auto")
+    )
+    assert 0 < np.abs(rounded - exact).max() < 1e-2
+    with pytest.raises(sg.InputError, match="activations: got 'int3'"):
+        sg.language.load(tmp_path / "m.gguf", "numpy", context=64, activations="int3")
