@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.tools.export.scripts import compact, readable_scripts
+from singe.tools.export.scripts import LANGUAGE, compact, readable_scripts
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -120,7 +120,7 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
 
 def page_files() -> dict[str, Path]:
     """The runner, in the site's root, and the pages."""
-    scripts = readable_scripts()
+    scripts = {name for name in readable_scripts() if not name.startswith(LANGUAGE)}  # no demo talks
     found = {p.name: p for p in files_under(STATIC) if p.name in scripts or p.name == "singe.d.ts"}
     for name, place in FOLDERS.items():
         folder = HERE / name
