@@ -20,8 +20,8 @@ from ..lazy_names import resolved as _resolved
 
 _DEFINED = {
     "awaitables": "MaybeAwaitable map_result resolve_async",
-    "compiler.partition": "beyond_scripts",
     "compiler.array_target": "ArrayTarget",
+    "compiler.partition": "beyond_scripts",
     "compiler.target": "Execution Packer Printed Target",
     "dtypes": (
         "DTYPES LEAST_NORMAL STORED Coding DType bfloat16 bool_ dtype float16 float32 float64 int8 int16 int32 int64 "

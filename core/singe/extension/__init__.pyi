@@ -3,8 +3,8 @@
 from ..awaitables import MaybeAwaitable as MaybeAwaitable
 from ..awaitables import map_result as map_result
 from ..awaitables import resolve_async as resolve_async
-from ..compiler.partition import beyond_scripts as beyond_scripts
 from ..compiler.array_target import ArrayTarget as ArrayTarget
+from ..compiler.partition import beyond_scripts as beyond_scripts
 from ..compiler.target import Execution as Execution
 from ..compiler.target import Packer as Packer
 from ..compiler.target import Printed as Printed
