@@ -266,7 +266,7 @@ export class InferenceSession {
       const device = /** @type {"auto" | "wasm" | "webgpu"} */ (devices.shift());
       try {
         const more = device === "webgpu" ? { gpuDevice: await (await import("./ort/singe-ort-gpu.js")).sharedDevice(env.webgpu) } : { worker };
-        return new InferenceSession(await load(found, { device, threads, ...more }), options);
+        return new InferenceSession(/** @type {Model} */ (await load(found, { device, threads, ...more })), options);
       } catch (error) {
         if (!devices.length || /** @type {Unchecked} */ (error).code !== "device") throw error;
       }

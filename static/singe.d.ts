@@ -4,7 +4,7 @@
  * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
  * to each file; with a version in it, `?v=…`, the manifest may come from the browser's cache.
  */
-export function load(url: string | URL, options?: LoadOptions): Promise<Model>;
+export function load<Kind extends Model | LanguageModel = Model>(url: string | URL, options?: LoadOptions): Promise<Kind>;
 
 export interface LoadOptions {
   /**
@@ -153,6 +153,130 @@ export interface Session extends Runs {
   copy(): Session;
   /** Free its memory, after the calls made so far. */
   dispose(): Promise<void>;
+}
+
+/** A language model: `load<LanguageModel>("./chat/")`. It runs in a worker, unless `worker` is false. */
+export interface LanguageModel {
+  readonly name: string;
+  readonly device: Model["device"];
+  readonly threads: number;
+  readonly worker: boolean;
+  readonly memory: Model["memory"];
+  readonly gpuDevice: GPUDevice | undefined;
+  /** For how many tokens a conversation has room. */
+  readonly context: number;
+  readonly tokenizer: {
+    /** The ids of a text, with the marks that begin and end one; without `parseSpecial` names of marks are text like any other. */
+    encode(text: string, options?: { addSpecial?: boolean; parseSpecial?: boolean }): number[];
+    decode(ids: Iterable<number>, options?: { skipSpecial?: boolean }): string;
+  };
+  /** The answer to a conversation. Its beginning is not read again if the last one had it too. */
+  chat: {
+    (messages: readonly Message[], options?: ChatOptions): Answer;
+    /** In the shape of OpenAI's interface; with `stream: true` an async iterable of chunks. */
+    completions: {
+      create(request: CompletionRequest & { stream: true }): Promise<AsyncIterable<CompletionChunk>>;
+      create(request: CompletionRequest): Promise<Completion>;
+    };
+  };
+  /** The text that goes on after a prompt, a text or ids of tokens. */
+  generate(prompt: string | readonly number[], options?: GenerateOptions): Answer;
+  /** The text that the model reads for a conversation, by its own template. */
+  template(messages: readonly Message[], options?: { tools?: object[]; addGenerationPrompt?: boolean }): string;
+  /** A conversation of its own. Sessions share the weights. */
+  session(): LanguageSession;
+  /** Free all memory, after pending runs. */
+  dispose(): Promise<void>;
+}
+
+/** What a model has read and written. Answers are written one after another. */
+export interface LanguageSession {
+  /** How many tokens of the context are in use. */
+  readonly tokens: number;
+  chat(messages: readonly Message[], options?: ChatOptions): Answer;
+  generate(prompt: string | readonly number[], options?: GenerateOptions): Answer;
+  /** Forget the tokens after the first `count`. */
+  rewind(count: number): void;
+  /** Another session that goes on from here. */
+  copy(): LanguageSession;
+  dispose(): Promise<void>;
+}
+
+export interface Message {
+  role: string;
+  content: string;
+  [field: string]: unknown;
+}
+
+export interface SamplingOptions {
+  /** 0 takes the likeliest token. Where you do not say: 0.8, topK 40, topP 0.95, minP 0.05. */
+  temperature?: number;
+  topK?: number;
+  topP?: number;
+  minP?: number;
+  repeatPenalty?: number;
+  presencePenalty?: number;
+  frequencyPenalty?: number;
+  /** Equal seeds give equal texts on the same device. */
+  seed?: number;
+}
+
+export interface GenerateOptions extends SamplingOptions {
+  /** At most so many tokens. Without it the answer ends when the model ends it, or the context is full. */
+  maxTokens?: number;
+  /** Texts before which the answer ends. */
+  stop?: string | readonly string[];
+  signal?: AbortSignal;
+}
+
+export interface ChatOptions extends GenerateOptions {
+  /** Functions that the model may call, as OpenAI describes them; only for models whose template knows tools. */
+  tools?: object[];
+}
+
+/** The parts of a text, as it is written: `for await (const part of answer)`, once. Leaving the loop ends the answer. */
+export interface Answer extends AsyncIterable<string> {
+  text(): Promise<string>;
+  /** "stop" if the model or a stop string ended it, "length" if it was cut off; null until it ends. */
+  readonly finishReason: "stop" | "length" | null;
+  readonly usage: { promptTokens: number; reusedTokens: number; completionTokens: number; totalTokens: number };
+  /** Milliseconds until the first token, and of the others. */
+  readonly timings: { prompt: number; completion: number };
+  readonly tokensPerSecond: number;
+}
+
+/** OpenAI's fields that there are: max_tokens, temperature, top_p, presence_penalty, frequency_penalty, seed, stop, tools; and top_k, min_p, signal. */
+export interface CompletionRequest {
+  messages: readonly Message[];
+  stream?: boolean;
+  stream_options?: { include_usage?: boolean };
+  n?: 1;
+  [field: string]: unknown;
+}
+
+export interface CompletionFacts {
+  id: string;
+  created: number;
+  model: string;
+}
+
+export interface CompletionUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: { cached_tokens: number };
+}
+
+export interface Completion extends CompletionFacts {
+  object: "chat.completion";
+  choices: { index: 0; message: { role: "assistant"; content: string }; logprobs: null; finish_reason: Answer["finishReason"] }[];
+  usage: CompletionUsage;
+}
+
+export interface CompletionChunk extends CompletionFacts {
+  object: "chat.completion.chunk";
+  choices: { index: 0; delta: { role?: "assistant"; content?: string }; logprobs: null; finish_reason: Answer["finishReason"] }[];
+  usage?: CompletionUsage;
 }
 
 /** A tensor's description. An open dimension is a name; "?" is a dimension computed from open ones. */

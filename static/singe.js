@@ -5,7 +5,7 @@
  * happen in the order of the calls, and each reads its inputs when its turn comes.
  */
 
-/** @import { LoadOptions, Model } from "./types/public.d.ts" */
+/** @import { LanguageModel, LoadOptions, Model } from "./types/public.d.ts" */
 
 import { SingeError, VERSION } from "./program/singe-format.js";
 import { folderOf } from "./loading/singe-files.js";
@@ -16,9 +16,10 @@ export { SingeError, VERSION };
 /**
  * Load the bundle in the folder `url`, relative to the page (in node: to the working directory). A query of `url` is given
  * to each file; with a version in it, `?v=…`, the manifest may come from the browser's cache.
+ * @template {Model | LanguageModel} [Kind=Model]
  * @param {string | URL} url
  * @param {LoadOptions} [options]
- * @returns {Promise<Model>}
+ * @returns {Promise<Kind>}
  */
 export async function load(url, options) {
   const { worker, ...rest } = options ?? {};
@@ -34,7 +35,10 @@ export async function load(url, options) {
     worker ? !gpuDevice : (gpuDevice?.createBuffer ?? !gpuDevice),
     !Object.keys(unknown).length,
   ];
-  if (!fits.every(Boolean)) return (await import("./remote/singe-remote.js")).loadElsewhere(fits, url, options);
-  const there = worker && (await (await import("./worker/singe-worker-model.js")).loadInWorker(folder, rest));
-  return there || loadHere(folder, rest);
+  if (!fits.every(Boolean)) return /** @type {Kind} */ (await (await import("./remote/singe-remote.js")).loadElsewhere(fits, url, options));
+  const elsewhere = async () => (await import("./worker/singe-worker-model.js")).loadInWorker(folder, rest);
+  const isFree = worker === undefined && globalThis.document && !gpuDevice; // a language model is in a worker then
+  const model = (worker && (await elsewhere())) || (await loadHere(folder, rest, isFree && elsewhere));
+  const spoken = "language" in model && (await import("./language/singe-language.js")).languageModel(model, folder, rest);
+  return /** @type {Kind} */ ((await spoken) || model);
 }

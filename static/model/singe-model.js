@@ -30,11 +30,13 @@ const DEVICES = {
 };
 
 /**
+ * elsewhere: loads the bundle of a language model in a worker, if one starts.
  * @param {URL} folder
  * @param {LoadOptions} options
+ * @param {false | undefined | (() => Promise<PublicModel | undefined>)} [elsewhere]
  * @returns {Promise<PublicModel>}
  */
-export async function loadHere(folder, options) {
+export async function loadHere(folder, options, elsewhere) {
   const { device = "auto", cache = true, onProgress, onDevice, signal, gpuDevice } = options;
   const threads = (globalThis.crossOriginIsolated ?? globalThis.process) ? (options.threads ?? 0) : 1;
   const files = new Files(folder, cache, signal, onProgress);
@@ -46,7 +48,12 @@ export async function loadHere(folder, options) {
   let model;
   try {
     const manifest = await checkManifest(await files.manifest("model.json"));
-    const { targets } = manifest;
+    const { language, targets } = manifest;
+    const there = language && elsewhere && (await elsewhere());
+    if (there) {
+      files.stop(true);
+      return there;
+    }
     const first = device !== "auto" ? device : targets.wasm ? "wasm" : "webgpu"; // WebAssembly if the bundle has it
     if (!targets[first]) (await import("./singe-advice.js")).refuseDevice(first, targets);
     /** @type {ModelState["open"]} */
@@ -121,8 +128,8 @@ export class Model {
    * @param {Manifest} manifest
    * @param {Omit<ModelState, "now" | "inTurn">} given
    */
-  constructor({ name, image, labels, inputs, outputs }, given) {
-    Object.assign(this, { name, image, labels, inputs: inputs.map(describe), outputs: outputs.map(describe) });
+  constructor({ name, image, labels, language, inputs, outputs }, given) {
+    Object.assign(this, { name, image, labels, ...(language && { language }), inputs: inputs.map(describe), outputs: outputs.map(describe) });
     this.#state = /** @type {ModelState} */ ({ ...given, inTurn: (task) => this.#inTurn(task) });
   }
 

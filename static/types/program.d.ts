@@ -16,8 +16,27 @@ export interface Manifest {
   outputs: Tensor[];
   image: ImageFacts | null;
   labels: string | null;
+  /** Of a language model. */
+  language?: LanguageFacts;
   /** None is for a remote device, which runs one of these. */
   targets: { [device in DeviceName]?: Target } & { remote?: undefined };
+}
+
+/** What a page needs beside a decoder: docs/guides/language.md. */
+export interface LanguageFacts {
+  /** The values of a tokenizer.json. */
+  tokenizer: FileEntry;
+  /** The chat template, in Jinja's language. */
+  template: string | null;
+  /** The texts that begin and end a text, as the template writes them. */
+  marks: [string, string];
+  /** The tokens that end an answer. */
+  ends: number[];
+  /** For how many tokens there is room, and how many a run takes at once. */
+  context: number;
+  chunk: number;
+  /** Whether tokens can be forgotten: all that a state holds is by position. */
+  rewinds: boolean;
 }
 
 export type DeviceName = "wasm" | "webgpu";

@@ -24,7 +24,7 @@ const CALLS = {
     const onDevice = (/** @type {string} */ device) => postMessage({ device, state: state() });
     model = await loadHere(new URL(folder), { ...options, onProgress, onDevice });
     const { name, image, labels, inputs, outputs, states } = model;
-    return { name, image, labels, inputs, outputs, states };
+    return { name, image, labels, inputs, outputs, states, ...("language" in model && { language: model.language }) };
   },
   run: (given) => model.run(.../** @type {[Unchecked, Unchecked]} */ (given)),
   seed: (seed) => model.seed(seed),

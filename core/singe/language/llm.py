@@ -62,46 +62,48 @@ class LanguageModel:
         self.description: Final[DecoderDescription] = files.description
         self.context: Final = min(context, files.description.context)
         """For how many tokens a conversation has room."""
-        decoder = Decoder(files.description, files.tensors, self.context)
-        self.rewinds: Final = decoder.rewinds
+        network = Decoder(files.description, files.tensors, self.context)
+        self.rewinds: Final = network.rewinds
         """Whether a session can go back without computing again."""
-        norm = decoder.norm.weight.numpy().tobytes()
+        norm = network.norm.weight.numpy().tobytes()
         self.fingerprint: Final = hashlib.sha256(repr(files.description).encode() + norm).hexdigest()
         """Differs between models, so that a saved session is read by none but its own."""
-        self._texts: Final = ModelTexts(files)
+        self.texts: Final = ModelTexts(files)
+        """What its files say of text."""
         model = Model.of(
-            decoder.forward,
+            network.forward,
             {"ids": ("T",), "keys": (f"K<={self.context}", 0), "rows": ("R", 0)},
             device,
             dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
-            states={name: (shape, "float32") for name, shape in decoder.states().items()},
+            states={name: (shape, "float32") for name, shape in network.states().items()},
             name=Path(files.name).name,
         )
         options = replace(model.options, activations=COMPUTED_IN[activations])
-        self._model: Final = model if options == model.options else model.on(model.device, options)
+        self.decoder: Final[Model] = model if options == model.options else model.on(model.device, options)
+        """What computes the scores, with the keys and values of the tokens before as states."""
         self._idle: LanguageSession | None = None
         """The session of `chat` and `generate`, while none of them uses it."""
 
     def __repr__(self) -> str:
         d = self.description
-        return f"<language model {self._model.name}: {d.architecture.name}, {len(d.layers)} layers, on {self._model.device.name}>"
+        return f"<language model {self.decoder.name}: {d.architecture.name}, {len(d.layers)} layers, on {self.decoder.device.name}>"
 
     @property
     def device(self) -> Device:
-        return self._model.device
+        return self.decoder.device
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        return self._texts.tokenizer()
+        return self.texts.tokenizer()
 
     @cached_property
     def ends(self) -> frozenset[int]:
         """The tokens with which the model ends a text."""
-        return self._texts.ends(self.tokenizer)
+        return self.texts.ends(self.tokenizer)
 
     @cached_property
     def _template(self) -> ChatTemplate:
-        return self._texts.template()
+        return self.texts.template()
 
     def template(
         self, messages: Sequence[Mapping[str, Any]], tools: Any = None, add_generation_prompt: bool = True
@@ -111,11 +113,11 @@ class LanguageModel:
 
     def session(self) -> LanguageSession:
         """A new conversation; all share the weights."""
-        return LanguageSession(self, self._model.session())
+        return LanguageSession(self, self.decoder.session())
 
     def compile(self) -> None:
         """Compile it now, not when it is first run."""
-        self._model.program()
+        self.decoder.program()
 
     def logits(self, ids: Sequence[int]) -> np.ndarray:
         """The scores (tokens, vocabulary) of what follows each of these tokens."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -9,6 +10,8 @@ from ..errors import FormatError, InputError
 from .files import MAX_CONFIG, ModelFiles, read_json
 from .templating import ChatTemplate
 from .tokenizing import Tokenizer
+from .tokenizing.gguf import gguf_tokenizer_values
+from .tokenizing.tokenizer_json import read_json as read_values
 
 _GGUF_TEMPLATE: Final = "tokenizer.chat_template"
 
@@ -29,6 +32,20 @@ class ModelTexts:
             raise InputError(f"{self._name}: without tokenizer.json; give ids in place of texts")
         return Tokenizer.of_file(file, config if config.exists() else None)
 
+    def tokenizer_values(self, tokenizer: Tokenizer) -> dict[str, Any]:
+        """A tokenizer.json that says all of itself, for a page, which reads no other file of the tokenizer."""
+        if self._folder is None:
+            return gguf_tokenizer_values(self._metadata)
+        values: Any = read_values(self._folder / "tokenizer.json")
+        around = {"before": list(tokenizer.before), "after": list(tokenizer.after)}
+        single = [*_marks("before", around), {"Sequence": {"id": "A"}}, *_marks("after", around)]
+        special = {name: {"ids": ids} for name, ids in around.items() if ids}
+        return {
+            **values,
+            "post_processor": {"type": "TemplateProcessing", "single": single, "special_tokens": special},
+            "special_ids": {"bos": tokenizer.bos, "eos": tokenizer.eos, "end_of_turn": sorted(tokenizer.end_of_turn)},
+        }
+
     def ends(self, tokenizer: Tokenizer) -> frozenset[int]:
         found = {*tokenizer.end_of_turn, *(() if tokenizer.eos is None else (tokenizer.eos,))}
         for name in ("config.json", "generation_config.json"):
@@ -38,12 +55,12 @@ class ModelTexts:
         return frozenset(found)
 
     def template(self) -> ChatTemplate:
-        source, marks = self._template_source()
+        source, marks = self.template_source()
         if not isinstance(source, str):
             raise InputError(f"{self._name}: the model has no chat template; use generate with the whole text")
         return ChatTemplate(source, *marks)
 
-    def _template_source(self) -> tuple[Any, tuple[str, str]]:
+    def template_source(self) -> tuple[Any, tuple[str, str]]:
         """The template, and the texts of the tokens that begin and end a text."""
         if self._folder is None:
             tokens = self._metadata.get("tokenizer.ggml.tokens", [])
@@ -59,6 +76,10 @@ class ModelTexts:
         if not isinstance(tokens, list) or type(place) is not int or not 0 <= place < len(tokens):
             return ""
         return str(tokens[place])
+
+
+def _marks(name: str, around: Mapping[str, list[int]]) -> list[dict[str, Any]]:
+    return [{"SpecialToken": {"id": name}}] if around[name] else []
 
 
 def _text(path: Path) -> str:

@@ -20,7 +20,7 @@ from .export.single_page import is_single
 from .export.snippet import snippet
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_labels, read_samples
-from .opening import single_model
+from .opening import is_language, single_model
 from .progress import doing
 
 
@@ -48,6 +48,13 @@ def export(args: Namespace) -> int | None:
         raise InputError("--url needs --stub or --hub")
     if args.hub:
         return _export_folder(args)
+    if is_language(args.model):
+        _export_language(args)
+        return None
+    if args.context is not None:
+        raise InputError(
+            f"--context is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
+        )
     if args.device and args.dtype == "float32":
         raise InputError(
             f"--device {args.device}: it measures the error of smaller weights; give --dtype float16 or int8, too"
@@ -99,6 +106,27 @@ def _export_folder(args: Namespace) -> int:
         )  # fmt: skip
     say(describe_stubs(stubs))
     return int(bool(stubs.left_out))
+
+
+def _export_language(args: Namespace) -> None:
+    from ..language import load  # noqa: PLC0415 (other exports need no language models)
+
+    own = (
+        "stub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
+        "donate", "specialise",
+    )  # fmt: skip
+    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
+    if given := [*given, *(option for option in own if getattr(args, option))]:
+        raise InputError(f"--{given[0].replace('_', '-')} cannot be given with a language model")
+    context = {} if args.context is None else {"context": args.context}
+    with doing("loading"):
+        llm = load(args.model, DEFAULT, **context)
+    with doing("exporting"):
+        bundle = export_bundle(llm, args.out, args.targets, force=args.force, readable=args.readable)
+    with doing("compressing, for the sizes with gzip"):
+        told = describe_bundle(bundle)
+    say(told)
+    say(f"\nTo talk with it: singe serve {shlex.quote(args.out)}")
 
 
 def _export_training(args: Namespace) -> None:

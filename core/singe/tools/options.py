@@ -136,6 +136,12 @@ def _export(command: argparse.ArgumentParser) -> None:
     _shapes(command)
     _specialise(command)
     command.add_argument(
+        "--context",
+        metavar="N",
+        type=positive,
+        help="of a language model: tokens for which there is room (default: 4096)",
+    )
+    command.add_argument(
         "-o", "--out", metavar="DIR", required=True,
         help="the folder to write; page.html for one page with all of it; FILE.onnx for an ONNX file; with --freestanding, a file FILE.wasm",
     )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Writes `decoders.json.gz`: `python tests/conformance/language/make_decoders.py`, with torch and transformers installed."""
+"""Writes `decoders.json.gz`: `PYTHONPATH=tests/support python
+tests/conformance/language/make_decoders.py`, with torch and transformers installed."""
 
 from __future__ import annotations
 

@@ -12,33 +12,16 @@ from command_line import run
 from decoder_cases import config_of, read_fixture, weights_of
 from devices import RUNNERS
 from gguf_decoders import write_gguf
+from tiny_language import tiny_gguf
 
 import singe as sg
-from singe.language.tokenizing.spelling import ALPHABET
 
-TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"
-TOKENS = ["<|end|>", "<|start|>", *ALPHABET.values()]
-TEXTS = {
-    "tokenizer.ggml.model": "gpt2",
-    "tokenizer.ggml.pre": "qwen2",
-    "tokenizer.ggml.tokens": TOKENS,
-    "tokenizer.ggml.token_type": [3, 3] + [1] * (len(TOKENS) - 2),
-    "tokenizer.ggml.merges": ["h e", "l l"],
-    "tokenizer.ggml.eos_token_id": 0,
-    "tokenizer.chat_template": TEMPLATE,
-}
-TEXTS["tokenizer.ggml.tokens"] = [*TOKENS, "he", "ll"]
-TEXTS["tokenizer.ggml.token_type"] = [3, 3] + [1] * len(TOKENS)
 GREEDY = {"temperature": 0, "max_tokens": 12}
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("gguf")
-    made = tmp_path_factory.mktemp("model") / "tiny.gguf"
-    shapes = read_fixture()["cases"]["llama3"]["shapes"] | {"model.embed_tokens.weight": [len(TOKENS) + 2, 64]}
-    write_gguf(made, config_of("llama3"), weights_of(shapes), texts=TEXTS)
-    return made
+    return tiny_gguf(tmp_path_factory.mktemp("model") / "tiny.gguf")
 
 
 @pytest.fixture(scope="module")

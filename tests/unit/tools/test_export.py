@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from networks.quantised_nets import quantised
+from tiny_language import tiny_gguf
 
 import singe as sg
 from singe import __version__
@@ -32,6 +33,7 @@ from singe.program.program import Buffer, ProgramData
 from singe.shapes import size
 from singe.tools import cli
 from singe.tools.export.bundle import Bundle, describe_bundle, export, make_bundle, page_targets
+from singe.tools.export.language import spoken_of
 from singe.tools.export.snippet import snippet, version
 from singe.tools.export.stored.weights import PIECE
 from singe.tools.inputs.images import PictureSpec
@@ -446,7 +448,7 @@ def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], 
 
 
 @pytest.mark.slow
-def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
+def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: Path) -> None:
     """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
     documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))
     spec = PictureSpec((8, 6))
@@ -454,6 +456,9 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other() -> None:
         make_bundle(model(picture()), picture=spec, labels={0: "a"}),
         make_bundle(model(contractions()), dtype="int8"),
         *(make_bundle(load(quantised(way, 70), "numpy")) for way in ("dynamic int8", "dynamic uint8")),
+        make_bundle(
+            (llm := sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy")).decoder, spoken=spoken_of(llm)
+        ),
     ]
     found: set[str] = set()
 

@@ -68,7 +68,7 @@ class Tokenizer:
     """The tokenizer of a model: `encode`, `decode`, `stream`. `of_gguf` and `of_file` make one.
 
     `vocabulary` has the bytes of each token, as they stand in a text; `bos`, `eos`: the tokens that begin and end a text, or
-    None; `end_of_turn`: those with which a model ends its answer.
+    None; `end_of_turn`: those with which a model ends its answer; `before`, `after`: what `encode` writes around a text.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Tokenizer:
     ) -> None:
         self.vocabulary = vocabulary
         self.bos, self.eos, self.end_of_turn = ids.bos, ids.eos, ids.end_of_turn
-        self._before, self._after = list(ids.before), list(ids.after)
+        self.before, self.after = list(ids.before), list(ids.after)
         self._steps = steps
         self._known = _KnownPieces(steps)
         self._raw = AddedTokens(t for t in added if not t.normalized)
@@ -121,9 +121,9 @@ class Tokenizer:
             first = False
         if not add_special:
             return ids
-        before = self._before
+        before = self.before
         spelled = parse_special and ids[: len(before)] == before
-        return [*([] if spelled else before), *ids, *self._after]
+        return [*([] if spelled else before), *ids, *self.after]
 
     def _text_ids(self, text: str, first: bool, parse_special: bool) -> list[int]:
         steps = self._steps

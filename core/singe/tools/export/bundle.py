@@ -20,7 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -56,6 +56,9 @@ from .stored.narrow import Uses, scales_in, uses_of
 from .stored.storage import Channels, Kept, encode, output_channels
 from .stored.weights import BundleWeights, weight_files
 
+if TYPE_CHECKING:
+    from ...language import LanguageModel
+
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
@@ -64,10 +67,11 @@ SAMPLES: Final = 3
 ONNX: Final = "onnx"
 ONNX_SUFFIX: Final = ".onnx"
 """What the manifest of an ONNX file says of its format, and how the name of one ends."""
+TOKENIZER: Final = "tokenizer.json"
 LARGE_ERROR: Final = 0.05
 """The error, relative to the largest value of an output, from which a bundle's description warns."""
 _GENERATED: Final = re.compile(
-    r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|labels\.json|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+    r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|(labels|tokenizer)\.json|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
@@ -82,6 +86,14 @@ class Deviation:
     same_class: int | None = None  # how many samples keep their top class; None: no output of classes
     why_not: str = ""  # the reason, if nothing was measured
     device: str = DEFAULT  # on which it was measured
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What the page of a language model needs beside its decoder: the values of a tokenizer.json, and facts of the manifest."""
+
+    tokenizer: Mapping[str, Any]
+    facts: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ class Bundle:
 
 
 def export(
-    model: Model, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
+    model: Model | LanguageModel, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
@@ -115,7 +127,8 @@ def export(
     "int8" (and dtype "int8"), matrix products and convolutions on wasm compute in integers: faster, less accurate; with "int16", products
     with packed weights do, at almost no cost in accuracy.
     samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used. device: on which
-    it is measured; "numpy" gives the same error everywhere.
+    it is measured; "numpy" gives the same error everywhere. Of a language model, `sg.export(sg.language.load("model.gguf"), "chat")`, the
+    folder has its tokenizer and its chat template too, and a page to talk with it.
     picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
@@ -123,6 +136,13 @@ def export(
     Where the name ends with .onnx, an ONNX file is written in place of a folder, for other engines: `sg.export(model, "net.onnx")` does
     what `sg.onnx.save` does, which has its options.
     """
+    spoken = None
+    if isinstance(decoder := getattr(model, "decoder", None), Model):
+        from .language import spoken_of  # noqa: PLC0415 (few bundles are of language models)
+
+        if Path(folder).suffix in (ONNX_SUFFIX, ".html") or dtype != "float32":
+            raise InputError("export: of a language model a folder can be written, with the weights as they are")
+        model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -141,7 +161,7 @@ def export(
     single = is_single(folder)
     known = not single and _refuse_foreign(folder, force)
     labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
-    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device, spoken)
     _log.info("writing")
     if single:
         write_single_page(bundle.files, folder)
@@ -164,8 +184,9 @@ def make_bundle(
     activations: str = "float32",
     readable: bool = False,
     device: str | Device = DEFAULT,
+    spoken: Spoken | None = None,
 ) -> Bundle:
-    """The bundle in memory; see `export`."""
+    """The bundle in memory; see `export`. spoken: of a language model."""
     known = page_targets()
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]
@@ -182,7 +203,7 @@ def make_bundle(
         )
     graph = model.graph()
     options = replace(model.options, specialised=model.specialised)
-    files = _scripts(readable)
+    files = _scripts(readable, spoken is not None)
     encoding = _Encoding(dtype, activations, graph)
     weights = {name: _weights(name, target, graph, options, encoding) for name, target in chosen.items()}
     entries = _targets(weights, files)
@@ -207,8 +228,10 @@ def make_bundle(
         manifest["labels"] = "labels.json"
         dense = sorted(labels) == list(range(len(labels)))
         files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
+    if spoken is not None:
+        manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
     files[MANIFEST] = _json(manifest)
-    files[INDEX] = _page(files, readable)
+    files[INDEX] = _page("bundle.html" if spoken is None else "chat.html", files, readable)
     return Bundle(manifest, files, tuple(encoding.kept), deviation)
 
 
@@ -378,17 +401,21 @@ def _rounded(error: float) -> float | None:
 # --- scripts and the page ---------------------------------------------------------------------------------------------
 
 
-def _scripts(readable: bool) -> dict[str, bytes]:
-    """The runner with all scripts that it may load, and its types."""
+def _scripts(readable: bool, spoken: bool = False) -> dict[str, bytes]:
+    """The runner with all scripts that it may load, and its types; `spoken`: those of language models too."""
     static = static_folder()
     types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
     scripts = readable_scripts() if readable else bundle_scripts()
-    return {name: data for name, data in {**scripts, **types}.items() if not name.startswith((DROP_IN, LANGUAGE))}
+    return {
+        name: data
+        for name, data in {**scripts, **types}.items()
+        if not name.startswith(DROP_IN if spoken else (DROP_IN, LANGUAGE))
+    }
 
 
-def _page(files: Mapping[str, bytes], readable: bool) -> bytes:
+def _page(name: str, files: Mapping[str, bytes], readable: bool) -> bytes:
     """The page that shows these files. Readable modules import each other without a version."""
-    page = _with_hashes((static_folder() / "bundle.html").read_text("utf-8"))
+    page = _with_hashes((static_folder() / name).read_text("utf-8"))
     hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
     return page.replace("<!-- hints -->", hints).encode()
 

@@ -30,6 +30,26 @@ EAGER: Final = frozenset(
 """The modules in the main file: what one of them imports at once is another."""
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
+    "singe-language.js": frozenset(
+        f"singe-language{part}.js"
+        for part in (
+            "",
+            "-answer",
+            "-completions",
+            "-filters",
+            "-interpreter",
+            "-lexer",
+            "-methods",
+            "-models",
+            "-parser",
+            "-patterns",
+            "-sampling",
+            "-steps",
+            "-template",
+            "-tokenizer",
+            "-values",
+        )
+    ),
     "singe-ort.js": frozenset(("singe-ort.js", "singe-ort-stub.js")),
     "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),

@@ -1,0 +1,27 @@
+"""What the bundle of a language model has beside a decoder: its tokenizer and its chat template."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...errors import InputError
+from ...language.session import CHUNK
+from .bundle import Spoken
+
+if TYPE_CHECKING:
+    from ...language import LanguageModel
+
+
+def spoken_of(llm: LanguageModel) -> Spoken:
+    """What a page needs of a language model beside its decoder."""
+    size = len(llm.tokenizer.vocabulary)
+    if size > llm.description.vocabulary:
+        raise InputError(
+            f"the tokenizer has {size} tokens, the model scores {llm.description.vocabulary}: they are of two models"
+        )
+    template, marks = llm.texts.template_source()
+    facts = {
+        "template": template, "marks": list(marks), "ends": sorted(llm.ends), "context": llm.context, "chunk": CHUNK,
+        "rewinds": llm.rewinds,
+    }  # fmt: skip
+    return Spoken(llm.texts.tokenizer_values(llm.tokenizer), facts)

@@ -1,0 +1,113 @@
+/**
+ * The choice of a token among the scores of all.
+ *
+ * Contract: `sampler(options)` checks the options and gives `choose(logits, seen)`, the id of a token: with temperature 0 the
+ * likeliest, of equal ones the first; else one drawn from what `topK`, `topP` and `minP` leave. `seen` are the tokens so far: the
+ * penalties count the last `LAST` of them. Equal seeds draw equal numbers. `logits` are changed.
+ */
+
+/** @import { SamplingOptions } from "../types/public.d.ts" */
+
+import { SingeError } from "../program/singe-format.js";
+
+/** How many of the last tokens are penalised for coming again. */
+export const LAST = 64;
+
+/** @type {{ [name: string]: [number, (value: number) => boolean, string] }} an option ↦ its default, what it may be, and that in words */
+const NUMBERS = {
+  temperature: [0.8, (x) => x >= 0, "0 or more"],
+  topK: [40, (x) => Number.isInteger(x) && x >= 0, "an integer, 0 for all tokens"],
+  topP: [0.95, (x) => x > 0 && x <= 1, "above 0, at most 1"],
+  minP: [0.05, (x) => x >= 0 && x <= 1, "from 0 to 1"],
+  repeatPenalty: [1, (x) => x > 0, "above 0; 1 changes nothing"],
+  presencePenalty: [0, Number.isFinite, "a number"],
+  frequencyPenalty: [0, Number.isFinite, "a number"],
+};
+export const SAMPLING = [...Object.keys(NUMBERS), "seed"];
+
+/**
+ * @param {SamplingOptions} options
+ */
+export function sampler(options) {
+  const own = /** @type {Record<string, number | undefined>} */ (options);
+  const [temperature, topK, topP, minP, repeat, presence, frequency] = Object.entries(NUMBERS).map(([name, [otherwise, fits, expected]]) => {
+    const value = own[name] ?? otherwise;
+    if (typeof value !== "number" || !fits(value)) throw new SingeError("input", `${name}: got ${value}, expected a number, ${expected}`);
+    return value;
+  });
+  const { seed } = own;
+  if (seed !== undefined && !Number.isSafeInteger(seed)) throw new SingeError("input", `seed: got ${seed}, expected an integer`);
+  const draw = generator(seed ?? Math.floor(Math.random() * 2 ** 32));
+
+  /**
+   * @param {Float32Array} logits
+   * @param {readonly number[]} seen
+   */
+  return (logits, seen) => {
+    if (repeat !== 1 || presence || frequency) penalise(logits, seen.slice(-LAST), repeat, presence, frequency);
+    if (!temperature) return likeliest(logits);
+    const ids = best(logits, topK || logits.length);
+    const highest = logits[ids[0]];
+    if (!Number.isFinite(highest)) throw new SingeError("input", `the model's highest score is ${highest}: its weights or its prompt give no numbers`);
+    const chances = ids.map((id) => Math.exp(logits[id] - highest));
+    let total = chances.reduce((sum, chance) => sum + chance, 0);
+    let count = 0;
+    for (let sum = 0; count < ids.length && sum < topP * total && chances[count] >= minP; count++) sum += chances[count];
+    const weights = ids.slice(0, Math.max(count, 1)).map((id) => Math.exp((logits[id] - highest) / temperature));
+    total = weights.reduce((sum, weight) => sum + weight, 0);
+    let left = draw() * total;
+    const drawn = weights.findIndex((weight) => (left -= weight) < 0);
+    return ids[drawn < 0 ? weights.length - 1 : drawn];
+  };
+}
+
+/** @param {Float32Array} logits */
+function likeliest(logits) {
+  let found = 0;
+  for (let id = 1; id < logits.length; id++) if (logits[id] > logits[found]) found = id;
+  return found;
+}
+
+/**
+ * The ids of the `count` highest scores, the highest first.
+ * @param {Float32Array} logits
+ * @param {number} count
+ */
+function best(logits, count) {
+  let least = -Infinity;
+  if (count < logits.length) least = logits.slice().sort()[logits.length - count];
+  const ids = [];
+  for (let id = 0; id < logits.length; id++) if (logits[id] >= least) ids.push(id);
+  return ids.sort((a, b) => logits[b] - logits[a] || a - b).slice(0, count);
+}
+
+/**
+ * @param {Float32Array} logits
+ * @param {readonly number[]} seen
+ * @param {number} repeat
+ * @param {number} presence
+ * @param {number} frequency
+ */
+function penalise(logits, seen, repeat, presence, frequency) {
+  /** @type {Map<number, number>} */
+  const counts = new Map();
+  for (const id of seen) counts.set(id, (counts.get(id) ?? 0) + 1);
+  for (const [id, count] of counts) {
+    const score = logits[id];
+    logits[id] = (score > 0 ? score / repeat : score * repeat) - presence - frequency * count;
+  }
+}
+
+/**
+ * Numbers of [0, 1) from a seed: SplitMix32's.
+ * @param {number} seed
+ */
+function generator(seed) {
+  let state = (seed ^ Math.floor(seed / 2 ** 32)) | 0;
+  return () => {
+    state = (state + 0x9e3779b9) | 0;
+    let z = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    z = Math.imul(z ^ (z >>> 15), 0x735a2d97);
+    return ((z ^ (z >>> 15)) >>> 0) / 2 ** 32;
+  };
+}

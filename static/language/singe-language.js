@@ -1,0 +1,283 @@
+/**
+ * A language model in a page: text in, text out, over a model of singe-model.js (or of a worker) with a decoder's states.
+ *
+ * Contract: `languageModel(model, folder, options)` is what `load` returns for a bundle with `language` in its manifest. A session
+ * keeps what the model has read: the tokens that a prompt has in common with those before it are not read again. The calls of a
+ * session are answered one after another. If the GPU device is lost, the conversation is read again, once, and goes on.
+ */
+
+/** @import { ChatOptions, GenerateOptions, LanguageModel as PublicLanguageModel, LoadOptions, Message, Model, Session } from "../types/public.d.ts" */
+/** @import { LanguageFacts } from "../types/program.d.ts" */
+
+import { Files } from "../loading/singe-files.js";
+import { IS, SingeError, check } from "../program/singe-format.js";
+import { Answer } from "./singe-language-answer.js";
+import { completions } from "./singe-language-completions.js";
+import { SAMPLING, sampler } from "./singe-language-sampling.js";
+import { ChatTemplate } from "./singe-language-template.js";
+import { Tokenizer } from "./singe-language-tokenizer.js";
+
+const FACTS = { tokenizer: { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 }, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
+const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools"]);
+const NOTHING = new Uint8Array(0);
+
+/**
+ * @param {Model} model
+ * @param {URL} folder
+ * @param {LoadOptions} options
+ * @returns {Promise<PublicLanguageModel>}
+ */
+export async function languageModel(model, folder, { cache = true, signal }) {
+  const files = new Files(folder, cache, signal);
+  try {
+    const facts = /** @type {Model & { language: LanguageFacts }} */ (model).language;
+    check(facts, FACTS, "language");
+    const values = await files.json(facts.tokenizer);
+    files.stop(true);
+    return /** @type {PublicLanguageModel} */ (/** @type {unknown} */ (new LanguageModel(model, facts, new Tokenizer(values))));
+  } catch (error) {
+    files.stop();
+    model.dispose();
+    throw error;
+  }
+}
+
+class LanguageModel {
+  #model;
+  #facts;
+  #template;
+  /** @type {LanguageSession} */
+  #own;
+
+  /**
+   * @param {Model} model
+   * @param {LanguageFacts} facts
+   * @param {Tokenizer} tokenizer
+   */
+  constructor(model, facts, tokenizer) {
+    this.#model = model;
+    this.#facts = facts;
+    this.tokenizer = tokenizer;
+    const { template, marks } = facts;
+    this.#template = template === null ? undefined : new ChatTemplate(template, ...marks);
+    this.#own = this.session();
+    /** @type {PublicLanguageModel["chat"]} */
+    this.chat = Object.assign((/** @type {readonly Message[]} */ messages, /** @type {ChatOptions | undefined} */ options) => this.#own.chat(messages, options), {
+      completions: completions(this),
+    });
+  }
+
+  get name() {
+    return this.#model.name;
+  }
+
+  get device() {
+    return this.#model.device;
+  }
+
+  get threads() {
+    return this.#model.threads;
+  }
+
+  get worker() {
+    return this.#model.worker;
+  }
+
+  get memory() {
+    return this.#model.memory;
+  }
+
+  get gpuDevice() {
+    return this.#model.gpuDevice;
+  }
+
+  /** For how many tokens a conversation has room. */
+  get context() {
+    return this.#facts.context;
+  }
+
+  /**
+   * The text that the model reads for a conversation.
+   * @param {readonly Message[]} messages
+   * @param {{ tools?: object[], addGenerationPrompt?: boolean }} [options]
+   * @returns {string}
+   */
+  template(messages, options) {
+    if (this.#template) return this.#template.render([...messages], options);
+    throw new SingeError("input", `${this.name} has no chat template: give its prompts to generate(text)`);
+  }
+
+  /**
+   * @param {string | readonly number[]} prompt
+   * @param {GenerateOptions} [options]
+   */
+  generate(prompt, options) {
+    return this.#own.generate(prompt, options);
+  }
+
+  session() {
+    return new LanguageSession(this, this.#model.session(), this.#facts);
+  }
+
+  /** Free everything, after pending runs. */
+  dispose() {
+    return this.#model.dispose();
+  }
+}
+
+class LanguageSession {
+  #llm;
+  #session;
+  #facts;
+  /**
+   * The tokens that the states hold.
+   * @type {number[]}
+   */
+  #held = [];
+  /** @type {Promise<unknown>} */
+  #last = Promise.resolve();
+
+  /**
+   * @param {LanguageModel} llm
+   * @param {Session} session
+   * @param {LanguageFacts} facts
+   */
+  constructor(llm, session, facts) {
+    this.#llm = llm;
+    this.#session = session;
+    this.#facts = facts;
+  }
+
+  /** How many tokens are in use of the context. */
+  get tokens() {
+    return this.#held.length;
+  }
+
+  /**
+   * The answer to a conversation, which is given whole each time.
+   * @param {readonly Message[]} messages
+   * @param {ChatOptions} [options]
+   */
+  chat(messages, { tools, ...options } = {}) {
+    const text = this.#llm.template(messages, { tools });
+    return this.generate(this.#llm.tokenizer.encode(text, { addSpecial: false }), options);
+  }
+
+  /**
+   * The text that goes on after a prompt: text, or ids of tokens.
+   * @param {string | readonly number[]} prompt
+   * @param {GenerateOptions} [options]
+   */
+  generate(prompt, options = {}) {
+    const unknown = Object.keys(options).find((name) => !OPTIONS.has(name));
+    if (unknown !== undefined) throw new SingeError("input", `unknown option ${JSON.stringify(unknown)}: expected some of ${[...OPTIONS].join(", ")}`);
+    const { maxTokens = Infinity, stop = [], signal, ...sampling } = options;
+    if (!(maxTokens > 0)) throw new SingeError("input", `maxTokens: got ${maxTokens}, expected a number above 0`);
+    const ids = typeof prompt === "string" ? this.#llm.tokenizer.encode(prompt) : [...prompt];
+    const { context } = this.#facts;
+    if (!ids.length) throw new SingeError("input", "the prompt has no tokens");
+    if (ids.length >= context) {
+      throw new SingeError("input", `the prompt has ${ids.length} tokens, and there is room for ${context - 1} and an answer: shorten it, or export with a larger --context`);
+    }
+    const choose = sampler(sampling);
+    const most = Math.min(maxTokens, context - ids.length);
+    const { tokenizer } = this.#llm;
+    return new Answer(this.#inTurn.bind(this), (reused) => this.#tokens(ids, choose, most, signal, reused), { tokenizer, ends: this.#facts.ends, prompt: ids.length, stop, most });
+  }
+
+  /**
+   * The ids of an answer. reused: is told how many tokens of the prompt were held.
+   * @param {number[]} prompt
+   * @param {ReturnType<typeof sampler>} choose
+   * @param {number} most
+   * @param {AbortSignal | undefined} signal
+   * @param {(count: number) => void} reused
+   */
+  async *#tokens(prompt, choose, most, signal, reused) {
+    const seen = [...prompt];
+    reused(this.#common(prompt));
+    for (let count = 0; count < most; count++) {
+      const id = choose(await this.#logits(seen, signal), seen);
+      seen.push(id);
+      yield id;
+    }
+  }
+
+  /**
+   * How many tokens at the beginning are held already; one at least is read anew, for its scores.
+   * @param {number[]} ids
+   */
+  #common(ids) {
+    const { length } = this.#held;
+    let count = 0;
+    while (count < length && count < ids.length - 1 && this.#held[count] === ids[count]) count++;
+    return count < length && !this.#facts.rewinds ? 0 : count;
+  }
+
+  /**
+   * The scores of what follows `ids`.
+   * @param {number[]} ids
+   * @param {AbortSignal | undefined} signal
+   * @param {boolean} [again]
+   * @returns {Promise<Float32Array>}
+   */
+  async #logits(ids, signal, again = true) {
+    let at = this.#common(ids);
+    if (!at && this.#held.length && !this.#facts.rewinds) await this.#session.reset();
+    this.#held.length = at;
+    try {
+      while (true) {
+        const part = ids.slice(at, at + this.#facts.chunk);
+        const keys = { data: NOTHING, shape: [at + part.length, 0] };
+        const inputs = { ids: Int32Array.from(part), keys, rows: { data: NOTHING, shape: [1, 0] } };
+        const [logits] = Object.values(await this.#session.run(inputs, { signal }));
+        this.#held.push(...part);
+        at += part.length;
+        if (at === ids.length) return /** @type {Float32Array} */ (logits.data);
+      }
+    } catch (error) {
+      this.#held = [];
+      if (/** @type {SingeError} */ (error).code !== "lost" || !again) throw error;
+      await this.#session.reset();
+      return this.#logits(ids, signal, false);
+    }
+  }
+
+  /**
+   * Forget the tokens after the first `count`.
+   * @param {number} count
+   */
+  rewind(count) {
+    if (!Number.isInteger(count) || count < 0 || count > this.#held.length) {
+      throw new SingeError("input", `rewind: got ${count}, expected a number of tokens from 0 to ${this.#held.length}`);
+    }
+    if (count < this.#held.length && !this.#facts.rewinds) this.#held = [];
+    else this.#held.length = count;
+  }
+
+  /** Another session that goes on from here. */
+  copy() {
+    const copy = new LanguageSession(this.#llm, this.#session.copy(), this.#facts);
+    copy.#held = [...this.#held];
+    return copy;
+  }
+
+  /** Free its memory, after pending runs. */
+  dispose() {
+    return this.#session.dispose();
+  }
+
+  /**
+   * Wait for the answers before; the promise is that it is one's turn, and gives what ends it.
+   * @returns {Promise<() => void>}
+   */
+  #inTurn() {
+    /** @type {() => void} */
+    let end = () => {};
+    const before = this.#last;
+    this.#last = new Promise((resolve) => {
+      end = () => resolve(undefined);
+    });
+    return before.then(() => end);
+  }
+}

@@ -1,0 +1,227 @@
+"""The bundle of a language model: what it writes in node and in Chromium is what Python's writes, and a page to talk with it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browsers import chromium
+from sites import serving, until
+from tiny_language import tiny_gguf
+
+import singe as sg
+from singe.language.tokenizing.tokenizer_json import tokenizer_of
+from singe.tools.cli import main as singe
+from singe.tools.serving.folder_server import Server
+
+CONTEXT = 96
+MESSAGES = [{"role": "user", "content": "hello <b>"}]
+PAGE = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,"><script type="module">
+import { load } from "./chat/singe.js";
+const llm = await load("./chat/", { device: new URLSearchParams(location.search).get("device") });
+globalThis.answer = { worker: llm.worker, text: await llm.chat(MESSAGES, { temperature: 0, maxTokens: 12 }).text() };
+document.title = "done";
+</script>"""
+SCRIPT = """
+import { load } from SINGE;
+const llm = await load(FOLDER, { device: "wasm", threads: 1 });
+const messages = MESSAGES;
+const greedy = { temperature: 0, maxTokens: 12 };
+const failed = async (act) => {
+  try {
+    await act();
+  } catch ({ code, message }) {
+    return [code, message];
+  }
+};
+const found = {};
+const whole = llm.chat(messages, greedy);
+found.parts = [];
+for await (const part of whole) found.parts.push(part);
+found.facts = [whole.finishReason, whole.usage, llm.context, llm.template(messages)];
+found.prompt = llm.tokenizer.encode(llm.template(messages), { addSpecial: false });
+const text = found.parts.join("");
+found.stop = Array.from(text).slice(3, 6).join("");
+const stopped = llm.chat(messages, { ...greedy, stop: found.stop });
+found.stopped = [await stopped.text(), stopped.finishReason, stopped.usage.reusedTokens];
+const seeded = () => llm.chat(messages, { seed: 3, maxTokens: 20 }).text();
+found.seeded = [await seeded(), await seeded()];
+const session = llm.session();
+const first = await session.chat(messages, greedy).text();
+const longer = [...messages, { role: "assistant", content: first }, { role: "user", content: "more" }];
+const branch = session.copy();
+const [on, copied] = [session.chat(longer, greedy), branch.chat(longer, greedy)];
+found.longer = [await on.text(), await copied.text(), await llm.session().chat(longer, greedy).text()];
+found.reused = [on.usage.reusedTokens, copied.usage.reusedTokens, whole.usage.promptTokens];
+session.rewind(2);
+found.rewound = session.tokens;
+const both = [llm.chat(messages, greedy), llm.chat(messages, greedy)];
+found.both = await Promise.all(both.map((answer) => answer.text()));
+const left = llm.chat(messages, greedy);
+for await (const _ of left) break;
+found.after = await llm.chat(messages, greedy).text();
+const filled = llm.generate(Array(90).fill(70), { temperature: 0 });
+await filled.text();
+found.filled = [filled.finishReason, filled.usage.totalTokens];
+const create = (request) => llm.chat.completions.create({ messages, max_tokens: 12, temperature: 0, ...request });
+found.completion = await create({});
+found.chunks = [];
+for await (const chunk of await create({ stream: true, stream_options: { include_usage: true } })) found.chunks.push(chunk);
+found.errors = [
+  await failed(() => llm.generate(Array(CONTEXT).fill(70))),
+  await failed(() => llm.generate("")),
+  await failed(() => llm.generate("a", { temprature: 1 })),
+  await failed(() => llm.generate("a", { topP: 2 })),
+  await failed(() => llm.generate("a", { stop: [""] })),
+  await failed(() => whole.text()),
+  await failed(() => create({ best_of: 3 })),
+  await failed(() => llm.chat(messages, { signal: AbortSignal.abort() }).text()),
+];
+await llm.dispose();
+process.stdout.write(JSON.stringify(found));
+"""
+
+
+@pytest.fixture(scope="module")
+def llm(tmp_path_factory: pytest.TempPathFactory) -> sg.language.LanguageModel:
+    return sg.language.load(tiny_gguf(tmp_path_factory.mktemp("tiny") / "tiny.gguf"), "wasm", context=CONTEXT)
+
+
+@pytest.fixture(scope="module")
+def folder(llm: sg.language.LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("site")
+    sg.export(llm, made / "chat")
+    (made / "page.html").write_text(PAGE.replace("MESSAGES", json.dumps(MESSAGES)))
+    return made
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    with serving(Server(folder, port=0)) as server:
+        yield server.address
+
+
+@pytest.fixture
+def text(llm: sg.language.LanguageModel) -> str:
+    """What Python's model answers."""
+    return llm.chat(MESSAGES, temperature=0, max_tokens=12).text
+
+
+@pytest.mark.slow
+def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> None:
+    if shutil.which("node") is None:
+        pytest.skip("no node here")
+    script = SCRIPT.replace("MESSAGES", json.dumps(MESSAGES)).replace("CONTEXT", str(CONTEXT))
+    for name, path in (("SINGE", "chat/singe.js"), ("FOLDER", "chat/")):
+        script = script.replace(name, json.dumps((folder / path).as_uri() + ("/" if path.endswith("/") else "")))
+    done = subprocess.run(
+        ["node", "--input-type=module", "-"], input=script, capture_output=True, text=True, timeout=240, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    prompt = llm.chat_prompt(MESSAGES)
+    assert "".join(found["parts"]) == text
+    usage = {"promptTokens": len(prompt), "reusedTokens": 0, "completionTokens": 12, "totalTokens": len(prompt) + 12}
+    assert found["facts"] == ["length", usage, CONTEXT, llm.template(MESSAGES)]
+    assert found["prompt"] == list(prompt)
+    assert found["stopped"] == [text[: text.index(found["stop"])], "stop", len(prompt) - 1]
+    assert found["seeded"][0] == found["seeded"][1]
+    assert len(set(found["longer"])) == 1
+    assert found["reused"][0] == found["reused"][1] >= found["reused"][2]
+    assert found["rewound"] == 2
+    assert found["both"] == [text, text]
+    assert found["after"] == text
+    assert found["filled"][1] <= CONTEXT
+    choice = found["completion"]["choices"][0]
+    assert (choice["message"], choice["finish_reason"]) == ({"role": "assistant", "content": text}, "length")
+    chunks = found["chunks"]
+    assert "".join(c["choices"][0]["delta"].get("content", "") for c in chunks if c["choices"]) == text
+    assert [c["object"] for c in chunks] == ["chat.completion.chunk"] * len(chunks)
+    assert chunks[-1]["usage"]["completion_tokens"] == 12
+    wanted = (
+        ("input", "the prompt has 96 tokens, and there is room for 95 and an answer"),
+        ("input", "the prompt has no tokens"),
+        ("input", 'unknown option "temprature": expected some of temperature, topK'),
+        ("input", "topP: got 2, expected a number, above 0, at most 1"),
+        ("input", "stop: expected a text, or a list of texts"),
+        ("input", "an answer can be read once"),
+        ("input", "best_of: expected some of model"),
+        ("aborted", ""),
+    )
+    for (code, message), (wanted_code, part) in zip(found["errors"], wanted, strict=True):
+        assert code == wanted_code
+        assert part in message
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["wasm", "webgpu"])
+def test_in_chromium_it_runs_in_a_worker(address: str, text: str, device: str) -> None:
+    with chromium() as browser:
+        page: Any = browser.new_page()
+        page.goto(f"{address}page.html?device={device}")
+        until(page, "document.title === 'done'")
+        assert page.evaluate("answer") == {"worker": True, "text": text}
+
+
+@pytest.mark.slow
+def test_its_page(address: str) -> None:
+    """Messages are text, never markup; answers are made again, messages changed, and all controls can be reached on a phone."""
+    with chromium() as browser:
+        page: Any = browser.new_page(viewport={"width": 390, "height": 700})
+        faults: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.goto(f"{address}chat/")
+        ready = page.locator("[data-testid=status][data-state=ready]")
+        ready.wait_for()
+        page.get_by_test_id("backend").select_option("wasm")
+        page.locator("[data-testid=status]", has_text="on wasm").wait_for()
+        page.get_by_test_id("prompt").fill("<img src=x onerror=alert(1)>")
+        page.keyboard.press("Enter")
+        page.get_by_test_id("again").wait_for()
+        ready.wait_for()
+        messages = page.locator("[data-testid=messages] p")
+        assert messages.nth(0).inner_text() == "<img src=x onerror=alert(1)>"
+        assert page.locator("[data-testid=messages] img").count() == 0
+        assert "tokens" in page.get_by_test_id("used").inner_text()
+        page.get_by_test_id("again").click()
+        page.get_by_test_id("again").wait_for()
+        ready.wait_for()
+        assert messages.count() == 2
+        for name in ("backend", "temperature", "prompt", "send", "clear"):
+            middle = "e => { const r = e.getBoundingClientRect(); return document.elementFromPoint(r.x + r.width / 2, r.y + r.height / 2) === e; }"
+            assert page.get_by_test_id(name).evaluate(middle), name
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        page.get_by_test_id("edit").click()
+        assert messages.count() == 0
+        assert page.get_by_test_id("prompt").input_value() == "<img src=x onerror=alert(1)>"
+        page.get_by_test_id("clear").click()
+        assert not faults
+        page.close()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(tiny_gguf(tmp_path / "tiny.gguf"))
+    assert singe(["export", file, "-o", str(tmp_path / "chat"), "--targets", "wasm", "--context", "50"]) == 0
+    assert "To talk with it: singe serve" in capsys.readouterr().out
+    facts = json.loads((tmp_path / "chat" / "model.json").read_bytes())["language"]
+    assert (facts["context"], facts["rewinds"], facts["ends"]) == (50, True, [0])
+    values = json.loads((tmp_path / "chat" / "tokenizer.json").read_bytes())
+    assert tokenizer_of(values, None, "tokenizer.json").encode("hello") == sg.language.load(file).tokenizer.encode(
+        "hello"
+    )
+    for options, message in (
+        (["--dtype", "float16"], "--dtype cannot be given with a language model"),
+        (["--snippet"], "--snippet cannot be given with a language model"),
+    ):
+        assert singe(["export", file, "-o", str(tmp_path / "no"), *options]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_other_forms_than_a_folder_are_refused(llm: sg.language.LanguageModel, tmp_path: Path) -> None:
+    with pytest.raises(sg.InputError, match="of a language model a folder can be written"):
+        sg.export(llm, tmp_path / "m.onnx")
