@@ -69,16 +69,23 @@ function likeliest(logits) {
 }
 
 /**
- * The ids of the `count` highest scores, the highest first.
+ * The ids of the `count` highest scores, the highest first, of equal ones the first. One pass: few scores are among the highest so far.
  * @param {Float32Array} logits
  * @param {number} count
  */
 function best(logits, count) {
-  let least = -Infinity;
-  if (count < logits.length) least = logits.slice().sort()[logits.length - count];
+  if (count >= logits.length) return Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]);
+  /** @type {number[]} */
   const ids = [];
-  for (let id = 0; id < logits.length; id++) if (logits[id] >= least) ids.push(id);
-  return ids.sort((a, b) => logits[b] - logits[a] || a - b).slice(0, count);
+  for (let id = 0; id < logits.length; id++) {
+    const score = logits[id];
+    if (ids.length === count && !(score > logits[ids[count - 1]])) continue;
+    let at = ids.length;
+    while (at && score > logits[ids[at - 1]]) at--;
+    ids.splice(at, 0, id);
+    ids.length = Math.min(ids.length, count);
+  }
+  return ids;
 }
 
 /**

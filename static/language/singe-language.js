@@ -233,7 +233,8 @@ class LanguageSession {
         const [logits] = Object.values(await this.#session.run(inputs, { signal }));
         this.#held.push(...part);
         at += part.length;
-        if (at === ids.length) return /** @type {Float32Array} */ (logits.data);
+        // A model may score more ids than its tokenizer has.
+        if (at === ids.length) return /** @type {Float32Array} */ (logits.data).subarray(0, this.#llm.tokenizer.size);
       }
     } catch (error) {
       this.#held = [];
