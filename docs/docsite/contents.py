@@ -67,6 +67,7 @@ PARTS: Final = (
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
                 ("language", "Language models"),
+                ("tokenizers", "Tokenizers and chat templates"),
                 ("quantise", "Quantise"),
                 ("profile", "Profile"),
                 ("train", "Train"),
