@@ -90,7 +90,7 @@ def test_one_program_serves_all_sizes(name: str, device_name: str, monkeypatch: 
         compiled.append(compile_graph(*args, **kwargs))  # pyright: ignore[reportArgumentType]
         return compiled[-1]
 
-    monkeypatch.setattr(models, "compile_graph", counted)
+    monkeypatch.setattr(models.compiling, "compile_graph", counted)
     network = NETWORKS[name]
     graph = network.graph()
     model = Model(graph, device_name)
