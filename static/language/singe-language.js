@@ -195,7 +195,7 @@ class LanguageSession {
    */
   async *#tokens(prompt, choose, most, signal, reused) {
     const seen = [...prompt];
-    reused(this.#common(prompt));
+    reused(this.#keep(prompt));
     for (let count = 0; count < most; count++) {
       const id = choose(await this.#logits(seen, signal), seen);
       seen.push(id);
@@ -204,37 +204,36 @@ class LanguageSession {
   }
 
   /**
-   * How many tokens at the beginning are held already; one at least is read anew, for its scores.
+   * Keep what is held of the tokens at the beginning; how many that is. One at least is read anew, for its scores.
    * @param {number[]} ids
    */
-  #common(ids) {
+  #keep(ids) {
     const { length } = this.#held;
     let count = 0;
     while (count < length && count < ids.length - 1 && this.#held[count] === ids[count]) count++;
-    return count < length && !this.#facts.rewinds ? 0 : count;
+    this.rewind(count);
+    return this.#held.length;
   }
 
   /**
-   * The scores of what follows `ids`.
+   * The scores of what follows `ids`, of which those that are held come first.
    * @param {number[]} ids
    * @param {AbortSignal | undefined} signal
    * @param {boolean} [again]
    * @returns {Promise<Float32Array>}
    */
   async #logits(ids, signal, again = true) {
-    let at = this.#common(ids);
-    if (!at && this.#held.length && !this.#facts.rewinds) await this.#session.reset();
-    this.#held.length = at;
     try {
+      if (!this.#held.length && !this.#facts.rewinds) await this.#session.reset();
       while (true) {
+        const at = this.#held.length;
         const part = ids.slice(at, at + this.#facts.chunk);
         const keys = { data: NOTHING, shape: [at + part.length, 0] };
         const inputs = { ids: Int32Array.from(part), keys, rows: { data: NOTHING, shape: [1, 0] } };
         const [logits] = Object.values(await this.#session.run(inputs, { signal }));
         this.#held.push(...part);
-        at += part.length;
         // A model may score more ids than its tokenizer has.
-        if (at === ids.length) return /** @type {Float32Array} */ (logits.data).subarray(0, this.#llm.tokenizer.size);
+        if (this.#held.length === ids.length) return /** @type {Float32Array} */ (logits.data).subarray(0, this.#llm.tokenizer.size);
       }
     } catch (error) {
       this.#held = [];

@@ -24,9 +24,9 @@ _TEXTS: Final = {
 }
 
 
-def tiny_gguf(path: Path) -> Path:
-    """Written to a path that ends in .gguf."""
+def tiny_gguf(path: Path, case: str = "llama3") -> Path:
+    """Written to a path that ends in .gguf. case: of decoder_cases.py, with tied embeddings."""
     pytest.importorskip("gguf")
-    shapes = read_fixture()["cases"]["llama3"]["shapes"] | {"model.embed_tokens.weight": [len(_TOKENS), 64]}
-    write_gguf(path, config_of("llama3"), weights_of(shapes), texts=_TEXTS)
+    shapes = read_fixture()["cases"][case]["shapes"] | {"model.embed_tokens.weight": [len(_TOKENS), 64]}
+    write_gguf(path, config_of(case), weights_of(shapes), texts=_TEXTS)
     return path

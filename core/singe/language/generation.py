@@ -168,16 +168,17 @@ class Generation(Iterator[str]):
             tokenizer.stream(),
             HeldBack(options.stop),
         )
-        ends = session.llm.ends
+        ends, seen = session.llm.ends, list(self._prompt)
         try:
             self._begun = time.perf_counter()
             self._reused = session.keep_common(self._prompt)
             scores = session.feed(self._prompt[self._reused :])
             self._read = self._last = time.perf_counter()
             while self.finish_reason is None:
-                chosen = sampler.choose(scores[: len(tokenizer.vocabulary)], (*self._prompt, *self._tokens))
+                chosen = sampler.choose(scores[: len(tokenizer.vocabulary)], seen)
                 self._last = time.perf_counter()
                 self._tokens.append(chosen.token)
+                seen.append(chosen.token)
                 self._note(chosen)
                 if chosen.token in ends:
                     self.finish_reason = "stop"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from argparse import Namespace
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -22,6 +23,12 @@ from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_labels, read_samples
 from .opening import is_language, single_model
 from .progress import doing
+
+_OF_BUNDLES: Final = (
+    "stub", "hub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
+    "donate", "specialise",
+)  # fmt: skip
+"""Options that say what the bundle of a model of numbers has."""
 
 
 def export(args: Namespace) -> int | None:
@@ -91,14 +98,17 @@ def export(args: Namespace) -> int | None:
     return None
 
 
+def _refuse(args: Namespace, what: str, allowed: Collection[str] = ()) -> None:
+    """Refuse options of a bundle that an export of another kind does not take."""
+    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
+    given += [option for option in _OF_BUNDLES if getattr(args, option)]
+    if refused := [option for option in given if option not in allowed]:
+        raise InputError(f"--{refused[0].replace('_', '-')} cannot be given with {what}")
+
+
 def _export_folder(args: Namespace) -> int:
     """Write stubs and bundles for a folder of models."""
-    own = (
-        "stub", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
-        "donate", "specialise",
-    )  # fmt: skip
-    if given := [option for option in own if getattr(args, option)]:
-        raise InputError(f"--{given[0].replace('_', '-')} cannot be given with --hub")
+    _refuse(args, "--hub", ("hub", "url", "dtype", "activations"))
     with doing("exporting"):
         stubs = export_folder(
             args.model, args.out, url=args.url, force=args.force, targets=args.targets, dtype=args.dtype,
@@ -111,13 +121,7 @@ def _export_folder(args: Namespace) -> int:
 def _export_language(args: Namespace) -> None:
     from ..language import load  # noqa: PLC0415 (other exports need no language models)
 
-    own = (
-        "stub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
-        "donate", "specialise",
-    )  # fmt: skip
-    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
-    if given := [*given, *(option for option in own if getattr(args, option))]:
-        raise InputError(f"--{given[0].replace('_', '-')} cannot be given with a language model")
+    _refuse(args, "a language model")
     context = {} if args.context is None else {"context": args.context}
     with doing("loading"):
         llm = load(args.model, DEFAULT, **context)
@@ -132,28 +136,7 @@ def _export_language(args: Namespace) -> None:
 def _export_training(args: Namespace) -> None:
     from .export.training import export_training  # noqa: PLC0415 (other commands need no training)
 
-    others = (
-        "stub",
-        "hub",
-        "url",
-        "snippet",
-        "input",
-        "device",
-        "labels",
-        "size",
-        "crop",
-        "mean",
-        "std",
-        "layout",
-        "rate",
-        "state",
-        "donate",
-        "specialise",
-    )
-    given = [option for option in ("dtype", "activations") if getattr(args, option) != "float32"]
-    given += [option for option in others if getattr(args, option)]
-    if given:
-        raise InputError(f"--{given[0]} cannot be given with --train")
+    _refuse(args, "--train", ("input_shape",))
     shapes = once(args.input_shape, "--input-shape")
     settings = {name: x for name in ("batch", "lr") if (x := getattr(args, name)) is not None}
     with doing("exporting"):

@@ -86,6 +86,21 @@ await llm.dispose();
 process.stdout.write(JSON.stringify(found));
 """
 
+AGAIN = """
+import { load } from SINGE;
+const llm = await load(FOLDER, { device: "wasm", threads: 1 });
+const session = llm.session();
+const found = { texts: [], reused: [] };
+for (const forget of [() => {}, () => session.rewind(2), () => session.generate("other", { temperature: 0, maxTokens: 3 }).text()]) {
+  await forget();
+  const answer = session.generate("hello", { temperature: 0, maxTokens: 8 });
+  found.texts.push(await answer.text());
+  found.reused.push(answer.usage.reusedTokens);
+}
+await llm.dispose();
+process.stdout.write(JSON.stringify(found));
+"""
+
 
 @pytest.fixture(scope="module")
 def llm(tmp_path_factory: pytest.TempPathFactory) -> sg.language.LanguageModel:
@@ -112,18 +127,23 @@ def text(llm: sg.language.LanguageModel) -> str:
     return llm.chat(MESSAGES, temperature=0, max_tokens=12).text
 
 
-@pytest.mark.slow
-def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> None:
+def in_node(script: str, folder: Path) -> dict[str, Any]:
+    """What a script answers that loads the bundle in a folder."""
     if shutil.which("node") is None:
         pytest.skip("no node here")
-    script = SCRIPT.replace("MESSAGES", json.dumps(MESSAGES)).replace("CONTEXT", str(CONTEXT))
-    for name, path in (("SINGE", "chat/singe.js"), ("FOLDER", "chat/")):
-        script = script.replace(name, json.dumps((folder / path).as_uri() + ("/" if path.endswith("/") else "")))
+    script = script.replace("MESSAGES", json.dumps(MESSAGES)).replace("CONTEXT", str(CONTEXT))
+    for name, path in (("SINGE", "singe.js"), ("FOLDER", "")):
+        script = script.replace(name, json.dumps(f"{folder.as_uri()}/{path}"))
     done = subprocess.run(
         ["node", "--input-type=module", "-"], input=script, capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+@pytest.mark.slow
+def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> None:
+    found = in_node(SCRIPT, folder / "chat")
     prompt = llm.chat_prompt(MESSAGES)
     assert "".join(found["parts"]) == text
     usage = {"promptTokens": len(prompt), "reusedTokens": 0, "completionTokens": 12, "totalTokens": len(prompt) + 12}
@@ -156,6 +176,16 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
     for (code, message), (wanted_code, part) in zip(found["errors"], wanted, strict=True):
         assert code == wanted_code
         assert part in message
+
+
+@pytest.mark.slow
+def test_what_cannot_be_forgotten_is_read_again(tmp_path: Path) -> None:
+    """A layer of LFM2 keeps what came before, and not by position: a text that parts from the one before is read from the start."""
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf", "lfm2"), "wasm", context=CONTEXT)
+    sg.export(llm, tmp_path / "chat", targets=["wasm"])
+    found = in_node(AGAIN, tmp_path / "chat")
+    wanted = llm.generate("hello", temperature=0, max_tokens=8).text
+    assert found == {"texts": [wanted] * 3, "reused": [0, 0, 0]}
 
 
 @pytest.mark.slow
