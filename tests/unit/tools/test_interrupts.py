@@ -325,7 +325,8 @@ def test_a_command_that_cannot_write_says_so_in_a_line(
     out = {"full": str(tmp_path / "out"), "read-only": "/proc/1", "missing": "/proc/none"}[what]
     if what == "full":
         Path(out).mkdir()
-    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+    limit = "import resource, signal, sys; sys.dont_write_bytecode = True; "  # no module is cut short
+    limit += "signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
     limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))" if what == "full" else ""
     argv = COMMANDS[command](model, out)
     made = subprocess.run(
