@@ -1,5 +1,6 @@
-"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/tensors/tensor.pyi, every name of
-singe, core/singe/__init__.pyi: what its table names, and the methods as functions, and those of singe.extension.
+"""Writes the stubs from which editors and type checkers know every method of Tensor, core/singe/tensors/tensor.pyi, and of
+NamedTensor, core/singe/tensors/named/named_tensor.pyi, every name of singe, core/singe/__init__.pyi: what its table names, and the
+methods as functions, and those of singe.extension.
 
 `python tests/stubs.py` writes the files; tests/unit/tensors/test_stubs.py checks that they are current. Methods that are
 written out keep their parameters; the others are rows, whose parameters are those of the functions that declare them. Methods
@@ -19,13 +20,16 @@ from typing import Any, Final
 import singe
 from singe import extension
 from singe.tensors import tensor as module
+from singe.tensors.named import named_tensor
 from singe.tensors.tensor import Tensor
 
 METHODS: Final = Path(module.__file__).with_suffix(".pyi")
+NAMED: Final = Path(named_tensor.__file__).with_suffix(".pyi")
 NAMES: Final = Path(singe.__file__).with_suffix(".pyi")
 DOOR: Final = Path(extension.__file__).with_suffix(".pyi")
 IMPORTS: Final = {
-    "dtypes": "DType", "tensors.gradients": "Gradients", "tensors.methods.folds": "Extremes", "tensors.methods.sorting": "Ordered",
+    "dtypes": "DType", "tensors.gradients": "Gradients", "tensors.named.named_tensor": "NamedTensor",
+    "tensors.methods.folds": "Extremes", "tensors.methods.sorting": "Ordered",
     "tensors.methods.selection": "Places", "tensors.nodes.shaping": "Axis, Count", "tensors.nodes.spatial": "Ints, Padding, Sizes", "ir.scalar": "Number",
     "runtime.device": "Device, DeviceValue", "shapes": "Dim",
 }  # fmt: skip
@@ -57,6 +61,21 @@ def stub_of_methods() -> str:
     return "\n".join([head, alias, "class Tensor:", textwrap.indent(body, "    "), *functions])
 
 
+def stub_of_named() -> str:
+    owner = named_tensor.NamedTensor
+    members = {k: v for k, v in vars(owner).items() if callable(v) or isinstance(v, property)}
+    hidden = (*_LEFT_OUT, "__array__", "__getitem__", "__hash__", "__rmatmul__")  # they refuse, or are object's
+    shown = [_member(k, members[k]) for k in sorted(members) if not re.match(r"_[^_]", k) and k not in hidden]
+    doc = f'"""{inspect.cleandoc(owner.__doc__ or "")}"""'
+    body = "\n".join([doc, "", "__array_ufunc__: None", *shown])
+    head = _head(
+        "What named_tensor.py offers, with all members of NamedTensor.", "...", own="tensors.named.named_tensor"
+    )
+    imports = "import builtins\n\nfrom ..tensor import Tensor\nfrom .holder import TensorHolder\n"
+    alias = 'NamedLike: TypeAlias = Union["NamedTensor", Tensor, np.ndarray, Number]\n'
+    return "\n".join([head, imports, alias, "class NamedTensor(TensorHolder):", textwrap.indent(body, "    "), ""])
+
+
 def stub_of_names() -> str:
     imports = _imports(".", _OWN._DEFINED)
     listed = "".join(f'    "{name}",\n' for name in sorted(singe.__all__))
@@ -83,9 +102,10 @@ def _imports(up: str, defined: Mapping[str, str]) -> list[str]:
     return [f"from {up}{module} import {name} as {name}" for module, names in defined.items() for name in names.split()]
 
 
-def _head(doc: str, up: str, here: str = "") -> str:
-    """The first lines of a stub. up: how it names singe; here: its own folder."""
-    names = {f".{k.removeprefix(here)}" if here and k.startswith(here) else up + k: v for k, v in IMPORTS.items()}
+def _head(doc: str, up: str, here: str = "", own: str = "") -> str:
+    """The first lines of a stub. up: how it names singe; here: its own folder; own: the module of IMPORTS that it is."""
+    others = {k: v for k, v in IMPORTS.items() if k != own}
+    names = {f".{k.removeprefix(here)}" if here and k.startswith(here) else up + k: v for k, v in others.items()}
     return "\n".join([
         f'"""{doc} Written by tests/stubs.py: do not edit."""\n',
         *(f"from builtins import {name} as _{name}" for name in BUILTINS),
@@ -156,5 +176,6 @@ def _type(annotation: Any) -> str:
 
 if __name__ == "__main__":
     METHODS.write_text(stub_of_methods())
+    NAMED.write_text(stub_of_named())
     NAMES.write_text(stub_of_names())
     DOOR.write_text(stub_of_door())

@@ -53,6 +53,7 @@ _DEFINED: _typing.Final[_typing.Mapping[str, str]] = {
     "tensors.functions.random": "normal",
     "tensors.functions.window_functions": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "tensors.gradients": "Gradients",
+    "tensors.named.named_tensor": "NamedTensor",
     "tensors.tensor": "Tensor",
     "tools.export.bundle": "Bundle export",
     "tools.export.freestanding": "export_freestanding",

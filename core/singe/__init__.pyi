@@ -11,6 +11,7 @@ import numpy as np
 
 from .dtypes import DType
 from .tensors.gradients import Gradients
+from .tensors.named.named_tensor import NamedTensor
 from .tensors.methods.folds import Extremes
 from .tensors.methods.sorting import Ordered
 from .tensors.methods.selection import Places
@@ -153,6 +154,7 @@ from .tensors.functions.window_functions import hamming_window as hamming_window
 from .tensors.functions.window_functions import hann_window as hann_window
 from .tensors.functions.window_functions import kaiser_window as kaiser_window
 from .tensors.gradients import Gradients as Gradients
+from .tensors.named.named_tensor import NamedTensor as NamedTensor
 from .tensors.tensor import Tensor as Tensor
 from .tools.export.bundle import Bundle as Bundle
 from .tools.export.bundle import export as export
@@ -211,6 +213,7 @@ __all__ = [
     "Memory",
     "MemoryUse",
     "Model",
+    "NamedTensor",
     "NonFinite",
     "Numpy",
     "OutOfMemory",
@@ -1077,6 +1080,8 @@ def mv(x: Tensor, other: TensorLike) -> Tensor:
     """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
 def mvlgamma(x: Tensor, p: _int) -> Tensor:
     """The logarithm of the gamma function of p dimensions."""
+def named(x: Tensor, *names: str) -> NamedTensor:
+    """The tensor with a name for each axis, by which ops check and match them: `x.named("batch", "channels")`."""
 def nan_to_num(x: Tensor, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
     """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
 @overload

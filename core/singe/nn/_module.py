@@ -25,6 +25,7 @@ from ..shapes import show
 from ..tensors.argument_errors import ARRAYS, in_words, refuse
 from ..tensors.functions.creation import tensor
 from ..tensors.layer_statistics import LayerStatistics, figures
+from ..tensors.named.holder import TensorHolder
 from ..tensors.tensor import Tensor, destination
 from ..tensors.tracing import Tracer
 from ..tracebacks import shorten, shorten_class
@@ -369,6 +370,11 @@ def everything_in(
     value: Any, path: str = "", is_buffer: bool = False, frozen: AbstractSet[str] = frozenset()
 ) -> Iterator[tuple[str, Any, bool]]:
     """(path, part, whether it is a buffer) of everything inside, outermost first."""
+    if isinstance(value, TensorHolder):
+        raise InputError(
+            f"the field {path!r} is a NamedTensor, expected a Tensor, which can be a parameter; keep x.tensor there, and name it in "
+            "forward: self.weight.named('in', 'out')"
+        )
     yield path, value, is_buffer
     if isinstance(value, Module):
         frozen = {joined(path, own) for own in value._frozen}

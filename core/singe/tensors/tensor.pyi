@@ -11,6 +11,7 @@ import numpy as np
 
 from ..dtypes import DType
 from .gradients import Gradients
+from .named.named_tensor import NamedTensor
 from .methods.folds import Extremes
 from .methods.sorting import Ordered
 from .methods.selection import Places
@@ -868,6 +869,8 @@ class Tensor:
         """The product of matrices, stacks of matrices, or vectors, with NumPy's meaning."""
     def mvlgamma(self, p: _int) -> Tensor:
         """The logarithm of the gamma function of p dimensions."""
+    def named(self, *names: str) -> NamedTensor:
+        """The tensor with a name for each axis, by which ops check and match them: `x.named("batch", "channels")`."""
     def nan_to_num(self, nan: _float = 0.0, posinf: _float | None = None, neginf: _float | None = None) -> Tensor:
         """Numbers in place of NaN and infinities: by default 0, and the largest and the least of the dtype."""
     @overload

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 
-from stubs import DOOR, METHODS, NAMES, stub_of_door, stub_of_methods, stub_of_names
+from stubs import DOOR, METHODS, NAMED, NAMES, stub_of_door, stub_of_methods, stub_of_named, stub_of_names
 
 import singe as sg
 
 
 def test_the_stubs_are_current() -> None:
     assert METHODS.read_text() == stub_of_methods(), "run `python tests/stubs.py`"
+    assert NAMED.read_text() == stub_of_named(), "run `python tests/stubs.py`"
     assert NAMES.read_text() == stub_of_names(), "run `python tests/stubs.py`"
     assert DOOR.read_text() == stub_of_door(), "run `python tests/stubs.py`"
 

@@ -1,0 +1,1 @@
+"""Tensors whose axes have names."""
