@@ -129,6 +129,7 @@ REFUSED: dict[str, tuple[Callable[[Any, Any, Any], Any], type[Exception], str]] 
     "a list": (lambda x, b, w: x.add([1.0]), sg.InputError, "an operand without names"),
     "a number for a name": (lambda x, b, w: x.sum(1), sg.InputError, r"expected one of \('n', 'c', 't'\)"),
     "no name": (lambda x, b, w: x.softmax(), sg.InputError, r"softmax: got no dimension, expected one of"),
+    "several names": (lambda x, b, w: x.softmax(("c", "t")), sg.InputError, r"softmax: got the dimensions \('c', 't'\), expected one"),
     "a name twice": (lambda x, b, w: x.sum(("c", "c")), sg.InputError, "each once"),
     "a foreign name": (lambda x, b, w: x.select(o=0), sg.InputError, r"select: got 'o' as a dimension"),
     "no neighbours": (lambda x, b, w: x.flatten(("n", "t"), "a"), sg.InputError, "permute them first"),

@@ -73,7 +73,7 @@ class NamedTensor(TensorHolder):
 
     # dimensions
 
-    def rename(self, **names: str) -> NamedTensor:
+    def rename(self, /, **names: str) -> NamedTensor:
         """Other names: `x.rename(batch="rows")`."""
         axes_named("rename", [*names], self._names)
         return NamedTensor(self._tensor, [names.get(name, name) for name in self._names])
@@ -113,7 +113,7 @@ class NamedTensor(TensorHolder):
 
     # parts
 
-    def select(self, **places: int) -> NamedTensor:
+    def select(self, /, **places: int) -> NamedTensor:
         """The elements at one place of dimensions, without these: `x.select(channels=0)`."""
         axes_named("select", [*places], self._names)
         y: Any = self._tensor
@@ -122,7 +122,7 @@ class NamedTensor(TensorHolder):
                 y = y.select(axis, places[self._names[axis]])
         return NamedTensor(y, [name for name in self._names if name not in places])
 
-    def slice(self, **parts: builtins.slice) -> NamedTensor:
+    def slice(self, /, **parts: builtins.slice) -> NamedTensor:
         """A part of dimensions: `x.slice(batch=slice(0, 2))`."""
         axes_named("slice", [*parts], self._names)
         for name, part in parts.items():

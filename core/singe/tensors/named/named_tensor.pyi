@@ -82,34 +82,34 @@ class NamedTensor(TensorHolder):
     def add(self, other: NamedLike, *, alpha: Number = 1) -> NamedTensor:
         """x + alpha · other."""
     @overload
-    def all(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def all(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """Whether no element over axes is zero."""
     @overload
-    def all(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def all(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """Whether no element over axes is zero."""
     @overload
-    def amax(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def amax(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """The largest element over axes."""
     @overload
-    def amax(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def amax(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """The largest element over axes."""
     @overload
-    def amin(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def amin(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """The least element over axes."""
     @overload
-    def amin(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def amin(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """The least element over axes."""
     @overload
-    def aminmax(self, axis: str | None = None, keepdims: _bool = False) -> Extremes:
+    def aminmax(self, axis: str | None = None, *, keepdims: _bool = False) -> Any:
         """The least and the largest element, of all or along an axis."""
     @overload
-    def aminmax(self, dim: str | None = None, keepdim: _bool = False) -> Extremes:
+    def aminmax(self, dim: str | None = None, *, keepdim: _bool = False) -> Any:
         """The least and the largest element, of all or along an axis."""
     @overload
-    def any(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def any(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """Whether an element over axes is not zero."""
     @overload
-    def any(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def any(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """Whether an element over axes is not zero."""
     def arccos(self) -> NamedTensor:
         """the inverse cosine, in radians"""
@@ -126,24 +126,24 @@ class NamedTensor(TensorHolder):
     def arctanh(self) -> NamedTensor:
         """the inverse hyperbolic tangent"""
     @overload
-    def argmax(self, axis: str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def argmax(self, axis: str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
     @overload
-    def argmax(self, dim: str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def argmax(self, dim: str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """The index of the largest element along an axis (the first, if several are equal), as int64;
         without an axis, the index in the flat tensor."""
     @overload
-    def argmin(self, axis: str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def argmin(self, axis: str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """The index of the least element, as `argmax` gives that of the largest."""
     @overload
-    def argmin(self, dim: str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def argmin(self, dim: str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """The index of the least element, as `argmax` gives that of the largest."""
     @overload
-    def argsort(self, axis: str, descending: _bool = False, stable: _bool = True) -> NamedTensor:
+    def argsort(self, axis: str, *, descending: _bool = False, stable: _bool = True) -> NamedTensor:
         """The indices that put the elements in order along an axis."""
     @overload
-    def argsort(self, dim: str, descending: _bool = False, stable: _bool = True) -> NamedTensor:
+    def argsort(self, dim: str, *, descending: _bool = False, stable: _bool = True) -> NamedTensor:
         """The indices that put the elements in order along an axis."""
     def asin(self) -> NamedTensor:
         """the inverse sine, in radians"""
@@ -190,34 +190,34 @@ class NamedTensor(TensorHolder):
     def cosh(self) -> NamedTensor:
         """the hyperbolic cosine"""
     @overload
-    def count_nonzero(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def count_nonzero(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """How many elements over axes are not zero."""
     @overload
-    def count_nonzero(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def count_nonzero(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """How many elements over axes are not zero."""
     @overload
-    def cummax(self, axis: str) -> Ordered:
+    def cummax(self, axis: str) -> Any:
         """The largest element up to each one along an axis, and its last index. NaN is the largest."""
     @overload
-    def cummax(self, dim: str) -> Ordered:
+    def cummax(self, dim: str) -> Any:
         """The largest element up to each one along an axis, and its last index. NaN is the largest."""
     @overload
-    def cummin(self, axis: str) -> Ordered:
+    def cummin(self, axis: str) -> Any:
         """The least element up to each one along an axis, and its last index. NaN is the least."""
     @overload
-    def cummin(self, dim: str) -> Ordered:
+    def cummin(self, dim: str) -> Any:
         """The least element up to each one along an axis, and its last index. NaN is the least."""
     @overload
-    def cumprod(self, axis: str, dtype: Any = None) -> NamedTensor:
+    def cumprod(self, axis: str, *, dtype: Any = None) -> NamedTensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
     @overload
-    def cumprod(self, dim: str, dtype: Any = None) -> NamedTensor:
+    def cumprod(self, dim: str, *, dtype: Any = None) -> NamedTensor:
         """The product of all elements up to each one along an axis; integers are multiplied as int64."""
     @overload
-    def cumsum(self, axis: str, dtype: Any = None) -> NamedTensor:
+    def cumsum(self, axis: str, *, dtype: Any = None) -> NamedTensor:
         """The sum of all elements up to each one along an axis; integers are summed as int64."""
     @overload
-    def cumsum(self, dim: str, dtype: Any = None) -> NamedTensor:
+    def cumsum(self, dim: str, *, dtype: Any = None) -> NamedTensor:
         """The sum of all elements up to each one along an axis; integers are summed as int64."""
     @property
     def device(self) -> Device:
@@ -300,10 +300,10 @@ class NamedTensor(TensorHolder):
     def log2(self) -> NamedTensor:
         """the logarithm to base 2"""
     @overload
-    def log_softmax(self, axis: str, dtype: Any = None) -> NamedTensor:
+    def log_softmax(self, axis: str, *, dtype: Any = None) -> NamedTensor:
         """The logarithm of `softmax`."""
     @overload
-    def log_softmax(self, dim: str, dtype: Any = None) -> NamedTensor:
+    def log_softmax(self, dim: str, *, dtype: Any = None) -> NamedTensor:
         """The logarithm of `softmax`."""
     def logaddexp(self, other: NamedLike) -> NamedTensor:
         """log(e^x + e^other), without overflow on the way"""
@@ -322,10 +322,10 @@ class NamedTensor(TensorHolder):
     def logical_xor(self, other: NamedLike) -> NamedTensor:
         """whether just one is true"""
     @overload
-    def logsumexp(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False) -> NamedTensor:
+    def logsumexp(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False) -> NamedTensor:
         """The logarithm of the sum of exponentials over axes."""
     @overload
-    def logsumexp(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False) -> NamedTensor:
+    def logsumexp(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False) -> NamedTensor:
         """The logarithm of the sum of exponentials over axes."""
     def lt(self, other: NamedLike) -> NamedTensor:
         """x < other"""
@@ -333,42 +333,42 @@ class NamedTensor(TensorHolder):
         """The product along the last dimension, which the other has, too. Other names that both have are matched, and those that
         only the other has follow."""
     @overload
-    def max(self, axis: str | None = None, keepdims: _bool = False) -> Any:
+    def max(self, axis: str | None = None, *, keepdims: _bool = False) -> Any:
         """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
         another tensor, the larger one of each pair."""
     @overload
-    def max(self, dim: str | None = None, keepdim: _bool = False) -> Any:
+    def max(self, dim: str | None = None, *, keepdim: _bool = False) -> Any:
         """The largest element; along an axis, the largest elements and their indices (`amax` gives the elements alone); beside
         another tensor, the larger one of each pair."""
     def maximum(self, other: NamedLike) -> NamedTensor:
         """the greater of two; NaN where either is"""
     @overload
-    def mean(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
+    def mean(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
         """The mean over axes; integers become float32 first."""
     @overload
-    def mean(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
+    def mean(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
         """The mean over axes; integers become float32 first."""
     @overload
-    def median(self, axis: str | None = None, keepdims: _bool = False) -> Any:
+    def median(self, axis: str | None = None, *, keepdims: _bool = False) -> Any:
         """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
     @overload
-    def median(self, dim: str | None = None, keepdim: _bool = False) -> Any:
+    def median(self, dim: str | None = None, *, keepdim: _bool = False) -> Any:
         """The middle element, the lower one of two; along an axis, the middle elements and their indices."""
     @overload
-    def min(self, axis: str | None = None, keepdims: _bool = False) -> Any:
+    def min(self, axis: str | None = None, *, keepdims: _bool = False) -> Any:
         """The least element; along an axis, or beside another tensor, as `max`."""
     @overload
-    def min(self, dim: str | None = None, keepdim: _bool = False) -> Any:
+    def min(self, dim: str | None = None, *, keepdim: _bool = False) -> Any:
         """The least element; along an axis, or beside another tensor, as `max`."""
     def minimum(self, other: NamedLike) -> NamedTensor:
         """the lesser of two; NaN where either is"""
     def mish(self) -> NamedTensor:
         """x · tanh(softplus(x))"""
     @overload
-    def mode(self, axis: str, keepdims: _bool = False) -> Ordered:
+    def mode(self, axis: str, *, keepdims: _bool = False) -> Any:
         """The most frequent element along an axis, the least of several, and its last index."""
     @overload
-    def mode(self, dim: str, keepdim: _bool = False) -> Ordered:
+    def mode(self, dim: str, *, keepdim: _bool = False) -> Any:
         """The most frequent element along an axis, the least of several, and its last index."""
     def mul(self, other: NamedLike) -> NamedTensor:
         """x · other"""
@@ -378,22 +378,22 @@ class NamedTensor(TensorHolder):
     def names(self) -> tuple[str, ...]:
         """The names of the dimensions, in order."""
     @overload
-    def nanmean(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
+    def nanmean(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
         """The mean over axes of the elements that are not NaN."""
     @overload
-    def nanmean(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
+    def nanmean(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
         """The mean over axes of the elements that are not NaN."""
     @overload
-    def nanmedian(self, axis: str | None = None, keepdims: _bool = False) -> Any:
+    def nanmedian(self, axis: str | None = None, *, keepdims: _bool = False) -> Any:
         """`median` of the elements that are not NaN; NaN where all are."""
     @overload
-    def nanmedian(self, dim: str | None = None, keepdim: _bool = False) -> Any:
+    def nanmedian(self, dim: str | None = None, *, keepdim: _bool = False) -> Any:
         """`median` of the elements that are not NaN; NaN where all are."""
     @overload
-    def nansum(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
+    def nansum(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
         """The sum over axes; NaN counts as 0."""
     @overload
-    def nansum(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
+    def nansum(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
         """The sum over axes; NaN counts as 0."""
     def neg(self) -> NamedTensor:
         """−x"""
@@ -407,10 +407,10 @@ class NamedTensor(TensorHolder):
         """Elements to a power. Whole exponents and halves up to 16 are products and roots; integers to a negative power
         become float32."""
     @overload
-    def prod(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
+    def prod(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
         """The product over axes, as `sum`."""
     @overload
-    def prod(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
+    def prod(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
         """The product over axes, as `sum`."""
     def real(self) -> NamedTensor:
         """the real part"""
@@ -448,34 +448,34 @@ class NamedTensor(TensorHolder):
     def slice(self, **parts: builtins.slice) -> NamedTensor:
         """A part of dimensions: `x.slice(batch=slice(0, 2))`."""
     @overload
-    def softmax(self, axis: str, dtype: Any = None) -> NamedTensor:
+    def softmax(self, axis: str, *, dtype: Any = None) -> NamedTensor:
         """exp(x), divided by its sum along an axis. dtype: of the elements before."""
     @overload
-    def softmax(self, dim: str, dtype: Any = None) -> NamedTensor:
+    def softmax(self, dim: str, *, dtype: Any = None) -> NamedTensor:
         """exp(x), divided by its sum along an axis. dtype: of the elements before."""
     def softplus(self, beta: _float = 1.0, threshold: _float = 20.0) -> NamedTensor:
         """log(1 + exp(beta · x)) / beta; x where beta · x is above the threshold."""
     @overload
-    def sort(self, axis: str, descending: _bool = False, stable: _bool = True) -> Ordered:
+    def sort(self, axis: str, *, descending: _bool = False, stable: _bool = True) -> Any:
         """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     @overload
-    def sort(self, dim: str, descending: _bool = False, stable: _bool = True) -> Ordered:
+    def sort(self, dim: str, *, descending: _bool = False, stable: _bool = True) -> Any:
         """The elements in order along an axis, and their indices. Equal elements always keep their order; NaN is the largest."""
     def sqrt(self) -> NamedTensor:
         """the square root"""
     @overload
-    def std(self, axis: Sequence[str] | str | None = None, correction: _float = 1, keepdims: _bool = False) -> NamedTensor:
+    def std(self, axis: Sequence[str] | str | None = None, *, correction: _float = 1, keepdims: _bool = False) -> NamedTensor:
         """The square root of `var`."""
     @overload
-    def std(self, dim: Sequence[str] | str | None = None, correction: _float = 1, keepdim: _bool = False) -> NamedTensor:
+    def std(self, dim: Sequence[str] | str | None = None, *, correction: _float = 1, keepdim: _bool = False) -> NamedTensor:
         """The square root of `var`."""
     def sub(self, other: NamedLike, *, alpha: Number = 1) -> NamedTensor:
         """x − alpha · other."""
     @overload
-    def sum(self, axis: Sequence[str] | str | None = None, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
+    def sum(self, axis: Sequence[str] | str | None = None, *, keepdims: _bool = False, dtype: Any = None) -> NamedTensor:
         """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
     @overload
-    def sum(self, dim: Sequence[str] | str | None = None, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
+    def sum(self, dim: Sequence[str] | str | None = None, *, keepdim: _bool = False, dtype: Any = None) -> NamedTensor:
         """The sum over axes (all, if none is given); integers are summed as int64. dtype: of the elements before."""
     def tan(self) -> NamedTensor:
         """the tangent of an angle in radians"""
@@ -497,10 +497,10 @@ class NamedTensor(TensorHolder):
     def unflatten(self, name: str, **sizes: Dim) -> NamedTensor:
         """A dimension as several: `x.unflatten("pixels", height=28, width=28)`; one of the sizes may be -1."""
     @overload
-    def var(self, axis: Sequence[str] | str | None = None, correction: _float = 1, keepdims: _bool = False) -> NamedTensor:
+    def var(self, axis: Sequence[str] | str | None = None, *, correction: _float = 1, keepdims: _bool = False) -> NamedTensor:
         """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
     @overload
-    def var(self, dim: Sequence[str] | str | None = None, correction: _float = 1, keepdim: _bool = False) -> NamedTensor:
+    def var(self, dim: Sequence[str] | str | None = None, *, correction: _float = 1, keepdim: _bool = False) -> NamedTensor:
         """The mean square of the distances from the mean over axes; the sum is divided by the count less `correction`."""
     def where(self, condition: NamedLike, other: NamedLike) -> NamedTensor:
         """The elements where a condition holds, and those of `other` elsewhere."""

@@ -59,9 +59,6 @@ def _along() -> Iterator[tuple[str, Parameter]]:
 
 def _of_elements(named_tensor: Any, name: str) -> Any:
     member = getattr(Tensor, name)
-    if isinstance(member, property):
-        getter: Any = member.fget
-        return property(lambda self: named_tensor(getter(self.tensor), self.names), doc=getter.__doc__)
 
     def function(self: Any, *operands: Any, **options: Any) -> Any:
         given = [*operands, *options.values()]
@@ -100,22 +97,18 @@ def _along_names(named_tensor: Any, name: str, axis: Parameter) -> Callable[...,
                 f"{name}: got the dimensions {names}, expected one name, or several in a tuple; pass other arguments by name"
             )
         chosen = options.pop(spelled[0]) if spelled else names if several else names[0] if names else None
-        if chosen is None or chosen == ():
+        if isinstance(chosen, (tuple, list)) and not (several or _text(axis.annotation) == "Axis"):
+            raise InputError(f"{name}: got the dimensions {shown(chosen)}, expected one of {shown(self.names)}")
+        if chosen is None or (several and not chosen):
             if axis.default is not None:
                 raise InputError(f"{name}: got no dimension, expected one of {shown(self.names)}")
-            axes = None
-            kept = ()
+            given, axes = (), range(len(self.names))
         else:
             axes = axes_named(name, chosen, self.names)
-            kept = tuple(own for k, own in enumerate(self.names) if k not in axes)
-        if axes is None:
-            made = member(self.tensor, **options)
-        elif several:
-            made = member(self.tensor, *axes, **options)
-        else:
-            made = member(self.tensor, axes if isinstance(chosen, (tuple, list)) else axes[0], **options)
+            given = axes if several else (axes if isinstance(chosen, (tuple, list)) else axes[0],)
+        made = member(self.tensor, *given, **options)
         whole = not folds or options.get("keepdims", options.get("keepdim", False))
-        return _labelled(named_tensor, made, self.names if whole else kept)
+        return _labelled(named_tensor, made, [own for k, own in enumerate(self.names) if whole or k not in axes])
 
     return _described(function, name, member)
 
@@ -142,9 +135,10 @@ def _described(function: Callable[..., Any], name: str, member: Any) -> Any:
             kind = "str" if p.kind is p.VAR_POSITIONAL else ANNOTATIONS.get(annotation, annotation)
             parameters.append(p.replace(annotation=kind, default=default))
         else:
-            parameters.append(p.replace(annotation=annotation.replace("TensorLike", "NamedLike")))
-    result = _text(own.return_annotation)
-    made.__signature__ = Signature(parameters, return_annotation="NamedTensor" if result == "Tensor" else result)
+            kind = p.KEYWORD_ONLY if parameters[-1].name == "axis" or parameters[-1].kind is p.KEYWORD_ONLY else p.kind
+            parameters.append(p.replace(annotation=annotation.replace("TensorLike", "NamedLike"), kind=kind))
+    gives = {"Tensor": "NamedTensor", "bool": "bool"}.get(_text(own.return_annotation), "Any")
+    made.__signature__ = Signature(parameters, return_annotation=gives)
     return made
 
 
