@@ -19,6 +19,7 @@ from ..errors import FormatError, InputError
 from ..files import reason
 from ..files.download import local_file
 from ..weights import read_weights
+from ..weights.quantised import quantised_matrices
 from ..weights.stored import StoredArray, Weights
 from .architectures import Architecture
 from .description import MAX_VOCABULARY, DecoderDescription, of_config, of_gguf
@@ -158,12 +159,6 @@ def read_json(path: Path) -> dict[str, Any]:
 def _folder(folder: Path, context: int) -> ModelFiles:
     name = str(folder)
     config = read_json(folder / _CONFIG)
-    if "quantization_config" in config or "quantization" in config:
-        quantised = config.get("quantization_config") or config.get("quantization")
-        kind = quantised.get("quant_method", "MLX's") if isinstance(quantised, dict) else quantised
-        raise FormatError(
-            f"{name}: weights in the quantisation {kind!r:.80}; Singe reads plain safetensors, and GGUF in any block format"
-        )
     description = of_config(config, context, f"{name}/{_CONFIG}")
     file = next((folder / f for f in (_INDEX, _TENSORS) if (folder / f).exists()), None)
     if file is None:
@@ -171,7 +166,11 @@ def _folder(folder: Path, context: int) -> ModelFiles:
     row = description.architecture
     rules = [(re.compile(pattern), new) for pattern, new in row.tensors.items()]
     stored: dict[str, StoredArray] = {}
-    for key, array in read_weights(file).stored.items():
+    plain: Mapping[str, StoredArray] = read_weights(file).stored
+    matrices: Mapping[str, StoredArray] = {}
+    if config.get("quantization_config") or config.get("quantization"):
+        matrices, plain = quantised_matrices(config, plain, str(file))
+    for key, array in (*plain.items(), *matrices.items()):
         if IGNORED.fullmatch(key):
             continue
         base, _, end = key.rpartition(".")
@@ -180,7 +179,8 @@ def _folder(folder: Path, context: int) -> ModelFiles:
             raise FormatError(f"{file}: the tensor {key!r:.80}, which Singe does not know in {row.name}")
         if f"{new}.{end}" in stored:
             raise FormatError(f"{file}: the tensor {key!r:.80} comes twice")
-        stored[f"{new}.{end}"] = _as_in_gguf(array, f"{new}.{end}", row)
+        # Matrices that are quantised are (outputs, inputs) in all methods.
+        stored[f"{new}.{end}"] = array if key in matrices else _as_in_gguf(array, f"{new}.{end}", row)
     if config.get("tie_word_embeddings", row.tied):
         stored.pop("output.weight", None)
     elif "output.weight" not in stored:

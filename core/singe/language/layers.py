@@ -43,8 +43,27 @@ class Matrix(Module, buffers=("weight",)):
         return x.linear(self.weight, self.bias)
 
 
+class Reordered(Module, buffers=("order",)):
+    """A layer whose matrix has its inputs in another order than the vectors that it gets."""
+
+    order: Tensor
+
+    def __init__(self, layer: PackedLinear, order: np.ndarray) -> None:
+        self.layer = layer
+        self.order = tensor(order)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layer(x.take(self.order, x.ndim - 1))
+
+
+def packed_layer(matrix: PackedMatrix, inputs: int, bias: np.ndarray | None) -> Module:
+    """The layer with these weights, for vectors in the order of the inputs."""
+    layer = packed_linear(matrix, inputs, bias)
+    return layer if matrix.order is None else Reordered(layer, matrix.order)
+
+
 def packed_linear(matrix: PackedMatrix, inputs: int, bias: np.ndarray | None) -> PackedLinear:
-    """The layer with these weights."""
+    """The layer with these weights, for vectors in the matrix's own order."""
     outputs = matrix.words.shape[1]
     layer = PackedLinear(inputs, outputs, matrix.bits, matrix.block, bias is not None, matrix.zero.ndim > 0)
     held = {"words": tensor(matrix.words), "scale": tensor(matrix.scale), "zero": tensor(matrix.zero)}
@@ -77,7 +96,15 @@ def _parts(stored: Sequence[StoredArray], biases: Sequence[np.ndarray | None], i
     """One layer if all weights have one form, otherwise one for each."""
     packed = [None if s.packed is None else s.packed() for s in stored]
     forms = {
-        None if m is None else (m.bits, m.block, m.zero.ndim, m.zero.tobytes() if not m.zero.ndim else b"")
+        None
+        if m is None
+        else (
+            m.bits,
+            m.block,
+            m.zero.ndim,
+            b"" if m.zero.ndim else m.zero.tobytes(),
+            b"" if m.order is None else m.order.tobytes(),
+        )
         for m in packed
     }
     if len(forms) > 1:
@@ -93,16 +120,16 @@ def _parts(stored: Sequence[StoredArray], biases: Sequence[np.ndarray | None], i
         return [Matrix(tensor(whole), bias)]
     first = matrices[0]
     if len(matrices) == 1:
-        return [packed_linear(first, inputs, bias)]
+        return [packed_layer(first, inputs, bias)]
     words, scale = (
         np.concatenate(arrays, axis=1) for arrays in zip(*((m.words, m.scale) for m in matrices), strict=True)
     )
     zero = np.concatenate([m.zero for m in matrices], axis=1) if first.zero.ndim else first.zero
-    return [packed_linear(PackedMatrix(words, scale, zero, first.bits, first.block), inputs, bias)]
+    return [packed_layer(first._replace(words=words, scale=scale, zero=zero), inputs, bias)]
 
 
 def _layer(stored: StoredArray, matrix: PackedMatrix | None, bias: np.ndarray | None, inputs: int) -> Module:
-    return Matrix(tensor(floats(stored)), bias) if matrix is None else packed_linear(matrix, inputs, bias)
+    return Matrix(tensor(floats(stored)), bias) if matrix is None else packed_layer(matrix, inputs, bias)
 
 
 class TokenTable(Module, buffers=("weight",)):
@@ -137,7 +164,7 @@ class PackedTokenTable(Module):
 def embeddings(stored: StoredArray) -> tuple[Module, Module]:
     """The layer that gives the rows of a table of tokens, and that which multiplies with the whole of it: both hold the same weights."""
     matrix = None if stored.packed is None else stored.packed()
-    if matrix is None or stored.shape[1] % matrix.block:
+    if matrix is None or matrix.order is not None or stored.shape[1] % matrix.block:
         weight = tensor(floats(stored))
         return TokenTable(weight), Matrix(weight, None)
     layer = packed_linear(matrix, stored.shape[1], None)

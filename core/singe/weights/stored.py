@@ -19,13 +19,16 @@ from ..shapes import MAX_ELEMENTS, MAX_RANK
 
 
 class PackedMatrix(NamedTuple):
-    """A matrix of weights as the row `dot_blocks` takes it: (inputs, outputs), in words, with scales and zeros of blocks."""
+    """A matrix of weights as the row `dot_blocks` takes it: (inputs, outputs), in words, with scales and zeros of blocks.
+
+    order: which input each row belongs to, where rows are not in the order of the inputs."""
 
     words: np.ndarray
     scale: np.ndarray
     zero: np.ndarray
     bits: int
     block: int
+    order: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)

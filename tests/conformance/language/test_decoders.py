@@ -111,7 +111,7 @@ def test_packed_weights_count_as_they_are(
         ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "the rotations are scaled by 'yarn'"),
         ({"hidden_act": "relu"}, "the activation 'relu'"),
         ({"sliding_window": 8}, "a window of 8 positions"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "the quantisation 'gptq'"),
+        ({"quantization_config": {"quant_method": "fp8"}}, "the quantisation 'fp8'"),
         ({"hidden_size": 10**12}, "hidden_size is 1000000000000, expected a whole number from 1"),
         ({"num_hidden_layers": 2}, "tensors that Singe does not know in this architecture: blk.2"),
         ({"num_hidden_layers": 4}, "the tensor blk.3.attn_q.weight is missing"),
