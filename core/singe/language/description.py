@@ -396,7 +396,53 @@ def _config_scaling(
             stretch = max(trained / before, 1.0)
             gain = math.sqrt(1 + math.log(stretch) / math.log(before)) if stretch > 1 and before > 1 else 1.0
             return 1.0, tuple(map(float, factors)), scaling.positive("attention_factor", default=gain)
+        case "dynamic":
+            before = scaling.whole("original_max_position_embeddings", most=MAX_CONTEXT, default=trained)
+            if min(context, trained) > before:
+                raise FormatError(
+                    f"{scaling.name}: the rotations change with the length of a text beyond {before} tokens, which Singe does not do; "
+                    f"load it with context={before} or less"
+                )
+            return 1.0, (), 1.0
+        case "yarn":
+            return _yarn(scaling, base, turned, trained)
         case _:
-            raise _unknown(
-                scaling.name, "the rotations are scaled by", kind, ("default", "linear", "llama3", "longrope")
-            )
+            known = ("default", "linear", "llama3", "longrope", "dynamic", "yarn")
+            raise _unknown(scaling.name, "the rotations are scaled by", kind, known)
+
+
+def _yarn(scaling: Facts, base: float, turned: int, trained: int) -> tuple[float, tuple[float, ...], float]:
+    """Pairs that turn often are kept, those that turn seldom are slowed by the factor, and between them it changes evenly by pair."""
+    factor = scaling.positive("factor")
+    before = scaling.whole("original_max_position_embeddings", most=MAX_CONTEXT, default=trained)
+    fast, slow = scaling.positive("beta_fast", default=32.0), scaling.positive("beta_slow", default=1.0)
+    if factor < 1:
+        raise scaling.fault("factor", "a number from 1")
+    if not (1e-6 <= slow < fast <= 1e6 and base > 1):
+        raise scaling.fault(
+            "beta_fast", f"more than beta_slow, {slow}, both from 1e-6 to 1e6, and a rope_theta above 1"
+        )
+
+    def pair(turns: float) -> float:
+        """The pair that turns so often in `before` positions."""
+        return turned * math.log(before / (turns * 2 * math.pi)) / (2 * math.log(base))
+
+    low, high = pair(fast), pair(slow)
+    if scaling.flag("truncate", default=True):
+        low, high = math.floor(low), math.ceil(high)
+    low, high = max(low, 0), min(high, turned - 1)
+    width = high - low if high != low else 0.001
+    slowed = (min(max((i - low) / width, 0.0), 1.0) for i in range(turned // 2))
+
+    def gain(m: float) -> float:
+        return 0.1 * m * math.log(factor) + 1
+
+    both = [scaling.number(key, default=0.0) for key in ("mscale", "mscale_all_dim")]
+    if not all(0 <= m <= 1e6 for m in both):
+        raise scaling.fault("mscale", "a number from 0 to 1e6, as mscale_all_dim")
+    usual = gain(both[0]) / gain(both[1]) if all(both) else gain(1.0)
+    return (
+        1.0,
+        tuple(1 / (s / factor + (1 - s)) for s in slowed),
+        scaling.positive("attention_factor", default=usual),
+    )

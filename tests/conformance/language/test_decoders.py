@@ -108,7 +108,7 @@ def test_packed_weights_count_as_they_are(
     ("changes", "message"),
     [
         ({"model_type": "mamba"}, "model_type is 'mamba', which Singe does not know"),
-        ({"rope_scaling": {"rope_type": "yarn", "factor": 2.0}}, "the rotations are scaled by 'yarn'"),
+        ({"rope_scaling": {"rope_type": "ntk", "factor": 2.0}}, "the rotations are scaled by 'ntk'"),
         ({"hidden_act": "relu"}, "the activation 'relu'"),
         ({"sliding_window": 8}, "a window of 8 positions"),
         ({"quantization_config": {"quant_method": "fp8"}}, "the quantisation 'fp8'"),
