@@ -15,6 +15,7 @@ import numpy as np
 from ..dtypes import float32
 from ..errors import FormatError
 from ..ops.products.blocks import BITS, BITS_PER_WORD, packed
+from .gguf.blocks import AT_ONCE
 from .stored import PackedMatrix, StoredArray
 
 Parts = Mapping[str, StoredArray]
@@ -114,6 +115,7 @@ def _only(facts: Mapping[str, Any], key: str, known: tuple[Any, ...], what: str)
 def _gptq_scheme(facts: Mapping[str, Any], path: str, what: str) -> Scheme:
     _only(facts, "checkpoint_format", ("gptq", "gptq_v2"), what)
     _only(facts, "dynamic", (None, {}), what)
+    _only(facts, "rotation", (None, ""), what)
     return _scheme("gptq", facts, facts.get("bits"), facts.get("group_size", -1), what)
 
 
@@ -127,6 +129,7 @@ def _awq_scheme(facts: Mapping[str, Any], path: str, what: str) -> Scheme:
 
 def _compressed_scheme(facts: Mapping[str, Any], path: str, what: str) -> Scheme:
     _only(facts, "format", ("pack-quantized",), what)
+    _only(facts, "transform_config", (None, {}), what)
     groups = facts.get("config_groups")
     rows = list(groups.values()) if isinstance(groups, dict) else []
     weights = [row.get("weights") if isinstance(row, dict) else None for row in rows]
@@ -182,7 +185,7 @@ def _awq(parts: Parts, s: Scheme, what: str) -> StoredArray:
         return found.reshape(len(found), -1, s.each)[:, :, _AWQ_PLACES].reshape(len(found), -1)
 
     return _matrix(
-        (outputs, inputs), s, lambda: packed(sorted_(columns.read()), s.bits), lambda: _finite(scale, what),
+        (outputs, inputs), s, lambda: _packed(sorted_(columns.read()), s.bits), lambda: _finite(scale, what),
         lambda: sorted_(zeros.read()).astype(np.float32), None,
     )  # fmt: skip
 
@@ -253,7 +256,7 @@ def _matrix(
     def made() -> PackedMatrix:
         w, z = np.ascontiguousarray(words()).view(np.int32), zero()
         if order is not None:
-            w = packed(_numbers(w.T, s.bits)[:, order].T, s.bits)
+            w = _packed(_numbers(w.T, s.bits)[:, order].T, s.bits)
         if z.size and (z == z.flat[0]).all():
             z = np.asarray(z.flat[0], np.float32)
         return PackedMatrix(w, np.ascontiguousarray(scale()), z, s.bits, block, order)
@@ -286,6 +289,16 @@ def _numbers(words: np.ndarray, bits: int) -> np.ndarray:
     if bits == 8:
         return found
     return np.stack([found & np.uint8(15), found >> np.uint8(4)], axis=-1).reshape(len(found), -1)
+
+
+def _packed(numbers: np.ndarray, bits: int) -> np.ndarray:
+    """Numbers (inputs, outputs) as words. A few outputs at a time: intermediate arrays are larger."""
+    inputs, outputs = numbers.shape
+    words = np.empty((-(-inputs * bits // BITS_PER_WORD), outputs), np.int32)
+    step = max(1, AT_ONCE // inputs)
+    for first in range(0, outputs, step):
+        words[:, first : first + step] = packed(numbers[:, first : first + step], bits)
+    return words
 
 
 def _groups(inputs: int, s: Scheme) -> int:

@@ -182,6 +182,8 @@ def test_logits_are_those_of_the_floats(name: str, case: Mapping[str, Any], devi
         ("gptq", {"checkpoint_format": "marlin"}, "the checkpoint_format 'marlin'"),
         ("awq", {"version": "gemv"}, "the version 'gemv'"),
         ("compressed-tensors", {"format": "float-quantized"}, "the format 'float-quantized'"),
+        ("compressed-tensors", {"transform_config": {"config_groups": {"R1": {}}}}, "the transform_config"),
+        ("gptq", {"dynamic": {"-:lm_head": {}}}, "the dynamic"),
         ("compressed-tensors", {"config_groups": {}}, "has 0 config_groups"),
     ],
 )
