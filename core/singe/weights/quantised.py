@@ -48,8 +48,7 @@ class Scheme:
 @dataclass(frozen=True)
 class Method:
     """A row. needed, more: the ends of the names of a matrix's tensors that must and may be there, of which no other tensor has the
-    first; scheme: reads the config, where the
-    second argument is the path of a matrix; matrix: makes one of its tensors."""
+    first; scheme: what the config says of the matrix at a path; matrix: makes one of its tensors."""
 
     name: str
     needed: tuple[str, ...]
@@ -87,10 +86,10 @@ def method_of(config: Mapping[str, Any], name: str) -> tuple[Method, Mapping[str
     if not isinstance(facts, dict):
         raise FormatError(f"{name}: the quantisation is {facts!r:.80}, expected an object")
     kind = facts.get("quant_method", "mlx" if "quantization" in config else None)
-    method = METHODS.get(kind) if isinstance(kind, str) else None
+    method = QUANTISATIONS.get(kind) if isinstance(kind, str) else None
     if method is None:
         raise FormatError(
-            f"{name}: weights in the quantisation {kind!r:.80}; Singe reads {', '.join(METHODS)}, plain safetensors, and GGUF"
+            f"{name}: weights in the quantisation {kind!r:.80}; Singe reads {', '.join(QUANTISATIONS)}, plain safetensors, and GGUF"
         )
     return method, facts
 
@@ -334,7 +333,7 @@ def _order(parts: Parts, end: str, inputs: int, s: Scheme, what: str) -> np.ndar
     return None if np.array_equal(found, np.arange(inputs) // s.block(inputs)) else found
 
 
-METHODS: Final[Mapping[str, Method]] = {
+QUANTISATIONS: Final[Mapping[str, Method]] = {
     row.name: row
     for row in (
         Method("gptq", ("qweight", "qzeros", "scales"), ("g_idx",), _gptq_scheme, _gptq),

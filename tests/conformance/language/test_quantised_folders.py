@@ -14,7 +14,7 @@ from devices import RUNNERS
 
 import singe as sg
 from singe.language.files import open_model
-from singe.weights.quantised import METHODS
+from singe.weights.quantised import QUANTISATIONS
 from singe.weights.safetensors import write_safetensors
 
 GROUP: Final = 32
@@ -145,7 +145,7 @@ def folders(
 
 
 def test_every_method_has_a_case() -> None:
-    assert {name.split()[0] for name in CASES} == set(METHODS)
+    assert {name.split()[0] for name in CASES} == set(QUANTISATIONS)
 
 
 @pytest.mark.parametrize("name", CASES)
