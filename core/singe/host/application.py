@@ -1,4 +1,4 @@
-"""An ASGI application that answers the KServe v2 protocol for some models: any ASGI server runs it.
+"""An ASGI application that answers the KServe v2 protocol for models, and OpenAI's for language models: any ASGI server runs it.
 
     app = sg.host.Application({"digits": "digits.onnx"}, token="…")    # in main.py: uvicorn main:app
 
@@ -10,9 +10,11 @@
 | GET /v2/models/M/ready | whether it answers |
 | POST /v2/models/M/infer | a run |
 | GET /metrics | counts, for Prometheus |
+| GET /v1/models | the language models, in OpenAI's shape |
+| POST /v1/chat/completions, /v1/completions | a text of one, in OpenAI's shape, whole or as server-sent events |
 
-`/versions/1` may follow M. An error is `{"error": …}` with a status. Who asks is checked before a body is read, and a body is read up
-to the limit, no slower than MIN_BYTES_PER_SECOND.
+`/versions/1` may follow M. An error is `{"error": …}` with a status, below /v1 in OpenAI's shape. Who asks is checked before a body is
+read, and a body is read up to the limit, no slower than MIN_BYTES_PER_SECOND.
 """
 
 from __future__ import annotations
@@ -23,33 +25,38 @@ import math
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
-from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from ..errors import DeviceLost, DTypeError, InputError, ShapeError, SingeError
+from ..lazy_names import LateModule
 from ..listening import LOOPBACK, Callers, is_token
-from ..model.files import load
 from ..model.model import Model
 from ..runtime.device import Device
 from ..texts import say
 from ..time_limits import opened_for
 from .batching import ServedModel
+from .bodies import HeldBytes, RequestBody
 from .metrics import prometheus_text
+from .models import Models, loaded_models
 from .protocol import InferRequest, Refused, metadata, read_request, write_response
 
+if TYPE_CHECKING:
+    from .openai import engine as engines
+    from .openai import routes
+    from .openai.engine import LanguageEngine
+else:
+    engines, routes = (LateModule(f"host.openai.{name}") for name in ("engine", "routes"))
+
 MAX_BODY_BYTES: Final = 64 << 20
-MAX_HELD_BYTES: Final = 1 << 30
-"""Of all bodies that are being read or wait for their run."""
-BODY_SECONDS: Final = 20.0
-"""For the body of a request, beside what MIN_BYTES_PER_SECOND allows, and for a client to take a piece of a response."""
-MIN_BYTES_PER_SECOND: Final = 1 << 16
+SEND_SECONDS: Final = 20.0
+"""For a client to take a piece of a response."""
 PIECE_BYTES: Final = 1 << 18
 """A response is sent in pieces of so many bytes."""
-MAX_LEFT_BYTES: Final = 1 << 20
-"""How much of a refused request's body is read, so that its client sees the answer."""
 IN_LOOP_BYTES: Final = 1 << 16
 """Larger requests and responses are read and written in a thread, one at a time, while others are answered."""
+CACHE_BYTES: Final = 1 << 30
+"""Of the conversations of a language model."""
 _MODEL: Final = re.compile(r"/v2/models/([^/]+)(?:/versions/([^/]+))?(?:/(ready|infer))?")
 _DIGITS: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _ALLOWED_HEADERS: Final = b"authorization, content-type, inference-header-content-length"
@@ -58,15 +65,22 @@ Scope: TypeAlias = "MutableMapping[str, Any]"
 Receive: TypeAlias = "Callable[[], Awaitable[MutableMapping[str, Any]]]"
 Send: TypeAlias = "Callable[[MutableMapping[str, Any]], Awaitable[None]]"
 Header: TypeAlias = "tuple[bytes, bytes]"
-Models: TypeAlias = "str | Path | Model | Mapping[str, str | Path | Model] | Sequence[str | Path | Model]"
+
+
+class EventStream(NamedTuple):
+    """What is sent as it is made. error: the last piece, when something goes wrong after the first."""
+
+    pieces: AsyncGenerator[bytes, None]
+    error: Callable[[Refused], bytes]
 
 
 class HostResponse(NamedTuple):
-    """What is answered."""
+    """What is answered. stream: what follows the headers in place of parts."""
 
     status: int
     headers: Sequence[Header]
     parts: Sequence[bytes]
+    stream: EventStream | None = None
 
 
 class Application:
@@ -74,13 +88,16 @@ class Application:
 
         app = sg.host.Application({"digits": "digits.onnx"}, token="…")  # in main.py: uvicorn main:app
 
-    models: files, URLs or Models, called by the names of their files; a dict gives other names.
+    models: files, URLs or Models, called by the names of their files; a dict gives other names. Language models, in GGUF files, folders
+    with config.json or as LanguageModels, are answered in OpenAI's shapes instead.
 
     device: where files are loaded. token: what clients give as `Authorization: Bearer …`; "" for none. host, names, origins: the
     address of the server, what else it is called, and the origins of pages elsewhere that may ask. batch, wait: the most rows that are
     run together, and for how many seconds a request waits for others, where the model allows that. queue: how many requests may wait
     for a model; more are answered with 503. body: the most bytes of a request. seconds: how long one may take once its body is here;
-    then it is answered with 504, and its run is stopped, between steps, and by "wasm" anywhere if it was opened here.
+    then it is answered with 504, and its run is stopped, between steps, and by "wasm" anywhere if it was opened here. context, cache: of
+    language models, for how many tokens a conversation has room, and the most bytes of all conversations, which decides how many texts
+    are made at once.
     """
 
     def __init__(
@@ -94,13 +111,15 @@ class Application:
         queue: int = 256,
         body: int = MAX_BODY_BYTES,
         seconds: float = math.inf,
+        context: int | None = None,
+        cache: int = CACHE_BYTES,
         names: Collection[str] = (),
         origins: Collection[str] = (),
         host: str = LOOPBACK,
         elsewhere: Mapping[str, Any] | None = None,
     ) -> None:
         """elsewhere: what answers in place of models of this process, such as those of a deployment."""
-        for what, value in (("batch", batch), ("queue", queue), ("body", body)):
+        for what, value in (("batch", batch), ("queue", queue), ("body", body), ("cache", cache)):
             if value < 1:
                 raise InputError(f"{what}: got {value}, expected a number above 0")
         if not 0 <= wait <= 60:
@@ -108,10 +127,16 @@ class Application:
         if not seconds > 0:
             raise InputError(f"seconds: got {seconds}, expected seconds above 0")
         with opened_for(seconds):
+            loaded = {} if elsewhere else loaded_models(models, device, context)
             self.models: Final[Mapping[str, Any]] = elsewhere or {
                 name: ServedModel(name, model, batch=batch, wait=wait, limit=queue, seconds=seconds)
-                for name, model in _loaded(models, device).items()
+                for name, model in loaded.items()
+                if isinstance(model, Model)
             }
+        languages = {name: model for name, model in loaded.items() if not isinstance(model, Model)}
+        self.languages: Final[Mapping[str, LanguageEngine]] = {
+            name: engines.LanguageEngine(name, model, queue, seconds, cache) for name, model in languages.items()
+        }
         self.token: Final = token
         self.url = "at another address"
         """The server's address, for messages."""
@@ -135,7 +160,10 @@ class Application:
     async def stop(self, reason: str) -> None:
         """Answer with 503 what waits and what comes, and wait for the runs that have begun."""
         self._stopped = reason
-        self.refused += sum(await asyncio.gather(*(model.stop(reason) for model in self.models.values())))
+        self.refused += sum(await asyncio.gather(*(model.stop(reason) for model in self._all().values())))
+
+    def _all(self) -> dict[str, Any]:
+        return {**self.models, **self.languages}
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -151,8 +179,8 @@ class Application:
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = time.perf_counter()
         headers = list[Header]()
-        body = _Body(self._held, receive)
-        served: ServedModel | None = None
+        body = RequestBody(self._held, receive)
+        served: ServedModel | LanguageEngine | None = None
         try:
             try:
                 given = _headers(scope)
@@ -160,13 +188,15 @@ class Application:
                 served, answer = await self._routed(scope, given, body)
             except Exception as e:
                 answer = _failure(e)
+                if self.languages and scope["path"].startswith("/v1/"):
+                    answer = _in_openai(answer)
                 if not body.is_read:
                     await body.discard()
-            await _sent(send, answer, headers, head=scope["method"] == "HEAD")
+            status = await _sent(send, answer, headers, head=scope["method"] == "HEAD")
         finally:
             body.release()
         if served is not None:
-            served.counts.answered(answer.status, time.perf_counter() - start)
+            served.counts.answered(status, time.perf_counter() - start)
 
     def _checked(self, scope: Scope, given: Mapping[str, str]) -> list[Header]:
         """The headers for a page that may ask; an error for who may not."""
@@ -183,8 +213,8 @@ class Application:
         ]
 
     async def _routed(
-        self, scope: Scope, given: Mapping[str, str], body: _Body
-    ) -> tuple[ServedModel | None, HostResponse]:
+        self, scope: Scope, given: Mapping[str, str], body: RequestBody
+    ) -> tuple[ServedModel | LanguageEngine | None, HostResponse]:
         path, method = scope["path"].removeprefix(scope.get("root_path", "")), scope["method"]
         if method == "OPTIONS":
             allow = (b"access-control-allow-headers", _ALLOWED_HEADERS), (b"access-control-allow-methods", b"GET, POST")
@@ -202,14 +232,23 @@ class Application:
             return None, _json({"name": "singe", "version": version, "extensions": ["binary_tensor_data"]})
         if path == "/metrics":
             _want(method, "GET")
-            text = prometheus_text({name: m.counts for name, m in self.models.items()})
+            text = prometheus_text({name: m.counts for name, m in self._all().items()})
             return None, HostResponse(
                 200, ((b"content-type", b"text/plain; version=0.0.4; charset=utf-8"),), (text.encode(),)
             )
+        if self.languages and path.startswith("/v1/"):
+            if path == "/v1/models":
+                _want(method, "GET")
+                return None, _json(routes.described(self.languages))
+            if path in routes.COMPLETIONS:
+                _want(method, "POST")
+                return await self._completed(path, given, body)
         found = _MODEL.fullmatch(path)
         if found is None:
             raise Refused(
-                404, f"there is no {path[:200]!r}; there are /v2, /v2/health/ready, /v2/models/NAME and /metrics"
+                404,
+                f"there is no {path[:200]!r}; there are /v2, /v2/health/ready, /v2/models/NAME, /metrics, /v1/models, "
+                "/v1/chat/completions and /v1/completions",
             )
         name, version, action = found.groups()
         served = self.models.get(name)
@@ -245,7 +284,36 @@ class Application:
                 ((b"www-authenticate", b"Bearer"),),
             )
 
-    async def _inferred(self, served: ServedModel, given: Mapping[str, str], body: _Body) -> HostResponse:
+    async def _completed(
+        self, path: str, given: Mapping[str, str], body: RequestBody
+    ) -> tuple[LanguageEngine, HostResponse]:
+        if given.get("content-encoding", "identity") != "identity":
+            raise Refused(415, f"the body is encoded as {given['content-encoding']!r:.80}; send it as it is")
+        data = await body.read(_number(given, "content-length"), self._body)
+        served, asked = await self._apart(len(data), routes.asked_of, self.languages, path, data)
+        del data
+        body.release()
+        try:
+            parts = routes.while_there(served.parts(asked), body.receive)
+            if not asked.stream:
+                return served, _json(await routes.whole(served, asked, parts))
+            first = await anext(parts)  # what is refused has a status; what comes later is an event
+        except Exception as e:
+            return served, _in_openai(_failure(e))
+
+        async def pieces() -> AsyncGenerator[Any, None]:
+            try:
+                yield first
+                async for part in parts:
+                    yield part
+            finally:
+                await parts.aclose()
+
+        head = ((b"content-type", b"text/event-stream; charset=utf-8"),)
+        stream = EventStream(routes.events(served, asked, pieces()), routes.error_event)
+        return served, HostResponse(200, head, (), stream)
+
+    async def _inferred(self, served: ServedModel, given: Mapping[str, str], body: RequestBody) -> HostResponse:
         if given.get("content-encoding", "identity") != "identity":
             raise Refused(415, f"the body is encoded as {given['content-encoding']!r:.80}; send it as it is")
         json_bytes = _number(given, "inference-header-content-length")
@@ -266,101 +334,6 @@ class Application:
             return work(*args)
         async with self._turn:
             return await asyncio.to_thread(work, *args)
-
-
-class HeldBytes:
-    """What all bodies hold, of which only so much may be here."""
-
-    def __init__(self) -> None:
-        self.size = 0
-
-    def take(self, size: int) -> None:
-        """Count bytes that came."""
-        if self.size + size > MAX_HELD_BYTES:
-            raise Refused(503, "the bodies of other requests take all room: try again later", ((b"retry-after", b"1"),))
-        self.size += size
-
-    def give(self, size: int) -> None:
-        """Count bytes that went."""
-        self.size -= size
-
-
-class _Body:
-    """The body of a request, which comes in pieces."""
-
-    def __init__(self, room: HeldBytes, receive: Receive) -> None:
-        self._room: Final = room
-        self._receive: Final = receive
-        self._held = 0
-        self.is_read = False
-
-    async def read(self, length: int | None, limit: int) -> bytearray:
-        """All of it, if it is no longer than the limit, and no slower than it may be."""
-        if (length or 0) > limit:
-            raise Refused(413, f"the body has {length} bytes, and {limit} are allowed")
-        found, start = bytearray(), time.monotonic()
-        while not self.is_read:
-            piece = await self._piece(start + BODY_SECONDS + len(found) / MIN_BYTES_PER_SECOND - time.monotonic())
-            if len(found) + len(piece) > limit:
-                raise Refused(413, f"the body has more than the {limit} bytes that are allowed")
-            self._room.take(len(piece))
-            self._held += len(piece)
-            found += piece
-        return found
-
-    async def discard(self) -> None:
-        """Take what comes for a short while, so that a client which still sends sees the answer."""
-        left = MAX_LEFT_BYTES
-        try:
-            while not self.is_read and left > 0:
-                left -= len(await self._piece(BODY_SECONDS / 4))
-        except Refused:
-            pass
-
-    def release(self) -> None:
-        self._room.give(self._held)
-        self._held = 0
-
-    async def _piece(self, seconds: float) -> bytes:
-        try:
-            async with asyncio.timeout(max(seconds, 0)):
-                message = await self._receive()
-        except TimeoutError:
-            raise Refused(408, f"the body did not come within {BODY_SECONDS:g} seconds") from None
-        if message["type"] != "http.request":
-            self.is_read = True
-            raise Refused(400, "the client left before its body was here")
-        self.is_read = not message.get("more_body", False)
-        return message.get("body", b"")
-
-
-def named_models(models: Models) -> dict[str, str | Path | Model]:
-    """The models by name: those of a dict, or called by the names of their files."""
-    if isinstance(models, Mapping):
-        return dict(models)
-    several = [models] if isinstance(models, (str, Path, Model)) else models
-    return {(m.name if isinstance(m, Model) else Path(m).stem): m for m in several}
-
-
-def _loaded(models: Models, device: str | Device) -> dict[str, Model]:
-    """The Models by name."""
-    if isinstance(models, Mapping):
-        named = list(models.items())
-    else:
-        several = [models] if isinstance(models, (str, Path, Model)) else models
-        named = [(m.name if isinstance(m, Model) else Path(m).stem, m) for m in several]
-    if not named:
-        raise InputError("there is no model to serve: give at least one")
-    found: dict[str, Model] = {}
-    for name, model in named:
-        if not name or "/" in name:
-            raise InputError(
-                f"a model is called {name!r:.80}, expected a name without a slash, as it stands in addresses"
-            )
-        if name in found:
-            raise InputError(f"two models are called {name!r:.80}: give one of them another name, as in {name}2=FILE")
-        found[name] = model if isinstance(model, Model) else load(model, device)
-    return found
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -399,20 +372,53 @@ def _json(data: Any, status: int = 200, headers: Sequence[Header] = ()) -> HostR
 
 
 def _failure(e: Exception) -> HostResponse:
-    """The response for an error: who asked wrongly is told why; what else went wrong is printed, too."""
+    """The response for an error."""
+    refused = _refused(e)
+    return _json({"error": str(refused)}, refused.status, refused.headers)
+
+
+def _refused(e: Exception) -> Refused:
+    """What a client is told of an error: who asked wrongly is told why; what else went wrong is printed, too."""
     if isinstance(e, Refused):
-        return _json({"error": str(e)}, e.status, e.headers)
+        return e
     if isinstance(e, (InputError, ShapeError, DTypeError)):
-        return _json({"error": str(e)}, 400)
+        return Refused(400, str(e))
     say(f"singe host: {type(e).__name__}: {e!s:.2000}", file=sys.stderr)
-    if isinstance(e, DeviceLost):
-        return _json({"error": str(e)}, 503)
     if isinstance(e, SingeError):
-        return _json({"error": str(e)}, 500)
-    return _json({"error": f"{type(e).__name__}: the run failed; the server has printed why"}, 500)
+        return Refused(503 if isinstance(e, DeviceLost) else 500, str(e))
+    return Refused(500, f"{type(e).__name__}: the run failed; the server has printed why")
 
 
-async def _sent(send: Send, answer: HostResponse, headers: Sequence[Header], head: bool) -> None:
+def _in_openai(answer: HostResponse) -> HostResponse:
+    message = json.loads(b"".join(answer.parts))["error"]
+    kept = [h for h in answer.headers if h[0] != b"content-type"]
+    return _json(routes.openai_error(answer.status, message), answer.status, kept)
+
+
+async def _streamed(send: Send, answer: HostResponse, stream: EventStream, headers: Sequence[Header]) -> int:
+    """Send the pieces as they are made; the status by which the answer is counted."""
+    status = answer.status
+    fixed = (b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")
+    try:
+        await send({"type": "http.response.start", "status": status, "headers": [*answer.headers, *headers, *fixed]})
+        while True:
+            try:
+                piece = await anext(stream.pieces, b"")
+            except Exception as e:  # the status was sent
+                refused = _refused(e)
+                piece, status = stream.error(refused), refused.status
+            async with asyncio.timeout(SEND_SECONDS):
+                await send({"type": "http.response.body", "body": piece, "more_body": bool(piece)})
+            if not piece:
+                return status
+    finally:
+        await stream.pieces.aclose()
+
+
+async def _sent(send: Send, answer: HostResponse, headers: Sequence[Header], head: bool) -> int:
+    """Send an answer; the status by which it is counted."""
+    if answer.stream is not None:
+        return await _streamed(send, answer, answer.stream, headers)
     size = sum(map(len, answer.parts))
     fixed = (
         (b"content-length", str(size).encode()),
@@ -423,9 +429,10 @@ async def _sent(send: Send, answer: HostResponse, headers: Sequence[Header], hea
     parts = (b"".join(answer.parts),) if size <= PIECE_BYTES else answer.parts  # one system call, of most
     pieces = [part[at : at + PIECE_BYTES] for part in parts for at in range(0, len(part), PIECE_BYTES)]
     pieces = [b""] if head or not pieces else pieces
-    async with asyncio.timeout(BODY_SECONDS) as patience:
+    async with asyncio.timeout(SEND_SECONDS) as patience:
         await send(start)
         for k, piece in enumerate(pieces, 1):
             await send({"type": "http.response.body", "body": piece, "more_body": k < len(pieces)})
             if k < len(pieces):
-                patience.reschedule(asyncio.get_running_loop().time() + BODY_SECONDS)
+                patience.reschedule(asyncio.get_running_loop().time() + SEND_SECONDS)
+    return answer.status

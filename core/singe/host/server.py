@@ -25,8 +25,9 @@ from ..model.model import Model
 from ..runtime.device import Device
 from ..runtime.remote.protocol import PORT, TOKEN_VARIABLE
 from ..texts import say
-from .application import Application, Models, named_models
+from .application import Application
 from .deployment import DeployedModel, deployed, end_deployment
+from .models import Models, is_language, named_models
 from .protocol import metadata
 from .web_server import BACKLOG, END_SECONDS, WebServer, uvicorn
 
@@ -76,6 +77,11 @@ class ModelServer:
     def _deployed(
         self, models: Models, device: str | Device, replicas: tuple[int, int], options: dict[str, Any]
     ) -> dict[str, DeployedModel]:
+        languages = [name for name, model in named_models(models).items() if is_language(model)]
+        if languages:
+            raise InputError(
+                f"{languages[0]!r:.80} is a language model, which replicas do not run: serve it without them"
+            )
         name = device if isinstance(device, str) else device.name
         kept = {k: options[k] for k in ("batch", "wait", "seconds") if k in options}
         return deployed(named_models(models), name, replicas, options.get("queue", 256), kept)
@@ -113,8 +119,10 @@ class ModelServer:
 
     def example(self) -> str:
         """A command line that asks the first model: for its run, if its inputs are small, otherwise what they are."""
-        name, served = next(iter(self.application.models.items()))
         token = f" -H 'Authorization: Bearer {self.token}'" if self.token else ""
+        if not self.application.models:
+            return f"curl{token} {self.url}/v1/models"
+        name, served = next(iter(self.application.models.items()))
         inputs = [_example_input(p) for p in served.inputs]
         if not all(inputs):
             return f"curl{token} {self.url}/v2/models/{name}"
@@ -176,14 +184,17 @@ def serve(models: str | Path | Model | Any, **options: Any) -> None:
     """
     server = ModelServer(models, **options)
     served = server.application.models
-    say(f"{', '.join(served)}: at {server.url} (Ctrl-C ends)")
+    languages = server.application.languages
+    say(f"{', '.join((*served, *languages))}: at {server.url} (Ctrl-C ends)")
     say(f"token: {server.token}" if server.token else "no token is needed")
     for name, model in served.items():
         if options.get("batch", 1) > 1:
             say(f"{name}: {model.alone or 'requests that agree are run together'}")
+    for name, engine in languages.items():
+        say(f"{name}: {engine.about()}")
     say(f"try: {server.example()}")
     if not server.is_local:
         say("without TLS in front, token and data can be read on the way: let clients connect to a proxy with https://")
     server.wait()
-    answered = sum(model.counts.requests for model in served.values())
+    answered = sum(model.counts.requests for model in (*served.values(), *languages.values()))
     say(f"ended: {answered} requests were answered, {server.application.refused} of them with 503 as it ended")

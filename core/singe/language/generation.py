@@ -7,8 +7,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Self
 
+import numpy as np
+
 from ..errors import InputError
-from .sampling import Chosen, Sampler, SamplingOptions
+from .sampling import REMEMBERED, Chosen, Sampler, SamplingOptions
 
 if TYPE_CHECKING:
     from .session import LanguageSession
@@ -107,13 +109,23 @@ class HeldBack:
 
 class Generation(Iterator[str]):
     """The parts of a text, as they are made; `.text` is the whole of it. When it has ended, `.finish_reason` is "stop" (the model or a
-    stop text ended it) or "length" (max_tokens, or a full context). It is made by `LanguageModel.generate` and `.chat`."""
+    stop text ended it) or "length" (max_tokens, or a full context). It is made by `LanguageModel.generate` and `.chat`.
+
+    Whoever runs the session for several texts calls `begin`, and then `take` with the scores after `pending`, until `finish_reason`.
+    """
 
     def __init__(
         self, session: LanguageSession, prompt: Sequence[int], options: GenerationOptions, ended: Callable[[], object]
     ) -> None:
         """ended: is called once, when the session is free again."""
-        self._session, self._prompt, self._options, self._ended = session, tuple(prompt), options, ended
+        self.session: Final = session
+        self._prompt, self._options, self._ended = tuple(prompt), options, ended
+        self.pending: Sequence[int] = self._prompt
+        """The tokens after which the next one is chosen, and which the session does not have yet."""
+        self._latest = [*self._prompt[-REMEMBERED:]]
+        self._sampler: Final = Sampler(options.sampling, options.logprobs or 0)
+        self._stream: Final = session.llm.tokenizer.stream()
+        self._held: Final = HeldBack(options.stop)
         self._parts: list[str] = []
         self._tokens: list[int] = []
         self._chances: list[TokenChance] = []
@@ -161,47 +173,47 @@ class Generation(Iterator[str]):
         return Timings(prompt, rest, fresh / prompt if prompt else 0.0, more / rest if rest else 0.0)
 
     def _run(self) -> Generator[str, None, None]:
-        session, options = self._session, self._options
-        tokenizer = session.llm.tokenizer
-        sampler, stream, held = (
-            Sampler(options.sampling, options.logprobs or 0),
-            tokenizer.stream(),
-            HeldBack(options.stop),
-        )
-        ends, seen = session.llm.ends, list(self._prompt)
         try:
-            self._begun = time.perf_counter()
-            self._reused = session.keep_common(self._prompt)
-            scores = session.feed(self._prompt[self._reused :])
-            self._read = self._last = time.perf_counter()
+            self.begin()
             while self.finish_reason is None:
-                chosen = sampler.choose(scores[: len(tokenizer.vocabulary)], seen)
-                self._last = time.perf_counter()
-                self._tokens.append(chosen.token)
-                seen.append(chosen.token)
-                self._note(chosen)
-                if chosen.token in ends:
-                    self.finish_reason = "stop"
-                    break
-                yield from self._part(held.feed(stream.feed(chosen.token)))
-                if held.found:
-                    self.finish_reason = "stop"
-                elif len(self._tokens) == options.max_tokens or len(session.tokens) == session.llm.context:
-                    self.finish_reason = "length"
-                else:
-                    scores = session.feed([chosen.token])
-            if not held.found:
-                yield from self._part(held.feed(stream.finish()))
-                yield from self._part(held.finish())
+                if part := self.take(self.session.feed(self.pending)):
+                    yield part
         finally:
             self._ended()
 
+    def begin(self) -> None:
+        """Let the session keep what it has of the prompt; the rest is pending."""
+        self._begun = time.perf_counter()
+        self._reused = self.session.keep_common(self._prompt)
+        self.pending = self._prompt[self._reused :]
+
+    def take(self, scores: np.ndarray) -> str:
+        """Choose the token that follows those that were pending; the text that is certain now."""
+        options, session = self._options, self.session
+        if not self._tokens:
+            self._read = time.perf_counter()
+        vocabulary = len(session.llm.tokenizer.vocabulary)
+        chosen = self._sampler.choose(scores[:vocabulary], self._latest)
+        self._last = time.perf_counter()
+        self._tokens.append(chosen.token)
+        self._latest = [*self._latest[1 - REMEMBERED :], chosen.token]
+        self.pending = (chosen.token,)
+        self._note(chosen)
+        if chosen.token in session.llm.ends:
+            self.finish_reason, part = "stop", ""
+        else:
+            part = self._held.feed(self._stream.feed(chosen.token))
+            if self._held.found:
+                self.finish_reason = "stop"
+            elif len(self._tokens) == options.max_tokens or session.count == session.llm.context:
+                self.finish_reason = "length"
+        if self.finish_reason and not self._held.found:
+            part += self._held.feed(self._stream.finish())
+            part += self._held.finish()
+        self._parts.append(part)
+        return part
+
     def _note(self, chosen: Chosen) -> None:
         if self._options.logprobs is not None:
-            text = self._session.llm.tokenizer.decode([chosen.token], skip_special=False)
+            text = self.session.llm.tokenizer.decode([chosen.token], skip_special=False)
             self._chances.append(TokenChance(chosen.token, text, chosen.logprob, chosen.likeliest))
-
-    def _part(self, text: str) -> Iterator[str]:
-        if text:
-            self._parts.append(text)
-            yield text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -115,6 +116,11 @@ class LanguageModel:
         """A new conversation; all share the weights."""
         return LanguageSession(self, self.decoder.session())
 
+    @property
+    def session_bytes(self) -> int:
+        """The memory of a session's keys and values."""
+        return sum(math.prod(s.shape or ()) * s.dtype.size for s in self.decoder.states)
+
     def compile(self) -> None:
         """Compile it now, not when it is first run."""
         self.decoder.program()
@@ -163,6 +169,13 @@ class LanguageModel:
         self, session: LanguageSession, prompt: Sequence[int], options: Mapping[str, Any], ended: Any = lambda: None
     ) -> Generation:
         """A text in a session; `ended` is called when it has ended. Others call `generate` and `chat`."""
+        generation = Generation(session, prompt, self.options(prompt, options), ended)
+        if not options.get("stream", True):
+            _ = generation.text
+        return generation
+
+    def options(self, prompt: Sequence[int], options: Mapping[str, Any]) -> GenerationOptions:
+        """The options of `generate`, checked for what follows a prompt."""
         unknown = [k for k in options if k not in _OPTIONS]
         if unknown:
             raise InputError(f"there is no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}")
@@ -179,10 +192,7 @@ class LanguageModel:
                 f"the text has {len(prompt)} tokens{asked}, there is room for {self.context}; shorten it, or load the model with a larger "
                 "context="
             )
-        generation = Generation(session, prompt, made, ended)
-        if not options.get("stream", True):
-            _ = generation.text
-        return generation
+        return made
 
     def prompt(self, text: str | Sequence[int]) -> Sequence[int]:
         """The ids of a text."""

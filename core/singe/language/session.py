@@ -46,6 +46,11 @@ class LanguageSession:
         """Those whose keys and values are held."""
         return tuple(self._tokens)
 
+    @property
+    def count(self) -> int:
+        """How many tokens there are."""
+        return len(self._tokens)
+
     def __repr__(self) -> str:
         return f"<language session: {len(self._tokens)} of {self.llm.context} tokens>"
 
@@ -81,12 +86,15 @@ class LanguageSession:
 
     def keep_common(self, tokens: Sequence[int]) -> int:
         """Keep what the conversation has in common with these tokens, of which the last one is always left to feed; how many that is."""
-        pairs = zip(self._tokens, tokens[:-1], strict=False)
-        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-        if common < len(self._tokens) and not self.llm.rewinds:
-            common = 0
+        common = self.common(tokens)
         self.rewind(common)
         return common
+
+    def common(self, tokens: Sequence[int]) -> int:
+        """How many tokens `keep_common` would keep."""
+        pairs = zip(self._tokens, tokens[:-1], strict=False)
+        found = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        return found if self.llm.rewinds or found == len(self._tokens) else 0
 
     def rewind(self, count: int = 0) -> None:
         """Go back to the first so many tokens."""

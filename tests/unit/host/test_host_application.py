@@ -17,7 +17,7 @@ from networks.control_graphs import endless
 import singe as sg
 from singe import nn
 from singe.awaitables import resolve
-from singe.host import Application, application
+from singe.host import Application, application, bodies
 from singe.host.batching import ServedModel
 from singe.runtime.eager import EagerDevice
 from singe.runtime.registry import open_backend
@@ -229,7 +229,7 @@ def test_a_body_without_a_length_is_counted_as_it_comes() -> None:
 
 
 def test_bodies_may_hold_so_much_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "MAX_HELD_BYTES", 10)
+    monkeypatch.setattr(bodies, "MAX_HELD_BYTES", 10)
     app = Application(model())
     answer = ask(app, "/v2/models/m/infer", OK)
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
@@ -237,7 +237,7 @@ def test_bodies_may_hold_so_much_together(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "BODY_SECONDS", 0.01)
+    monkeypatch.setattr(bodies, "BODY_SECONDS", 0.01)
     app, sent = Application(model()), []
 
     async def never() -> Any:
@@ -252,7 +252,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.MonkeyP
 
 
 def test_a_client_that_takes_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "BODY_SECONDS", 0.01)
+    monkeypatch.setattr(application, "SEND_SECONDS", 0.01)
     app = Application(model())
 
     async def receive() -> Any:

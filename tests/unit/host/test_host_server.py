@@ -104,7 +104,7 @@ def test_who_is_refused_is_told_also_after_a_large_body(host: Host) -> None:
 def test_who_is_slow_is_not_waited_for(sent: bytes, host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web_server, "HEAD_SECONDS", 0.1)
     monkeypatch.setattr(web_server, "IDLE_SECONDS", 0.1)
-    monkeypatch.setattr("singe.host.application.BODY_SECONDS", 0.1)
+    monkeypatch.setattr("singe.host.bodies.BODY_SECONDS", 0.1)
     there = host(token="")
     with socket.create_connection(("127.0.0.1", there.port), timeout=30) as slow:
         slow.sendall(sent)

@@ -11,7 +11,7 @@ from ...files.urls import is_url
 
 OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
-OF_MODELS: Final = ("batch", "wait", "queue", "body", "ray", "replicas")
+OF_MODELS: Final = ("batch", "wait", "queue", "body", "context", "cache", "ray", "replicas")
 """Options that serve models."""
 
 
@@ -41,8 +41,9 @@ def _serve_models(args: Namespace, common: dict[str, Any]) -> None:
         raise InputError("--replicas needs --ray")
     replicas = tuple(args.replicas or (1, 1)) if args.ray else None
     options = _given(
-        replicas=replicas, batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds
-    )
+        replicas=replicas, batch=args.batch, wait=args.wait, queue=args.queue, body=body, seconds=args.seconds,
+        context=args.context, cache=args.cache and args.cache << 20,
+    )  # fmt: skip
     serve(_named(args.models), device=args.device, **common, **options)
 
 

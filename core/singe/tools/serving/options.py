@@ -22,7 +22,10 @@ def add_serve(command: argparse.ArgumentParser) -> None:
 
 def add_host(command: argparse.ArgumentParser, devices: Collection[str]) -> None:
     """Those of `singe host`. devices: what its option takes."""
-    text = "models to serve by the KServe v2 protocol, each called by its file, or NAME=FILE; without any, the device is lent"
+    text = (
+        "models to serve by the KServe v2 protocol, and language models by OpenAI's, each called by its file, or NAME=FILE; without any, "
+        "the device is lent"
+    )
     command.add_argument("models", metavar="MODEL", nargs="*", help=text)
     text = "the device that is lent, or that runs the models (default: auto)"
     command.add_argument("--device", choices=devices, default="auto", help=text)
@@ -49,6 +52,8 @@ def add_host(command: argparse.ArgumentParser, devices: Collection[str]) -> None
         (models, "--wait", "2ms", duration, "with --batch: how long a request waits for others (default: 2ms)"),
         (models, "--queue", "N", positive, "how many requests may wait for a model (default: 256); others get 503"),
         (models, "--body", "MIB", positive, "the largest request (default: 64)"),
+        (models, "--context", "TOKENS", positive, "the room of a language model's conversations (default: 4096)"),
+        (models, "--cache", "MIB", positive, "the most that its conversations may take together (default: 1024)"),
         (lent, "--memory", "MIB", positive, "the most that one client may hold (default: 4096)"),
         (lent, "--clients", "N", positive, "how many there may be (default: 16)"),
         (

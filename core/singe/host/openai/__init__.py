@@ -1,0 +1,1 @@
+"""OpenAI's interface for language models that are served."""

@@ -1,0 +1,177 @@
+"""OpenAI's completions as values of JSON: what a request asks of a language model, and the shapes of answers. Nothing here runs a model.
+
+What a field means is a row of a table; a field that is in none is refused by its name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...language.generation import TokenChance, Usage
+from ..protocol import Refused
+
+_OPTIONS: Final = {
+    "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p",
+    "repeat_penalty": "repeat_penalty", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
+    "seed": "seed", "stop": "stop",
+}  # fmt: skip
+"""Field ↦ option of `LanguageModel.generate`."""
+_COMMON: Final = frozenset({*_OPTIONS, "model", "n", "stream", "stream_options", "logprobs", "user"})
+_OWN: Final = {
+    True: _COMMON | {"messages", "tools", "max_completion_tokens", "top_logprobs"},
+    False: _COMMON | {"prompt"},
+}
+"""Whether it is a chat ↦ the fields of its requests."""
+
+
+@dataclass(frozen=True)
+class CompletionRequest:
+    """What is asked. prompt: messages of a chat, otherwise a text or ids. tells_usage: a stream ends with counts of tokens."""
+
+    is_chat: bool
+    model: str
+    prompt: Any
+    tools: Any
+    options: Mapping[str, Any]
+    stream: bool
+    tells_usage: bool
+
+
+@dataclass(frozen=True)
+class CompletionPart:
+    """Some text of an answer; the last part has the reason of its end and the usage. chances: None if they were not asked for."""
+
+    text: str
+    chances: tuple[TokenChance, ...] | None
+    finish_reason: str | None = None
+    usage: Usage | None = None
+
+
+def read_completion(body: bytes | bytearray, is_chat: bool) -> CompletionRequest:
+    """What a body asks."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError) as e:
+        raise Refused(400, f"the body is no JSON: {str(e) or type(e).__name__:.200}") from None
+    if not isinstance(data, dict):
+        raise Refused(
+            400, "the JSON is no object, expected one with model and " + ("messages" if is_chat else "prompt")
+        )
+    given: dict[str, Any] = {k: v for k, v in data.items() if v is not None}
+    unknown = sorted(given.keys() - _OWN[is_chat])
+    if unknown:
+        raise Refused(400, f"there is no field {', '.join(unknown):.200}; there are {', '.join(sorted(_OWN[is_chat]))}")
+    if given.get("n", 1) != 1:
+        raise Refused(400, f"n: got {given['n']!r:.40}, expected 1: ask several times for several answers")
+    options = {option: given[field] for field, option in _OPTIONS.items() if field in given}
+    if "max_completion_tokens" in given:
+        options["max_tokens"] = given["max_completion_tokens"]
+    stop = options.get("stop", ())
+    if not isinstance(stop, (str, list, tuple)):
+        raise Refused(400, f"stop: got {stop!r:.40}, expected a text or a list of some")
+    told = _told(given, is_chat)
+    if told is not None:
+        options["logprobs"] = told
+    stream_options = given.get("stream_options", {})
+    if not isinstance(stream_options, dict) or stream_options.keys() - {"include_usage"}:
+        raise Refused(400, f"stream_options: got {stream_options!r:.80}, expected an object with include_usage")
+    return CompletionRequest(
+        is_chat,
+        _of(given, "model", str, "a name"),
+        _messages(given) if is_chat else _of(given, "prompt", (str, list), "a text, or the ids of one"),
+        _tools(given),
+        options,
+        _flag(given, "stream"),
+        _flag(stream_options, "include_usage"),
+    )
+
+
+def _told(given: Mapping[str, Any], is_chat: bool) -> int | None:
+    """Of how many tokens at each place the chances are told."""
+    if not is_chat:
+        return given.get("logprobs")
+    if _flag(given, "logprobs"):
+        return given.get("top_logprobs", 0)
+    if "top_logprobs" in given:
+        raise Refused(400, "top_logprobs is given without logprobs; give logprobs: true")
+    return None
+
+
+def _messages(given: Mapping[str, Any]) -> list[Any]:
+    messages = _of(given, "messages", list, "a list of messages")
+    for message in messages:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            raise Refused(400, f"messages: got {message!r:.80}, expected objects with role and content")
+        if not isinstance(message.get("content", ""), (str, type(None))):
+            raise Refused(400, "messages: content is no text; parts other than one text are not read")
+    return messages
+
+
+def _tools(given: Mapping[str, Any]) -> list[Any] | None:
+    return _of(given, "tools", list, "a list of functions") if "tools" in given else None
+
+
+def _of(given: Mapping[str, Any], field: str, kind: Any, expected: str) -> Any:
+    if not isinstance(given.get(field), kind):
+        raise Refused(400, f"{field}: got {given.get(field)!r:.80}, expected {expected}")
+    return given[field]
+
+
+def _flag(given: Mapping[str, Any], field: str) -> bool:
+    return _of(given, field, bool, "true or false") if field in given else False
+
+
+def completion(
+    asked: CompletionRequest, head: Mapping[str, Any], part: CompletionPart, spell: Callable[[int], str], place: str
+) -> dict[str, Any]:
+    """An answer, or a piece of one. head: its id and time, which all pieces share; spell: the text of a token; place: "whole", or the
+    "first" piece, which has the role, or one "more"."""
+    choice: dict[str, Any] = {"index": 0, "finish_reason": part.finish_reason, "logprobs": None}
+    if asked.is_chat:
+        role = {} if place == "more" else {"role": "assistant"}
+        choice["message" if place == "whole" else "delta"] = {**role, "content": part.text}
+    else:
+        choice["text"] = part.text
+    if part.chances is not None:
+        choice["logprobs"] = (_chat_chances if asked.is_chat else _text_chances)(part.chances, spell)
+    kind = ("chat.completion" + ("" if place == "whole" else ".chunk")) if asked.is_chat else "text_completion"
+    return {**head, "object": kind, "model": asked.model, "choices": [choice]}
+
+
+def usage_json(usage: Usage | None) -> dict[str, Any] | None:
+    """Counts of tokens."""
+    return usage and {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens_details": {"cached_tokens": usage.reused_tokens},
+    }
+
+
+def _chance(text: str, logprob: float) -> dict[str, Any]:
+    return {"token": text, "logprob": logprob, "bytes": list(text.encode())}
+
+
+def _chat_chances(chances: Sequence[TokenChance], spell: Callable[[int], str]) -> dict[str, Any]:
+    return {
+        "content": [
+            {**_chance(c.text, c.logprob), "top_logprobs": [_chance(spell(token), p) for token, p in c.likeliest]}
+            for c in chances
+        ]
+    }
+
+
+def _text_chances(chances: Sequence[TokenChance], spell: Callable[[int], str]) -> dict[str, Any]:
+    return {
+        "tokens": [c.text for c in chances],
+        "token_logprobs": [c.logprob for c in chances],
+        "top_logprobs": [{spell(token): p for token, p in c.likeliest} for c in chances],
+    }
+
+
+def event(data: Any) -> bytes:
+    """One server-sent event; of a text as it is, such as [DONE]."""
+    return f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode()
