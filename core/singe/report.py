@@ -1,4 +1,4 @@
-"""Facts as aligned plain text: tables, lists of fields, and numbers with their units.
+"""Facts as aligned plain text: tables, lists of fields, and numbers with their units; and as a picture with a line for each.
 
 Names may come from untrusted files: control characters are shown escaped.
 """
@@ -6,6 +6,8 @@ Names may come from untrusted files: control characters are shown escaped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from html import escape
 from typing import Any, Final, TypeAlias
 
 from .texts import escaped
@@ -15,6 +17,11 @@ Column: TypeAlias = tuple[str, Callable[[str, int], str]]
 LEFT: Final[Callable[[str, int], str]] = str.ljust
 RIGHT: Final[Callable[[str, int], str]] = str.rjust
 GAP: Final = "  "
+LINE: Final = 20
+NAMES: Final = 300
+"""The height of a line of a picture, and the width of its names, in pixels."""
+LETTERS: Final = 40
+"""The most letters of a name in a picture."""
 
 
 def clean(value: Any) -> str:
@@ -62,3 +69,46 @@ def quantity(count: float, unit: str) -> str:
             return f"{count:.{1 if prefix else 0}f} {prefix}{unit}"
         count /= 1000
     return f"{count:.1f} T{unit}"
+
+
+# --- a picture --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PictureLine:
+    """A line of a picture: a name, what is drawn behind it, and a note."""
+
+    name: str
+    marks: str
+    """SVG, in a line whose top is at 0."""
+    note: str
+    note_left: float
+
+
+def bar(left: float, width: float, colour: str, about: str) -> str:
+    """The SVG of a bar in a line, which says what it is when it is pointed at."""
+    return (
+        f'<rect x="{left:.1f}" y="3" width="{max(1.0, width):.1f}" height="{LINE - 6}" fill="{colour}">'
+        f"<title>{escape(clean(about))}</title></rect>"
+    )
+
+
+def picture(about: str, heading: str, lines: Sequence[PictureLine], width: int, behind: str = "") -> str:
+    """The SVG of lines below a heading, in the colours of a light or a dark page. about: what it shows, for those who do not see it;
+    behind: SVG below all lines."""
+    height = LINE * (len(lines) + 1) + 8
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'aria-label="{escape(clean(about))}">',
+        "<style>text { font: 12px system-ui, sans-serif; fill: #5b6675 } "
+        "@media (prefers-color-scheme: dark) { text { fill: #97a3b2 } }</style>",
+        f'<text x="0" y="14">{escape(clean(heading))}</text>{behind}',
+    ]
+    for k, line in enumerate(lines, 1):
+        name = clean(line.name)
+        short = name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+        parts.append(
+            f'<g transform="translate(0 {LINE * k})"><text x="0" y="14">{escape(short)}</text>{line.marks}'
+            f'<text x="{line.note_left:.1f}" y="14">{escape(clean(line.note))}</text></g>'
+        )
+    return "\n".join([*parts, "</svg>"])

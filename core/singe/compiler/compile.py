@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ..dtypes import string
 from ..errors import DTypeError, HostNeeded, InputError, ShapeError
-from ..graph import Graph, checks_at
+from ..graph import Graph, checks_at, layers_of
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter
@@ -67,6 +67,8 @@ def compile_with_uses(
     if options.donate:
         names = {j: program.buffers[program.outputs[k]].name for k, j in program.donated.items()}
         facts["donated"] = {x.name: names.get(j) for j, x in enumerate(graph.inputs) if x.name in options.donate}
+    if options.layers:
+        facts["layers"] = parts[0].layers
     hosted = Counter(s.op for s in program.stops if isinstance(s, Host))
     if hosted and execution_of(target).falls_back:
         facts["host"] = hosted_ops(graph, target, hosted)
@@ -92,6 +94,8 @@ class _Part:
     steps: tuple[Step, ...]
     work: Sequence[RegionWork]
     uses: Sequence[WeightUse]
+    layers: Mapping[int, str]
+    """Which layers compute a buffer."""
     checks: tuple[tuple[Dim, str], ...]
 
 
@@ -161,7 +165,7 @@ def _planned(
     steps = tuple(blocks.steps(graph, given, ends, checks, graph.symbols, donated=donated))
     return _Part(
         inputs, outputs, tuple(states), tuple(layout.buffers), blocks.slots.count, steps, blocks.work,
-        blocks.uses, (),
+        blocks.uses, {i: named for i, nodes in blocks.computed.items() if (named := layers_of(nodes))}, (),
     )  # fmt: skip
 
 

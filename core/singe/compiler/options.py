@@ -28,6 +28,8 @@ class Options:
     shared: the weights of other Programs, which are not written again.
     donate: names of inputs whose memory a run may overwrite, and use for an output of the same shape and type. Names that
     are not inputs of the graph are ignored.
+    layers: the fact "layers" says which layers compute each buffer, of nodes whose origins were noted. It is for one process: a file
+    of the Program does not have it.
     """
 
     activations: str = "float32"
@@ -36,6 +38,7 @@ class Options:
     bounds: Mapping[str, int] = field(default_factory=dict)
     shared: SharedBlocks | None = None
     donate: Sequence[str] = ()
+    layers: bool = False
 
     def __post_init__(self) -> None:
         if self.activations not in ACTIVATIONS:

@@ -13,6 +13,8 @@ from .node import Node as Node
 from .node import Origin as Origin
 from .node import attribute_symbols as attribute_symbols
 from .node import evaluate_node as evaluate_node
+from .node import inherit as inherit
+from .node import layers_of as layers_of
 from .node import leaf as leaf
 from .node import parts as parts
 from .node import postorder as postorder

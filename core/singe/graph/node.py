@@ -82,13 +82,31 @@ class Origin(NamedTuple):
         return f"{f'; in {self.layer}' if self.layer else ''}{f'; {self.line}' if self.line else ''}"
 
     @property
+    def short(self) -> str:
+        """The layer, or else the line."""
+        return self.layer.removeprefix("the layer ") or self.line
+
+    @property
     def taken(self) -> str:
         """The beginning of one about its indices."""
         return f"{self.layer}{f': its argument {self.argument!r}' if self.argument else ''}: " if self.layer else ""
 
 
 ORIGINS: Final[WeakKeyDictionary[Node, Origin]] = WeakKeyDictionary()
-"""Those of the nodes that index, and of all that are made within a `debug` block (runtime/debugging.py)."""
+"""Those of the nodes that index, and of all that are made within a `debug` block (runtime/debugging.py); and of the nodes that replace
+these."""
+
+
+def inherit(nodes: Iterable[Node], replaced: Node) -> None:
+    """Nodes that are made for another come from where it does."""
+    if replaced in ORIGINS:
+        for n in nodes:
+            ORIGINS.setdefault(n, ORIGINS[replaced])
+
+
+def layers_of(nodes: Iterable[Node]) -> str:
+    """The layers, or lines, from which nodes come."""
+    return " + ".join(dict.fromkeys(ORIGINS[n].short for n in nodes if n in ORIGINS))
 
 
 def leaf(shape: Sequence[Any], kind: DType, name: str = "", value: np.ndarray | None = None) -> Node:

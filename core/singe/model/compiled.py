@@ -65,6 +65,10 @@ class CompiledModel(Model):
             self._sizes(shapes)
         return self._compiled_before
 
+    def _anew(self) -> Model:
+        """Nothing makes its Program again: it has no layers."""
+        return self
+
     def specialise(self, **sizes: int) -> None:
         self.graph()
 

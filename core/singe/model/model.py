@@ -21,6 +21,7 @@ from ..dtypes import contents, dtype
 from ..errors import ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
 from ..lazy_names import LateModule
 from ..program.block import SharedBlocks
+from ..runtime.debugging import debug, looking
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.recent_values import Recent
@@ -286,16 +287,28 @@ class Model:
         return made
 
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
-        """Where the time of a run goes, kernel by kernel: `print(model.profile(x))`; `.save("run.svg")` writes a picture of it. repeat:
-        how many runs are timed. The states of its own session stay as they are."""
+        """Where the time of a run goes, by kernel and by layer: `print(model.profile(x))`; `.save("run.svg")` writes a picture of it.
+        repeat: how many runs are timed. It is compiled once more. The states of its own session stay as they are."""
         from .profiling import profile  # noqa: PLC0415 (only this needs what counts the work)
 
         if not isinstance(repeat, int) or repeat < 1:
             raise InputError(f"profile: repeat: got {repeat!r:.80}, expected a number of runs, at least 1")
         refuse_call_when_traced()
         model, arrays = self.bound(args, kwargs)
-        runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
+        with debug():  # in which it is noted where nodes come from
+            runnable = model._anew().program({k: a.shape for k, a in arrays.items()}, arrays)
         return profile(runnable, [arrays[p.name] for p in runnable.inputs], repeat)
+
+    def _anew(self) -> Model:
+        """The same model without its Programs, which is traced again."""
+        made = self.on(self.device, self.options)
+        if made._traces is not None:
+            from ..tensors.default_keys import no_block  # noqa: PLC0415 (a model of a file needs no tensors)
+
+            with no_block():
+                made._traces = retrace.Traces(made._traces.tracing, self.name)
+            made.source = made._traces.present.source
+        return made
 
     def statistics(self, *args: Any, **kwargs: Any) -> LayerStatistics:
         """The mean, deviation, least and most, zeros, NaN and infinities of what each layer gives for inputs: print it; in a notebook it is
@@ -420,7 +433,9 @@ class Model:
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Mapping[str, np.ndarray]) -> Program:
         own = [(s, self._graph({**sizes, **s}, values)) for s in self.sizes.specialised(sizes)]
         data = compiling.compile_graph(
-            graph, self.device.target, replace(self.options, specialised=own, shared=self._blocks)
+            graph,
+            self.device.target,
+            replace(self.options, specialised=own, shared=self._blocks, layers=looking()),
         )
         tracing = self._traces and self._traces.tracing
         return Program(data, self.device, graph.results, debug_graph.Remade(graph, self.source, tracing, sizes, values))

@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +25,7 @@ from ..ir.kernel import Routine
 from ..ops import View, find_row
 from ..program.program import Bind, Host, ProgramData
 from ..program.words import COPY, WordGroup
-from ..report import LEFT, RIGHT, table
+from ..report import LEFT, NAMES, RIGHT, PictureLine, bar, picture, table
 from ..runtime.backend import Span, TimedExecutable, Timeline
 from ..shapes import known, show
 from .program import Program
@@ -40,12 +39,9 @@ REST: Final[Mapping[str, str]] = {
 """The parts of a run outside of its kernels."""
 BARS: Final = 20
 """How many kernels have a bar each in the picture."""
-ROW: Final = 20
 WIDTH: Final = 760
-NAMES: Final = 300
 FIGURES: Final = 130
-"""The height of a bar with its space, the width of the picture, of its names and of its figures, in pixels."""
-LETTERS: Final = 40
+"""The width of the picture, and that of its figures, in pixels."""
 COLOURS: Final = ("#2f5eb5", "#bd7531", "#84408f", "#3a8a5c", "#b04646", "#6b7682")
 PORTS: Final = 8
 """The limit of buffers per kernel when the work of a host step is counted by fusing it."""
@@ -72,9 +68,19 @@ class KernelTime:
 
 
 @dataclass(frozen=True)
+class LayerTime:
+    """The seconds of a layer in one run: a part of a module, a node of a file, or a line of a function. Layers whose ops were fused are
+    one, named by all. calls: of kernels."""
+
+    name: str
+    calls: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Profile:
-    """A run's seconds, by kernel and the rest; its text is a table, and a notebook shows bars. `trace` has Chrome's events of the
-    fastest run."""
+    """A run's seconds, by kernel and the rest, and the same kernels by layer; its text is a table of each, and a notebook shows bars.
+    `trace` has Chrome's events of the fastest run."""
 
     device: str
     clock: str
@@ -83,9 +89,11 @@ class Profile:
     kernels: tuple[KernelTime, ...]
     rest: Mapping[str, float]
     trace: tuple[Mapping[str, Any], ...]
+    layers: tuple[LayerTime, ...] = ()
+    """In the order of the run; none if it is not known of what the Program was made."""
 
     def __str__(self) -> str:
-        """A table by time, which adds up to the run."""
+        """A table by time, which adds up to the run; and one of layers, in their order."""
         columns = [
             ("kernel", LEFT), ("kind", LEFT), ("output", LEFT), ("calls", RIGHT), ("ms", RIGHT), ("share", RIGHT),
             ("GFLOP/s", RIGHT), ("GB/s", RIGHT),
@@ -99,39 +107,37 @@ class Profile:
         ]
         whole = ("together", "", "", "", f"{self.seconds * 1e3:.3f}", self._share(self.seconds), "", "")
         note = f"{self.device}; {self.clock}; means of the faster half of {self.runs} runs"
-        return f"{table(columns, [*rows, *others, whole])}\n\n{note}"
+        return "\n\n".join([table(columns, [*rows, *others, whole]), *self._by_layer(), note])
+
+    def _by_layer(self) -> list[str]:
+        if not self.layers:
+            return []
+        rows = [(x.name, x.calls, f"{x.seconds * 1e3:.3f}", self._share(x.seconds)) for x in self.layers]
+        return [table([("layer", LEFT), ("calls", RIGHT), ("ms", RIGHT), ("share", RIGHT)], rows)]
 
     def _share(self, seconds: float) -> str:
         return f"{seconds / self.seconds:.1%}" if self.seconds else ""
 
     def _repr_svg_(self) -> str:
-        """Bars of the slowest kernels, of the others, and of the rest."""
+        """Bars of the slowest kernels, of the others, and of the rest; then of the slowest layers."""
         shown = [(f"{k.label} {k.output}", k.kind, k.seconds) for k in self.kernels[:BARS]]
         others = sum(k.seconds for k in self.kernels[BARS:])
         if others:
             shown.append((f"{len(self.kernels) - BARS} others", "others", others))
         shown += [(name, "host", seconds) for name, seconds in self.rest.items() if seconds > 0]
+        shown += [(x.name, "layer", x.seconds) for x in sorted(self.layers, key=lambda x: -x.seconds)[:BARS]]
         longest = max((seconds for *_, seconds in shown), default=0.0) or 1.0
         kinds = list(dict.fromkeys(kind for _, kind, _ in shown))
-        height = ROW * (len(shown) + 1) + 8
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
-            f'aria-label="Where a run on {escape(self.device)} spends {self.seconds * 1e3:.2f} ms">',
-            "<style>text { font: 12px system-ui, sans-serif; fill: #5b6675 } "
-            "@media (prefers-color-scheme: dark) { text { fill: #97a3b2 } }</style>",
-            f'<text x="0" y="14">{escape(self.device)}: {self.seconds * 1e3:.2f} ms a run</text>',
-        ]
-        for k, (label, kind, seconds) in enumerate(shown, 1):
-            y, width = ROW * k, max(1.0, (WIDTH - NAMES - FIGURES) * seconds / longest)
-            colour = COLOURS[kinds.index(kind) % len(COLOURS)]
-            short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
-            parts += [
-                f'<text x="0" y="{y + 14}">{escape(short)}</text>',
-                f'<rect x="{NAMES}" y="{y + 3}" width="{width:.1f}" height="{ROW - 6}" fill="{colour}">'
-                f"<title>{escape(f'{label}: {kind}')}</title></rect>",
-                f'<text x="{NAMES + width + 6:.1f}" y="{y + 14}">{seconds * 1e3:.3f} ms, {self._share(seconds)}</text>',
-            ]
-        return "\n".join([*parts, "</svg>"])
+        lines: list[PictureLine] = []
+        for label, kind, seconds in shown:
+            width = max(1.0, (WIDTH - NAMES - FIGURES) * seconds / longest)
+            marks = bar(NAMES, width, COLOURS[kinds.index(kind) % len(COLOURS)], f"{label}: {kind}")
+            lines.append(
+                PictureLine(label, marks, f"{seconds * 1e3:.3f} ms, {self._share(seconds)}", NAMES + width + 6)
+            )
+        taken = f"{self.seconds * 1e3:.2f} ms"
+        about = f"Where a run on {self.device} spends {taken}"
+        return picture(about, f"{self.device}: {taken} a run", lines, WIDTH)
 
     def save(self, path: str | Path) -> None:
         """Write it as a picture (.svg), or as a trace for chrome://tracing and ui.perfetto.dev (.json)."""
@@ -198,14 +204,17 @@ def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: S
     """The means over the faster half of the samples, which come fastest first."""
     kept = samples[: -(-len(samples) // 2)]
     sizes = runnable.data.sizes(shapes)
-    work = _Workload(runnable.data.at(sizes), {**sizes, **kept[0].timeline.sizes})
+    data = runnable.data.at(sizes)
+    work = _Workload(data, {**sizes, **kept[0].timeline.sizes}, data.buffers is runnable.data.buffers)
     calls: dict[_Key, int] = {}
     taken: dict[_Key, float] = {}
+    layers: dict[str, list[float]] = {}
     for sample in kept:
         for span in sample.timeline.spans:
-            key = work.key(span)
+            key, each = work.key(span), span.seconds / len(kept)
             calls[key] = calls.get(key, 0) + 1
-            taken[key] = taken.get(key, 0.0) + span.seconds / len(kept)
+            taken[key] = taken.get(key, 0.0) + each
+            layers.setdefault(work.layer(span), []).append(each)
     kernels = [work.kernel(key, calls[key] // len(kept), taken[key]) for key in taken]
 
     def mean(of: Callable[[_Sample], float]) -> float:
@@ -227,6 +236,7 @@ def _summed(runnable: Program, shapes: Mapping[str, tuple[int, ...]], samples: S
         kernels=tuple(sorted(kernels, key=lambda k: -k.seconds)),
         rest=rest,
         trace=tuple(_events(runnable, work, samples[0])),
+        layers=tuple(LayerTime(name, len(x) // len(kept), sum(x)) for name, x in layers.items()) if any(layers) else (),
     )
 
 
@@ -240,10 +250,12 @@ _Key = tuple[str, str, str, Any]
 class _Workload:
     """The operations and bytes of what a Program does at known sizes."""
 
-    def __init__(self, program: ProgramData, sizes: Mapping[str, int]) -> None:
+    def __init__(self, program: ProgramData, sizes: Mapping[str, int], is_general: bool) -> None:
+        """is_general: whether the program is not specialised: layers are known of the buffers of such."""
         self._program = program
         self._sizes = sizes
         self._groups = {g.at: g for g in program.groups}
+        self._layers: Mapping[int, str] = program.facts.get("layers", {}) if is_general else {}
         self._keys: dict[int, _Key] = {}
         self._work: dict[_Key, tuple[int | None, int]] = {}
 
@@ -255,6 +267,10 @@ class _Workload:
             if key not in self._work:
                 self._work[key] = self._counted(group)
         return self._keys[span.at]
+
+    def layer(self, span: Span) -> str:
+        """The layers whose ops a group computes; "" if they are not known."""
+        return next((self._layers[i] for i in reversed(self._groups[span.at].writes) if i in self._layers), "")
 
     def kernel(self, key: _Key, calls: int, taken: float) -> KernelTime:
         count, moved = self._work.get(key, (None, 0))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -19,15 +18,12 @@ import numpy as np
 from ..dtypes import widened
 from ..errors import InputError
 from ..files import write
-from ..report import LEFT, RIGHT, table
+from ..report import LEFT, LINE, NAMES, RIGHT, PictureLine, bar, picture, table
 from ..shapes import show
 
-ROW: Final = 20
-NAMES: Final = 300
 SCALE: Final = 330
 FIGURES: Final = 170
-"""The height of a line of the picture, and the widths of its names, its scale and its figures, in pixels."""
-LETTERS: Final = 40
+"""The widths of the picture's scale and its figures, in pixels."""
 BOX: Final = "#2f5eb5"
 FAULT: Final = "#b04646"
 """The colour of a line's box, and that of one which holds NaN or infinity."""
@@ -125,32 +121,22 @@ class LayerStatistics:
         def at(value: float) -> float:
             return NAMES + SCALE * (math.asinh(value / unit) - low) / wide
 
-        width, height = NAMES + SCALE + FIGURES, ROW * (len(self.rows) + 1) + 8
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
-            'aria-label="The numbers that each layer gives">',
-            "<style>text { font: 12px system-ui, sans-serif; fill: #5b6675 } "
-            "@media (prefers-color-scheme: dark) { text { fill: #97a3b2 } }</style>",
-            '<text x="0" y="14">min to max; mean and one deviation on each side</text>',
-            f'<path d="M{at(0.0):.1f} {ROW}V{height}" stroke="#8b95a3" stroke-dasharray="2 3"/>',
-        ]
-        for k, r in enumerate(self.rows, 1):
-            y = ROW * k
+        lines: list[PictureLine] = []
+        for r in self.rows:
             label = f"{r.name} {r.kind}".strip()
-            short = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
             faults = [f"{n} {what}" for n, what in ((r.nan, "NaN"), (r.infinite, "infinite")) if n]
-            colour = FAULT if faults else BOX
-            parts.append(f'<text x="0" y="{y + 14}">{escape(short)}</text>')
+            colour, marks = FAULT if faults else BOX, ""
             if math.isfinite(r.mean):
                 left, right = at(max(r.mean - r.std, r.least)), at(min(r.mean + r.std, r.most))
-                parts += [
-                    f'<path d="M{at(r.least):.1f} {y + 10}H{at(r.most):.1f}" stroke="{colour}"/>',
-                    f'<rect x="{left:.1f}" y="{y + 4}" width="{max(1.0, right - left):.1f}" height="{ROW - 8}" fill="{colour}">'
-                    f"<title>{escape(f'{label}: mean {r.mean:.4g}, std {r.std:.4g}, min {r.least:.4g}, max {r.most:.4g}')}</title></rect>",
-                ]
+                told = f"{label}: mean {r.mean:.4g}, std {r.std:.4g}, min {r.least:.4g}, max {r.most:.4g}"
+                marks = f'<path d="M{at(r.least):.1f} 10H{at(r.most):.1f}" stroke="{colour}"/>{bar(left, right - left, colour, told)}'
             said = ", ".join(faults) or f"{r.mean:.3g} ± {r.std:.3g}" + (f", {r.zeros:.0%} zeros" if r.zeros else "")
-            parts.append(f'<text x="{NAMES + SCALE + 8}" y="{y + 14}">{said}</text>')
-        return "\n".join([*parts, "</svg>"])
+            lines.append(PictureLine(label, marks, said, NAMES + SCALE + 8))
+        zero = (
+            f'<path d="M{at(0.0):.1f} {LINE}V{LINE * (len(lines) + 1) + 8}" stroke="#8b95a3" stroke-dasharray="2 3"/>'
+        )
+        heading = "min to max; mean and one deviation on each side"
+        return picture("The numbers that each layer gives", heading, lines, NAMES + SCALE + FIGURES, zero)
 
     def save(self, path: str | Path) -> None:
         """Write the picture (.svg)."""

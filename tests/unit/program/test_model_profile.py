@@ -31,11 +31,36 @@ def test_a_profile_adds_up_and_is_a_table_a_picture_and_a_trace(device: str, tmp
     assert all(any(line.startswith(k.label) for line in lines) for k in found.kernels)
     found.save(tmp_path / "run.svg")
     picture = ElementTree.parse(tmp_path / "run.svg").getroot()
-    assert len(picture.findall("{http://www.w3.org/2000/svg}rect")) >= len(found.kernels)
+    assert len(picture.findall(".//{http://www.w3.org/2000/svg}rect")) >= len(found.kernels)
     found.save(tmp_path / "run.json")
     assert json.loads((tmp_path / "run.json").read_text())["traceEvents"]
     with pytest.raises(sg.InputError, match=r"expected|a picture, .svg, or a trace, .json; got .txt"):
         found.save(tmp_path / "run.txt")
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm"])
+def test_a_profile_says_what_each_layer_takes(device: str) -> None:
+    of_module = model(device)
+    of_module(X)  # compiled, with origins of no node
+    found = of_module.profile(X, repeat=3)
+    assert all(any(name in x.name for x in found.layers) for name in ("'0', Linear", "'1', ReLU", "'2', Linear"))
+    assert sum(x.seconds for x in found.layers) == pytest.approx(sum(k.seconds for k in found.kernels))
+    assert "'0', Linear" in str(found)
+
+    def function(x: sg.Tensor) -> sg.Tensor:
+        steep = x.exp()
+        return steep @ x.T
+
+    (first, *_) = sg.Model.of(function, {"x": (3, 4)}, device).profile(X, repeat=1).layers
+    assert "steep = x.exp()" in first.name
+
+
+def test_a_profile_names_the_nodes_of_a_file(tmp_path: Path) -> None:
+    sg.onnx.save(model("numpy"), tmp_path / "net.onnx")
+    found = sg.load(tmp_path / "net.onnx", device="wasm").profile(X, repeat=1)
+    assert any("(Relu)" in x.name for x in found.layers)
+    sg.export(model("numpy"), tmp_path / "net.singe")
+    assert sg.load(tmp_path / "net.singe", device="wasm").profile(X, repeat=1).kernels
 
 
 def test_a_profile_leaves_the_states_as_they_are() -> None:

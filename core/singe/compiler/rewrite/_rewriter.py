@@ -22,6 +22,7 @@ from ...graph import (
     attribute_symbols,
     checks_at,
     evaluate_node,
+    inherit,
     parts,
     postorder,
     renamed,
@@ -103,7 +104,9 @@ class Rewriter:
                 self._told.update(found.told)
                 final.update(zip(_values(n, counted), found.values, strict=True))
                 continue
+            before = self.builder.count
             new = sized(self.builder, n, self._told) if n.row is None else self.make(n.row, *given, **attrs)
+            inherit(self.builder.made_since(before), n)
             final[n] = new
             # A node that replaces several old ones is used as often as all of them together.
             self._uses[new] = self._uses.get(new, 0) + self._uses.get(n, 0) if new is not n else self._uses.get(n, 0)
@@ -148,12 +151,15 @@ class Rewriter:
                 stack.pop()
                 continue
             row = self._row_of(n)
+            if row is None:
+                inherit(parts(n), n)
             waiting = [x for x in self._below(n) if x not in done]
             if waiting:
                 stack += waiting
                 continue
             if row is not None:
                 done[n] = self.builder.node(row, *(done[x] for x in n.inputs), **n.attrs)
+                inherit((done[n],), n)
             elif n.lowered:
                 done[n] = done[n.lowered[0]]
             else:

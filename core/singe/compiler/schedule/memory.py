@@ -83,6 +83,8 @@ class StepScheduler:
         self.slots = Slots(late)
         self.work: list[RegionWork] = []
         self.uses: list[WeightUse] = []
+        self.computed: dict[int, Sequence[Node]] = {}
+        """A buffer ↦ the nodes that a kernel, or a step on the host, computes with it."""
         self._scratch: dict[frozenset[str], int] = {}
         self._printed: dict[tuple[Kernel | Routine, frozenset[int]], Printed | None] = {}
 
@@ -316,6 +318,8 @@ class StepScheduler:
     # --- steps ---
 
     def _emit(self, b: _Block, item: Item) -> None:
+        members = item.members if isinstance(item, Group) else (item,) if isinstance(item, Node) else ()
+        self.computed.update((b.of[n], members) for n in self._writes(b, item))
         if isinstance(item, Group):
             self._dispatch(b, item)
         elif isinstance(item, BindSize):
