@@ -121,7 +121,11 @@ class ModelServer:
         """A command line that asks the first model: for its run, if its inputs are small, otherwise what they are."""
         token = f" -H 'Authorization: Bearer {self.token}'" if self.token else ""
         if not self.application.models:
-            return f"curl{token} {self.url}/v1/models"
+            asked = {
+                "model": next(iter(self.application.languages)),
+                "messages": [{"role": "user", "content": "Hello"}],
+            }
+            return f"curl{token} {self.url}/v1/chat/completions -d '{json.dumps(asked)}'"
         name, served = next(iter(self.application.models.items()))
         inputs = [_example_input(p) for p in served.inputs]
         if not all(inputs):
