@@ -139,6 +139,8 @@ def none(because: str) -> Rule:
 MOVED: Final[Mapping[str, Rule]] = {
     # architectures × devices
     "conformance/language/test_decoders.py::test_logits_are_those_of_transformers": plain(covering(1)),
+    "conformance/language/test_lora.py::test_gradients_are_those_of_pytorch": covering(1),
+    "conformance/language/test_lora.py::test_gradients_go_through_packed_weights": covering(1),
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),
     "unit/ops/test_attention.py::test_attention_that_a_model_spells_out_is_one_kernel": some(2, one_device),

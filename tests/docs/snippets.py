@@ -35,7 +35,7 @@ NOT_RUN: Final = {
 """How a command starts that is not run ↦ why."""
 ELSEWHERE: Final = {"README.md": ("js",), "docs/guides/language.md": ("python", "console", "js")}
 """A page ↦ languages of which its blocks are not run here: those of README.md are files of demos/embed, and parts of pages; those of
-language.md need a model of a hundred megabytes: tests/conformance/language/test_generation.py and
+language.md need a model of a hundred megabytes: tests/conformance/language/test_generation.py, test_lora.py beside it, and
 tests/browser/models/test_language_page.py call the same."""
 LINKED: Final = ("core", "gpu", "webgpu", "wasm", "static", "demos", "docs", "tests", "pyproject.toml")
 

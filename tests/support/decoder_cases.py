@@ -18,6 +18,13 @@ import numpy as np
 FIXTURE: Final = Path(__file__).parent / "decoders.json.gz"
 LENGTH: Final = 40
 """How many ids each case has."""
+ADAPTERS: Final = Path(__file__).parent / "adapters.npz"
+_ALL: Final = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+ADAPTED: Final[Mapping[str, tuple[str, ...]]] = {
+    "llama": _ALL, "qwen2": ("q_proj", "v_proj"), "gemma2": ("k_proj", "down_proj"), "phi3": ("qkv_proj", "gate_up_proj"),
+    "lfm2": ("in_proj", "w1"), "gpt2": ("c_attn", "c_fc"),
+}  # fmt: skip
+"""Cases with an adapter ↦ the matrices that it changes, as PEFT calls them."""
 _SIZES: Final[Mapping[str, Any]] = {
     "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
     "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": False,
@@ -80,6 +87,15 @@ def weights_of(shapes: Mapping[str, list[int]]) -> dict[str, np.ndarray]:
 
 def ids_of(name: str) -> list[int]:
     return np.random.default_rng(zlib.crc32(name.encode())).integers(3, 96, LENGTH).tolist()
+
+
+def lora_batch(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Two texts: tokens, those that follow, and which of these count."""
+    ids = np.asarray(ids_of(name), np.int32)
+    texts = np.stack([ids[:25], ids[15:]])
+    mask = np.ones((2, 24), np.float32)
+    mask[0, :5], mask[1, 20:] = 0, 0
+    return texts[:, :-1].copy(), texts[:, 1:].copy(), mask
 
 
 def read_fixture() -> dict[str, Any]:

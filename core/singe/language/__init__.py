@@ -1,5 +1,10 @@
 """Language models: `sg.language.load` opens one."""
 
+from .adapters import LanguageAdapter as LanguageAdapter
+from .adapters import examples as examples
+from .adapters import load_adapter as load_adapter
+from .adapters import lora as lora
+from .adapters import next_token_loss as next_token_loss
 from .generation import Generation as Generation
 from .llm import LanguageModel as LanguageModel
 from .llm import load as load

@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from ..gradients import checkpoint
 from ..nn import Module
 from ..ops import ROWS
 from ..tensors.calls import apply_row
-from ..tensors.functions.creation import arange, concat, tensor
+from ..tensors.functions.creation import arange, concat, tensor, zeros
 from ..tensors.tensor import Tensor
 from .description import DecoderDescription, LayerDescription, Rotation
 from .files import Tensors
@@ -29,13 +30,15 @@ CACHE_AXIS: Final = 1
 
 
 class Turn(NamedTuple):
-    """What the layers of one run share. rotations: cosines and sines of the new positions."""
+    """What the layers of one run share. rotations: cosines and sines of the new positions. outer: before the axis of positions, how
+    many texts a run takes that has no cache."""
 
     length: Any
     used: Any
     past: Any
     rotations: Mapping[Rotation, tuple[Tensor, Tensor]]
     masks: Mapping[int, Tensor]
+    outer: tuple[Any, ...] = ()
 
 
 class RotationTable(Module):
@@ -74,27 +77,31 @@ class CachedAttention(Module):
     def states(self, room: int) -> dict[str, tuple[int, ...]]:
         return {KEYS: (self.kv_heads, room, self.key_size), VALUES: (self.kv_heads, room, self.value_size)}
 
-    def forward(self, x: Tensor, turn: Turn, keys: Tensor, values: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(
+        self, x: Tensor, turn: Turn, keys: Tensor | None = None, values: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor]]:
         q, k, v = self.inputs(x)
         if self.norms and not self.norms_of_heads:
             q, k = (norm(y) for norm, y in zip(self.norms, (q, k), strict=True))
         counts = (self.heads, self.key_size), (self.kv_heads, self.key_size), (self.kv_heads, self.value_size)
         q, k, v = (
-            y.reshape(turn.length, *count).transpose(1, 0, 2) for y, count in zip((q, k, v), counts, strict=True)
+            y.reshape(*turn.outer, turn.length, *count).swapaxes(-3, -2)
+            for y, count in zip((q, k, v), counts, strict=True)
         )
         if self.norms_of_heads:
             q, k = (norm(y) for norm, y in zip(self.norms, (q, k), strict=True))
         if self.rotation is not None:
             angles = turn.rotations[self.rotation]
             q, k = (apply_row(ROWS["rotary_embedding"], (y, *angles), interleaved=self.adjacent) for y in (q, k))
-        keys, values = (held.update_slice(new, 0, turn.past, 0) for held, new in ((keys, k), (values, v)))
+        if keys is not None and values is not None:
+            k, v = (held.update_slice(new, 0, turn.past, 0) for held, new in ((keys, k), (values, v)))
         masks = () if self.window is None else (turn.masks[self.window],)
         attended = apply_row(
-            ROWS["attention"], (q, keys, values, *masks),
+            ROWS["attention"], (q, k, v, *masks),
             scale=self.scale, causal=True, past=turn.past, softcap=self.cap, keys=turn.used,
         )  # fmt: skip
-        (y,) = self.output(attended.transpose(1, 0, 2).reshape(turn.length, self.heads * self.value_size))
-        return y, {KEYS: keys, VALUES: values}
+        (y,) = self.output(attended.swapaxes(-3, -2).reshape(x.shape[0], self.heads * self.value_size))
+        return y, {KEYS: k, VALUES: v}
 
 
 class ShortConvolution(Module):
@@ -110,14 +117,17 @@ class ShortConvolution(Module):
     def states(self, room: int) -> dict[str, tuple[int, ...]]:
         return {"before": (len(self.taps) - 1, self.width)}
 
-    def forward(self, x: Tensor, turn: Turn, before: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, x: Tensor, turn: Turn, before: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         gate, after, y = self.inputs(x)
-        seen = concat([before, gate * y], 0)
-        total = seen[: turn.length] * self.taps[0]
+        new = (gate * y).reshape(*turn.outer, turn.length, self.width)
+        if before is None:
+            before = zeros(*turn.outer, len(self.taps) - 1, self.width)
+        seen = concat([before, new], -2)
+        total = seen[..., : turn.length, :] * self.taps[0]
         for k, tap in enumerate(self.taps[1:], 1):
-            total = total + seen[k : turn.length + k] * tap
-        (out,) = self.output(after * total)
-        return out, {"before": seen[turn.length :]}
+            total = total + seen[..., k : turn.length + k, :] * tap
+        (out,) = self.output(after * total.reshape(x.shape[0], self.width))
+        return out, {"before": seen[..., turn.length :, :]}
 
 
 class FeedForward(Module):
@@ -197,23 +207,41 @@ class Decoder(Module):
     def forward(self, ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """ids (T,); keys (K, 0) and rows (R, 0) are empty: see the module's docstring."""
         length, used = ids.shape[0], keys.shape[0]
-        past = used - length
-        x = self.embedding(ids)
-        if self.embedding_scale != 1.0:
-            x = x * self.embedding_scale
+        turn = self._turn(length, used)
+        x = self._embedded(ids)
         if self.positions is not None:
-            x = x + self.positions[past:used]
-        turn = Turn(
-            length, used, past,
-            {rotation: table(past, used) for rotation, table in self.tables},
-            {window: self._near(length, used, past, window) for window in self.windows},
-        )  # fmt: skip
+            x = x + self.positions[turn.past : used]
         updated: dict[str, Tensor] = {}
         for i, layer in enumerate(self.layers):
             held = {what: states[f"{what}_{i}"] for what in layer.mixer.states(self.room)}
             x, after = layer(x, turn, held)
             updated |= {f"{what}_{i}": value for what, value in after.items()}
         return self._logits(self.norm(x[length - rows.shape[0] :])), updated
+
+    def scores(self, ids: Tensor) -> Tensor:
+        """ids (texts, T) ↦ the scores (texts, T, vocabulary) of what follows each, without a cache: for training, which computes a layer
+        again for its gradient, so that one layer's values are held at a time."""
+        count, length = ids.shape
+        turn = self._turn(length, length, (count,))
+        x = self._embedded(ids.reshape(-1))
+        if self.positions is not None:
+            x = (x.reshape(count, length, -1) + self.positions[:length]).reshape(count * length, -1)
+        for layer in self.layers:
+            x = checkpoint(lambda x, layer=layer: layer(x, turn, {})[0])(x)
+        return self._logits(self.norm(x)).reshape(count, length, -1)
+
+    def _embedded(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids)
+        return x if self.embedding_scale == 1.0 else x * self.embedding_scale
+
+    def _turn(self, length: Any, used: Any, outer: tuple[Any, ...] = ()) -> Turn:
+        past = used - length
+        return Turn(
+            length, used, past,
+            {rotation: table(past, used) for rotation, table in self.tables},
+            {window: self._near(length, used, past, window) for window in self.windows},
+            outer,
+        )  # fmt: skip
 
     def _logits(self, x: Tensor) -> Tensor:
         made = self.head(x)

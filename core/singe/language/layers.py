@@ -81,7 +81,7 @@ class Projections(Module):
             floats(tensors.take(f"{name}.bias", (n,))) if tensors.has(f"{name}.bias") else None
             for name, n in zip(names, sizes, strict=True)
         ]
-        self.sizes = tuple(outputs)
+        self.names, self.inputs, self.sizes = tuple(names), inputs, tuple(outputs)
         self.parts = _parts(stored, biases, inputs)
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:

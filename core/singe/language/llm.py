@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..model.model import Model
+from ..nn import Module
 from ..runtime.device import Device
+from .adapters.lora import LanguageAdapter, adapted, check_matrices, merged
 from .decoder import Decoder
 from .description import MAX_CONTEXT, DecoderDescription
 from .files import open_model
@@ -64,6 +67,8 @@ class LanguageModel:
         self.context: Final = min(context, files.description.context)
         """For how many tokens a conversation has room."""
         network = Decoder(files.description, files.tensors, self.context)
+        self.network: Final = network
+        """The decoder as a module."""
         self.rewinds: Final = network.rewinds
         """Whether a session can go back without computing again."""
         norm = network.norm.weight.numpy().tobytes()
@@ -71,19 +76,15 @@ class LanguageModel:
         """Differs between models, so that a saved session is read by none but its own."""
         self.texts: Final = ModelTexts(files)
         """What its files say of text."""
-        model = Model.of(
-            network.forward,
-            {"ids": ("T",), "keys": (f"K<={self.context}", 0), "rows": ("R", 0)},
-            device,
-            dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
-            states={name: (shape, "float32") for name, shape in network.states().items()},
-            name=Path(files.name).name,
-        )
-        options = replace(model.options, activations=COMPUTED_IN[activations])
-        self.decoder: Final[Model] = model if options == model.options else model.on(model.device, options)
+        self.decoder: Final[Model] = _compiled(network, Path(files.name).name, device, activations, None)
         """What computes the scores, with the keys and values of the tokens before as states."""
         self._idle: LanguageSession | None = None
         """The session of `chat` and `generate`, while none of them uses it."""
+        self.adapters: Final[dict[str, Module]] = {}
+        """Adapters by names of the caller's choice, for `adapter` and `merged`: `llm.adapters["mine"] = step.model`."""
+        self._base: Final = self
+        self._activations: Final = activations
+        self._switched: Final[dict[str, tuple[LanguageAdapter, LanguageModel]]] = {}
 
     def __repr__(self) -> str:
         d = self.description
@@ -120,6 +121,41 @@ class LanguageModel:
     def session_bytes(self) -> int:
         """The memory of a session's keys and values."""
         return sum(math.prod(s.shape or ()) * s.dtype.size for s in self.decoder.states)
+
+    def adapter(self, name: str) -> LanguageModel:
+        """The model with one of its `adapters` switched on, which shares the weights; this one stays as it is. It is compiled when it is
+        first asked for."""
+        found = self._adapter(name)
+        before = self._switched.get(name)
+        if before is None or before[0] is not found:
+            before = self._switched[name] = found, self._base._with(adapted(self._base.network, found.matrices), found)
+        return before[1]
+
+    def merged(self, name: str) -> LanguageModel:
+        """The model with one of its `adapters` added to its weights, which are floats where they have changed."""
+        found = self._adapter(name)
+        return self._base._with(merged(self._base.network, found.matrices), found)
+
+    def _adapter(self, name: str) -> LanguageAdapter:
+        found = self.adapters.get(name)
+        if found is None:
+            raise InputError(
+                f"there is no adapter {name!r:.80}; there are {', '.join(self.adapters) or 'none'}: llm.adapters[{name!r:.40}] = … keeps one"
+            )
+        if not isinstance(found, LanguageAdapter):
+            raise InputError(f"the adapter {name!r:.80} is {found!r:.80}, expected what sg.language.lora makes")
+        check_matrices(f"the adapter {name!r:.80}", self._base.network, found.matrices)
+        return found
+
+    def _with(self, network: Decoder, adapter: LanguageAdapter) -> LanguageModel:
+        """This model with another decoder, whose keys and values are others."""
+        made = copy.copy(self)
+        held = hashlib.sha256(self.fingerprint.encode())
+        for matrix in adapter.matrices.values():
+            held.update(matrix.lora_B.numpy().tobytes())
+        decoder = _compiled(network, self.decoder.name, self.device, self._activations, self.decoder)
+        vars(made).update(network=network, decoder=decoder, fingerprint=held.hexdigest(), _idle=None)
+        return made
 
     def compile(self) -> None:
         """Compile it now, not when it is first run."""
@@ -217,3 +253,19 @@ class LanguageModel:
 
 
 _OPTIONS: Final = ("max_tokens", *SamplingOptions.__dataclass_fields__, "stop", "logprobs", "stream")
+
+
+def _compiled(network: Decoder, name: str, device: str | Device, activations: str, sharing: Model | None) -> Model:
+    """A decoder with its states as a Model. sharing: one on the same device, with which it shares weights."""
+    model = Model.of(
+        network.forward,
+        {"ids": ("T",), "keys": (f"K<={network.room}", 0), "rows": ("R", 0)},
+        device,
+        dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
+        states={key: (shape, "float32") for key, shape in network.states().items()},
+        name=name,
+    )
+    options = replace(model.options, activations=COMPUTED_IN[activations])
+    if sharing is not None:
+        model.share_weights(sharing)
+    return model if options == model.options else model.on(model.device, options)

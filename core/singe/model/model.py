@@ -286,6 +286,11 @@ class Model:
             made._blocks = self._blocks
         return made
 
+    def share_weights(self, other: Model) -> None:
+        """Hold equal weights once, together with another model on the same device, whose Programs need not be there yet."""
+        if other.device is self.device:
+            self._blocks = other._blocks
+
     def profile(self, *args: Any, repeat: int = 20, **kwargs: Any) -> Profile:
         """Where the time of a run goes, by kernel and by layer: `print(model.profile(x))`; `.save("run.svg")` writes a picture of it.
         repeat: how many runs are timed. It is compiled once more. The states of its own session stay as they are."""

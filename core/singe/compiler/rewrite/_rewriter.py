@@ -40,6 +40,8 @@ MAX_FOLDED_GROWTH: Final = 4
 which it is computed, as with expand."""
 ALWAYS_FOLDED_BYTES: Final = 1 << 16
 """Results of at most this many bytes are always folded, whatever their growth."""
+UNPACKING: Final = frozenset({"bitwise_right_shift"})
+"""Rows that take packed numbers apart. Large results are computed by each run, which holds them only for a while."""
 CONTRACTIONS: Final = frozenset({"dot", "conv_last"})
 """The rows that sum products of their first input with their second, the weights."""
 
@@ -226,6 +228,8 @@ class Rewriter:
             if count > ALWAYS_FOLDED_BYTES
             else ()
         )
+        if own and source.op in UNPACKING:
+            return None
         if count > max(
             ALWAYS_FOLDED_BYTES, MAX_FOLDED_GROWTH * sum(x.value.nbytes for x in own if x.value is not None)
         ):
