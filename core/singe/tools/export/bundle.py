@@ -10,7 +10,6 @@ files. A folder with other contents is not touched.
 
 from __future__ import annotations
 
-import base64
 import gzip
 import hashlib
 import json
@@ -49,6 +48,7 @@ from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ..inputs.images import LAYOUTS, PictureSpec
+from .own_page import CHAT, own_page
 from .scripts import DROP_IN, EAGER, LANGUAGE, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page
 from .snippet import INDEX, links, version
@@ -231,7 +231,9 @@ def make_bundle(
     if spoken is not None:
         manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
     files[MANIFEST] = _json(manifest)
-    files[INDEX] = _page("bundle.html" if spoken is None else "chat.html", files, readable)
+    # Readable modules import each other without a version.
+    hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
+    files[INDEX] = own_page("bundle.html" if spoken is None else CHAT, hints)
     return Bundle(manifest, files, tuple(encoding.kept), deviation)
 
 
@@ -398,7 +400,7 @@ def _rounded(error: float) -> float | None:
     return float(f"{error:.1e}") if np.isfinite(error) else None
 
 
-# --- scripts and the page ---------------------------------------------------------------------------------------------
+# --- scripts ----------------------------------------------------------------------------------------------------------
 
 
 def _scripts(readable: bool, spoken: bool = False) -> dict[str, bytes]:
@@ -411,22 +413,6 @@ def _scripts(readable: bool, spoken: bool = False) -> dict[str, bytes]:
         for name, data in {**scripts, **types}.items()
         if not name.startswith(DROP_IN if spoken else (DROP_IN, LANGUAGE))
     }
-
-
-def _page(name: str, files: Mapping[str, bytes], readable: bool) -> bytes:
-    """The page that shows these files. Readable modules import each other without a version."""
-    page = _with_hashes((static_folder() / name).read_text("utf-8"))
-    hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
-    return page.replace("<!-- hints -->", hints).encode()
-
-
-def _with_hashes(page: str) -> str:
-    """The page, with the hashes of its script and style in its Content-Security-Policy."""
-    for tag in ("script", "style"):
-        text = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)[0]
-        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        page = page.replace(f"'{tag}-hash'", f"'sha256-{digest}'")
-    return page
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,30 @@
+"""The pages that a bundle has of its own: one to run a model, one to talk with a language model.
+
+Each is one file of static/, with its script and its style in it; a Content-Security-Policy allows these by their hashes, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from typing import Final
+
+from ...files.assets import static_folder
+
+CHAT: Final = "chat.html"
+_HINTS: Final = "<!-- hints -->"
+_SITE: Final = "<!-- site -->"
+
+
+def own_page(name: str, hints: str, *, folder: str = "./", site: str = "") -> bytes:
+    """A page of static/. hints: goes into its head. folder: where its bundle lies, an address relative to the page that ends with
+    a slash. site: goes before its heading, a link to the site of which it is a part."""
+    page = (static_folder() / name).read_text("utf-8")
+    page = page.replace('"./', f'"{folder}')
+    for tag in ("script", "style"):
+        text = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)[0]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        page = page.replace(f"'{tag}-hash'", f"'sha256-{digest}'")
+    return page.replace(_HINTS, hints).replace(_SITE, site).encode()
