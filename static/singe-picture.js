@@ -1,5 +1,5 @@
 /**
- * Pictures become tensors, as core/singe/tools/inputs/images.py makes them: upright, cropped, resized, normalised, laid out.
+ * Pictures become tensors, as core/singe/tasks/picture_spec.py makes them: upright, cropped, resized, normalised, laid out.
  *
  * Contract: `pictureToTensor(source, spec)` takes a Blob, or anything that a canvas can draw (ImageBitmap, image, canvas,
  * video, ImageData), and returns the elements of one picture's tensor. It uses the largest centred rectangle with the
@@ -14,7 +14,7 @@
 import { SingeError } from "./program/singe-format.js";
 
 /** Pixels of a picture at most. */
-export const MOST_PIXELS = 2 ** 26; // as in images.py
+export const MOST_PIXELS = 2 ** 26; // as in files/pictures.py
 /** Pixels on a side at most: the limit of canvases. */
 const MOST_SIDE = 32767;
 /** The most elements of a tensor. */

@@ -57,7 +57,8 @@ _DEFINED: _typing.Final[_typing.Mapping[str, str]] = {
     "tensors.tensor": "Tensor",
     "tools.export.bundle": "Bundle export",
     "tools.export.freestanding": "export_freestanding",
-    "tools.inputs.images": "PictureSpec",
+    "tasks.picture_spec": "PictureSpec",
+    "tasks.task": "task",
     "weights": "Weights WeightsReport load_weights read_weights",
 }  # fmt: skip
 """A module ↦ the public names that it defines."""
@@ -76,6 +77,7 @@ _SUBMODULES = (
     "ort",
     "random",
     "remote",
+    "tasks",
     "train",
 )
 _RANDOM = (

@@ -159,7 +159,8 @@ from .tensors.tensor import Tensor as Tensor
 from .tools.export.bundle import Bundle as Bundle
 from .tools.export.bundle import export as export
 from .tools.export.freestanding import export_freestanding as export_freestanding
-from .tools.inputs.images import PictureSpec as PictureSpec
+from .tasks.picture_spec import PictureSpec as PictureSpec
+from .tasks.task import task as task
 from .weights import Weights as Weights
 from .weights import WeightsReport as WeightsReport
 from .weights import load_weights as load_weights
@@ -178,6 +179,7 @@ from . import optim as optim
 from . import ort as ort
 from . import random as random
 from . import remote as remote
+from . import tasks as tasks
 from . import train as train
 from .random import manual_seed as manual_seed
 from .random import multinomial as multinomial
@@ -320,6 +322,7 @@ __all__ = [
     "stack",
     "std_mean",
     "string",
+    "task",
     "tensor",
     "tensordot",
     "trapezoid",

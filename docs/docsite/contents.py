@@ -64,6 +64,7 @@ PARTS: Final = (
                 ("devices", "Devices"),
                 ("remote", "A device elsewhere"),
                 ("host", "Serve models"),
+                ("tasks", "Tasks"),
                 ("pictures", "Pictures"),
                 ("sounds", "Sounds and texts"),
                 ("language", "Language models"),

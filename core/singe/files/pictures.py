@@ -48,6 +48,7 @@ def _box(original_size: tuple[int, int], size: tuple[int, int], crop: float) -> 
 def _pillow() -> Any:
     try:
         import PIL.Image  # noqa: PLC0415 (an extra, wanted only where there are pictures)
+        import PIL.ImageDraw  # noqa: PLC0415
         import PIL.ImageOps  # noqa: PLC0415
     except ImportError:
         raise InputError("pictures need Pillow: pip install 'singe[images]'") from None
@@ -86,3 +87,13 @@ def _plain(pil: Any, picture: Any, path: str | Path) -> Any:
         picture = picture.convert("RGBA")
         return pil.Image.alpha_composite(pil.Image.new("RGBA", picture.size, "white"), picture).convert("RGB")
     return picture.convert("RGB")
+
+
+def canvas_of(pixels: np.ndarray) -> Any:
+    """A picture of Pillow with these pixels: (height, width), or with 3 or 4 channels, uint8."""
+    return _pillow().Image.fromarray(np.ascontiguousarray(pixels))
+
+
+def pen_on(picture: Any) -> Any:
+    """What draws on a picture of Pillow."""
+    return _pillow().ImageDraw.Draw(picture)

@@ -43,10 +43,11 @@ from ..runtime.devices import device as open_device
 from ..runtime.devices import devices as all_devices
 from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
 from ..shapes import bytes_text, show
+from ..tasks.labels import read_labels
 from ..texts import say
-from . import chatting, exporting
+from . import chatting, exporting, tasking
 from .completion import script
-from .inputs.files import given_inputs, once, read_inputs, read_labels
+from .inputs.files import given_inputs, once, read_inputs
 from .inspection import describe_program
 from .measuring.bench import (
     describe_bench,
@@ -69,6 +70,7 @@ SOFTWARE: Final = "a software adapter: correct, but slow"
 
 chat: Final = chatting.chat
 export: Final = exporting.export
+task: Final = tasking.task
 serve: Final = folder_server.serve
 host: Final = hosting.host
 

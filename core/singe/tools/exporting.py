@@ -13,6 +13,7 @@ from urllib.parse import quote
 from ..errors import InputError
 from ..runtime.devices import DEFAULT
 from ..shapes import bytes_text
+from ..tasks.labels import read_labels
 from ..texts import say
 from .export.bundle import ONNX_SUFFIX, describe_bundle
 from .export.bundle import export as export_bundle
@@ -20,7 +21,7 @@ from .export.freestanding import WEIGHTS, describe_freestanding, export_freestan
 from .export.single_page import is_single
 from .export.snippet import snippet
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
-from .inputs.files import once, picture_of, read_labels, read_samples
+from .inputs.files import once, picture_of, read_samples
 from .opening import is_language, single_model
 from .progress import doing
 

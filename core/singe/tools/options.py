@@ -16,6 +16,9 @@ from .serving.options import add_host, add_serve
 
 LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
+FITS: Final = ("cover", "contain", "corner", "stretch")
+ORDERS: Final = ("rgb", "bgr")
+KINDS: Final = "classify, detect, faces, segment, cutout, depth or embed-image"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
 REFERENCES: Final = ("numpy", "onnxruntime")
@@ -98,6 +101,30 @@ def _run(command: argparse.ArgumentParser) -> None:
     _labels(command)
     _media(command)
     _texts(command)
+
+
+def _task(command: argparse.ArgumentParser) -> None:
+    command.add_argument("kind", metavar="KIND", help=KINDS)
+    command.add_argument("files", metavar="FILE", nargs="+", help="pictures, or their addresses")
+    command.add_argument("--model", metavar="MODEL", help="an ONNX model, or the bundle or the record of a task")
+    command.add_argument(
+        "-o", "--out", metavar="FILE.png", help="draw the answer to a file; of several files, into a folder"
+    )
+    command.add_argument("--json", action="store_true", help="print the answers as JSON")
+    command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
+    command.add_argument("--threshold", metavar="0.5", type=tolerance, help="the least score of what is found")
+    command.add_argument("--top", metavar="K", type=positive, help="the most that is found")
+    _labels(command)
+    _media(command)
+    _decoding(command)
+
+
+def _decoding(command: argparse.ArgumentParser) -> None:
+    """Options of a model that is a task; None if not given."""
+    group = command.add_argument_group("tasks")
+    group.add_argument("--head", metavar="NAME", help="how outputs are decoded (default: found by their shapes)")
+    group.add_argument("--fit", choices=FITS, help="how pictures meet the model's size (default: as the head expects)")
+    group.add_argument("--order", choices=ORDERS, help="the order of colours (default: as the head expects)")
 
 
 def _inspect(command: argparse.ArgumentParser) -> None:
@@ -306,6 +333,7 @@ def _nothing(command: argparse.ArgumentParser) -> None:
 
 COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "run": ("Run a model on arrays (.npy, .npz), pictures, sounds (.wav) and texts.", _run),
+    "task": ("Answer for pictures: what they show, where objects are, and more, with a model.", _task),
     "inspect": ("Show a model's inputs, outputs, ops and memory, without running it.", _inspect),
     "compile": ("Compile a model to a program: one file that `singe run` runs without compiling.", _compile),
     "export": (
@@ -397,7 +425,9 @@ def _texts(command: argparse.ArgumentParser) -> None:
 
 def _labels(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        "--labels", metavar="FILE", help="names of the classes: a JSON list or object, or one per line"
+        "--labels",
+        metavar="FILE",
+        help="names of the classes: a JSON list or object, or one per line; of a task, also `coco`",
     )
 
 

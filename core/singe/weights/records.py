@@ -164,8 +164,8 @@ def _open(data: Bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryvie
 # --- a model ----------------------------------------------------------------------------------------------------------
 
 
-def model_record(graph: Graph, floats: str | None = None) -> bytes:
-    """The record of a Graph; floats as in `weights_record`."""
+def model_record(graph: Graph, floats: str | None = None, task: Mapping[str, Any] | None = None) -> bytes:
+    """The record of a Graph; floats as in `weights_record`; task: the facts of a task, if the Graph is that of one."""
     arrays = _ArrayWriter(floats)
     writer = _GraphWriter(arrays)
     head, number = writer.graph(graph, [s.leaf for s in graph.states])
@@ -185,6 +185,7 @@ def model_record(graph: Graph, floats: str | None = None) -> bytes:
         **head,
         "arrays": writer.arrays,
         **({"states": states} if states else {}),
+        **({} if task is None else {"task": dict(task)}),
     }
     return b"".join(file_pieces(whole, arrays.block))
 
@@ -247,6 +248,11 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
         graph = replace(found, states=states)
         _check(graph)
         return graph
+
+
+def read_task(data: bytes, name: str = "record") -> Any:
+    """The facts of a task in a record of a model, as the file has them; None if it holds none."""
+    return _open(data, name, MODEL)[0].get("task")
 
 
 class _GraphReader:

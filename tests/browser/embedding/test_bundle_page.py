@@ -16,9 +16,9 @@ from singe import load
 from singe.dtypes import float32, int8, int16, uint16, uint32, uint64
 from singe.graph import Builder, Graph
 from singe.model.model import Model
+from singe.tasks import picture_spec as images
+from singe.tasks.picture_spec import PictureSpec
 from singe.tools.export.bundle import export
-from singe.tools.inputs import images
-from singe.tools.inputs.images import PictureSpec
 from singe.tools.serving.folder_server import Server
 
 PHOTOS = ROOT.parent / "shared" / "photos"
@@ -46,7 +46,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     export(Model(whole_numbers_graph(), "numpy", "whole"), root / "whole")
     export(Model.of(lambda a, b: a @ b, {"a": (2, 3), "b": (3, 2)}, "numpy"), root / "product")
     if MODELS.exists() and PHOTOS.exists():
-        from singe.tools.inputs.files import read_labels  # noqa: PLC0415
+        from singe.tasks.labels import read_labels  # noqa: PLC0415
 
         model = load(MODELS / "efficientnet_lite0.onnx", device="numpy")
         export(

@@ -13,10 +13,10 @@ from firefox import firefox
 
 import singe as sg
 from singe.model.model import Model
+from singe.tasks import picture_spec as images
+from singe.tasks.picture_spec import PictureSpec
 from singe.tools.export import single_page
 from singe.tools.export.bundle import export, make_bundle
-from singe.tools.inputs import images
-from singe.tools.inputs.images import PictureSpec
 
 PHOTO = ROOT / "docs" / "digits.png"
 

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import singe as sg
+from singe.tasks import picture_spec as images
 from singe.tools.export.bundle import make_bundle
-from singe.tools.inputs import images
 
 ROOT = Path(__file__).parents[3]
 SHARED = ROOT.parent / "shared" / "models"

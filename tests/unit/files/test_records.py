@@ -77,7 +77,7 @@ def test_the_document_names_every_field_that_is_written_and_no_other() -> None:
     with_array = Graph((), (b.const(np.ones(2000, np.float32)),), ("y",))
     for data in (
         model_record(every_kind()),
-        model_record(with_array),
+        model_record(with_array, task={}),
         sound_flow(),
         weights_record({"w": np.ones(2, np.float32)}),
     ):

@@ -31,12 +31,12 @@ from singe.program.container import ALIGN, encode_dim
 from singe.program.format import header, made
 from singe.program.program import Buffer, ProgramData
 from singe.shapes import size
+from singe.tasks.picture_spec import PictureSpec
 from singe.tools import cli
 from singe.tools.export.bundle import Bundle, describe_bundle, export, make_bundle, page_targets
 from singe.tools.export.language import spoken_of
 from singe.tools.export.snippet import snippet, version
 from singe.tools.export.stored.weights import PIECE
-from singe.tools.inputs.images import PictureSpec
 
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
 MODELS = Path(__file__).parents[4] / "shared" / "models"

@@ -47,7 +47,7 @@ from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
-from ..inputs.images import LAYOUTS, PictureSpec
+from ...tasks.picture_spec import LAYOUTS, PictureSpec
 from .own_page import CHAT, own_page
 from .scripts import DROP_IN, EAGER, LANGUAGE, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from argparse import Namespace
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -15,8 +14,9 @@ from ...errors import InputError
 from ...files.pictures import SUFFIXES
 from ...model.arguments import TensorSpec, bind
 from ...model.model import Model
+from ...tasks import picture_spec
 from ...weights.files import read_weights
-from . import images, sounds
+from . import sounds
 from .texts import read_texts
 
 T = TypeVar("T")
@@ -77,7 +77,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
     if suffix == sounds.SUFFIX:
         return _sound(path, spec, args.rate)
     if suffix in SUFFIXES:
-        values = images.read_picture(path, _picture_spec(args, spec))
+        values = picture_spec.read_picture(path, _picture_spec(args, spec))
         kind = spec.dtype.numpy
         if spec.dtype.is_int:
             limits = np.iinfo(kind)
@@ -113,11 +113,11 @@ def _sound(path: str, spec: TensorSpec, rate: int | None) -> np.ndarray:
     return samples.reshape(shape)
 
 
-def _picture_spec(args: Namespace, spec: TensorSpec) -> images.PictureSpec:
+def _picture_spec(args: Namespace, spec: TensorSpec) -> picture_spec.PictureSpec:
     """The PictureSpec from the options and, where they say nothing, from the input's shape."""
     crop = 1.0 if args.crop is None else args.crop
     std = args.std or ((255.0,) if spec.dtype.is_float else (1.0,))
-    return images.picture_for(
+    return picture_spec.picture_for(
         spec.shape or (), size=args.size, crop=crop, mean=args.mean or (0.0,), std=std, layout=args.layout
     )
 
@@ -136,33 +136,15 @@ def read_samples(args: Namespace, model: Model) -> list[dict[str, np.ndarray]]:
     return [bind(specs, (), _of_files(Namespace(**{**vars(args), "input": pairs}), specs)) for pairs in given]
 
 
-def picture_of(args: Namespace, model: Model) -> images.PictureSpec | None:
+def picture_of(args: Namespace, model: Model) -> picture_spec.PictureSpec | None:
     """The PictureSpec for the first input of four axes, if there are picture options or it is one of coloured pictures."""
     specs = _specs(model)
     found = next((p for p in specs if len(p.shape or ()) == 4), None)
     given = any(getattr(args, option) is not None for option in ("size", "crop", "mean", "std", "layout"))
-    if not given and (args.stub or found is None or not images.is_coloured(found.shape or ())):
+    if not given and (args.stub or found is None or not picture_spec.is_coloured(found.shape or ())):
         return None
     if found is None:
         raise InputError(
             f"--size, --crop, --mean, --std and --layout need an input of four axes; there are {', '.join(map(str, specs))}"
         )
     return replace(_picture_spec(args, found), input=found.name)
-
-
-def read_labels(path: str | None) -> Mapping[int, str] | None:
-    """The names of classes, if a file is named: a JSON list, a JSON object from numbers to names, or text with one name
-    per line."""
-    if path is None:
-        return None
-    try:
-        text = Path(path).read_text("utf-8-sig")
-    except UnicodeDecodeError as e:
-        raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
-    try:
-        data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
-        return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
-    except (ValueError, RecursionError) as e:
-        raise InputError(
-            f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}"
-        ) from e

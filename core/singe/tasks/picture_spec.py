@@ -13,9 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from ...errors import InputError
-from ...files.pictures import MODES, read_pixels
-from ...shapes import Dim, Shape, show
+from ..errors import InputError
+from ..files.pictures import MODES, read_pixels
+from ..shapes import Dim, Shape, show
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
 """A tensor's layout ↦ the axes of (height, width, channels) in its order, after the batch."""

@@ -1,0 +1,157 @@
+"""What a task answers with: small dataclasses, the same in both languages by `to_dict`. Coordinates are pixels of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ..texts import escaped
+
+MANY: Final = 8
+"""So many items are shown of an answer."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """The edges of a box."""
+
+    xmin: float
+    ymin: float
+    xmax: float
+    ymax: float
+
+    def to_dict(self) -> dict[str, float]:
+        return {"xmin": self.xmin, "ymin": self.ymin, "xmax": self.xmax, "ymax": self.ymax}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A class that was found. index: its number in the model; box, landmarks and mask: where the task gives them.
+
+    mask: a uint8 array of the picture's height and width, 255 where it is. landmarks: rows of x and y, and z if the model has it.
+    """
+
+    label: str
+    score: float
+    index: int
+    box: Box | None = None
+    landmarks: np.ndarray | None = field(default=None, compare=False)
+    mask: np.ndarray | None = field(default=None, compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"label": self.label, "score": self.score, "index": self.index}
+        if self.box is not None:
+            found["box"] = self.box.to_dict()
+        if self.landmarks is not None:
+            found["landmarks"] = [dict(zip("xyz", map(float, row), strict=False)) for row in self.landmarks]
+        if self.mask is not None:
+            found["mask"] = _map(self.mask)
+        return found
+
+    def __str__(self) -> str:
+        where = "" if self.box is None else " at ({:.0f}, {:.0f}) to ({:.0f}, {:.0f})".format(*_corners(self.box))
+        part = (
+            "" if self.mask is None else f", {np.count_nonzero(self.mask) / max(1, self.mask.size):.1%} of the picture"
+        )
+        points = "" if self.landmarks is None else f", {len(self.landmarks)} landmarks"
+        return f"{escaped(self.label)} {self.score:.1%}{where}{part}{points}"
+
+
+def _corners(box: Box) -> tuple[float, float, float, float]:
+    return box.xmin, box.ymin, box.xmax, box.ymax
+
+
+def _map(values: np.ndarray) -> dict[str, Any]:
+    return {"width": values.shape[1], "height": values.shape[0], "data": values.reshape(-1).tolist()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a task says of one input. picture: its pixels (height, width, 4), which `plot` draws on."""
+
+    kind: str
+    picture: np.ndarray = field(repr=False, compare=False)
+
+    def to_dict(self) -> Any:
+        """As JSON has it, and as JavaScript gets it."""
+        raise NotImplementedError
+
+    def plot(self) -> Any:
+        """The picture with the answer drawn on it, as a picture of Pillow."""
+        from .drawing import drawn  # noqa: PLC0415 (Pillow, which only pictures need)
+
+        return drawn(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write what `plot` draws to a file."""
+        self.plot().save(path)
+
+
+@dataclass(frozen=True, repr=False)
+class Findings(Answer, Sequence[Finding]):
+    """What was found, the likeliest first: classes, objects, faces, parts of a picture."""
+
+    items: Sequence[Finding] = ()
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.items)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [item.to_dict() for item in self.items]
+
+    def __repr__(self) -> str:
+        more = [f"… and {len(self.items) - MANY} more"] if len(self.items) > MANY else []
+        lines = "\n".join(f"  {line}" for line in [*map(str, self.items[:MANY]), *more])
+        return f"<{self.kind}: {len(self.items)} found>" + (f"\n{lines}" if lines else "")
+
+
+@dataclass(frozen=True, repr=False)
+class PictureMap(Answer):
+    """A number for each pixel: `mask` of a cutout, 0 to 255 in uint8; `depth`, in float32."""
+
+    name: str = "mask"
+    values: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)), compare=False)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == self.__dict__.get("name"):
+            return self.values
+        raise AttributeError(f"{name!r}: an answer of {self.kind!r} has {self.__dict__.get('name')!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {self.name: _map(self.values)}
+
+    def __repr__(self) -> str:
+        height, width = self.values.shape
+        spread = f"{self.values.min():.4g} to {self.values.max():.4g}" if self.values.size else "empty"
+        return f"<{self.kind}: {self.name} of {width} × {height} pixels, {spread}>"
+
+
+@dataclass(frozen=True, repr=False)
+class PictureVector(Answer):
+    """A vector of length 1: the product of two says how alike their sources are."""
+
+    vector: np.ndarray = field(default_factory=lambda: np.zeros(0), compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"vector": self.vector.tolist()}
+
+    def similarity(self, other: PictureVector) -> float:
+        """The cosine of two vectors, from −1 to 1."""
+        return float(self.vector @ other.vector)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind}: a vector of {self.vector.size} numbers>"
+
+
+Arrays = Mapping[str, np.ndarray]
+"""The outputs of a task's Graph."""

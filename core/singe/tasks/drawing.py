@@ -1,0 +1,79 @@
+"""Draws an answer on its picture, as a picture of Pillow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ..files.pictures import canvas_of, pen_on
+from .answers import Answer, Findings, PictureMap, PictureVector
+
+_TURN: Final = 0.38
+"""How far the hue turns from one class to the next."""
+
+
+def drawn(answer: Answer) -> Any:
+    """The picture with what was found on it."""
+    return _WAYS[type(answer)](answer)
+
+
+def _colour(index: int) -> tuple[int, int, int]:
+    """A dark colour of a class, on which white text is read."""
+    hue = (index * _TURN) % 1.0 * 6
+    rising = 1 - abs(hue % 2 - 1)
+    low, high, middle = 40, 170, round(40 + 130 * rising)
+    rows = (
+        (high, middle, low),
+        (middle, high, low),
+        (low, high, middle),
+        (low, middle, high),
+        (middle, low, high),
+        (high, low, middle),
+    )
+    return rows[int(hue)]
+
+
+def _findings(answer: Findings) -> Any:
+    pixels = answer.picture[..., :3].astype(np.float32)
+    for item in answer:
+        if item.mask is not None:
+            share = item.mask[..., None] / np.float32(510)
+            pixels = pixels * (1 - share) + np.array(_colour(item.index), np.float32) * share
+    picture = canvas_of(np.round(pixels).astype(np.uint8))
+    pen = pen_on(picture)
+    size = max(10, round(min(picture.size) / 40))
+    for row, item in enumerate(answer):
+        colour = _colour(item.index)
+        left, top = (0.0, row * (size + 6.0)) if item.box is None else (item.box.xmin, item.box.ymin)
+        if item.box is not None:
+            pen.rectangle((left, top, item.box.xmax, item.box.ymax), outline=colour, width=max(2, size // 6))
+            top = max(0.0, top - size - 6)
+        for point in () if item.landmarks is None else item.landmarks:
+            x, y, far = float(point[0]), float(point[1]), max(2, size // 6)
+            pen.ellipse((x - far, y - far, x + far, y + far), fill=colour)
+        text = f"{item.label} {item.score:.0%}"
+        pen.rectangle((left, top, left + pen.textlength(text, font_size=size) + 8, top + size + 6), fill=colour)
+        pen.text((left + 4, top + 2), text, fill="white", font_size=size)
+    return picture
+
+
+def _map(answer: PictureMap) -> Any:
+    """A cutout with its transparency; the depth in grey."""
+    if answer.name == "mask":
+        return canvas_of(np.concatenate([answer.picture[..., :3], answer.values[..., None]], axis=2))
+    values = answer.values.astype(np.float64)
+    least, most = (values.min(), values.max()) if values.size else (0.0, 1.0)
+    return canvas_of(np.round((values - least) / ((most - least) or 1) * 255).astype(np.uint8))
+
+
+def _plain(answer: Answer) -> Any:
+    return canvas_of(answer.picture[..., :3])
+
+
+_WAYS: Final[Mapping[type[Answer], Callable[[Any], Any]]] = {
+    Findings: _findings,
+    PictureMap: _map,
+    PictureVector: _plain,
+}

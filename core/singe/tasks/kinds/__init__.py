@@ -1,0 +1,15 @@
+"""The kinds of tasks, a row each."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from .base import Head as Head
+from .base import TaskKind as TaskKind
+from .classify import CLASSIFY, EMBED_IMAGE
+from .detect import DETECT
+from .faces import FACES
+from .maps import CUTOUT, DEPTH, SEGMENT
+
+KINDS: Final[Mapping[str, TaskKind]] = {
+    kind.name: kind for kind in (CLASSIFY, DETECT, FACES, SEGMENT, CUTOUT, DEPTH, EMBED_IMAGE)
+}

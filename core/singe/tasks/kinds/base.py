@@ -1,0 +1,68 @@
+"""What a kind of task is: a row with its heads, each of which decodes the outputs of some models to the outputs of the kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...tensors.tensor import Tensor
+from ..answers import Answer, Arrays
+from ..pictures import Frame
+from ..spec import TaskSpec
+
+Shapes = Mapping[str, tuple[int, ...]]
+"""A model's outputs ↦ their shapes, for an input of the task's size."""
+Tensors = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is known when a head is looked for. size: the input's height and width; labels: how many are given, or None."""
+
+    size: tuple[int, int]
+    labels: int | None
+
+
+@dataclass(frozen=True)
+class Head:
+    """How some models' outputs are decoded.
+
+    recognise: the head's options, if outputs of these shapes are its own, otherwise None. decode: the outputs of the kind, of the
+    model's. picture: fields of PictureInput that these models expect, where they differ from the kind's. about: for people.
+    """
+
+    name: str
+    about: str
+    recognise: Callable[[Shapes, Asked], Mapping[str, Any] | None]
+    decode: Callable[[Tensors, Frame, Mapping[str, Any]], dict[str, Tensor]]
+    picture: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True)
+class TaskKind:
+    """A row of KINDS. size: the input's sides where the model leaves them open; picture: fields of PictureInput; labels: the set of
+    labels that the models usually have; settings: what a call may choose ↦ its default; answer: of the Graph's outputs."""
+
+    name: str
+    about: str
+    heads: Sequence[Head]
+    answer: Callable[[Arrays, TaskSpec, np.ndarray, Mapping[str, Any]], Answer]
+    size: int = 224
+    picture: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    labels: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def only(outputs: Mapping[str, Any]) -> Any:
+    """The first output; a head is chosen by its shape."""
+    return next(iter(outputs.values()))
+
+
+def shorn(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape without the leading sides of 1."""
+    while len(shape) > 1 and shape[0] == 1:
+        shape = shape[1:]
+    return shape

@@ -1,0 +1,70 @@
+"""Tasks that say one thing of a whole picture: its classes, or a vector of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...tensors.functions.creation import where
+from ...tensors.tensor import Tensor
+from ..answers import Arrays, Finding, Findings, PictureVector
+from ..pictures import Frame
+from ..spec import TaskSpec
+from .base import Asked, Head, Shapes, TaskKind, Tensors, only, shorn
+
+
+def _is_row(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    shape = shorn(only(shapes))
+    while len(shape) > 1 and shape[-1] == 1:
+        shape = shape[:-1]
+    fits = len(shape) == 1 and shape[0] > 1
+    return {} if fits and asked.labels in (None, *shape) else None
+
+
+def _scores(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The probabilities of the classes: what is not positive and 1 together goes through a softmax."""
+    row = only(outputs).reshape(-1).to(dtype="float32")
+    are = (row.min() >= 0.0) & ((row.sum() - 1.0).abs() < 1e-3)
+    return {"scores": where(are, row, row.softmax(0))}
+
+
+def _classes(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
+    scores = found["scores"]
+    if not isinstance(settings["top"], int) or settings["top"] < 1:
+        raise InputError(f"classify: top is {settings['top']!r}, expected how many classes to give, 1 or more")
+    order = np.argsort(-scores, kind="stable")[: settings["top"]]
+    return Findings(spec.kind, picture, [Finding(spec.label(int(k)), float(scores[k]), int(k)) for k in order])
+
+
+def _is_vector(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    return {} if len(shorn(only(shapes))) <= 3 and len(only(shapes)) >= 2 else None
+
+
+def _vector(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The mean over places (1, places, width) or (1, width, height, width), of length 1."""
+    x = only(outputs).to(dtype="float32")
+    if len(x.shape) == 4:
+        x = x.reshape(x.shape[1], -1).mean(1)
+    elif len(x.shape) == 3:
+        x = x.reshape(-1, x.shape[2]).mean(0)
+    x = x.reshape(-1)
+    return {"vector": x / (x * x).sum().sqrt().maximum(1e-12)}
+
+
+def _embedding(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureVector:
+    return PictureVector(spec.kind, picture, found["vector"])
+
+
+SCORES = Head("scores", "one row of scores, (1, classes)", _is_row, _scores)
+VECTOR = Head("vector", "a vector (1, width), or one for each place", _is_vector, _vector)
+
+CLASSIFY = TaskKind(
+    "classify", "what a picture shows", (SCORES,), _classes, picture={"filter": "cubic", "crop": 0.875}, labels="imagenet",
+    settings={"top": 5},
+)  # fmt: skip
+EMBED_IMAGE = TaskKind(
+    "embed-image", "a picture as a vector, to compare with others", (VECTOR,), _embedding, picture={"filter": "cubic"}
+)

@@ -1,0 +1,120 @@
+"""Tasks that say something of every pixel: the parts of a picture, what stands before the background, how far things are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ...tensors.functions.creation import arange, where
+from ...tensors.tensor import Tensor
+from ..answers import Arrays, Finding, Findings, PictureMap
+from ..pictures import Frame
+from ..spec import TaskSpec
+from .base import Asked, Head, Shapes, TaskKind, Tensors, only
+
+
+def _channels(shape: tuple[int, ...], asked: Asked) -> tuple[int, bool] | None:
+    """Of maps (1, channels, height, width) or (1, height, width, channels): the channels, and whether they are last."""
+    if len(shape) != 4 or shape[0] != 1:
+        return None
+    last = shape[3] < min(shape[1:3]) and (shape[1] >= shape[3])
+    count, sides = (shape[3], shape[1:3]) if last else (shape[1], shape[2:])
+    return (count, last) if min(sides) > 1 else None
+
+
+def _are_scores(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    found = _channels(only(shapes), asked)
+    if found is None or found[0] < 2 or asked.labels not in (None, found[0]):
+        return None
+    return {"last": found[1]}
+
+
+def _is_single(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    shape = only(shapes)
+    if len(shape) == 3 and shape[0] == 1 and min(shape[1:]) > 1:
+        return {"last": False}
+    found = _channels(shape, asked)
+    return {"last": found[1]} if found and found[0] == 1 else None
+
+
+def _is_pair(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    found = _channels(only(shapes), asked)
+    return {"last": found[1]} if found and found[0] == 2 else None
+
+
+def _laid_out(x: Tensor, options: Mapping[str, Any]) -> Tensor:
+    """A map as (height, width, channels) of float32."""
+    x = x.to(dtype="float32")
+    if len(x.shape) == 3:
+        return x.permute(1, 2, 0)
+    return x[0] if options["last"] else x[0].permute(1, 2, 0)
+
+
+def _parts(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The likeliest class of each pixel of the picture, and the mean probability of each class where it is the likeliest."""
+    logits = _laid_out(only(outputs), options)
+    height, width, count = logits.shape
+    are = (logits.min() >= 0.0) & ((logits.sum(2) - 1.0).abs().max() < 1e-3)
+    chances = where(are, logits, logits.softmax(2)).reshape(-1, count)
+    best = chances.argmax(1, keepdims=True)
+    mine = (best == arange(count)).to(dtype="float32")
+    scores = (chances * mine).sum(0) / mine.sum(0).maximum(1.0)
+    classes = frame.nearest(best.reshape(height, width))
+    return {"classes": classes.to(dtype="int32"), "scores": scores}
+
+
+def _segments(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> Findings:
+    classes, scores = found["classes"], found["scores"]
+    counts = np.bincount(classes.reshape(-1), minlength=len(scores))
+    order = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
+    parts = [
+        Finding(spec.label(k), float(scores[k]), k, mask=np.where(classes == k, 255, 0).astype(np.uint8)) for k in order
+    ]
+    return Findings(spec.kind, picture, parts)
+
+
+def _chance(values: Tensor) -> Tensor:
+    """What is not between 0 and 1 goes through a sigmoid."""
+    are = (values.min() >= 0.0) & (values.max() <= 1.0)
+    return where(are, values, values.sigmoid())
+
+
+def _alpha(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    alpha = frame.map(_chance(_laid_out(only(outputs), options)))[..., 0]
+    return {"mask": (alpha * 255.0).round().to(dtype="uint8")}
+
+
+def _second(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    pair = _laid_out(only(outputs), options)
+    alpha = frame.map(pair.softmax(2)[..., 1:])[..., 0]
+    return {"mask": (alpha * 255.0).round().to(dtype="uint8")}
+
+
+def _far(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {"depth": frame.map(_laid_out(only(outputs), options))[..., 0]}
+
+
+def _cutout(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
+    return PictureMap(spec.kind, picture, "mask", found["mask"])
+
+
+def _depth(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureMap:
+    return PictureMap(spec.kind, picture, "depth", found["depth"])
+
+
+_WHOLE = {"fit": "stretch"}
+SEGMENT = TaskKind(
+    "segment", "the parts of a picture, with a mask for each",
+    (Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts),), _segments, 512, _WHOLE,
+)  # fmt: skip
+CUTOUT = TaskKind(
+    "cutout", "what stands before the background, as transparency",
+    (Head("alpha", "one map, (1, 1, height, width)", _is_single, _alpha),
+     Head("two classes", "scores of background and foreground", _is_pair, _second)), _cutout, 512, _WHOLE,
+)  # fmt: skip
+DEPTH = TaskKind(
+    "depth", "how far each pixel is, or how near: as the model says",
+    (Head("distance", "one map, (1, height, width)", _is_single, _far),), _depth, 518, _WHOLE,
+)  # fmt: skip

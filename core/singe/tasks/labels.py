@@ -1,0 +1,53 @@
+"""The names of classes: sets that many models share, and files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from ..errors import InputError
+
+COCO: Final = (
+    "person,bicycle,car,motorcycle,airplane,bus,train,truck,boat,traffic light,fire hydrant,stop sign,parking meter,bench,bird,cat,"
+    "dog,horse,sheep,cow,elephant,bear,zebra,giraffe,backpack,umbrella,handbag,tie,suitcase,frisbee,skis,snowboard,sports ball,kite,"
+    "baseball bat,baseball glove,skateboard,surfboard,tennis racket,bottle,wine glass,cup,fork,knife,spoon,bowl,banana,apple,sandwich,"
+    "orange,broccoli,carrot,hot dog,pizza,donut,cake,chair,couch,potted plant,bed,dining table,toilet,tv,laptop,mouse,remote,keyboard,"
+    "cell phone,microwave,oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush"
+)  # fmt: skip
+SETS: Final[Mapping[str, Sequence[str]]] = {"coco": tuple(COCO.split(",")), "face": ("face",)}
+"""Sets of labels by name: the 80 classes of COCO's detectors, and that of a detector of faces."""
+
+
+def read_labels(path: str | None) -> Mapping[int, str] | None:
+    """The names of classes, if a file is named: a JSON list, a JSON object from numbers to names, or text with one name
+    per line."""
+    if path is None:
+        return None
+    try:
+        text = Path(path).read_text("utf-8-sig")
+    except UnicodeDecodeError as e:
+        raise InputError(f"{path}: labels must be UTF-8 text: {e}") from e
+    try:
+        data = json.loads(text) if text.lstrip()[:1] in ("[", "{") else text.splitlines()
+        return {int(k): str(v) for k, v in (data.items() if isinstance(data, dict) else enumerate(data))}
+    except (ValueError, RecursionError) as e:
+        raise InputError(
+            f"{path}: expected a JSON list, a JSON object from numbers to names, or one name a line: {e}"
+        ) from e
+
+
+def labels_of(labels: str | Path | Sequence[str] | Mapping[int, str] | None) -> tuple[str, ...]:
+    """Labels as they are given: a set by its name, a file, a list, or names by number."""
+    if labels is None:
+        return ()
+    if isinstance(labels, str) and labels in SETS:
+        return tuple(SETS[labels])
+    if isinstance(labels, (str, Path)):
+        if not Path(labels).is_file():
+            raise InputError(f"labels: got {str(labels)!r}, expected a file, a list, or one of {', '.join(SETS)}")
+        labels = read_labels(str(labels))
+    if isinstance(labels, Mapping):
+        return tuple(labels.get(k, f"class {k}") for k in range(max(labels, default=-1) + 1))
+    return tuple(map(str, labels or ()))

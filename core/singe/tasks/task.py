@@ -1,0 +1,147 @@
+"""Task: a model that takes pictures and gives answers. `task` makes one of a model's file, of a record, or of a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from ..files import write
+from ..files.download import local_file
+from ..files.urls import is_url
+from ..model.files import load
+from ..model.model import Model
+from ..program.bundle_reader import bundle_at, read_manifest
+from ..program.container import RECORD, format_of
+from ..runtime.device import Device
+from ..texts import escaped
+from ..weights.records import model_record, read_task
+from .answers import Answer
+from .building import PICTURE, Wishes, build, kind_named
+from .labels import labels_of
+from .media import is_list, pixels_of
+from .spec import TaskSpec
+
+
+class Task:
+    """A model with its preparation and its decoding: `sg.task("detect", "yolox.onnx", labels="coco")`.
+
+        for found in detect("photo.jpg"):
+            print(found.label, found.score, found.box)
+
+    info: the facts of the task. model: the Model of it all, which takes `picture`, uint8 (height, width, 4).
+    """
+
+    def __init__(self, model: Model, info: TaskSpec) -> None:
+        self.info = info
+        self._kind = kind_named(info.kind)
+        self._model: Model | None = model
+
+    @property
+    def model(self) -> Model:
+        if self._model is None:
+            raise InputError(f"{self.info.kind}: the task is closed; make another with sg.task")
+        return self._model
+
+    def __call__(self, source: Any, **settings: Any) -> Any:
+        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a list of them, a list of answers.
+
+        settings: of `classify`, top; of `detect` and `faces`, threshold and top.
+        """
+        chosen = self._settings(settings)
+        if is_list(source):
+            return [self._answer(one, chosen) for one in source]
+        return self._answer(source, chosen)
+
+    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Answer]:
+        """The answers for the frames of a video, one after the other, as they come."""
+        chosen = self._settings(settings)
+        return (self._answer(frame, chosen) for frame in frames)
+
+    def close(self) -> None:
+        """Give up the model; later calls are refused."""
+        self._model = None
+
+    def __enter__(self) -> Task:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def save(self, path: str | Path, dtype: str | None = None) -> None:
+        """Write a record, which `sg.task` and `sg.load` read; dtype as in `sg.save`."""
+        write(Path(path), [model_record(self.model.graph(), dtype, self.info.to_dict())])
+
+    def _settings(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        known = self._kind.settings
+        if unknown := settings.keys() - known.keys():
+            told = f"expected some of {', '.join(known)}" if known else "it takes none"
+            raise InputError(f"{self.info.kind}: got {', '.join(sorted(unknown))}; {told}")
+        return {**known, **settings}
+
+    def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
+        pixels = pixels_of(source)
+        program = self.model.program()
+        outputs = dict(zip((x.name for x in program.outputs), program.run([pixels]), strict=True))
+        return self._kind.answer(outputs, self.info, pixels, settings)
+
+    def __repr__(self) -> str:
+        if self._model is None:
+            return f"<task {self.info.kind}, closed>"
+        labels = f", {len(self.info.labels)} labels" if self.info.labels else ""
+        return f"<task {self.info.kind}: {escaped(self._model.name)} on {self._model.device.name}, {self.info.preparation}{labels}>"
+
+
+def task(
+    kind: str, model: str | Path | Model, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
+    device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
+) -> Task:  # fmt: skip
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image") with a model.
+
+    model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
+    task, which know all; or a Model. labels: "coco", a file, or a list. size: height and width, where the model leaves them open.
+    head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
+    head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
+    """
+    kind_named(kind)
+    given = {
+        name: x
+        for name, x in {"labels": labels, "size": size, "head": head, "licence": licence, **picture}.items()
+        if x
+    }
+    if not isinstance(model, Model):
+        path = local_file(model) if isinstance(model, str) and is_url(model) else model
+        facts = _facts(path)
+        if facts is not None:
+            return _ready(kind, path, TaskSpec.from_dict(facts, str(model)), given, device)
+        model = load(path, device, name=Path(path).stem)
+    unknown = picture.keys() - {"mean", "std", "crop", "fit", "order", "fill", "filter", "layout"}
+    if unknown:
+        raise InputError(f"task: got {', '.join(sorted(unknown))}, which it does not take; see help(sg.task)")
+    for name in picture.keys() & {"mean", "std"}:
+        value = picture[name]
+        picture[name] = tuple(map(float, value)) if isinstance(value, Sequence) else (float(value),)
+    wishes = Wishes(labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, picture)
+    graph, info = build(model, kind, wishes)
+    return Task(Model(graph, model.device, model.name), info)
+
+
+def _facts(path: str | Path) -> Any:
+    """The facts of a task in a record or a bundle; None if the model is no task yet."""
+    if (folder := bundle_at(path)) is not None:
+        return read_manifest(folder).get("task")
+    return read_task(Path(path).read_bytes(), str(path)) if format_of(path) == RECORD else None
+
+
+def _ready(kind: str, path: str | Path, info: TaskSpec, given: Mapping[str, Any], device: str | Device) -> Task:
+    if info.kind != kind:
+        raise InputError(f"{path}: its task is {info.kind!r}, got {kind!r}; give the kind that it has")
+    if given:
+        raise InputError(
+            f"{path}: a task already, which takes no {', '.join(given)}; make it anew from the model's file"
+        )
+    made = load(path, device)
+    if [x.name for x in made.inputs] != [PICTURE]:
+        raise InputError(f"{path}: a task's model takes {PICTURE!r}, this one takes {', '.join(map(str, made.inputs))}")
+    return Task(made, info)

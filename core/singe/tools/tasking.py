@@ -1,0 +1,56 @@
+"""The command `task`: answers for files, as text, as JSON or drawn."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import InputError
+from ..report import seconds
+from ..tasks.task import Task
+from ..tasks.task import task as make_task
+from ..texts import say
+from .progress import doing
+
+PICTURES: Final = ("size", "crop", "mean", "std", "layout", "fit", "order")
+"""Options that say how a picture is prepared."""
+SETTINGS: Final = ("threshold", "top")
+
+
+def task(args: Namespace) -> None:
+    """Answer for each of the files."""
+    made = task_of(args, args.kind, args.device or "auto")
+    settings = {name: value for name in SETTINGS if (value := getattr(args, name)) is not None}
+    answers: list[Any] = []
+    with doing("running") as running:
+        for path in args.files:
+            running(path)
+            answers.append(made(path, **settings))
+    if args.json:
+        say(json.dumps([answer.to_dict() for answer in answers] if len(answers) > 1 else answers[0].to_dict()))
+    else:
+        for path, answer in zip(args.files, answers, strict=True):
+            say(f"{path}: {answer!r}")
+        say(f"{len(answers)} in {seconds(running.seconds)} on {made.model.device.name}")
+    if args.out is not None:
+        for path, answer in zip(args.files, answers, strict=True):
+            answer.save(_place(args, path))
+
+
+def _place(args: Namespace, path: str) -> Path:
+    """The file that an answer is drawn to: with several, one of the same name in the folder."""
+    if len(args.files) == 1:
+        return Path(args.out)
+    Path(args.out).mkdir(parents=True, exist_ok=True)
+    return Path(args.out) / f"{Path(path).stem}.png"
+
+
+def task_of(args: Namespace, kind: str, device: str) -> Task:
+    """The task that options name."""
+    if args.model is None:
+        raise InputError(f"{kind}: which model? Give an ONNX file, or a bundle or a record of a task, with --model")
+    given = {name: value for name in PICTURES if (value := getattr(args, name)) is not None}
+    with doing("loading"):
+        return make_task(kind, args.model, labels=args.labels, head=args.head or "", device=device, **given)
