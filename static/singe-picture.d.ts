@@ -13,5 +13,12 @@ export const MOST_PIXELS: number;
  */
 export function pictureToTensor(source: PictureSource, spec: Omit<ImageFacts, "input">): Promise<Float32Array>;
 
+/** A picture's own pixels, RGBA, upright and on white. */
+export function pixelsOf(source: PictureSource): Promise<{
+  data: Uint8Array;
+  width: number;
+  height: number;
+}>;
+
 /** A file, or something that a canvas draws. */
 export type PictureSource = Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;

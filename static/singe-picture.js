@@ -49,6 +49,28 @@ export async function pictureToTensor(source, spec) {
   }
 }
 
+/**
+ * A picture's own pixels, RGBA, upright and on white.
+ * @param {PictureSource} source
+ * @returns {Promise<{ data: Uint8Array, width: number, height: number }>}
+ */
+export async function pixelsOf(source) {
+  if (source instanceof Blob) {
+    checkSize(...(await sizeOf(source)));
+    const bitmap = await decodedPicture(source);
+    try {
+      return await pixelsOf(bitmap);
+    } finally {
+      bitmap.close();
+    }
+  }
+  if (globalThis.HTMLImageElement && source instanceof HTMLImageElement) await source.decode().catch(() => {}); // what fails has no size
+  const [width, height] = extentOf(source);
+  checkSize(width, height);
+  const pixels = cutOut(canvas(width, height), /** @type {Drawn} */ (source), 0, 0, width, height);
+  return { data: new Uint8Array(pixels.buffer), width, height };
+}
+
 /** @param {Blob} blob */
 async function decodedPicture(blob) {
   try {

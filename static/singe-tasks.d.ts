@@ -1,6 +1,9 @@
-/** What a page makes of outputs: classes, boxes, vectors that are compared. Loaded only by who imports it; on the CPU. */
+/** Tasks, and what a page makes of outputs itself: classes, boxes, vectors that are compared. Loaded only by who imports it. */
 
-import type { Output } from "./singe.js";
+import type { LoadOptions, Model, Output, TaskInfo } from "./singe.js";
+
+/** Open the bundle of a task in the folder `url`: a function of a picture. See Task. */
+export function task(url: string | URL, options?: LoadOptions): Promise<Task>;
 
 /** The likeliest classes of one row of scores, sorted. Scores that are not 1 together go through a softmax. */
 export function classes(output: Output, options?: {
@@ -52,6 +55,64 @@ export function nearest(one: Float32Array, others: readonly Float32Array[], opti
   index: number;
   similarity: number;
 }[];
+
+/** Of classify: `top`, how many classes. Of detect and faces: `threshold`, the least score, and `top`. */
+export interface TaskSettings {
+  top?: number;
+  threshold?: number;
+}
+
+/** A class, an object, a face, a part of a picture; in pixels of the source. */
+export interface TaskFinding {
+  label: string;
+  score: number;
+  index: number;
+  box?: { xmin: number; ymin: number; xmax: number; ymax: number };
+  landmarks?: Landmark[];
+  mask?: PixelMap;
+}
+
+export interface Landmark {
+  x: number;
+  y: number;
+  z?: number;
+}
+
+/** A number for each pixel of the source, row by row: of a mask 0 to 255, of a depth what the model says. */
+export interface PixelMap<D = Uint8Array | Float32Array> {
+  width: number;
+  height: number;
+  data: D;
+  /** A mask as white of its opacity, or the `picture` with that transparency; a depth in grey. */
+  toCanvas(picture?: CanvasImageSource): OffscreenCanvas;
+}
+
+/** A list, the likeliest first; of cutout a mask, of depth a depth, of embed-image a vector of length 1. */
+export type TaskAnswer = TaskFinding[] | { mask: PixelMap } | { depth: PixelMap } | { vector: Float32Array };
+
+/** `const detect = await task<TaskFinding[]>("./detect/"); const found = await detect(video);` It runs in a worker, unless `worker` is false. */
+export interface Task<A = TaskAnswer> {
+  (source: TaskSource, settings?: TaskSettings & { signal?: AbortSignal }): Promise<A>;
+  (sources: readonly TaskSource[], settings?: TaskSettings & { signal?: AbortSignal }): Promise<A[]>;
+  readonly info: TaskInfo;
+  readonly model: Model;
+  /**
+   * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. `done` ends with the
+   * video, or with `stop`, and fails with what a frame fails with.
+   */
+  stream(
+    video: HTMLVideoElement,
+    found: (answer: A, timing: { milliseconds: number; time: number }) => void,
+    settings?: TaskSettings,
+  ): { stop(): void; readonly done: Promise<void> };
+  /** Draw an answer over its picture. */
+  draw(context: CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D, answer: A): void;
+  /** Free all memory. */
+  close(): Promise<void>;
+}
+
+/** A picture, or its address. */
+export type TaskSource = string | URL | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 /** The names of classes: the contents of the file that `model.labels` names. */
 export type Labels = readonly string[] | Readonly<Record<number, string>>;

@@ -1,15 +1,26 @@
 /**
- * What a page makes of outputs: classes, boxes, vectors that are compared. Loaded only by who imports it; on the CPU.
+ * Tasks, and what a page makes of outputs itself: classes, boxes, vectors that are compared. Loaded only by who imports it.
  *
  * Contract: each function takes outputs of `model.run` ({ data, shape }) and returns plain values. What does not fit is a
  * SingeError with the code "input".
  */
 
-/** @import { FoundBox, Found, Labels, Output, Placed, TypedArray } from "./types/public.d.ts" */
+/** @import { FoundBox, Found, Labels, LoadOptions, Output, Placed, Task, TypedArray } from "./types/public.d.ts" */
 
 /** @import { Numbers } from "./types/program.d.ts" */
 
 import { SingeError } from "./program/singe-format.js";
+
+/**
+ * Open the bundle of a task in the folder `url`: a function of a picture. See Task.
+ * @param {string | URL} url
+ * @param {LoadOptions} [options]
+ * @returns {Promise<Task>}
+ */
+export async function task(url, options) {
+  const { openTask } = await import("./tasks/singe-task-runner.js");
+  return openTask(url, options);
+}
 
 /** @param {string} what */
 const refuse = (what) => new SingeError("input", what);

@@ -81,6 +81,8 @@ export interface Model extends Runs {
   /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
   readonly image: ImageFacts | null;
   readonly labels: string | null;
+  /** The facts of a task, if the bundle is one: `task` of singe/tasks calls it. */
+  readonly task?: TaskInfo;
   /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
   readonly threads: number;
   /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
@@ -349,6 +351,18 @@ export interface State {
 }
 
 /** How a picture becomes the input `input`: static/README.md, "The bundle". */
+/** What a task is: its kind, the names of its classes, how its model sees pictures. */
+export interface TaskInfo {
+  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image";
+  labels: readonly string[];
+  licence: string;
+  /** What decodes the model's outputs. */
+  head: string;
+  preparation: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
+  /** What a call may choose, with what holds otherwise. */
+  settings: Readonly<Record<string, unknown>>;
+}
+
 export interface ImageFacts {
   input: string;
   size: [height: number, width: number];

@@ -128,8 +128,9 @@ export class Model {
    * @param {Manifest} manifest
    * @param {Omit<ModelState, "now" | "inTurn">} given
    */
-  constructor({ name, image, labels, language, inputs, outputs }, given) {
-    Object.assign(this, { name, image, labels, ...(language && { language }), inputs: inputs.map(describe), outputs: outputs.map(describe) });
+  constructor({ name, image, labels, language, task, inputs, outputs }, given) {
+    const facts = { ...(language && { language }), ...(task && { task }) };
+    Object.assign(this, { name, image, labels, ...facts, inputs: inputs.map(describe), outputs: outputs.map(describe) });
     this.#state = /** @type {ModelState} */ ({ ...given, inTurn: (task) => this.#inTurn(task) });
   }
 

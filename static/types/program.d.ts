@@ -3,7 +3,7 @@
  * singe-checks.js; and what a device gives to a model. They are types alone: nothing of this file is in a page.
  */
 
-import type { DType, ImageFacts, Output, PictureSource, Progress, TypedArray } from "./public.d.ts";
+import type { DType, ImageFacts, Output, PictureSource, Progress, TaskInfo, TypedArray } from "./public.d.ts";
 
 // --- the manifest
 
@@ -18,6 +18,8 @@ export interface Manifest {
   labels: string | null;
   /** Of a language model. */
   language?: LanguageFacts;
+  /** Of a task. */
+  task?: TaskInfo;
   /** None is for a remote device, which runs one of these. */
   targets: { [device in DeviceName]?: Target } & { remote?: undefined };
 }

@@ -82,6 +82,8 @@ export interface Model extends Runs {
   /** How a picture becomes the input, and the file of the labels, if the bundle has them. */
   readonly image: ImageFacts | null;
   readonly labels: string | null;
+  /** The facts of a task, if the bundle is one: `task` of singe/tasks calls it. */
+  readonly task?: TaskInfo;
   /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
   readonly threads: number;
   /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
@@ -350,6 +352,18 @@ export interface State {
 }
 
 /** How a picture becomes the input `input`: static/README.md, "The bundle". */
+/** What a task is: its kind, the names of its classes, how its model sees pictures. */
+export interface TaskInfo {
+  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image";
+  labels: readonly string[];
+  licence: string;
+  /** What decodes the model's outputs. */
+  head: string;
+  preparation: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
+  /** What a call may choose, with what holds otherwise. */
+  settings: Readonly<Record<string, unknown>>;
+}
+
 export interface ImageFacts {
   input: string;
   size: [height: number, width: number];
@@ -485,6 +499,64 @@ export interface Sound {
 }
 
 // --- singe/tasks
+
+/** Of classify: `top`, how many classes. Of detect and faces: `threshold`, the least score, and `top`. */
+export interface TaskSettings {
+  top?: number;
+  threshold?: number;
+}
+
+/** A class, an object, a face, a part of a picture; in pixels of the source. */
+export interface TaskFinding {
+  label: string;
+  score: number;
+  index: number;
+  box?: { xmin: number; ymin: number; xmax: number; ymax: number };
+  landmarks?: Landmark[];
+  mask?: PixelMap;
+}
+
+export interface Landmark {
+  x: number;
+  y: number;
+  z?: number;
+}
+
+/** A number for each pixel of the source, row by row: of a mask 0 to 255, of a depth what the model says. */
+export interface PixelMap<D = Uint8Array | Float32Array> {
+  width: number;
+  height: number;
+  data: D;
+  /** A mask as white of its opacity, or the `picture` with that transparency; a depth in grey. */
+  toCanvas(picture?: CanvasImageSource): OffscreenCanvas;
+}
+
+/** A list, the likeliest first; of cutout a mask, of depth a depth, of embed-image a vector of length 1. */
+export type TaskAnswer = TaskFinding[] | { mask: PixelMap } | { depth: PixelMap } | { vector: Float32Array };
+
+/** `const detect = await task<TaskFinding[]>("./detect/"); const found = await detect(video);` It runs in a worker, unless `worker` is false. */
+export interface Task<A = TaskAnswer> {
+  (source: TaskSource, settings?: TaskSettings & { signal?: AbortSignal }): Promise<A>;
+  (sources: readonly TaskSource[], settings?: TaskSettings & { signal?: AbortSignal }): Promise<A[]>;
+  readonly info: TaskInfo;
+  readonly model: Model;
+  /**
+   * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. `done` ends with the
+   * video, or with `stop`, and fails with what a frame fails with.
+   */
+  stream(
+    video: HTMLVideoElement,
+    found: (answer: A, timing: { milliseconds: number; time: number }) => void,
+    settings?: TaskSettings,
+  ): { stop(): void; readonly done: Promise<void> };
+  /** Draw an answer over its picture. */
+  draw(context: CanvasRenderingContext2D | OffscreenCanvasRenderingContext2D, answer: A): void;
+  /** Free all memory. */
+  close(): Promise<void>;
+}
+
+/** A picture, or its address. */
+export type TaskSource = string | URL | Blob | ImageData | Exclude<CanvasImageSource, SVGImageElement>;
 
 /** The names of classes: the contents of the file that `model.labels` names. */
 export type Labels = readonly string[] | Readonly<Record<number, string>>;

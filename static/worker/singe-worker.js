@@ -23,8 +23,8 @@ const CALLS = {
     const onProgress = (/** @type {unknown} */ progress) => postMessage({ progress });
     const onDevice = (/** @type {string} */ device) => postMessage({ device, state: state() });
     model = await loadHere(new URL(folder), { ...options, onProgress, onDevice });
-    const { name, image, labels, inputs, outputs, states } = model;
-    return { name, image, labels, inputs, outputs, states, ...("language" in model && { language: model.language }) };
+    const { name, image, labels, inputs, outputs, states, task } = model;
+    return { name, image, labels, inputs, outputs, states, task, ...("language" in model && { language: model.language }) };
   },
   run: (given) => model.run(.../** @type {[Unchecked, Unchecked]} */ (given)),
   seed: (seed) => model.seed(seed),

@@ -20,6 +20,8 @@ LUMA: Final = (0.299, 0.587, 0.114)
 """Red, green and blue in grey, by ITU-R BT.601."""
 _REACH: Final = {"linear": 1, "cubic": 2}
 _LEAST: Final = 1e-9
+_NUDGE: Final = 1e-3
+"""Added to places, so that one between two elements goes to the same on every device, however that rounds."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Frame:
         for axis in (0, 1):
             length = values.shape[axis]
             center = arange(self.source[axis]).to(dtype="float32") + 0.5
-            place = ((center - self.starts[axis]) / self.steps[axis] * (length / self.size[axis])).floor()
+            place = (center - self.starts[axis]) / self.steps[axis] * (length / self.size[axis])
+            place = (place + _NUDGE).floor()
             values = values.take(place.maximum(0.0).minimum(length - 1.0).to(dtype="int32"), axis=axis)
         return values
 

@@ -24,6 +24,7 @@ from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import is_language, single_model
 from .progress import doing
+from .tasking import task_of
 
 _OF_BUNDLES: Final = (
     "stub", "hub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
@@ -63,6 +64,9 @@ def export(args: Namespace) -> int | None:
         raise InputError(
             f"--context is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
         )
+    if args.task is not None:
+        _export_task(args)
+        return None
     if args.device and args.dtype == "float32":
         raise InputError(
             f"--device {args.device}: it measures the error of smaller weights; give --dtype float16 or int8, too"
@@ -132,6 +136,30 @@ def _export_language(args: Namespace) -> None:
         told = describe_bundle(bundle)
     say(told)
     say(f"\nTo talk with it: singe serve {shlex.quote(args.out)}")
+
+
+def _export_task(args: Namespace) -> None:
+    _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device"))
+    made = task_of(args, args.task, DEFAULT)
+    with doing("exporting"):
+        bundle = export_bundle(
+            made, args.out, args.targets, dtype=args.dtype, force=args.force, readable=args.readable,
+            device=args.device or DEFAULT,
+        )  # fmt: skip
+    with doing("compressing, for the sizes with gzip"):
+        told = describe_bundle(bundle)
+    say(told)
+    say(f"\n{made!r}, decoded as {made.info.head!r}")
+    say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
+    folder = f"./{quote(Path(args.out).resolve().name)}/"
+    say(f"\nIn a page beside the folder:\n\n{TASK.format(folder=folder)}")
+
+
+TASK: Final = """\
+import {{ task }} from "{folder}singe-tasks.js";
+const ask = await task("{folder}");
+console.log(await ask(document.querySelector("img")));
+"""
 
 
 def _export_training(args: Namespace) -> None:

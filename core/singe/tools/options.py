@@ -185,6 +185,9 @@ def _export(command: argparse.ArgumentParser) -> None:
         help="the type in which weights are stored; computation is in float32 unless --activations is given (default: float32)",
     )
     _activations(command, "with --dtype int8 or --freestanding: ")
+    command.add_argument(
+        "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}"
+    )
     text = (
         "an .npy file, a picture or a .wav file on which the error of smaller weights is measured (default: random inputs); a model of one "
         "input needs no NAME= and takes several"
@@ -244,6 +247,7 @@ def _export(command: argparse.ArgumentParser) -> None:
     )
     _labels(command)
     _media(command)
+    _decoding(command)
 
 
 def _diff(command: argparse.ArgumentParser) -> None:

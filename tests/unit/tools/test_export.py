@@ -38,6 +38,8 @@ from singe.tools.export.language import spoken_of
 from singe.tools.export.snippet import snippet, version
 from singe.tools.export.stored.weights import PIECE
 
+OWN = ("/program", "/preparation", "/options", "/settings")
+"""Parts of a manifest whose fields another document names."""
 DOCUMENT = Path(__file__).parents[3] / "static" / "README.md"
 MODELS = Path(__file__).parents[4] / "shared" / "models"
 
@@ -286,8 +288,8 @@ def test_readable_scripts_are_those_of_static() -> None:
             assert path.name not in files, "only Pyodide needs it"
         elif path.name.startswith("singe-ort"):
             assert path.name not in files, "only stubs need it"
-        elif path.name.startswith("singe-language"):
-            assert path.name not in files, "only language models need it"
+        elif path.name.startswith(("singe-language", "singe-task-")):
+            assert path.name not in files, "only language models or tasks need it"
         else:
             flat = re.sub(r'(?<=")(\.\./|\./)(\w+/)?(?=singe[\w-]*\.js")', "./", path.read_text("utf-8"))
             assert files[path.name].decode() == flat
@@ -460,13 +462,15 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: P
             (llm := sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy")).decoder, spoken=spoken_of(llm)
         ),
     ]
+    colours = Model.of(lambda x: x.mean((2, 3)), {"x": (1, 3, 8, 8)}, "numpy")
+    bundles.append(export(sg.task("classify", colours), tmp_path / "task", ["wasm"]))
     found: set[str] = set()
 
     def walk(data: Any, path: str) -> None:
         if isinstance(data, list):
             for item in data:
                 walk(item, path)
-        elif isinstance(data, dict) and not path.endswith("/program"):
+        elif isinstance(data, dict) and not path.endswith(OWN):
             for key, value in data.items():
                 found.add(f"{path}/{key}")
                 walk(value, f"{path}/{key}")

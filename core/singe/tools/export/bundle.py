@@ -47,9 +47,11 @@ from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
+from ...tasks.kinds import KINDS
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
-from .own_page import CHAT, own_page
-from .scripts import DROP_IN, EAGER, LANGUAGE, bundle_scripts, readable_scripts
+from ...tasks.spec import TaskSpec
+from .own_page import CHAT, MODEL, TASK, own_page
+from .scripts import DROP_IN, EAGER, LANGUAGE, OF_TASKS, bundle_scripts, readable_scripts
 from .single_page import is_single, write_single_page
 from .snippet import INDEX, links, version
 from .stored.narrow import Uses, scales_in, uses_of
@@ -58,6 +60,7 @@ from .stored.weights import BundleWeights, weight_files
 
 if TYPE_CHECKING:
     from ...language import LanguageModel
+    from ...tasks import Task
 
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
@@ -115,7 +118,7 @@ class Bundle:
 
 
 def export(
-    model: Model | LanguageModel, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
+    model: Model | LanguageModel | Task, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
@@ -128,7 +131,8 @@ def export(
     with packed weights do, at almost no cost in accuracy.
     samples: inputs by name, on which the error of smaller weights is measured; without any, random inputs are used. device: on which
     it is measured; "numpy" gives the same error everywhere. Of a language model, `sg.export(sg.language.load("model.gguf"), "chat")`, the
-    folder has its tokenizer and its chat template too, and a page to talk with it.
+    folder has its tokenizer and its chat template too, and a page to talk with it. Of a task, `sg.export(sg.task("detect", "net.onnx"),
+    "detect")`, it takes pictures as they are, and its page is the task.
     picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
@@ -143,6 +147,13 @@ def export(
         if Path(folder).suffix in (ONNX_SUFFIX, ".html") or dtype != "float32":
             raise InputError("export: of a language model a folder can be written, with the weights as they are")
         model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
+    task = getattr(model, "info", None)
+    if isinstance(task, TaskSpec):
+        if picture is not None or labels is not None or Path(folder).suffix in (ONNX_SUFFIX, ".html"):
+            raise InputError(
+                "export: a task is written to a folder, has its labels, and says itself how pictures are prepared"
+            )
+        model = cast("Task", model).model
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -161,7 +172,7 @@ def export(
     single = is_single(folder)
     known = not single and _refuse_foreign(folder, force)
     labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
-    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device, spoken)
+    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device, spoken, task)
     _log.info("writing")
     if single:
         write_single_page(bundle.files, folder)
@@ -185,8 +196,9 @@ def make_bundle(
     readable: bool = False,
     device: str | Device = DEFAULT,
     spoken: Spoken | None = None,
+    task: TaskSpec | None = None,
 ) -> Bundle:
-    """The bundle in memory; see `export`. spoken: of a language model."""
+    """The bundle in memory; see `export`. spoken: of a language model; task: of a task."""
     known = page_targets()
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]
@@ -203,7 +215,8 @@ def make_bundle(
         )
     graph = model.graph()
     options = replace(model.options, specialised=model.specialised)
-    files = _scripts(readable, spoken is not None)
+    rare = {DROP_IN: False, LANGUAGE: spoken is not None, OF_TASKS: task is not None}
+    files = _scripts(readable, [name for name, wanted in rare.items() if not wanted])
     encoding = _Encoding(dtype, activations, graph)
     weights = {name: _weights(name, target, graph, options, encoding) for name, target in chosen.items()}
     entries = _targets(weights, files)
@@ -230,10 +243,12 @@ def make_bundle(
         files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
     if spoken is not None:
         manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
+    if task is not None:
+        manifest["task"] = {**task.to_dict(), "settings": dict(KINDS[task.kind].settings)}
     files[MANIFEST] = _json(manifest)
     # Readable modules import each other without a version.
     hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
-    files[INDEX] = own_page("bundle.html" if spoken is None else CHAT, hints)
+    files[INDEX] = own_page(CHAT if spoken is not None else MODEL if task is None else TASK, hints)
     return Bundle(manifest, files, tuple(encoding.kept), deviation)
 
 
@@ -403,16 +418,12 @@ def _rounded(error: float) -> float | None:
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
-def _scripts(readable: bool, spoken: bool = False) -> dict[str, bytes]:
-    """The runner with all scripts that it may load, and its types; `spoken`: those of language models too."""
+def _scripts(readable: bool, left_out: Sequence[str]) -> dict[str, bytes]:
+    """The runner with all scripts that it may load, and its types, but for those whose names begin with one of `left_out`."""
     static = static_folder()
     types = {path.name: path.read_bytes() for path in sorted(static.glob("*.d.ts"))}
     scripts = readable_scripts() if readable else bundle_scripts()
-    return {
-        name: data
-        for name, data in {**scripts, **types}.items()
-        if not name.startswith(DROP_IN if spoken else (DROP_IN, LANGUAGE))
-    }
+    return {name: data for name, data in {**scripts, **types}.items() if not name.startswith(tuple(left_out))}
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The pages that a bundle has of its own: one to run a model, one to talk with a language model.
+"""The pages that a bundle has of its own: one to run a model, one to talk with a language model, one that is a task.
 
 Each is one file of static/, with its script and its style in it; a Content-Security-Policy allows these by their hashes, and
 nothing else.
@@ -13,7 +13,9 @@ from typing import Final
 
 from ...files.assets import static_folder
 
+MODEL: Final = "bundle.html"
 CHAT: Final = "chat.html"
+TASK: Final = "task.html"
 _HINTS: Final = "<!-- hints -->"
 _SITE: Final = "<!-- site -->"
 

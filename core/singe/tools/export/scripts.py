@@ -53,6 +53,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
     "singe-ort.js": frozenset(("singe-ort.js", "singe-ort-stub.js")),
     "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
     "singe-stream.js": frozenset(("singe-decode.js", "singe-sha256.js", "singe-stream.js")),
+    "singe-task-runner.js": frozenset(("singe-task-answers.js", "singe-task-runner.js")),
     "singe-thread.js": frozenset(("singe-barrier.js", "singe-thread.js")),
     "singe-webgpu.js": frozenset(("singe-gpu.js", "singe-gpu-plan.js", "singe-webgpu.js")),
     "singe-threads.js": frozenset(("singe-barrier.js", "singe-shared.js", "singe-threads.js", "singe-timing.js")),
@@ -63,6 +64,8 @@ DROP_IN: Final = "singe-ort"
 """How names of the scripts of `singe/ort` begin, which are in the npm package and beside stubs, but not in other bundles."""
 LANGUAGE: Final = "singe-language"
 """How names of the scripts begin that only language models need."""
+OF_TASKS: Final = "singe-task-"
+"""How names of the scripts begin that only tasks need."""
 _PYTHON: Final = "singe-python.js"  # used only under Pyodide
 _WORKER: Final = "singe-worker.js"  # in the main file, runs only where that is the script of a worker
 _STATIC: Final = re.compile(r'^import \{ ([^}]*) \} from "\./([\w-]+\.js)";$', re.M)

@@ -1,0 +1,228 @@
+/**
+ * What a task answers with: outputs of its Program as plain objects, by its kind; and drawn.
+ *
+ * Contract: `answerOf(info, outputs, settings)` gives what `to_dict()` of core/singe/tasks/answers.py gives, with arrays as
+ * typed arrays. Places are pixels of the source. A setting that does not fit is a SingeError with the code "input".
+ */
+
+/** @import { Landmark, PixelMap, TaskAnswer, TaskFinding, TaskInfo, TaskSettings, Output } from "../types/public.d.ts" */
+/** @import { Context2D } from "../types/program.d.ts" */
+
+import { SingeError } from "../program/singe-format.js";
+
+/** Boxes under this score are not in the outputs: LEAST_SCORE of core/singe/tasks/kinds/boxes.py. */
+const LEAST_SCORE = 0.05;
+
+/** @typedef {Float32Array} Numbers of an output; integers have the same methods */
+/** @typedef {Record<string, Output>} Outputs */
+/** @typedef {Required<TaskSettings>} Chosen */
+
+/**
+ * @param {TaskInfo} info
+ * @param {number} index
+ */
+const labelOf = (info, index) => info.labels[index] ?? `class ${index}`;
+
+/**
+ * @param {Output} output
+ * @returns {Numbers}
+ */
+const numbers = (output) => /** @type {Numbers} */ (output.data);
+
+/**
+ * A map of the picture: `data` row by row.
+ * @param {PixelMap["data"]} data
+ * @param {readonly number[]} shape
+ * @returns {PixelMap}
+ */
+function pixelMap(data, [height, width]) {
+  const toCanvas = (/** @type {CanvasImageSource | undefined} */ picture) => {
+    const canvas = new OffscreenCanvas(width, height);
+    const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    context.putImageData(new ImageData(data instanceof Uint8Array ? alphaOf(data) : greyOf(data), width, height), 0, 0);
+    if (picture) {
+      context.globalCompositeOperation = "source-in";
+      context.drawImage(picture, 0, 0, width, height);
+    }
+    return canvas;
+  };
+  return Object.defineProperty({ width, height, data, toCanvas }, "toCanvas", { enumerable: false }); // so that JSON has none
+}
+
+/**
+ * White, as opaque as the mask says.
+ * @param {Uint8Array} mask
+ */
+function alphaOf(mask) {
+  const pixels = new Uint8ClampedArray(4 * mask.length).fill(255);
+  for (let i = 0; i < mask.length; i++) pixels[4 * i + 3] = mask[i];
+  return pixels;
+}
+
+/**
+ * Grey, from black for the least to white for the most.
+ * @param {Float32Array} values
+ */
+function greyOf(values) {
+  const least = values.reduce((a, b) => Math.min(a, b), Infinity);
+  const most = values.reduce((a, b) => Math.max(a, b), -Infinity);
+  const pixels = new Uint8ClampedArray(4 * values.length).fill(255);
+  for (let i = 0; i < values.length; i++) pixels.fill(Math.round(((values[i] - least) / (most - least || 1)) * 255), 4 * i, 4 * i + 3);
+  return pixels;
+}
+
+/**
+ * @param {TaskInfo} info
+ * @param {Outputs} outputs
+ * @param {Chosen} chosen
+ * @returns {TaskFinding[]}
+ */
+function classes(info, { scores }, { top }) {
+  const row = numbers(scores);
+  const order = Array.from(row.keys()).sort((a, b) => row[b] - row[a] || a - b);
+  return order.slice(0, top).map((index) => ({ label: labelOf(info, index), score: row[index], index }));
+}
+
+/**
+ * @param {TaskInfo} info
+ * @param {Outputs} outputs
+ * @param {Chosen} chosen
+ * @returns {TaskFinding[]}
+ */
+function boxes(info, { boxes, scores, classes, landmarks }, { threshold, top }) {
+  if (!(threshold >= LEAST_SCORE && threshold <= 1)) {
+    throw new SingeError("input", `${info.kind}: threshold is ${threshold}, expected a score from ${LEAST_SCORE}, below which boxes are left out, to 1`);
+  }
+  const [edges, row, kinds] = [boxes, scores, classes].map(numbers);
+  const found = [];
+  for (let k = 0; k < row.length && found.length < top; k++) {
+    if (row[k] < threshold) continue;
+    const [xmin, ymin, xmax, ymax] = edges.subarray(4 * k, 4 * k + 4);
+    /** @type {TaskFinding} */
+    const one = { label: labelOf(info, kinds[k]), score: row[k], index: kinds[k], box: { xmin, ymin, xmax, ymax } };
+    if (landmarks) one.landmarks = pointsOf(landmarks, k);
+    found.push(one);
+  }
+  return found;
+}
+
+/**
+ * @param {Output} output
+ * @param {number} k
+ * @returns {Landmark[]}
+ */
+function pointsOf({ data, shape: [, count, axes] }, k) {
+  const values = /** @type {Numbers} */ (data);
+  return Array.from({ length: count }, (_, p) => {
+    const [x, y, z] = values.subarray((k * count + p) * axes, (k * count + p + 1) * axes);
+    return axes > 2 ? { x, y, z } : { x, y };
+  });
+}
+
+/**
+ * @param {TaskInfo} info
+ * @param {Outputs} outputs
+ * @returns {TaskFinding[]}
+ */
+function segments(info, { classes, scores }) {
+  const [map, row] = [numbers(classes), numbers(scores)];
+  const counts = new Uint32Array(row.length);
+  for (const index of map) counts[index]++;
+  const there = Array.from(counts.keys()).filter((index) => counts[index]);
+  return there
+    .sort((a, b) => counts[b] - counts[a] || a - b)
+    .map((index) => {
+      const mask = Uint8Array.from(map, (at) => (at === index ? 255 : 0));
+      return { label: labelOf(info, index), score: row[index], index, mask: pixelMap(mask, classes.shape) };
+    });
+}
+
+/** @type {Record<string, (info: TaskInfo, outputs: Outputs, chosen: Chosen) => TaskAnswer>} */
+const KINDS = {
+  classify: classes,
+  detect: boxes,
+  faces: boxes,
+  segment: segments,
+  cutout: (_, { mask }) => ({ mask: pixelMap(numbers(mask), mask.shape) }),
+  depth: (_, { depth }) => ({ depth: pixelMap(numbers(depth), depth.shape) }),
+  "embed-image": (_, { vector }) => ({ vector: /** @type {Float32Array} */ (vector.data) }),
+};
+
+/**
+ * Settings of a call, and the task's own for the others.
+ * @param {TaskInfo} info
+ * @param {TaskSettings} given
+ * @returns {Chosen}
+ */
+export function settingsOf(info, given) {
+  const unknown = Object.keys(given).filter((name) => !(name in info.settings));
+  if (!unknown.length) return /** @type {Chosen} */ ({ ...info.settings, ...given });
+  const known = Object.keys(info.settings);
+  throw new SingeError("input", `${info.kind}: got ${unknown.join(", ")}; ${known.length ? `expected some of ${known.join(", ")}` : "it takes none"}`);
+}
+
+/**
+ * @param {TaskInfo} info
+ * @param {Outputs} outputs
+ * @param {Chosen} chosen
+ */
+export const answerOf = (info, outputs, chosen) => KINDS[info.kind](info, outputs, chosen);
+
+/** @param {string} kind */
+export const isKnown = (kind) => Object.hasOwn(KINDS, kind);
+
+// --- drawing -----------------------------------------------------------------------------------------------------------
+
+/**
+ * Draw an answer over its picture: boxes with labels, points, masks.
+ * @param {Context2D | CanvasRenderingContext2D} context
+ * @param {TaskAnswer} answer
+ */
+export function drawAnswer(context, answer) {
+  const { width, height } = context.canvas;
+  const size = Math.max(12, Math.round(Math.min(width, height) / 40));
+  context.save();
+  context.font = `${size}px sans-serif`;
+  context.textBaseline = "top";
+  context.lineWidth = Math.max(2, size / 6);
+  if ("depth" in answer) context.drawImage(answer.depth.toCanvas(), 0, 0, width, height);
+  if ("mask" in answer) {
+    context.globalCompositeOperation = "destination-in";
+    context.drawImage(answer.mask.toCanvas(), 0, 0, width, height);
+  }
+  for (const one of Array.isArray(answer) ? answer : []) drawFinding(context, one, size);
+  context.restore();
+}
+
+/**
+ * @param {Context2D | CanvasRenderingContext2D} context
+ * @param {TaskFinding} finding
+ * @param {number} size
+ */
+function drawFinding(context, { box, label, score, index, landmarks, mask }, size) {
+  const colour = `hsl(${(index * 137) % 360} 70% 35%)`;
+  context.fillStyle = context.strokeStyle = colour;
+  if (mask) {
+    const part = mask.toCanvas();
+    const over = /** @type {OffscreenCanvasRenderingContext2D} */ (part.getContext("2d"));
+    over.globalCompositeOperation = "source-in";
+    over.fillStyle = colour;
+    over.fillRect(0, 0, part.width, part.height);
+    context.globalAlpha = 0.5;
+    context.drawImage(part, 0, 0);
+    context.globalAlpha = 1;
+  }
+  for (const { x, y } of landmarks ?? []) {
+    context.beginPath();
+    context.arc(x, y, size / 5, 0, 7);
+    context.fill();
+  }
+  if (!box) return;
+  const { xmin, ymin, xmax, ymax } = box;
+  context.strokeRect(xmin, ymin, xmax - xmin, ymax - ymin);
+  const text = `${label} ${Math.round(100 * score)} %`;
+  const top = Math.max(0, ymin - size - 4);
+  context.fillRect(xmin, top, context.measureText(text).width + 8, size + 4);
+  context.fillStyle = "white";
+  context.fillText(text, xmin + 4, top + 2);
+}
