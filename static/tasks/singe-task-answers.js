@@ -168,8 +168,16 @@ export function settingsOf(info, given) {
  */
 export const answerOf = (info, outputs, chosen) => KINDS[info.kind](info, outputs, chosen);
 
-/** @param {string} kind */
-export const isKnown = (kind) => Object.hasOwn(KINDS, kind);
+/**
+ * Why a manifest's facts are those of no task that is known here; "" if they are.
+ * @param {TaskInfo | undefined} info
+ */
+export function whyNot(info) {
+  if (!info) return "it is a model without preparation and decoding";
+  if (!Object.hasOwn(KINDS, info.kind)) return `its kind ${JSON.stringify(info.kind)} is not known to this script`;
+  const isFine = Array.isArray(info.labels) && info.labels.every((label) => typeof label === "string") && Object(info.settings) === info.settings;
+  return isFine ? "" : "its labels are no list of texts, or it has no settings";
+}
 
 // --- drawing -----------------------------------------------------------------------------------------------------------
 

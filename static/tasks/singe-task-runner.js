@@ -10,7 +10,7 @@
 
 import { SingeError } from "../program/singe-format.js";
 import { load } from "../singe.js";
-import { answerOf, drawAnswer, isKnown, settingsOf } from "./singe-task-answers.js";
+import { answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.js";
 
 /**
  * @param {string | URL} url
@@ -20,10 +20,10 @@ import { answerOf, drawAnswer, isKnown, settingsOf } from "./singe-task-answers.
 export async function openTask(url, options) {
   const [model, pictures] = await Promise.all([load(url, { worker: !options?.gpuDevice, ...options }), import("../singe-picture.js")]);
   const info = /** @type {TaskInfo | undefined} */ (model.task);
-  if (!info || !isKnown(info.kind)) {
+  const problem = whyNot(info);
+  if (!info || problem) {
     await model.dispose();
-    const what = info ? `its kind ${JSON.stringify(info.kind)} is not known to this script` : "it is a model without preparation and decoding";
-    throw new SingeError("format", `${url}: no task: ${what}: export it with singe export --task`);
+    throw new SingeError("format", `${url}: no task: ${problem}: export it with singe export --task`);
   }
 
   /**

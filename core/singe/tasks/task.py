@@ -100,7 +100,8 @@ def task(
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image") with a model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
-    task, which know all; or a Model. labels: "coco", a file, or a list. size: height and width, where the model leaves them open.
+    task, which know all; or a Model, whose device is used unless another is given. labels: "coco", a file, or a list. size: height and
+    width, where the model leaves them open.
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
     """
@@ -124,7 +125,7 @@ def task(
         picture[name] = tuple(map(float, value)) if isinstance(value, Sequence) else (float(value),)
     wishes = Wishes(labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, picture)
     graph, info = build(model, kind, wishes)
-    return Task(Model(graph, model.device, model.name), info)
+    return Task(Model(graph, model.device if device == "auto" else device, model.name), info)
 
 
 def _facts(path: str | Path) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from io import BytesIO
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from browsers import plain
 
 import singe as sg
 from singe.model.model import Model
@@ -73,6 +75,8 @@ def photo(width: int, height: int) -> bytes:
     return held.getvalue()
 
 
+CHANGES: dict[str, dict[str, Any]] = {"other kind": {"kind": "toString"}, "other labels": {"labels": "abc"}}
+"""Bundles whose facts were changed."""
 PHOTOS = {"wide": photo(150, 70), "high": photo(40, 90), "small": photo(20, 17)}
 
 
@@ -87,6 +91,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pat
     sg.export(TASKS["depth"][0], root / "plain")
     for name, data in PHOTOS.items():
         (root / f"{name}.png").write_bytes(data)
+    for name, change in CHANGES.items():
+        (root / name).mkdir()
+        for file in (root / "classify").iterdir():
+            if file.name != "model.json":
+                (root / name / file.name).symlink_to(file)
+        manifest = json.loads((root / "classify" / "model.json").read_text())
+        (root / name / "model.json").write_text(json.dumps({**manifest, "task": {**manifest["task"], **change}}))
     (root / "index.html").write_text("<!doctype html><title>tasks</title>")
     with Server(root, port=0) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -210,6 +221,8 @@ REFUSED = """async ([kind, source, settings]) => {
     ("kind", "source", "settings", "code", "text"),
     [
         ("plain", "/wide.png", {}, "format", "no task: it is a model without preparation and decoding: export it with"),
+        ("other kind", "/wide.png", {}, "format", 'no task: its kind "toString" is not known'),
+        ("other labels", "/wide.png", {}, "format", "no task: its labels are no list of texts"),
         ("classify", "/none.png", {}, "network", "the server answered 404"),
         ("classify", "/wide.png", {"topp": 1}, "input", "got topp; expected some of top"),
         ("detect", "/wide.png", {"threshold": 0.01}, "input", "threshold is 0.01, expected a score from 0.05"),
@@ -286,3 +299,20 @@ def test_the_page_of_a_bundle_is_its_task(site: tuple[Server, Path], page: Any) 
     canvas = page.get_by_test_id("canvas")
     assert (canvas.get_attribute("width"), canvas.get_attribute("height")) == ("150", "70")
     assert float(page.get_by_test_id("time").get_attribute("data-value")) > 0
+
+
+CAMERA = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
+
+
+def test_the_page_of_a_bundle_follows_a_camera(site: tuple[Server, Path], browser: Any) -> None:
+    with plain(browser, *CAMERA) as other:
+        page = other.new_page()
+        page.goto(f"{site[0].address}faces/")
+        status(page, "nothing is loaded")
+        page.get_by_test_id("backend").select_option("wasm")
+        status(page, "Ready on wasm")
+        page.get_by_test_id("camera").click()
+        status(page, "Done on wasm")
+        assert int(page.get_by_test_id("canvas").get_attribute("width")) > 300
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_role("button", name="Camera").wait_for()

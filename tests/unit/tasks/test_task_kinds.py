@@ -223,6 +223,13 @@ def test_what_a_task_does_not_take_is_refused() -> None:
             call()
 
 
+def test_a_model_stays_on_its_device_unless_another_is_given() -> None:
+    model = whole(lambda x: x.mean((2, 3)), device="numpy")
+    other = sg.Fusion(sg.Numpy())
+    assert sg.task("classify", model).model.device is model.device
+    assert sg.task("classify", model, device=other).model.device is other
+
+
 def test_open_sizes_get_those_of_the_kind() -> None:
     model = whole(lambda x: x.mean((2, 3)), sides=("H", "W"))
     assert sg.task("classify", model).info.preparation.size == (224, 224)
