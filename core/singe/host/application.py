@@ -12,6 +12,7 @@
 | GET /metrics | counts, for Prometheus |
 | GET /v1/models | the language models, in OpenAI's shape |
 | POST /v1/chat/completions, /v1/completions | a text of one, in OpenAI's shape, whole or as server-sent events |
+| POST /v1/embeddings | vectors of texts |
 
 `/versions/1` may follow M. An error is `{"error": …}` with a status, below /v1 in OpenAI's shape. Who asks is checked before a body is
 read, and a body is read up to the limit, no slower than MIN_BYTES_PER_SECOND.
@@ -240,6 +241,11 @@ class Application:
             if path == "/v1/models":
                 _want(method, "GET")
                 return None, _json(routes.described(self.languages))
+            if path == "/v1/embeddings":
+                _want(method, "POST")
+                data = await body.read(_number(given, "content-length"), self._body)
+                served, answer = await routes.embedded(self.languages, data)
+                return served, _json(answer)
             if path in routes.COMPLETIONS:
                 _want(method, "POST")
                 return await self._completed(path, given, body)
@@ -248,7 +254,7 @@ class Application:
             raise Refused(
                 404,
                 f"there is no {path[:200]!r}; there are /v2, /v2/health/ready, /v2/models/NAME, /metrics, /v1/models, "
-                "/v1/chat/completions and /v1/completions",
+                "/v1/chat/completions, /v1/completions and /v1/embeddings",
             )
         name, version, action = found.groups()
         served = self.models.get(name)

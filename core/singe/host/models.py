@@ -59,7 +59,7 @@ def loaded_models(models: Models, device: str | Device, context: int | None) -> 
     named = named_models(models)
     languages = [name for name, model in named.items() if is_language(model)]
     if context is not None and not languages:
-        raise InputError(f"context: got {context}, and there is no language model")
+        raise InputError(f"context: got {context} and no language model, expected one")
     return {name: _loaded(model, device, context) for name, model in named.items()}
 
 

@@ -80,7 +80,7 @@ class ModelServer:
         languages = [name for name, model in named_models(models).items() if is_language(model)]
         if languages:
             raise InputError(
-                f"{languages[0]!r:.80} is a language model, which replicas do not run: serve it without them"
+                f"{languages[0]!r:.80} is a language model, which replicas do not run; serve it without them"
             )
         name = device if isinstance(device, str) else device.name
         kept = {k: options[k] for k in ("batch", "wait", "seconds") if k in options}

@@ -7,14 +7,17 @@ Program serves all of them. The cache is states of a fixed room, written in plac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ..gradients import checkpoint
+from ..model.model import Model
 from ..nn import Module
 from ..ops import ROWS
+from ..runtime.device import Device
 from ..tensors.calls import apply_row
 from ..tensors.functions.creation import arange, concat, tensor, zeros
 from ..tensors.tensor import Tensor
@@ -29,16 +32,43 @@ CACHE_AXIS: Final = 1
 """Of those, the axis of positions."""
 
 
-class Turn(NamedTuple):
-    """What the layers of one run share. rotations: cosines and sines of the new positions. outer: before the axis of positions, how
-    many texts a run takes that has no cache."""
+States = Mapping[str, Tensor]
 
+
+def numbered(name: str, k: int) -> str:
+    """A state of the conversation of this number."""
+    return f"{name}_{k}"
+
+
+def joined(parts: Sequence[Tensor]) -> Tensor:
+    """The rows of all parts."""
+    return parts[0] if len(parts) == 1 else concat(list(parts), 0)
+
+
+class ConversationPart(NamedTuple):
+    """The tokens of one conversation in a run: in which rows, how many, how many there are with them, and how many are before. masks: by
+    window, which keys its tokens see."""
+
+    first: Any
+    rows: Any
     length: Any
     used: Any
     past: Any
-    rotations: Mapping[Rotation, tuple[Tensor, Tensor]]
     masks: Mapping[int, Tensor]
+
+
+class Turn(NamedTuple):
+    """What the layers of one run share. length: of all parts; rotations: cosines and sines of the new positions. outer: before the axis
+    of positions, how many texts a run takes that has no cache, and one part for all of them."""
+
+    length: Any
+    parts: Sequence[ConversationPart]
+    rotations: Mapping[Rotation, tuple[Tensor, Tensor]]
     outer: tuple[Any, ...] = ()
+
+    def rows(self, x: Tensor, part: ConversationPart, dim: int) -> Tensor:
+        """Those of a part, along a dimension."""
+        return x if len(self.parts) == 1 else x.narrow(dim, part.first, part.rows)
 
 
 class RotationTable(Module):
@@ -77,9 +107,7 @@ class CachedAttention(Module):
     def states(self, room: int) -> dict[str, tuple[int, ...]]:
         return {KEYS: (self.kv_heads, room, self.key_size), VALUES: (self.kv_heads, room, self.value_size)}
 
-    def forward(
-        self, x: Tensor, turn: Turn, keys: Tensor | None = None, values: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, x: Tensor, turn: Turn, held: Sequence[States]) -> tuple[Tensor, list[States]]:
         q, k, v = self.inputs(x)
         if self.norms and not self.norms_of_heads:
             q, k = (norm(y) for norm, y in zip(self.norms, (q, k), strict=True))
@@ -93,15 +121,20 @@ class CachedAttention(Module):
         if self.rotation is not None:
             angles = turn.rotations[self.rotation]
             q, k = (apply_row(ROWS["rotary_embedding"], (y, *angles), interleaved=self.adjacent) for y in (q, k))
-        if keys is not None and values is not None:
-            k, v = (held.update_slice(new, 0, turn.past, 0) for held, new in ((keys, k), (values, v)))
-        masks = () if self.window is None else (turn.masks[self.window],)
-        attended = apply_row(
-            ROWS["attention"], (q, k, v, *masks),
-            scale=self.scale, causal=True, past=turn.past, softcap=self.cap, keys=turn.used,
-        )  # fmt: skip
-        (y,) = self.output(attended.swapaxes(-3, -2).reshape(x.shape[0], self.heads * self.value_size))
-        return y, {KEYS: k, VALUES: v}
+        attended, after = list[Tensor](), list[States]()
+        for part, before in zip(turn.parts, held, strict=True):
+            new = {KEYS: turn.rows(k, part, -2), VALUES: turn.rows(v, part, -2)}
+            after.append(
+                {name: before[name].update_slice(x, 0, part.past, 0) for name, x in new.items()} if before else new
+            )
+            masks = () if self.window is None else (part.masks[self.window],)
+            y = apply_row(
+                ROWS["attention"], (turn.rows(q, part, -2), after[-1][KEYS], after[-1][VALUES], *masks),
+                scale=self.scale, causal=True, past=part.past, softcap=self.cap, keys=part.used,
+            )  # fmt: skip
+            attended.append(y.swapaxes(-3, -2).reshape(part.rows, self.heads * self.value_size))
+        (y,) = self.output(joined(attended))
+        return y, after
 
 
 class ShortConvolution(Module):
@@ -117,17 +150,20 @@ class ShortConvolution(Module):
     def states(self, room: int) -> dict[str, tuple[int, ...]]:
         return {"before": (len(self.taps) - 1, self.width)}
 
-    def forward(self, x: Tensor, turn: Turn, before: Tensor | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+    def forward(self, x: Tensor, turn: Turn, held: Sequence[States]) -> tuple[Tensor, list[States]]:
         gate, after, y = self.inputs(x)
-        new = (gate * y).reshape(*turn.outer, turn.length, self.width)
-        if before is None:
-            before = zeros(*turn.outer, len(self.taps) - 1, self.width)
-        seen = concat([before, new], -2)
-        total = seen[..., : turn.length, :] * self.taps[0]
-        for k, tap in enumerate(self.taps[1:], 1):
-            total = total + seen[..., k : turn.length + k, :] * tap
-        (out,) = self.output(after * total.reshape(x.shape[0], self.width))
-        return out, {"before": seen[..., turn.length :, :]}
+        made, left = list[Tensor](), list[States]()
+        for part, states in zip(turn.parts, held, strict=True):
+            new = turn.rows(gate * y, part, 0).reshape(*turn.outer, part.length, self.width)
+            before = states["before"] if states else zeros(*turn.outer, len(self.taps) - 1, self.width)
+            seen = concat([before, new], -2)
+            total = seen[..., : part.length, :] * self.taps[0]
+            for k, tap in enumerate(self.taps[1:], 1):
+                total = total + seen[..., k : part.length + k, :] * tap
+            made.append(total.reshape(part.rows, self.width))
+            left.append({"before": seen[..., part.length :, :]})
+        (out,) = self.output(after * joined(made))
+        return out, left
 
 
 class FeedForward(Module):
@@ -160,8 +196,8 @@ class DecoderLayer(Module):
         self.after = norms(("post_attention_norm", "post_ffw_norm"), row.norms_after)
         self.residual_scale = d.residual_scale
 
-    def forward(self, x: Tensor, turn: Turn, held: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
-        y, updated = self.mixer(self.before[0](x) if self.before else x, turn, **held)
+    def forward(self, x: Tensor, turn: Turn, held: Sequence[States]) -> tuple[Tensor, list[States]]:
+        y, updated = self.mixer(self.before[0](x) if self.before else x, turn, held)
         x = x + self._scaled(self.after[0](y) if self.after else y)
         y = self.feed_forward(self.before[1](x) if self.before else x)
         return x + self._scaled(self.after[1](y) if self.after else y), updated
@@ -207,41 +243,68 @@ class Decoder(Module):
     def forward(self, ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """ids (T,); keys (K, 0) and rows (R, 0) are empty: see the module's docstring."""
         length, used = ids.shape[0], keys.shape[0]
-        turn = self._turn(length, used)
+        x, updated = self._layers(ids, [self._part(0, length, used)], [states])
+        return self._logits(self.norm(x[length - rows.shape[0] :])), dict(updated[0])
+
+    def vectors(self, ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """As `forward`, what the scores are made of: (R, width)."""
+        length, used = ids.shape[0], keys.shape[0]
+        x, updated = self._layers(ids, [self._part(0, length, used)], [states])
+        return self.norm(x[length - rows.shape[0] :]), dict(updated[0])
+
+    def side_by_side(self, ids: Tensor, *keys: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """A token of each of several conversations: ids (B,), B times keys (K, 0), and each state once for each, numbered. The scores
+        (B, vocabulary) after each of the tokens."""
+        parts = [self._part(k, 1, x.shape[0]) for k, x in enumerate(keys)]
+        names = self.states()
+        held = [{name: states[numbered(name, k)] for name in names} for k in range(len(keys))]
+        x, updated = self._layers(ids, parts, held)
+        after = {numbered(name, k): value for k, one in enumerate(updated) for name, value in one.items()}
+        return self._logits(self.norm(x)), after
+
+    def _part(self, first: int, length: Any, used: Any, texts: Any = 1) -> ConversationPart:
+        past = used - length
+        masks = {window: self._near(used, past, window) for window in self.windows}
+        return ConversationPart(first, length if texts == 1 else texts * length, length, used, past, masks)
+
+    def _turn(self, parts: Sequence[ConversationPart], length: Any, outer: tuple[Any, ...] = ()) -> Turn:
+        rotations = dict[Rotation, tuple[Tensor, Tensor]]()
+        for rotation, table in self.tables:
+            cosines, sines = zip(*(table(p.past, p.used) for p in parts), strict=True)
+            rotations[rotation] = joined(cosines), joined(sines)
+        return Turn(length, parts, rotations, outer)
+
+    def _layers(
+        self, ids: Tensor, parts: Sequence[ConversationPart], held: Sequence[States]
+    ) -> tuple[Tensor, list[States]]:
+        """What the layers make of the tokens of each part's conversation, and its states then."""
         x = self._embedded(ids)
         if self.positions is not None:
-            x = x + self.positions[turn.past : used]
-        updated: dict[str, Tensor] = {}
+            x = x + joined([self.positions[p.past : p.used] for p in parts])
+        turn = self._turn(parts, ids.shape[0])
+        updated = [dict[str, Tensor]() for _ in parts]
         for i, layer in enumerate(self.layers):
-            held = {what: states[f"{what}_{i}"] for what in layer.mixer.states(self.room)}
-            x, after = layer(x, turn, held)
-            updated |= {f"{what}_{i}": value for what, value in after.items()}
-        return self._logits(self.norm(x[length - rows.shape[0] :])), updated
+            names = layer.mixer.states(self.room)
+            x, after = layer(x, turn, [{what: one[f"{what}_{i}"] for what in names} for one in held])
+            for mine, one in zip(updated, after, strict=True):
+                mine.update({f"{what}_{i}": value for what, value in one.items()})
+        return x, list(updated)
 
     def scores(self, ids: Tensor) -> Tensor:
         """ids (texts, T) ↦ the scores (texts, T, vocabulary) of what follows each, without a cache: for training, which computes a layer
         again for its gradient, so that one layer's values are held at a time."""
         count, length = ids.shape
-        turn = self._turn(length, length, (count,))
+        turn = self._turn([self._part(0, length, length, count)], length, (count,))
         x = self._embedded(ids.reshape(-1))
         if self.positions is not None:
             x = (x.reshape(count, length, -1) + self.positions[:length]).reshape(count * length, -1)
         for layer in self.layers:
-            x = checkpoint(lambda x, layer=layer: layer(x, turn, {})[0])(x)
+            x = checkpoint(lambda x, layer=layer: layer(x, turn, [{}])[0])(x)
         return self._logits(self.norm(x)).reshape(count, length, -1)
 
     def _embedded(self, ids: Tensor) -> Tensor:
         x = self.embedding(ids)
         return x if self.embedding_scale == 1.0 else x * self.embedding_scale
-
-    def _turn(self, length: Any, used: Any, outer: tuple[Any, ...] = ()) -> Turn:
-        past = used - length
-        return Turn(
-            length, used, past,
-            {rotation: table(past, used) for rotation, table in self.tables},
-            {window: self._near(length, used, past, window) for window in self.windows},
-            outer,
-        )  # fmt: skip
 
     def _logits(self, x: Tensor) -> Tensor:
         made = self.head(x)
@@ -251,7 +314,25 @@ class Decoder(Module):
         return logits if not self.logit_cap else (logits / self.logit_cap).tanh() * self.logit_cap
 
     @staticmethod
-    def _near(length: Any, used: Any, past: Any, window: int) -> Tensor:
+    def _near(used: Any, past: Any, window: int) -> Tensor:
         """Whether a key is among those of a query's window; that it is not a later one is seen to elsewhere."""
-        places = (arange(length, dtype="int32") + past).unsqueeze(1)
-        return places - arange(used, dtype="int32") < window
+        places = arange(used, dtype="int32")
+        return places[past:used].unsqueeze(1) - places < window
+
+
+def model_of(network: Decoder, function: Callable[..., Any], device: str | Device, name: str) -> Model:
+    """A Model of `forward` or `vectors`."""
+    return Model.of(
+        function,
+        {"ids": ("T",), "keys": (f"K<={network.room}", 0), "rows": ("R", 0)},
+        device,
+        dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
+        states={name: (shape, "float32") for name, shape in network.states().items()},
+        name=name,
+    )
+
+
+def beside(model: Model, other: Model) -> Model:
+    """A model over the same weights as another one, which it shares, with its options."""
+    model.share_weights(other)
+    return model.on(model.device, replace(other.options, bounds=model.options.bounds))

@@ -18,15 +18,17 @@ from ..model.model import Model
 from ..nn import Module
 from ..runtime.device import Device
 from .adapters.lora import LanguageAdapter, adapted, check_matrices, merged
-from .decoder import Decoder
+from .decoder import Decoder, model_of
 from .description import MAX_CONTEXT, DecoderDescription
 from .files import open_model
 from .generation import Generation, GenerationOptions
 from .sampling import SamplingOptions
 from .session import LanguageSession, chunks
+from .side_by_side import SideBySide
 from .templating import ChatTemplate
 from .texts import ModelTexts
 from .tokenizing import Tokenizer
+from .vectors import TextVectors
 
 DEFAULT_CONTEXT: Final = 4096
 COMPUTED_IN: Final = {"auto": "int16", "float32": "float32"}
@@ -78,6 +80,9 @@ class LanguageModel:
         """What its files say of text."""
         self.decoder: Final[Model] = _compiled(network, Path(files.name).name, device, activations, None)
         """What computes the scores, with the keys and values of the tokens before as states."""
+        self.side_by_side: Final = SideBySide(network, self.decoder)
+        """Adds a token to each of several sessions in one run."""
+        self.vectors: Final = TextVectors(network, self.decoder)
         self._idle: LanguageSession | None = None
         """The session of `chat` and `generate`, while none of them uses it."""
         self.adapters: Final[dict[str, Module]] = {}
@@ -154,7 +159,10 @@ class LanguageModel:
         for matrix in adapter.matrices.values():
             held.update(matrix.lora_B.numpy().tobytes())
         decoder = _compiled(network, self.decoder.name, self.device, self._activations, self.decoder)
-        vars(made).update(network=network, decoder=decoder, fingerprint=held.hexdigest(), _idle=None)
+        vars(made).update(
+            network=network, decoder=decoder, fingerprint=held.hexdigest(), _idle=None,
+            side_by_side=SideBySide(network, decoder), vectors=TextVectors(network, decoder),
+        )  # fmt: skip
         return made
 
     def compile(self) -> None:
@@ -166,6 +174,17 @@ class LanguageModel:
         session = self.session()
         checked = self.checked(ids).tolist()
         return np.concatenate([session.run(part, len(part)) for part in chunks(checked)])
+
+    def embed(self, texts: str | Sequence[str | Sequence[int]], pooling: str = "mean") -> np.ndarray:
+        """A vector of length 1 for each text, or for the ids of one: (texts, width), or (width,) for one text. pooling: of what the last
+        layer makes of its tokens, the "mean", or the "last".
+        """
+        several = [texts] if isinstance(texts, str) else texts
+        prompts = [self.prompt(text) for text in several]
+        for prompt in prompts:
+            self.options(prompt, {"max_tokens": 1})
+        found = np.stack([self.vectors.of(prompt, pooling) for prompt in prompts]) if prompts else np.empty((0, 0))
+        return found[0] if isinstance(texts, str) else found
 
     def generate(
         self, text: str | Sequence[int], *, max_tokens: int | None = None, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95,
@@ -257,14 +276,7 @@ _OPTIONS: Final = ("max_tokens", *SamplingOptions.__dataclass_fields__, "stop", 
 
 def _compiled(network: Decoder, name: str, device: str | Device, activations: str, sharing: Model | None) -> Model:
     """A decoder with its states as a Model. sharing: one on the same device, with which it shares weights."""
-    model = Model.of(
-        network.forward,
-        {"ids": ("T",), "keys": (f"K<={network.room}", 0), "rows": ("R", 0)},
-        device,
-        dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
-        states={key: (shape, "float32") for key, shape in network.states().items()},
-        name=name,
-    )
+    model = model_of(network, network.forward, device, name)
     options = replace(model.options, activations=COMPUTED_IN[activations])
     if sharing is not None:
         model.share_weights(sharing)

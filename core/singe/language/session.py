@@ -39,7 +39,9 @@ class LanguageSession:
 
     def __init__(self, llm: LanguageModel, states: Session, tokens: Iterable[int] = ()) -> None:
         self.llm: Final = llm
-        self._states, self._tokens = states, list(tokens)
+        self.states: Final = states
+        """Keys and values."""
+        self._tokens = list(tokens)
 
     @property
     def tokens(self) -> tuple[int, ...]:
@@ -74,15 +76,24 @@ class LanguageSession:
     def run(self, tokens: Sequence[int], rows: int) -> np.ndarray:
         """Add tokens in one run; the scores (rows, vocabulary) after each of the last ones."""
         ids = self.llm.checked(tokens)
-        used = len(self._tokens) + len(ids)
+        used = self.check_room(len(ids))
+        scores = self.states(ids, np.empty((used, 0), np.bool_), np.empty((rows, 0), np.bool_))
+        self.added(ids.tolist())
+        return scores
+
+    def check_room(self, count: int) -> int:
+        """How many tokens there will be with so many more; an error if there is no room for them."""
+        used = len(self._tokens) + count
         if used > self.llm.context:
             raise InputError(
-                f"the context is full: {len(self._tokens)} tokens and {len(ids)} more, there is room for {self.llm.context}; "
+                f"the context is full: {len(self._tokens)} tokens and {count} more, there is room for {self.llm.context}; "
                 "shorten the text, or load the model with a larger context="
             )
-        scores = self._states(ids, np.empty((used, 0), np.bool_), np.empty((rows, 0), np.bool_))
-        self._tokens += ids.tolist()
-        return scores
+        return used
+
+    def added(self, tokens: Sequence[int]) -> None:
+        """Note tokens whose keys and values a run has added."""
+        self._tokens += tokens
 
     def keep_common(self, tokens: Sequence[int]) -> int:
         """Keep what the conversation has in common with these tokens, of which the last one is always left to feed; how many that is."""
@@ -106,21 +117,21 @@ class LanguageSession:
             del self._tokens[count:]
             return
         kept = self._tokens[:count]
-        self._states.reset()
+        self.states.reset()
         self._tokens = []
         if kept:
             self.feed(kept)
 
     def copy(self) -> LanguageSession:
         """Another session that goes on from here."""
-        return LanguageSession(self.llm, self._states.copy(), self._tokens)
+        return LanguageSession(self.llm, self.states.copy(), self._tokens)
 
     def save(self, path: str | Path) -> None:
         """Write the conversation's tokens, keys and values as safetensors, for `load`."""
         arrays = {_TOKENS: np.asarray(self._tokens, np.int32)}
         if self._tokens:
-            for name in self._states.names:
-                arrays[name] = np.ascontiguousarray(self._used(name, self._states.read(name)))
+            for name in self.states.names:
+                arrays[name] = np.ascontiguousarray(self._used(name, self.states.read(name)))
         write(Path(path), safetensors_pieces(arrays, {"format": FORMAT, "model": self.llm.fingerprint}))
 
     def load(self, path: str | Path) -> None:
@@ -139,18 +150,18 @@ class LanguageSession:
                 f"{path}: {tokens.shape[0]} tokens, there is room for {self.llm.context}; load the model with context="
             )
         ids = self.llm.checked(tokens.read().tolist()) if tokens.shape[0] else np.empty(0, np.int32)
-        self._states.reset()
+        self.states.reset()
         self._tokens = []
         if not len(ids):
             return
-        for spec in self._states.states:
+        for spec in self.states.states:
             whole = np.zeros(spec.shape or (), np.float32)
             part = self._used(spec.name, whole, len(ids))
             held = stored.get(spec.name)
             if held is None or held.shape != part.shape or held.dtype.name != "float32":
                 raise FormatError(f"{path}: {spec.name} is {held and held.shape}, expected float32{part.shape}")
             part[...] = held.read()
-            self._states.write(spec.name, whole)
+            self.states.write(spec.name, whole)
         self._tokens = ids.tolist()
 
     def _used(self, name: str, array: np.ndarray, count: int | None = None) -> np.ndarray:

@@ -30,7 +30,7 @@ from ..texts import escaped
 from ..tracebacks import shortened
 from .arguments import TensorSpec, bind, by_name, listed, unwrap
 from .program import Program, refuse_call_when_traced
-from .session import Call, Session, kept_states
+from .session import Call, JoinedSession, Session, kept_states
 from .sizes import OpenSizes, without_bounds
 
 if TYPE_CHECKING:
@@ -276,6 +276,10 @@ class Model:
         for sizes in self.sizes.specialised():
             made.sizes.specialise(sizes)
         return made
+
+    def joined(self, sessions: Sequence[Session]) -> Session:
+        """A session whose states are those of sessions of another model, one after the other: runs change them."""
+        return JoinedSession(sessions, self._called, self.program)
 
     def _over(self, source: Source, device: Device, options: Options) -> Model:
         """A model of the same name over another source, on another device or with other options; on the same device they

@@ -199,6 +199,17 @@ class Session:
         return self.names.index(name)
 
 
+class JoinedSession(Session):
+    """The states of several sessions of a model one after the other, as another model has them: its runs change those."""
+
+    def __init__(self, sessions: Sequence[Session], call: Call, program: Callable[[], Program]) -> None:
+        super().__init__((), call, program)
+        self._sessions: Final = tuple(sessions)
+
+    def held(self, program: Program) -> list[Any]:
+        return [x for one in self._sessions for x in one.held(one._program())]
+
+
 def kept_states(states: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
     """The states of a new session, of which there must be some."""
     if not states:

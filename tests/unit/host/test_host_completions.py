@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import math
 from pathlib import Path
@@ -213,8 +214,53 @@ def test_more_requests_than_there_is_memory_for_take_turns(tmp_path: Path) -> No
     assert asyncio.run(work()) == wanted
 
 
+def test_texts_that_are_made_at_once_are_those_that_each_would_be_alone(tmp_path: Path) -> None:
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy", context=128)
+    asked = [
+        chat(messages=[{"role": "user", "content": "hello" * n}], max_tokens=9 + n, temperature=0) for n in range(9)
+    ]
+    wanted = [llm.chat(a.prompt, max_tokens=a.options["max_tokens"], temperature=0).text for a in asked]
+
+    async def text(served: LanguageEngine, request: CompletionRequest) -> str:
+        return "".join([part.text async for part in served.parts(request)])
+
+    async def work() -> list[str]:
+        served = engine(llm)
+        found = await asyncio.gather(*(text(served, a) for a in asked))
+        assert any('le="8"' in line for line in served.counts.rows.lines("rows", 'model="m"'))
+        await served.stop("the test is over")
+        return found
+
+    assert asyncio.run(work()) == wanted
+
+
+def test_vectors_of_texts_have_length_one_and_openais_shape(tmp_path: Path) -> None:
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy", context=512)
+    vectors = llm.embed(["hello", "x" * 200], pooling="last")
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-6)
+    with pytest.raises(InputError, match="expected one of mean, last"):
+        llm.embed("hello", pooling="first")
+
+    async def work() -> None:
+        app = Application({"m": llm}, token="secret")
+        ids = llm.tokenizer.encode("hello")
+        status, answer = await ask(app, "/v1/embeddings", {"model": "m", "input": ["hello", ids]})
+        found = json.loads(answer)
+        assert (status, found["usage"]["prompt_tokens"]) == (200, 2 * len(ids))
+        for row in found["data"]:
+            np.testing.assert_allclose(row["embedding"], llm.embed("hello"), atol=1e-6)
+        status, answer = await ask(app, "/v1/embeddings", {"model": "m", "input": ids, "encoding_format": "base64"})
+        packed = np.frombuffer(base64.b64decode(json.loads(answer)["data"][0]["embedding"]), "<f4")
+        np.testing.assert_allclose(packed, llm.embed("hello"), atol=1e-6)
+        for wrong in ({"input": []}, {"input": "x" * 600}, {"input": "x", "dimensions": 3}):
+            assert (await ask(app, "/v1/embeddings", {"model": "m", **wrong}))[0] == 400
+        await app.stop("the test is over")
+
+    asyncio.run(work())
+
+
 def test_a_context_is_for_language_models() -> None:
-    with pytest.raises(InputError, match="no language model"):
+    with pytest.raises(InputError, match="and no language model"):
         Application({"m": sg.Model.of(sg.nn.Linear(2, 2), {"x": ("N", 2)}, "numpy")}, context=128)
     with pytest.raises(InputError, match="got Program as a model"):
         Application({"m": sg.compile(sg.nn.Linear(2, 2), np.zeros((1, 2), np.float32))})  # pyright: ignore[reportArgumentType]

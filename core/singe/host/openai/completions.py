@@ -1,14 +1,17 @@
-"""OpenAI's completions as values of JSON: what a request asks of a language model, and the shapes of answers. Nothing here runs a model.
+"""OpenAI's completions and embeddings as values of JSON: what a request asks of a language model, and the shapes of answers. Nothing here runs a model.
 
 What a field means is a row of a table; a field that is in none is refused by its name.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
+
+import numpy as np
 
 from ...language.generation import TokenChance, Usage
 from ..protocol import Refused
@@ -25,6 +28,11 @@ _OWN: Final = {
     False: _COMMON | {"prompt"},
 }
 """Whether it is a chat ↦ the fields of its requests."""
+
+
+_OF_EMBEDDINGS: Final = frozenset({"model", "input", "encoding_format", "user"})
+MAX_TEXTS: Final = 2048
+"""Of one request for vectors."""
 
 
 @dataclass(frozen=True)
@@ -50,20 +58,58 @@ class CompletionPart:
     usage: Usage | None = None
 
 
-def read_completion(body: bytes | bytearray, is_chat: bool) -> CompletionRequest:
-    """What a body asks."""
+@dataclass(frozen=True)
+class EmbeddingRequest:
+    """What is asked. texts: texts, or the ids of some; packed: vectors are wanted as base64 of float32."""
+
+    model: str
+    texts: Sequence[Any]
+    packed: bool
+
+
+def _fields(body: bytes | bytearray, known: frozenset[str], expected: str) -> dict[str, Any]:
+    """The fields of a body that are not null."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError) as e:
         raise Refused(400, f"the body is no JSON: {str(e) or type(e).__name__:.200}") from None
     if not isinstance(data, dict):
-        raise Refused(
-            400, "the JSON is no object, expected one with model and " + ("messages" if is_chat else "prompt")
-        )
+        raise Refused(400, f"the JSON is no object, expected one with {expected}")
     given: dict[str, Any] = {k: v for k, v in data.items() if v is not None}
-    unknown = sorted(given.keys() - _OWN[is_chat])
+    unknown = sorted(given.keys() - known)
     if unknown:
-        raise Refused(400, f"there is no field {', '.join(unknown):.200}; there are {', '.join(sorted(_OWN[is_chat]))}")
+        raise Refused(400, f"there is no field {', '.join(unknown):.200}; there are {', '.join(sorted(known))}")
+    return given
+
+
+def read_embedding(body: bytes | bytearray) -> EmbeddingRequest:
+    """What a body asks."""
+    given = _fields(body, _OF_EMBEDDINGS, "model and input")
+    found = _of(given, "input", (str, list), "a text, the ids of one, or a list of these")
+    texts = [found] if isinstance(found, str) or (found and type(found[0]) is int) else found
+    if not 0 < len(texts) <= MAX_TEXTS or not all(isinstance(t, (str, list)) and t for t in texts):
+        raise Refused(400, f"input: got {found!r:.80}, expected 1 to {MAX_TEXTS} texts, none of them empty")
+    form = given.get("encoding_format", "float")
+    if form not in ("float", "base64"):
+        raise Refused(400, f"encoding_format: got {form!r:.40}, expected float or base64")
+    return EmbeddingRequest(_of(given, "model", str, "a name"), texts, form == "base64")
+
+
+def embedding(asked: EmbeddingRequest, vectors: np.ndarray, count: int) -> dict[str, Any]:
+    """The answer. count: of the tokens of all texts."""
+    rows = vectors.astype("<f4")
+    told = [base64.b64encode(row.tobytes()).decode() if asked.packed else row.tolist() for row in rows]
+    return {
+        "object": "list",
+        "model": asked.model,
+        "data": [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(told)],
+        "usage": {"prompt_tokens": count, "total_tokens": count},
+    }
+
+
+def read_completion(body: bytes | bytearray, is_chat: bool) -> CompletionRequest:
+    """What a body asks."""
+    given = _fields(body, _OWN[is_chat], "model and " + ("messages" if is_chat else "prompt"))
     if given.get("n", 1) != 1:
         raise Refused(400, f"n: got {given['n']!r:.40}, expected 1: ask several times for several answers")
     options = {option: given[field] for field, option in _OPTIONS.items() if field in given}

@@ -7,7 +7,7 @@ import asyncio
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -60,6 +60,8 @@ class LanguageEngine:
         """Those that are being made; only the thread looks at them."""
         self._changed: Final = threading.Condition()
         self._stopped = ""
+        self._embedding: Final = asyncio.Lock()
+        llm.side_by_side.compile(self._sessions.most)
         self._thread: Final = threading.Thread(target=self._work, name=f"singe host {name}", daemon=True)
         self._thread.start()
 
@@ -100,6 +102,18 @@ class LanguageEngine:
                     return
         finally:
             text.is_left = True
+
+    async def vectors(self, texts: Sequence[str | Sequence[int]]) -> tuple[np.ndarray, int]:
+        """The vectors of texts, or of the ids of some, and how many tokens they have."""
+
+        def work() -> tuple[np.ndarray, int]:
+            prompts = [self.llm.prompt(text) for text in texts]
+            return self.llm.embed(prompts), sum(map(len, prompts))
+
+        async with self._embedding:
+            if self._stopped:
+                raise Refused(503, self._stopped)
+            return await asyncio.to_thread(work)
 
     async def stop(self, reason: str) -> int:
         """Refuse what waits, and wait for the texts that have begun; how many waited."""
@@ -145,28 +159,41 @@ class LanguageEngine:
                 continue
             text = _Text(asked, generation)
             self._texts.append(text)
-            self._tried(text, generation.begin)
+            self._tried([text], generation.begin)
         return bool(self._texts) or not self._stopped
 
     def _step(self) -> None:
         """A token of each text whose prompt was read, and a part of the prompt of one other."""
         reading = next((t for t in self._texts if len(t.generation.pending) > 1), None)
-        for text in [t for t in self._texts if t is reading or len(t.generation.pending) == 1]:
-            self._tried(text, lambda text=text: self._advance(text))
+        texts = [t for t in self._texts if len(t.generation.pending) == 1]
+        if reading is not None:
+            self._tried([reading], lambda: self._read_on(reading))
+        if texts:
+            self._tried(texts, lambda: self._advance(texts))
 
-    def _tried(self, text: _Text, work: Callable[[], object]) -> None:
-        """Do a part of the work on a text; an error ends this text alone."""
+    def _tried(self, texts: Sequence[_Text], work: Callable[[], object]) -> None:
+        """Do a part of the work on texts; an error ends those alone."""
         try:
             work()
         except Exception as e:
-            self._ended(text, e)
+            for text in texts:
+                if text in self._texts:
+                    self._ended(text, e)
 
-    def _advance(self, text: _Text) -> None:
+    def _read_on(self, text: _Text) -> None:
         generation = text.generation
         part, generation.pending = generation.pending[:CHUNK], generation.pending[CHUNK:]
         scores = generation.session.feed(part)
         if not generation.pending:
             self._take(text, scores)
+
+    def _advance(self, texts: Sequence[_Text]) -> None:
+        """A token of each, in one run."""
+        sessions = [t.generation.session for t in texts]
+        scores = self.llm.side_by_side.feed(sessions, [t.generation.pending[0] for t in texts])
+        self.counts.rows.add(len(texts))
+        for text, row in zip(texts, scores, strict=True):
+            self._tried([text], lambda text=text, row=row: self._take(text, row))
 
     def _take(self, text: _Text, scores: np.ndarray) -> None:
         """Tell what the scores after a text's tokens add to it."""

@@ -10,7 +10,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from ..protocol import Refused
-from .completions import CompletionPart, CompletionRequest, completion, event, read_completion, usage_json
+from .completions import (
+    CompletionPart,
+    CompletionRequest,
+    completion,
+    embedding,
+    event,
+    read_completion,
+    read_embedding,
+    usage_json,
+)
 from .engine import LanguageEngine
 
 COMPLETIONS: Final = {"/v1/chat/completions": True, "/v1/completions": False}
@@ -27,9 +36,21 @@ def asked_of(
 ) -> tuple[LanguageEngine, CompletionRequest]:
     """What a body asks, and of which model."""
     asked = read_completion(body, COMPLETIONS[path])
-    if asked.model not in models:
-        raise Refused(404, f"there is no model {asked.model!r:.80}; there are {', '.join(map(repr, models))}")
-    return models[asked.model], asked
+    return served_by(models, asked.model), asked
+
+
+async def embedded(models: Mapping[str, LanguageEngine], body: bytes | bytearray) -> tuple[LanguageEngine, Any]:
+    """The vectors that a body asks for, and of which model."""
+    asked = read_embedding(body)
+    served = served_by(models, asked.model)
+    return served, embedding(asked, *await served.vectors(asked.texts))
+
+
+def served_by(models: Mapping[str, LanguageEngine], name: str) -> LanguageEngine:
+    """The model of this name."""
+    if name not in models:
+        raise Refused(404, f"there is no model {name!r:.80}; there are {', '.join(map(repr, models))}")
+    return models[name]
 
 
 def while_there(
