@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ..dtypes import DType
-from ..shapes import Dim, dim_max
+from ..shapes import Dim, dim_max, dim_min
 from ..tensors.functions.creation import arange, concatenate, full, stack, tensor, where
 from ..tensors.tensor import Tensor
 from .spec import PictureInput
@@ -94,10 +94,13 @@ def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, F
     """The model's input, with a batch of one, of a type; and where it lies in the picture."""
     height, width = pixels.shape[:2]
     frame = framed(height, width, spec)
-    longest = dim_max(height // spec.size[0], width // spec.size[1]) + 1
+    longest = [(side + own - 1) // own for side, own in zip((height, width), spec.size, strict=True)]
+    if spec.fit != "stretch":
+        both = (dim_min if spec.fit == "cover" else dim_max)(longest[0], longest[1])
+        longest = [both, both]
     x: Any = pixels
     for axis in (0, 1):
-        taps = 2 * _REACH[spec.filter] * longest + 1
+        taps = 2 * _REACH[spec.filter] * longest[axis] + 1
         x = _along(x, axis, spec.size[axis], frame.steps[axis], frame.starts[axis], taps, spec.filter)
     x = x[..., :3]
     if spec.filter == "cubic":
