@@ -57,14 +57,15 @@ class Element(NamedTuple):
 class Matrices:
     """What texts with subgroup matrices may use.
 
-    types: the elements of the operands ↦ their name in the types of matrices. rates: the cuts among which one is chosen, each with
-    its measured times. workgroup_bytes: of workgroup memory. ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there,
-    which copy from a port to workgroup memory while an invocation goes on. barrier: the statement after which a subgroup's
-    invocations see what the others of it wrote to workgroup memory.
+    types: the elements of the operands ↦ their name in the types of matrices; float32 only if its products are as exact as in float32.
+    rates: for these, the cuts among which one is chosen, each with its measured times. workgroup_bytes: of workgroup memory.
+    ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an
+    invocation goes on. barrier: the statement after which a subgroup's invocations see what the others of it wrote to workgroup
+    memory.
     """
 
     types: Mapping[DType, str]
-    rates: Mapping[MatrixCut, Rate]
+    rates: Mapping[DType, Mapping[MatrixCut, Rate]]
     workgroup_bytes: int = 1 << 15
     ahead: bool = False
     barrier: str = BARRIER

@@ -62,14 +62,24 @@ MATRIX_RATES: Final[Mapping[MatrixCut, Rate]] = {
 }
 """Fitted to 18 products in Chromium on an H200: `tests/bench/gpu.py matrices`."""
 AHEAD_RATES: Final[Mapping[MatrixCut, Rate]] = {
-    MatrixCut(128, 256, 32, 64, 64, 3): Rate(0.457, 0.0232, 8.58),
-    MatrixCut(256, 128, 32, 64, 64, 3): Rate(0.599, 0.0268, 1.63),
-    MatrixCut(128, 128, 32, 64, 64, 3): Rate(0.377, 0.0126, 5.36),
-    MatrixCut(128, 128, 32, 64, 32, 3): Rate(0.358, 0.0135, 4.86),
-    MatrixCut(128, 64, 32, 32, 32, 4): Rate(0.249, 0.0121, 2.91),
-    MatrixCut(64, 64, 64, 32, 32, 3): Rate(0.434, 0.0115, 1.95),
-    MatrixCut(64, 64, 32, 32, 32, 4): Rate(0.17, 0.00894, 2.68),
-    MatrixCut(32, 64, 64, 16, 32, 3): Rate(0.473, 0.00857, 0.703),
-    MatrixCut(32, 32, 64, 16, 16, 3): Rate(0.269, 0.00582, 1.6),
+    MatrixCut(128, 128, 32, 64, 64, 4): Rate(0.453, 0.00845, 43.5),
+    MatrixCut(128, 256, 32, 64, 64, 3): Rate(0.537, 0.0169, 47.7),
+    MatrixCut(256, 128, 32, 64, 64, 3): Rate(0.662, 0.0184, 41),
+    MatrixCut(128, 128, 32, 64, 64, 3): Rate(0.417, 0.00855, 45),
+    MatrixCut(128, 128, 32, 64, 32, 3): Rate(0.452, 0.00897, 42.2),
+    MatrixCut(128, 64, 32, 32, 32, 4): Rate(0.447, 0.00737, 24.9),
+    MatrixCut(64, 64, 64, 32, 32, 3): Rate(0.751, 0.00881, 11.2),
+    MatrixCut(64, 64, 32, 32, 32, 4): Rate(0.391, 0.00459, 21.5),
+    MatrixCut(32, 64, 64, 16, 32, 3): Rate(0.669, 0.0065, 9.86),
+    MatrixCut(32, 32, 64, 16, 16, 3): Rate(0.552, 0.00456, 10.5),
 }
 """For a language that copies ahead, fitted to 18 products of CUDA on an H200: `gpu.py matrices --device cuda:0`."""
+SINGLE_RATES: Final[Mapping[MatrixCut, Rate]] = {
+    MatrixCut(128, 128, 32, 64, 64): Rate(0.655, 0.0327, 4.17),
+    MatrixCut(128, 128, 32, 64, 32): Rate(0.566, 0.0332, 2.83),
+    MatrixCut(128, 64, 16, 64, 32, 4): Rate(0.15, 0.00914, 3.79),
+    MatrixCut(64, 64, 32, 32, 32, 3): Rate(0.276, 0.00931, 1.49),
+    MatrixCut(64, 64, 16, 32, 32, 4): Rate(0.146, 0.00462, 3.13),
+    MatrixCut(32, 32, 64, 16, 16, 3): Rate(0.166, 0.00594, 0.548),
+}
+"""The same for products of float32, fitted to 19 of CUDA: `gpu.py matrices --device cuda:0 --kind float32`."""

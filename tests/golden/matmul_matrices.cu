@@ -7,11 +7,10 @@ const vec4<i32> *sizes;
 array<vec4<u32>, 864> &tile_a;
 array<vec4<u32>, 960> &tile_b;
 void copy_a(const i32 m, const i32 k, const i32 to) {
-  if (m >= sizes[0].y || k >= 128) { tile_a[to] = vec4<u32>(0u); return; }
+  if (m >= sizes[0].y) { tile_a[to] = vec4<u32>(0u); return; }
   copyAhead(&tile_a[to], b0, ((m * 128) + k) >> 3u);
 }
 void copy_b(const i32 k, const i32 n, const i32 to) {
-  if (k >= 128) { tile_b[to] = vec4<u32>(0u); return; }
   copyAhead(&tile_b[to], b1, ((k * 320) + n) >> 3u);
 }
 void store_c(const i32 m, const i32 n, const vec4<f32> a0) {
@@ -19,8 +18,8 @@ void store_c(const i32 m, const i32 n, const vec4<f32> a0) {
   const auto v1 = max_float((a0 + vec4<f32>(b2[n / 4])), vec4<f32>(0.0f));
   b3[((m * 320) + n) / 4] = vec4<f16>(f16(v1.x), f16(v1.y), f16(v1.z), f16(v1.w));
 }
-void drain(const i32 m, const i32 n, const u32 first, const u32 member, const subgroup_matrix_result<f32, 16, 16> sum) {
-  subgroupMatrixStore<row_major>(&tile_b, first, sum, 4u);
+void drain(const i32 m, const i32 n, const u32 first, const u32 member, const subgroup_matrix_result<f32, 16, 16> sum0) {
+  subgroupMatrixStore<row_major>(&tile_b, first + 0u, sum0, 4u);
   subgroupBarrier();
   for (auto at = member; at < 64u; at += 32u) {
     const auto total = bitcast<vec4<f32>>(tile_b[first + at]);
@@ -49,23 +48,29 @@ const u32 subgroup = lane >> 5;
   const auto b_line1 = (i32(lane) + 128) / 4;
   const auto b_unit1 = (i32(lane) + 128) % 4;
   auto c0_0 = subgroup_matrix_result<f32, 16, 16>();
-  copy_a(row + a_line0, 0 + a_unit0 * 8, 0 + a_line0 * 9 + a_unit0);
-  copy_a(row + a_line1, 0 + a_unit1 * 8, 0 + a_line1 * 9 + a_unit1);
-  copy_b(0 + b_line0, column + b_unit0 * 8, 0 + b_line0 * 5 + b_unit0);
-  copy_b(0 + b_line1, column + b_unit1 * 8, 0 + b_line1 * 5 + b_unit1);
+  if (0 < 128) {
+    copy_a(row + a_line0, 0 + a_unit0 * 8, 0 + a_line0 * 9 + a_unit0);
+    copy_a(row + a_line1, 0 + a_unit1 * 8, 0 + a_line1 * 9 + a_unit1);
+    copy_b(0 + b_line0, column + b_unit0 * 8, 0 + b_line0 * 5 + b_unit0);
+    copy_b(0 + b_line1, column + b_unit1 * 8, 0 + b_line1 * 5 + b_unit1);
+  }
   copiesEnd();
-  copy_a(row + a_line0, 64 + a_unit0 * 8, 288 + a_line0 * 9 + a_unit0);
-  copy_a(row + a_line1, 64 + a_unit1 * 8, 288 + a_line1 * 9 + a_unit1);
-  copy_b(64 + b_line0, column + b_unit0 * 8, 320 + b_line0 * 5 + b_unit0);
-  copy_b(64 + b_line1, column + b_unit1 * 8, 320 + b_line1 * 5 + b_unit1);
+  if (64 < 128) {
+    copy_a(row + a_line0, 64 + a_unit0 * 8, 288 + a_line0 * 9 + a_unit0);
+    copy_a(row + a_line1, 64 + a_unit1 * 8, 288 + a_line1 * 9 + a_unit1);
+    copy_b(64 + b_line0, column + b_unit0 * 8, 320 + b_line0 * 5 + b_unit0);
+    copy_b(64 + b_line1, column + b_unit1 * 8, 320 + b_line1 * 5 + b_unit1);
+  }
   copiesEnd();
   for (auto base = 0; base < 128; base += 192) {
     copiesWait<1>();
     workgroupBarrier();
-    copy_a(row + a_line0, base + 128 + a_unit0 * 8, 576 + a_line0 * 9 + a_unit0);
-    copy_a(row + a_line1, base + 128 + a_unit1 * 8, 576 + a_line1 * 9 + a_unit1);
-    copy_b(base + 128 + b_line0, column + b_unit0 * 8, 640 + b_line0 * 5 + b_unit0);
-    copy_b(base + 128 + b_line1, column + b_unit1 * 8, 640 + b_line1 * 5 + b_unit1);
+    if (base + 128 < 128) {
+      copy_a(row + a_line0, base + 128 + a_unit0 * 8, 576 + a_line0 * 9 + a_unit0);
+      copy_a(row + a_line1, base + 128 + a_unit1 * 8, 576 + a_line1 * 9 + a_unit1);
+      copy_b(base + 128 + b_line0, column + b_unit0 * 8, 640 + b_line0 * 5 + b_unit0);
+      copy_b(base + 128 + b_line1, column + b_unit1 * 8, 640 + b_line1 * 5 + b_unit1);
+    }
     copiesEnd();
     const auto a0_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 9u + 0u, 9u);
     const auto b0_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 0u, 5u);
@@ -79,12 +84,15 @@ const u32 subgroup = lane >> 5;
     const auto a3_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 9u + 6u, 9u);
     const auto b3_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 240u, 5u);
     c0_0 = subgroupMatrixMultiplyAccumulate(a3_0, b3_0, c0_0);
+    if (base + 64 >= 128) { break; }
     copiesWait<1>();
     workgroupBarrier();
-    copy_a(row + a_line0, base + 192 + a_unit0 * 8, 0 + a_line0 * 9 + a_unit0);
-    copy_a(row + a_line1, base + 192 + a_unit1 * 8, 0 + a_line1 * 9 + a_unit1);
-    copy_b(base + 192 + b_line0, column + b_unit0 * 8, 0 + b_line0 * 5 + b_unit0);
-    copy_b(base + 192 + b_line1, column + b_unit1 * 8, 0 + b_line1 * 5 + b_unit1);
+    if (base + 192 < 128) {
+      copy_a(row + a_line0, base + 192 + a_unit0 * 8, 0 + a_line0 * 9 + a_unit0);
+      copy_a(row + a_line1, base + 192 + a_unit1 * 8, 0 + a_line1 * 9 + a_unit1);
+      copy_b(base + 192 + b_line0, column + b_unit0 * 8, 0 + b_line0 * 5 + b_unit0);
+      copy_b(base + 192 + b_line1, column + b_unit1 * 8, 0 + b_line1 * 5 + b_unit1);
+    }
     copiesEnd();
     const auto a4_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 9u + 288u, 9u);
     const auto b4_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 320u, 5u);
@@ -98,12 +106,15 @@ const u32 subgroup = lane >> 5;
     const auto a7_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 9u + 294u, 9u);
     const auto b7_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 560u, 5u);
     c0_0 = subgroupMatrixMultiplyAccumulate(a7_0, b7_0, c0_0);
+    if (base + 128 >= 128) { break; }
     copiesWait<1>();
     workgroupBarrier();
-    copy_a(row + a_line0, base + 256 + a_unit0 * 8, 288 + a_line0 * 9 + a_unit0);
-    copy_a(row + a_line1, base + 256 + a_unit1 * 8, 288 + a_line1 * 9 + a_unit1);
-    copy_b(base + 256 + b_line0, column + b_unit0 * 8, 320 + b_line0 * 5 + b_unit0);
-    copy_b(base + 256 + b_line1, column + b_unit1 * 8, 320 + b_line1 * 5 + b_unit1);
+    if (base + 256 < 128) {
+      copy_a(row + a_line0, base + 256 + a_unit0 * 8, 288 + a_line0 * 9 + a_unit0);
+      copy_a(row + a_line1, base + 256 + a_unit1 * 8, 288 + a_line1 * 9 + a_unit1);
+      copy_b(base + 256 + b_line0, column + b_unit0 * 8, 320 + b_line0 * 5 + b_unit0);
+      copy_b(base + 256 + b_line1, column + b_unit1 * 8, 320 + b_line1 * 5 + b_unit1);
+    }
     copiesEnd();
     const auto a8_0 = subgroupMatrixLoad<subgroup_matrix_left<f16, 16, 16>, row_major>(&tile_a, (upper + 0u) * 9u + 576u, 9u);
     const auto b8_0 = subgroupMatrixLoad<subgroup_matrix_right<f16, 16, 16>, row_major>(&tile_b, (left + 0u) / 8u + 640u, 5u);

@@ -31,8 +31,8 @@ fn store_c(m: i32, n: i32, a0: vec4<f32>) {
   b3[((m * 320i) + n) / 4i] = vec4<f16>(f16(v1.x), f16(v1.y), f16(v1.z), f16(v1.w));
 }
 
-fn drain(m: i32, n: i32, first: u32, member: u32, sum: subgroup_matrix_result<f32, 16, 16>) {
-  subgroupMatrixStore<row_major>(&tile_b, first, sum, 4u);
+fn drain(m: i32, n: i32, first: u32, member: u32, sum0: subgroup_matrix_result<f32, 16, 16>) {
+  subgroupMatrixStore<row_major>(&tile_b, first + 0u, sum0, 4u);
   workgroupBarrier();
   for (var at = member; at < 64u; at += 32u) {
     let total = bitcast<vec4<f32>>(tile_b[first + at]);

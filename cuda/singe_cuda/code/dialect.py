@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from singe.extension import DType, bfloat16, float16
+from singe.extension import DType, bfloat16, float16, float32
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect, Matrices
-from singe_gpu.rates import AHEAD_RATES
+from singe_gpu.rates import AHEAD_RATES, SINGLE_RATES
 
 from .elements import ELEMENTS
 from .text import bindings, join
@@ -31,7 +31,11 @@ CUDA: Final = Dialect(
     literal=literal,
     features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
     matrices=Matrices(
-        {float16: "f16", bfloat16: "bf16"}, AHEAD_RATES, WORKGROUP_BYTES, ahead=True, barrier="subgroupBarrier();"
+        {float16: "f16", bfloat16: "bf16", float32: "f32"},
+        {float16: AHEAD_RATES, bfloat16: AHEAD_RATES, float32: SINGLE_RATES},
+        WORKGROUP_BYTES,
+        ahead=True,
+        barrier="subgroupBarrier();",
     ),
     max_ports=64,  # of the 4,096 bytes of a kernel's parameters, each takes 16
     join=join,

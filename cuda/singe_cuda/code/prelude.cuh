@@ -174,10 +174,44 @@ template <class T, int COLUMNS, int ROWS> struct subgroup_matrix_result {
   subgroup_matrix_result() : sums{} {}
 };
 
+// A float32 is the sum of two numbers of as many digits as a tensor core reads (TF32), but for the last bit of 24, so that three products
+// of such numbers are one of float32 (the fourth is below its digits).
+template <int COLUMNS, int ROWS> struct subgroup_matrix_left<f32, COLUMNS, ROWS> { f32 large[8], small[8]; static constexpr bool left = true; };
+template <int COLUMNS, int ROWS> struct subgroup_matrix_right<f32, COLUMNS, ROWS> { f32 large[8], small[8]; static constexpr bool left = false; };
+
+inline void loadFour(u32 *to, const void *from) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+      : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"(u32(__cvta_generic_to_shared(from))) : "memory");
+}
+// Elements of 32 bits, as mma.m16n8k8 takes them, twice along the depth: a line of 16 bytes of a matrix of 8 × 8 holds four.
+template <class M, bool TURNED> M loadSingles(const vec4<u32> *corner, u32 stride) {
+  const u32 lane = threadIdx.x & 31, part = lane >> 3, line = lane & 7;
+  u32 found[8];
+  for (u32 step = 0; step < 2; step++) {
+    if constexpr (TURNED) {
+      for (u32 k = 0; k < 4; k++) {
+        const u32 down = M::left ? k & 1 : k >> 1, along = M::left ? k >> 1 : k & 1;
+        found[4 * step + k] = ((const u32 *)(corner + (8 * step + 4 * along + (lane & 3)) * stride))[8 * down + (lane >> 2)];
+      }
+    } else {
+      const u32 down = M::left ? part & 1 : part >> 1, along = M::left ? part >> 1 : part & 1;
+      loadFour(found + 4 * step, corner + (line + 8 * down) * stride + 2 * step + along);
+    }
+  }
+  M m;
+  for (int k = 0; k < 8; k++) {
+    m.large[k] = __uint_as_float((found[k] + 0x1000) & 0xffffe000);
+    m.small[k] = __uint_as_float(found[k]) - m.large[k];
+  }
+  return m;
+}
+
 // Each of the four matrices of 8 × 8 has a line for every lane of its eight; two of them lie along a line of the tile.
 template <class M, Order ORDER, int N> M subgroupMatrixLoad(const array<vec4<u32>, N> *tile, u32 at, u32 stride) {
-  const u32 lane = threadIdx.x & 31, part = lane >> 3, line = lane & 7;
   constexpr bool turned = M::left == (ORDER == col_major);
+  if constexpr (sizeof(M) > 16) return loadSingles<M, turned>(tile->parts + at, stride);
+  else {
+  const u32 lane = threadIdx.x & 31, part = lane >> 3, line = lane & 7;
   // The parts in the order of the instruction's registers: of the left side first down the rows, of the right first along the depth.
   constexpr bool down_first = M::left != turned;
   const u32 down = down_first ? part & 1 : part >> 1, along = down_first ? part >> 1 : part & 1;
@@ -190,6 +224,7 @@ template <class M, Order ORDER, int N> M subgroupMatrixLoad(const array<vec4<u32
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
         : "=r"(found.halves[0]), "=r"(found.halves[1]), "=r"(found.halves[2]), "=r"(found.halves[3]) : "r"(from) : "memory");
   return found;
+  }
 }
 template <Order ORDER, int N, class M> void subgroupMatrixStore(array<vec4<u32>, N> *tile, u32 at, const M &m, u32 stride) {
   const u32 lane = threadIdx.x & 31;
@@ -211,6 +246,31 @@ template <Order ORDER, int N, class M> void subgroupMatrixStore(array<vec4<u32>,
     return d; \
   }
 MULTIPLY(f16, "f16") MULTIPLY(bf16, "bf16")
+template <class M> bool areFinite(const M &m) {
+  f32 none = 0;
+  for (int k = 0; k < 8; k++) none += m.sums[k] * 0;
+  return none == 0;
+}
+inline void multiplyParts(f32 *s, const f32 *a, const f32 *b) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
+// A tensor core's sums are cut off, not rounded: they begin at 0 each time, so that this does not add up along the depth.
+template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_matrix_left<f32, 16, 16> &a, const B &b, const M &c) {
+  M d;
+  for (int step = 0; step < 2; step++)
+    for (int half = 0; half < 2; half++) {
+      const int at = 4 * step, to = 4 * half, from = 4 * step + 2 * half;
+      multiplyParts(d.sums + to, a.small + at, b.large + from);
+      multiplyParts(d.sums + to, a.large + at, b.small + from);
+    }
+  for (int step = 0; step < 2; step++)
+    for (int half = 0; half < 2; half++) multiplyParts(d.sums + 4 * half, a.large + 4 * step, b.large + 4 * step + 2 * half);
+  for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] + d.sums[k];
+  return d;
+}
 
 // --- copies to workgroup memory while an invocation goes on ------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias, TypeVar
 
-from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, known, product
+from singe.extension import Contraction, DType, Routine, ShapeError, collapse, contraction, float32, known, product
 
 from ..code.shader import Shader, Text
 from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, Dialect
@@ -53,19 +53,24 @@ RATES: Final[Mapping[Cut, Rate]] = {
     None: Rate(0.0898, 3.1e-05, 174),
 }  # fmt: skip
 """Fitted to 286 products on an NVIDIA H200."""
+LEAST_MULTIPLY_ADDS_OF_SINGLES: Final = 1 << 27
+"""With fewer, products of float32 on subgroup matrices take longer than without them, up to twice as long: on an H200."""
 WINDOWS: Final = (2, 4)
 """The sizes of pooling windows that can be folded while storing: an invocation has four rows."""
 
 
 def has_template(dialect: Dialect, routine: Routine) -> bool:
-    """Whether a template can pool windows of the output, if the Routine does. Subgroup matrices cannot, but save more time
-    than a separate pooling costs."""
+    """Whether a template can pool windows of the output, if the Routine does. Subgroup matrices cannot, but in half precision they save
+    more time than a separate pooling costs."""
     windows = routine.facts.get("windows")
     if windows is None:
         return True
     found = product_of(routine)
     in_step = windows[-1] == 1 and prod(windows) in WINDOWS
-    return found is not None and in_step and elements(dialect, replace(found, window=1)) is None
+    if found is None or not in_step:
+        return False
+    kind = elements(dialect, replace(found, window=1))
+    return kind is None or kind is float32
 
 
 def product_of(routine: Routine) -> Contraction | None:
@@ -86,10 +91,16 @@ def possible(dialect: Dialect, routine: Routine, c: Contraction) -> list[Cut]:
     return [cut for cut in RATES if _suits(routine, c, cut, quads)]
 
 
-def _on_matrices(dialect: Dialect, c: Contraction, sizes: Sizes) -> MatrixCut:
+def _on_matrices(dialect: Dialect, c: Contraction, kind: DType, sizes: Sizes) -> MatrixCut:
     """The cut for subgroup matrices with the lowest estimated cost."""
-    costs_of = costs(c, dialect.matrices.rates, sizes)
+    costs_of = costs(c, dialect.matrices.rates[kind], sizes)
     return min(fitting(dialect, c, costs_of), key=costs_of.__getitem__)
+
+
+def _gains(dialect: Dialect, c: Contraction, sizes: Sizes) -> bool:
+    """Whether subgroup matrices are faster: in half precision they always are."""
+    kind = elements(dialect, c)
+    return kind is not None and (kind is not float32 or prod(extents(c, sizes)) >= LEAST_MULTIPLY_ADDS_OF_SINGLES)
 
 
 def costs(c: Contraction, rates: Mapping[AnyCut, Rate], sizes: Sizes) -> dict[AnyCut, float]:
@@ -127,12 +138,14 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
 def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: Shader) -> Text:
     """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
     if SUBGROUP_MATRIX in shader.features:
-        return print_matrix(c, _on_matrices(shader.dialect, c, sizes), shader)
+        kind = elements(shader.dialect, c)
+        assert kind is not None
+        return print_matrix(c, _on_matrices(shader.dialect, c, kind, sizes), shader)
     if routine.kind.endswith("_integers") and isinstance(cut, Tile):
         if PACKED_DOTS in shader.features:
             return print_integers(c, shader)
         shader.wanted_features.add(PACKED_DOTS)
-    if cut is not None and elements(shader.dialect, c) is not None:
+    if cut is not None and _gains(shader.dialect, c, sizes):
         shader.wanted_features.add(SUBGROUP_MATRIX)
     return print_cut(routine, c, cut, shader)
 

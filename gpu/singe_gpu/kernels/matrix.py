@@ -6,8 +6,12 @@ contiguous is read as rows, another as columns. The next part is fetched while t
 stored beside it; or, where the language copies ahead, as many parts are on their way as a turn has, less one. Sums go
 through workgroup memory to store_c, so that any epilogue works.
 
-Each line of a tile is padded by one vector, so that the eight lines read at once are in different banks. Offsets of
-matrices are u32: shaders check each offset, and checking an i32 halved the speed on an H200.
+Each line of a tile is padded by one vector, so that the eight lines read at once are in different banks; by two where elements
+of 32 bits are read one by one, across lines. Offsets of matrices are u32: shaders check each offset, and checking an i32
+halved the speed on an H200.
+
+Matrices of float32 are a dialect's own: it computes their products as exactly as in float32, from parts of fewer digits. An
+infinity or a number next to the largest one has no such parts, so that a sum which is not finite is computed again, by `exact`.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from singe.extension import Contraction, DType, Expr, bfloat16, float16
+from singe.extension import Contraction, Dim, DType, Expr, bfloat16, divides, float16, float32
 
 from ..code.shader import Shader, Text
 from ..code.statements import Statements
@@ -33,14 +37,15 @@ MATRIX_SIDE: Final = 16
 MAX_SHORT_LINES: Final = 128
 """The most lines in a tile if they have 32 bytes each: with 256, a product took twice as long."""
 SHORT_LINE_VECTORS: Final = 2
-UNIT_ELEMENTS: Final = 8
-"""Elements in a vector of workgroup memory: matrices are of 16 bits."""
+UNIT_BYTES: Final = 16
+"""Of a vector of workgroup memory."""
 MAX_ROWS_WITHOUT_MATRICES: Final = 2
 """With at most this many rows, matrices would be mostly empty."""
 
 
 class _Coding(NamedTuple):
-    """The elements of matrices: whether they represent a number, a u32 of nothing else, and the text of a u32 of two numbers' texts."""
+    """The elements of matrices: whether they represent a number, a u32 of nothing else, and the text of a u32 of the texts of as many
+    numbers as it holds."""
 
     represents: Callable[[float], bool]
     word: Callable[[float], int]
@@ -62,9 +67,27 @@ _CODINGS: Final[Mapping[DType, _Coding]] = {
         lambda x: (_single(x) >> 16) * 0x10001,
         "(bfloat16_of_f32({0}) | (bfloat16_of_f32({1}) << 16u))",
     ),
+    float32: _Coding(lambda x: True, _single, "bitcast<u32>({0})"),
 }
-_SPARE: Final = MATRIX_SIDE * MATRIX_SIDE * 4 // 16
-"""Vectors of workgroup memory for a subgroup's sums."""
+
+
+class _SumStrip(NamedTuple):
+    """The matrices of sums beside each other that a subgroup writes to workgroup memory at once; lengths are in vectors."""
+
+    matrices: int
+    line: int
+    stride: int
+
+    @staticmethod
+    def of(cut: MatrixCut, ahead: bool) -> _SumStrip:
+        """A whole row where parts are copied ahead, whose memory is free by then; otherwise one matrix."""
+        count = cut.sub_columns // MATRIX_SIDE if ahead else 1
+        line = count * MATRIX_SIDE // VECTOR_LENGTH
+        return _SumStrip(count, line, line + (count > 1))  # lines of several matrices would be in the same banks
+
+    @property
+    def vectors(self) -> int:
+        return MATRIX_SIDE * self.stride
 
 
 def elements(dialect: Dialect, c: Contraction) -> DType | None:
@@ -72,7 +95,18 @@ def elements(dialect: Dialect, c: Contraction) -> DType | None:
     few = isinstance(c.rows, int) and c.rows <= MAX_ROWS_WITHOUT_MATRICES
     if few or c.window != 1:
         return None
-    return next((d for d in dialect.matrices.types if all(_exact(e, c, d) for e in (c.a, c.b))), None)
+    kind = next((d for d in dialect.matrices.types if all(_exact(e, c, d) for e in (c.a, c.b))), None)
+    if kind is not float32:
+        return kind
+    # `exact` reads words; a product that must gather its elements gains little.
+    return kind if len(_words(Shader(dialect, c.kernel.ports), c, float32)) == 2 else None
+
+
+def _words(shader: Shader, c: Contraction, kind: DType) -> set[str]:
+    """Which of "a" and "b" are words."""
+    store = (c.store.index, c.store.value)
+    along = {"a": (c.a, c.k if c.a_deep else c.m, c.b), "b": (c.b, c.k if c.b_deep else c.n, c.a)}
+    return {name for name, (e, side, other) in along.items() if is_words(e, side, shader, (other, *store), kind)}
 
 
 def fitting(dialect: Dialect, c: Contraction, cuts: Iterable[MatrixCut]) -> list[MatrixCut]:
@@ -82,7 +116,7 @@ def fitting(dialect: Dialect, c: Contraction, cuts: Iterable[MatrixCut]) -> list
     found = list[MatrixCut]()
     for cut in cuts:
         operands = [_Operand.of(name, c, cut, kind, dialect.matrices) for name in "ab"]
-        if 16 * sum(x.room for x in operands) <= dialect.matrices.workgroup_bytes and all(
+        if UNIT_BYTES * sum(x.room for x in operands) <= dialect.matrices.workgroup_bytes and all(
             x.lines <= MAX_SHORT_LINES or x.units > SHORT_LINE_VECTORS for x in operands
         ):
             found.append(cut)
@@ -102,25 +136,26 @@ def _exact(e: Expr, c: Contraction, kind: DType) -> bool:
 
 def print_matrix(c: Contraction, cut: MatrixCut, shader: Shader) -> Text:
     """The contraction in a given cut."""
-    store, dialect = (c.store.index, c.store.value), shader.dialect
+    dialect = shader.dialect
     kind = elements(dialect, c)
     assert kind is not None
-    a, b = (_Operand.of(name, c, cut, kind, dialect.matrices) for name in "ab")
-    if is_words(c.a, c.k if c.a_deep else c.m, shader, (c.b, *store), a.kind):
-        a = replace(a, words=True)
-    if is_words(c.b, c.k if c.b_deep else c.n, shader, (c.a, *store), b.kind):
-        b = replace(b, words=True)
+    found = _words(shader, c, kind)
+    a, b = (replace(_Operand.of(name, c, cut, kind, dialect.matrices), words=name in found) for name in "ab")
     tiles = {x.name: x.tile for x in (a, b) if x.words}
-    words = WordLoads(tiles, _CODINGS[a.kind].word, ahead=dialect.matrices.ahead)
+    words = WordLoads(tiles, _CODINGS[kind].word, dialect.matrices.ahead, again=kind is float32)
     quads = frozenset("c" if in_fours((c.store,), c.n, shader, (c.a, c.b)) else "")
-    put_functions(shader, c, cut.rows, cut.columns, cut.depth * cut.parts, Loads(quads, words=words))
+    # Where parts are copied ahead, those beyond the depth are left out.
+    reach = cut.depth * (1 if dialect.matrices.ahead else cut.parts)
+    put_functions(shader, c, cut.rows, cut.columns, reach, Loads(quads, words=words))
     shader.functions += [x.gather() for x in (a, b) if not x.words]
     for x in (a, b):
         shader.shared(x.tile, "vec4<u32>", x.room)
     out = Statements(shader)
     total = place(out, c, cut.rows, cut.columns)
     sums = _sums(out, c, cut, a, b)
-    _drain(out, c, sums, b.tile, "c" in quads)
+    if words.again:
+        _put_again(out, c, cut, a, b, sums, "c" in quads)
+    _drain(out, c, sums, b, "c" in quads)
     return shader.text(out.lines, cut.threads, total)
 
 
@@ -137,6 +172,7 @@ class _Operand:
     kind: DType
     element: str
     kept: int  # parts of the depth in workgroup memory
+    strip: _SumStrip
     c: Contraction
     cut: MatrixCut
     words: bool = False
@@ -145,7 +181,8 @@ class _Operand:
     def of(name: str, c: Contraction, cut: MatrixCut, kind: DType, matrices: Matrices) -> _Operand:
         side, deep = (cut.rows, c.a_deep) if name == "a" else (cut.columns, c.b_deep)
         kept = cut.parts if matrices.ahead else 2  # the current one and the next
-        return _Operand(name, side, deep, kind, matrices.types[kind], kept, c, cut)
+        strip = _SumStrip.of(cut, matrices.ahead)
+        return _Operand(name, side, deep, kind, matrices.types[kind], kept, strip, c, cut)
 
     @property
     def tile(self) -> str:
@@ -154,20 +191,25 @@ class _Operand:
     @property
     def room(self) -> int:
         """Vectors of workgroup memory; the sums are written through b's."""
-        return max(self.vectors * self.kept, self.cut.subgroups * _SPARE if self.name == "b" else 0)
+        return max(self.vectors * self.kept, self.cut.subgroups * self.strip.vectors if self.name == "b" else 0)
 
     @property
     def lines(self) -> int:
         return self.side if self.deep else self.cut.depth
 
     @property
+    def unit(self) -> int:
+        """Elements in a vector of workgroup memory."""
+        return UNIT_BYTES // self.kind.size
+
+    @property
     def units(self) -> int:
         """Vectors of a line, without its padding."""
-        return (self.cut.depth if self.deep else self.side) // UNIT_ELEMENTS
+        return (self.cut.depth if self.deep else self.side) // self.unit
 
     @property
     def stride(self) -> int:
-        return self.units + 1
+        return self.units + (1 if self.deep or self.kind.size == 2 else 2)
 
     @property
     def vectors(self) -> int:
@@ -210,7 +252,7 @@ class _Operand:
         """Where words lie in the matrix, as the arguments of a call. After the last part, elements beyond the depth are
         fetched but never used."""
         first = "row" if self.name == "a" else "column"
-        line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {UNIT_ELEMENTS}i"
+        line, unit = f"{self.name}_line{turn}", f"{self.name}_unit{turn} * {self.unit}i"
         side, deep = (line, unit) if self.deep else (unit, line)
         side, deep = f"{first} + {side}", f"{base} + {deep}"
         order = (side, deep) if self.name == "a" else (deep, side)
@@ -229,7 +271,8 @@ class _Operand:
             return f"load_{self.name}({', '.join(f'{n} + {i}i' if n == along and i else n for n in names)})"
 
         join = _CODINGS[self.kind].join
-        words = [join.format(load(i), load(i + 1)) for i in range(0, UNIT_ELEMENTS, 2)]
+        each = 4 // self.kind.size
+        words = [join.format(*map(load, range(i, i + each))) for i in range(0, self.unit, each)]
         header = f"fn words_{self.name}({', '.join(f'{n}: i32' for n in names)}) -> vec4<u32> {{"
         return f"{header}\n  return vec4<u32>({', '.join(words)});\n}}"
 
@@ -238,9 +281,9 @@ class _Operand:
         order = "row_major" if self.deep == (self.name == "a") else "col_major"
         across, along = f"({side} + {number * MATRIX_SIDE}u)", step * MATRIX_SIDE
         if self.deep:
-            at = f"{across} * {self.stride}u + {part * self.vectors + along // UNIT_ELEMENTS}u"
+            at = f"{across} * {self.stride}u + {part * self.vectors + along // self.unit}u"
         else:
-            at = f"{across} / {UNIT_ELEMENTS}u + {part * self.vectors + along * self.stride}u"
+            at = f"{across} / {self.unit}u + {part * self.vectors + along * self.stride}u"
         kind = "left" if self.name == "a" else "right"
         shape = f"subgroup_matrix_{kind}<{self.element}, {MATRIX_SIDE}, {MATRIX_SIDE}>"
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
@@ -262,7 +305,7 @@ def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Oper
             out.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>();")
     turns = f"for (var base = 0i; base < {out.shader.dim(c.depth)}; base += {cut.depth * cut.parts}i)"
     if ahead:
-        _put_turns_ahead(out, turns, cut, a, b, sums)
+        _put_turns_ahead(out, turns, c.depth, cut, a, b, sums)
         return sums
     _fetch(out, (a, b), "0i")
     _put(out, (a, b), 0)
@@ -275,26 +318,30 @@ def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Oper
 
 
 def _put_turns_ahead(
-    out: Statements, turns: str, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]]
-) -> None:
-    """The loop where parts are copied ahead."""
-    on_their_way = cut.parts - 1
+    out: Statements, turns: str, depth: Dim, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]]
+) -> None:  # fmt: skip
+    """The loop where parts are copied ahead. Parts beyond the depth are neither copied, since all workgroups would read the last
+    element, nor multiplied."""
+    on_their_way, end = cut.parts - 1, out.shader.dim(depth)
     for part in range(on_their_way):
-        _copy(out, (a, b), f"{part * cut.depth}i", part)
+        _copy(out, (a, b), depth, f"{part * cut.depth}i", part)
     with out.scope(turns) as turn:
         for part in range(cut.parts):
+            if part and not divides(depth, cut.depth * cut.parts):
+                turn.put(f"if (base + {part * cut.depth}i >= {end}) {{ break; }}")
             turn.put(f"copiesWait<{on_their_way - 1}>();")
             turn.put(BARRIER)
             later = part + on_their_way
-            _copy(turn, (a, b), f"base + {later * cut.depth}i", later % cut.parts)
+            _copy(turn, (a, b), depth, f"base + {later * cut.depth}i", later % cut.parts)
             _multiply(turn, cut, a, b, sums, part)
     out.put("copiesWait<0>();")
     out.put(BARRIER)
 
 
-def _copy(out: Statements, operands: Sequence[_Operand], base: str, part: int) -> None:
-    for operand in operands:
-        operand.copy(out, base, part)
+def _copy(out: Statements, operands: Sequence[_Operand], depth: Dim, base: str, part: int) -> None:
+    with out.scope(f"if ({base} < {out.shader.dim(depth)})") as there:
+        for operand in operands:
+            operand.copy(there, base, part)
     out.put("copiesEnd();")
 
 
@@ -324,30 +371,81 @@ def _multiply(
                 out.put(f"{line[j]} = subgroupMatrixMultiplyAccumulate(a{number}_{i}, b{number}_{j}, {line[j]});")
 
 
-def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], tile: str, in_quads: bool) -> None:
-    """Write the sums through workgroup memory to store_c, one matrix of each subgroup at a time."""
+def _put_again(
+    out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]], in_quads: bool
+) -> None:  # fmt: skip
+    """Write what a subgroup does of whose sums some are not finite: it computes all without matrices, and ends."""
+    _put_exact(out.shader, c, a, b)
+    line = cut.sub_columns // VECTOR_LENGTH
+    fine = " && ".join(f"areFinite({name})" for names in sums for name in names)
+    with out.scope(f"if (subgroupAny(!({fine})))") as again:
+        with again.scope(f"for (var at = member; at < {cut.sub_rows * line}u; at += {SUBGROUP_LANES}u)") as turn:
+            turn.put(f"let m = row + i32(upper + at / {line}u);")
+            turn.put(f"let n = column + i32(left + at % {line}u * {VECTOR_LENGTH}u);")
+            parts = (f"exact({arguments(c)}m, n + {i}i)" for i in range(VECTOR_LENGTH))
+            turn.put(f"let total = vec4<f32>({', '.join(parts)});")
+            for n, value in _stores("n", in_quads):
+                turn.put(f"store_c({arguments(c)}m, {n}, {value});")
+        again.put("return;")
+
+
+def _put_exact(shader: Shader, c: Contraction, a: _Operand, b: _Operand) -> None:
+    """Write the function `exact`: a sum without matrices."""
+    out = Statements(shader)
+    out.put("var total = 0.0f;")
+    with out.scope(f"for (var k = 0i; k < {shader.dim(c.depth)}; k++)") as turn:
+        parts = list[str]()
+        for x, side in ((a, "m"), (b, "n")):
+            along = "k" if x.deep else side
+            places = [f"{n} / {x.unit}i * {x.unit}i" if n == along else n for n in ("mk" if x is a else "kn")]
+            turn.put(f"let {x.name} = load_{x.name}({arguments(c)}{', '.join(places)});")
+            parts.append(f"bitcast<f32>({x.name}[{along} % {x.unit}i])")
+        turn.put(f"total += {' * '.join(parts)};")
+    out.put("return total;")
+    names = [*(f"t{i}" for i in range(len(c.batch))), "m", "n"]
+    header = f"fn exact({', '.join(f'{n}: i32' for n in names)}) -> f32 {{"
+    shader.functions.append("\n".join((header, *out.lines, "}")))
+
+
+def _stores(side: str, in_quads: bool) -> list[tuple[str, str]]:
+    """The columns of the stores of `total`, and what they store."""
+    if in_quads:
+        return [(side, "total")]
+    return [(f"{side} + {i}i", f"total.{part}") for i, part in enumerate(VECTOR_COMPONENTS)]
+
+
+def _drain(out: Statements, c: Contraction, sums: Sequence[Sequence[str]], b: _Operand, in_quads: bool) -> None:
+    """Write the sums through workgroup memory to store_c, one strip of each subgroup at a time."""
     names = [f"t{i}" for i in range(len(c.batch))]
-    parameters = "".join(f"{n}: i32, " for n in names) + "m: i32, n: i32, first: u32, member: u32, "
+    strip, barrier, tile = b.strip, out.shader.dialect.matrices.barrier, b.tile
+    kind = f"subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>"
+    matrices = [f"sum{j}" for j in range(strip.matrices)]
+    parameters = [
+        *(f"{n}: i32" for n in (*names, "m", "n")),
+        "first: u32",
+        "member: u32",
+        *(f"{x}: {kind}" for x in matrices),
+    ]
     batch = "".join(f"{n}, " for n in names)
-    line, barrier = MATRIX_SIDE // VECTOR_LENGTH, out.shader.dialect.matrices.barrier
-    stores = (
-        [("side", "total")]
-        if in_quads
-        else [(f"side + {i}i", f"total.{part}") for i, part in enumerate(VECTOR_COMPONENTS)]
-    )
+    line = MATRIX_SIDE // VECTOR_LENGTH
+    at = "at" if strip.stride == strip.line else f"at / {strip.line}u * {strip.stride}u + at % {strip.line}u"
     out.shader.functions.append("\n".join([
-        f"fn drain({parameters}sum: subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>) {{",
-        f"  subgroupMatrixStore<row_major>(&{tile}, first, sum, {line}u);",
+        f"fn drain({', '.join(parameters)}) {{",
+        *(
+            f"  subgroupMatrixStore<row_major>(&{tile}, first + {j * line}u, {x}, {strip.stride}u);"
+            for j, x in enumerate(matrices)
+        ),
         f"  {barrier}",
-        f"  for (var at = member; at < {_SPARE}u; at += {SUBGROUP_LANES}u) {{",
-        f"    let total = bitcast<vec4<f32>>({tile}[first + at]);",
-        f"    let side = n + i32(at % {line}u) * {VECTOR_LENGTH}i;",
-        *(f"    store_c({batch}m + i32(at / {line}u), {n}, {value});" for n, value in stores),
+        f"  for (var at = member; at < {MATRIX_SIDE * strip.line}u; at += {SUBGROUP_LANES}u) {{",
+        f"    let total = bitcast<vec4<f32>>({tile}[first + {at}]);",
+        f"    let side = n + i32(at % {strip.line}u) * {VECTOR_LENGTH}i;",
+        *(f"    store_c({batch}m + i32(at / {strip.line}u), {n}, {value});" for n, value in _stores("side", in_quads)),
         "  }",
         f"  {barrier}",
         "}",
     ]))  # fmt: skip
     for i, row in enumerate(sums):
-        for j, name in enumerate(row):
+        for j in range(0, len(row), strip.matrices):
             m, n = f"row + i32(upper) + {i * MATRIX_SIDE}i", f"column + i32(left) + {j * MATRIX_SIDE}i"
-            out.put(f"drain({arguments(c)}{m}, {n}, subgroup * {_SPARE}u, member, {name});")
+            given = ", ".join(row[j : j + strip.matrices])
+            out.put(f"drain({arguments(c)}{m}, {n}, subgroup * {strip.vectors}u, member, {given});")

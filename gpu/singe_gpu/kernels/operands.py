@@ -54,12 +54,13 @@ class WordLoads:
     """The operands that are loaded as words.
 
     tiles: "a" and "b" ↦ their arrays in workgroup memory. word: that of a constant. ahead: copy_a and copy_b, which copy to a place in
-    the tile, stand for load_a and load_b.
+    the tile, stand for load_a and load_b. again: these are there, too.
     """
 
     tiles: Mapping[str, str] = field(default_factory=dict)
     word: Callable[[float], int] = _no_word
     ahead: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,8 @@ def _put_load(
         place = f"{words.tiles[name]}[to]"
         with _function(shader, c, f"copy_{name}", sides, ", to: i32", "", f"{place} = vec4<u32>(0u); return;") as out:
             put_copy_of_words(out, e, words.word, place)
-        return
+        if not words.again:
+            return
     kind = shader.dialect.types[e.dtype]
     if name in loads.quads or name in words.tiles:
         kind = f"vec4<{kind}>" if name in loads.quads else "vec4<u32>"

@@ -1,6 +1,7 @@
-"""gpu.py matrices: times float16 products in a browser or on CUDA, in all cuts on subgroup matrices, and fits their rates.
+"""gpu.py matrices: times products in a browser or on CUDA, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of gpu/singe_gpu/rates.py, or AHEAD_RATES with `--device cuda:0`; gpu_tune.py does the same for RATES, natively. To try a
+It prints MATRIX_RATES of gpu/singe_gpu/rates.py; AHEAD_RATES with `--device cuda:0`, and SINGLE_RATES with `--kind float32`, too.
+gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
 
@@ -19,7 +20,7 @@ from gpu_tune import Collector, Row, fit, table, told
 
 import singe as sg
 from singe.compiler.compile import compile_graph
-from singe.dtypes import float16
+from singe.dtypes import DType, dtype, float16
 from singe.graph import Builder, Graph
 from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Routine
@@ -30,7 +31,7 @@ from singe_gpu.dialect import SUBGROUP_MATRIX, Dialect
 from singe_gpu.kernels.cut_choice import print_cut
 from singe_gpu.kernels.gemm import Tile
 from singe_gpu.kernels.matrix import fitting, print_matrix
-from singe_gpu.rates import AHEAD_RATES, MATRIX_RATES, MatrixCut
+from singe_gpu.rates import AHEAD_RATES, MATRIX_RATES, SINGLE_RATES, MatrixCut
 from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
@@ -106,20 +107,20 @@ measure().catch((error) => ({ error: String(error.stack ?? error) })).then((told
 </script>"""
 
 
-def product(m: int, k: int, n: int) -> Graph:
+def product(m: int, k: int, n: int, kind: DType) -> Graph:
     b = Builder()
-    x, w = b.input("x", (m, k), float16), b.input("w", (k, n), float16)
+    x, w = b.input("x", (m, k), kind), b.input("w", (k, n), kind)
     return Graph((x, w), (b.matmul(x, w),), ("y",))
 
 
-def tried(dialect: Dialect) -> Iterator[tuple[tuple[int, int, int], Routine, Contraction, MatrixCut]]:
+def tried(dialect: Dialect, kind: DType) -> Iterator[tuple[tuple[int, int, int], Routine, Contraction, MatrixCut]]:
     """Each product in each cut that is worth timing."""
     for m, k, n in SIZES:
-        compile_graph(product(m, k, n), collector := Collector())
+        compile_graph(product(m, k, n, kind), collector := Collector())
         (routine,) = collector.routines
         c = contraction(routine)
         assert c is not None
-        for cut in fitting(dialect, c, dialect.matrices.rates):
+        for cut in fitting(dialect, c, dialect.matrices.rates[kind]):
             held = -(-m // cut.rows) * cut.rows * -(-n // cut.columns) * cut.columns
             if held <= WASTE * m * n:
                 yield (m, k, n), routine, c, cut
@@ -128,19 +129,19 @@ def tried(dialect: Dialect) -> Iterator[tuple[tuple[int, int, int], Routine, Con
 def texts() -> list[dict[str, Any]]:
     """The shader texts for a browser."""
     found = []
-    for shape, routine, c, cut in tried(WGSL):
+    for shape, routine, c, cut in tried(WGSL, float16):
         shader = Shader(WGSL, routine.kernel.ports, frozenset(MATRIX_FEATURES))
         code, groups = print_matrix(c, cut, shader)
         found.append({"cut": str(cut), "shape": shape, "code": code, "groups": groups})
     return found
 
 
-def measured(device: str) -> list[Row]:
+def measured(device: str, kind: DType) -> list[Row]:
     """The seconds of each product in each cut on a device of this process, in the form of gpu_tune.py."""
     backend: Any = getattr(sg.device(device).eager, "backend")  # noqa: B009
     dialect = backend.target.dialect
     rows: dict[tuple[int, ...], Row] = {}
-    for shape, routine, c, cut in tried(dialect):
+    for shape, routine, c, cut in tried(dialect, kind):
 
         def write(shader: Shader, c: Contraction = c, cut: MatrixCut = cut, routine: Routine = routine) -> Text:
             if SUBGROUP_MATRIX in shader.features:
@@ -178,6 +179,7 @@ def main(arguments: list[str], folder: Path) -> None:
     parser = argparse.ArgumentParser(prog="gpu.py matrices", description=__doc__)
     parser.add_argument("--browser", default="/usr/bin/chromium")
     parser.add_argument("--device", help="a device of CUDA, instead of a browser")
+    parser.add_argument("--kind", choices=("float16", "float32"), default="float16", help="the elements, on CUDA")
     parser.add_argument("--flags", default="", help="the browser's flags, as a shell would take them")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     parser.add_argument("--times", type=Path, help="fit times that --out wrote instead of taking them")
@@ -185,7 +187,7 @@ def main(arguments: list[str], folder: Path) -> None:
     if args.times:
         rows = json.loads(args.times.read_text("utf-8"))
     else:
-        rows = measured(args.device) if args.device else survey(args.browser, shlex.split(args.flags))
+        rows = measured(args.device, dtype(args.kind)) if args.device else survey(args.browser, shlex.split(args.flags))
         if args.out:
             args.out.write_text(json.dumps(rows, indent=1), "utf-8")
     for row in rows:
@@ -193,7 +195,7 @@ def main(arguments: list[str], folder: Path) -> None:
         best = sorted(row["times"].items(), key=lambda item: item[1])[:3]
         speeds = ", ".join(f"{cut} {seconds * 1e6:.1f} µs ({work / seconds / 1e12:.3g})" for cut, seconds in best)
         print(f"{row['rows']} × {row['depth']} · {row['columns']}: {speeds}")
-    present = AHEAD_RATES if args.device else MATRIX_RATES
+    present = MATRIX_RATES if not args.device else SINGLE_RATES if args.kind == "float32" else AHEAD_RATES
     print(f"by the present rates: {told(rows, present)}")
     rates = fit(rows, present)
     print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")

@@ -15,7 +15,7 @@ from gpu_kernels import KERNELS, casts, graph_of, matmul_bias_relu, templates
 
 import singe as sg
 from singe.compiler.compile import compile_graph
-from singe.dtypes import bfloat16, float16, float64, int8, int64
+from singe.dtypes import bfloat16, float16, float32, float64, int8, int64
 from singe.graph import Builder, Graph
 from singe.model.files import load
 from singe.shapes import size
@@ -24,7 +24,7 @@ from singe_cuda.code.text import ENTRY_POINT, bindings, launch_bytes, prelude, t
 from singe_cuda.device.driver import architectures, compile_text
 from singe_cuda.device.gpu import OPTIONS
 from singe_cuda.target import CudaTarget
-from singe_gpu.rates import AHEAD_RATES
+from singe_gpu.rates import AHEAD_RATES, SINGLE_RATES, Rate
 from singe_gpu.target import GpuTarget
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden"
@@ -170,7 +170,7 @@ def test_kernels_on_disk_are_used_only_if_whole(tmp_path: Path) -> None:
 def test_products_of_small_floats_are_copied_ahead_to_tensor_cores(nvrtc: None, cut: Any, kind: Any) -> None:
     """With operands along and across the depth, and where no whole vectors can be copied."""
     texts = []
-    alone = GpuTarget(replace(CUDA, matrices=replace(CUDA.matrices, rates={cut: AHEAD_RATES[cut]})))
+    alone = GpuTarget(replace(CUDA, matrices=replace(CUDA.matrices, rates={kind: {cut: AHEAD_RATES[cut]}})))
     for (m, k, n), turned in product(((512, 256, 512), (33, 17, 5)), (False, True)):
         b = Builder()
         x, w = b.input("x", (m, k), kind), b.input("w", (n, k) if turned else (k, n), kind)
@@ -179,3 +179,27 @@ def test_products_of_small_floats_are_copied_ahead_to_tensor_cores(nvrtc: None, 
     assert any("copyAhead" in text for text in texts)
     assert max(map(launch_bytes, texts)) <= CUDA.matrices.workgroup_bytes
     assert refused(texts, 80) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cut", SINGLE_RATES, ids=str)
+def test_large_products_of_float32_are_computed_on_tensor_cores_and_again_where_not_finite(
+    nvrtc: None, cut: Any
+) -> None:
+    """With operands along and across the depth; products that are small, or whose elements must be gathered, are not."""
+    alone = GpuTarget(replace(CUDA, matrices=replace(CUDA.matrices, rates={float32: {cut: Rate(1e-9, 1e-9, 0)}})))
+    texts = []
+    for across, turned in product((False, True), repeat=2):
+        b = Builder()
+        x = b.input("x", (520, 1056) if across else (1056, 520), float32)
+        w = b.input("w", (260, 520) if turned else (520, 260), float32)
+        left, right = (b.transpose(v, perm=(1, 0)) if is_turned else v for v, is_turned in ((x, across), (w, turned)))
+        texts += texts_of([Graph((x, w), (b.matmul(left, right),), ("y",))], alone)
+    with_matrices = [text for text in texts if "subgroup_matrix_left<f32" in text]
+    assert len(with_matrices) == 4
+    assert all("copyAhead" in text and "exact(" in text for text in with_matrices)
+    assert max(map(launch_bytes, texts)) <= CUDA.matrices.workgroup_bytes
+    assert refused(with_matrices, 80) == ""
+    small = texts_of([graph_of("matmul", ((64, 64), float32), ((64, 64), float32))], alone)
+    odd = texts_of([graph_of("matmul", ((1024, 1023), float32), ((1023, 1025), float32))], alone)
+    assert not any("subgroup_matrix" in text for text in (*small, *odd))

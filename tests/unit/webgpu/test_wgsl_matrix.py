@@ -92,7 +92,9 @@ def plain(text: str) -> str:
         r"subgroupMatrixLoad<subgroup_matrix_(?:left|right)<f16, 16, 16>, (row|col)_major>\(&(tile_\w), (.*), (\d+u)\);"
     )
     text = re.sub(loads, lambda m: f"Place({m[3]}, {m[4]}, {str(m[1] == 'row').lower()});", text)
-    text = re.sub(r"subgroupMatrixStore<row_major>\(&tile_b, first, sum, 4u\);", "store_sums(first, sum);", text)
+    text = re.sub(
+        r"subgroupMatrixStore<row_major>\(&tile_b, first \+ 0u, sum0, 4u\);", "store_sums(first, sum0);", text
+    )
     text = text.replace("subgroupMatrixMultiplyAccumulate(", "product(")
     text = text.replace("subgroup_matrix_result<f32, 16, 16>", "Sum")
     builtins = r",\n *@builtin\(subgroup_invocation_id\) member: u32.*,\n *@builtin\(subgroup_id\) subgroup: u32\) {"
@@ -108,7 +110,7 @@ def plain(text: str) -> str:
 
 def on_matrices(graph: Graph, cut: MatrixCut) -> ProgramData:
     """The graph's Program, in which each product uses this cut, as plain WGSL."""
-    dialect = replace(WGSL, matrices=replace(WGSL.matrices, rates={cut: Rate(1, 1, 1)}))
+    dialect = replace(WGSL, matrices=replace(WGSL.matrices, rates={float16: {cut: Rate(1, 1, 1)}}))
     program = compile_graph(graph, GpuTarget(dialect, lambda _routine, _c: [(0, TILE)]))
     modules, kernels = dict(program.modules), []
     for code in program.kernels:
