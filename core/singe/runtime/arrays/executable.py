@@ -103,6 +103,8 @@ class ArrayExecutable:
         ] = {}  # those that some way to a group leaves, and nothing reads from there
         # Places whose arrays are overwritten.
         self._own: set[Place] = {self._places[s.buffer] for s in program.states} if xp.in_place else set()
+        self._overwrites = False
+        """Whether a step of this Program updates an array in place: views of it must not share its memory."""
         self._specialised: dict[int, ArrayExecutable] = {}
         self._states: WeakSet[LibraryArray] = WeakSet()
         self._disposed = False
@@ -166,6 +168,7 @@ class ArrayExecutable:
             op = self._ops[k] = _Op(group.at, step, row, hosted, tuple(sorted(shapes.symbols(step.dims))))
             if self._xp.in_place and isinstance(row, Update) and self._in_place(step):
                 self._own.add(into)
+                self._overwrites = True
             if not self._xp.reuses:
                 continue
             over = [number for number, i in enumerate(step.inputs) if self._places[i] == into]
@@ -395,7 +398,7 @@ class ArrayExecutable:
         if not self._xp.reuses:
             if place[0] == "state":
                 array = array.reshape(run.values[place].shape)
-            run.values[place] = self._copy(array) if place in self._own or (self._own and not fresh) else array
+            run.values[place] = self._copy(array) if place in self._own or (self._overwrites and not fresh) else array
         elif place[0] == "state":
             before = run.values[place]
             if fresh and array.base is None and array.shape == before.shape and array.flags.writeable:

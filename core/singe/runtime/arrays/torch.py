@@ -236,7 +236,7 @@ class TorchAdapter(ArrayAdapter):
         found = super().elementwise(row, arrays, attrs)
         memory = found.untyped_storage().data_ptr()
         shared = memory in self._kept or any(a.untyped_storage().data_ptr() == memory for a in arrays)
-        return self.copy(found) if shared or not found.is_contiguous() else found
+        return self.copy(found) if shared else found
 
     def _words(self) -> dict[str, Callable[..., Any]]:
         def bits(kind: str) -> Callable[[Array], Array]:
