@@ -164,6 +164,16 @@ def test_gradients_pass_through_casts_shared_nodes_and_symbolic_sizes(run_graph:
     np.testing.assert_allclose(got, 2 * np.exp(2 * value) / value.size, rtol=3e-3)
 
 
+def test_the_gradient_of_a_sum_is_no_op_of_its_own() -> None:
+    b = Builder()
+    x, y = b.input("x", (2, 3), float32), b.input("y", (2, 3), float32)
+    total = b.exp(b.sub(b.add(x, y), b.const(1.0)))
+    found = gradient(Graph((x, y), (total,), ("z",)), b, [b.const(np.ones((2, 3), np.float32))], [x, y])
+    assert found[0] is found[1]
+    graph = Graph((x, y), (found[0],), ("dx",))
+    assert not {n.op for n in graph.nodes} & {"add_d0", "add_d1", "sub_d0"}
+
+
 def test_what_does_not_depend_has_zeros_and_what_cannot_says_so() -> None:
     b = Builder()
     x, other = b.input("x", (2, 3), float32), b.input("other", (4,), float32)

@@ -179,8 +179,11 @@ def elementwise_vjp(b: Any, row: Elementwise, g: Any, inputs: Sequence[Any], att
     floats = [i for i, x in enumerate(inputs) if x.dtype in FLOATS]
     out: list[Any] = [None] * len(inputs)
     for i in floats:
-        partial = b.apply(derivative_row(row, i), *inputs, g, **attrs)
-        out[i] = sum_to(b, partial, inputs[i].shape)
+        by = derivative_row(row, i)
+        *_, given = params = [scalar.var(f"x{k}", x.dtype.compute) for k, x in enumerate((*inputs, g))]
+        # The derivative of a sum is the gradient as it is: no op, and no copy of it.
+        same = g.dtype is inputs[i].dtype and by.body(*params, **attrs) is given
+        out[i] = sum_to(b, g if same else b.apply(by, *inputs, g, **attrs), inputs[i].shape)
     return out
 
 
