@@ -125,6 +125,7 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
         "nms",
     ),
     "guides/sounds": ("microphone", "audio", "speech", "voice", "mel", "spectrogram", "tokenizer", "text"),
+    "guides/tflite": ("TFLite", "LiteRT", "FlatBuffers", ".tflite", "BlazeFace", "MobileNet"),
     "guides/quantise": ("int4", "smaller model", "compress", "quantization", "QAT", "half precision", "file size"),
     "guides/profile": ("slow", "performance", "flame graph", "benchmark", "latency", "tracing", "bottleneck"),
     "guides/train": (

@@ -21,6 +21,7 @@ from ..runtime.device import Device
 from ..runtime.devices import device as find_device
 from ..runtime.devices import device_async
 from ..shapes import show
+from ..tflite import is_tflite
 from .kept import model_of_file
 from .model import Model
 from .sizes import without_bounds
@@ -39,10 +40,25 @@ else:
     sources, pairs = LateModule("model.source"), LateModule("model.states")
 
 OTHERS: Final = frozenset(
-    {".bin", ".ckpt", ".gguf", ".h5", ".keras", ".npy", ".npz", ".onnx", ".pb", ".pickle", ".pkl", ".pt", ".pth"}
+    {
+        ".bin",
+        ".ckpt",
+        ".gguf",
+        ".h5",
+        ".keras",
+        ".npy",
+        ".npz",
+        ".onnx",
+        ".pb",
+        ".pickle",
+        ".pkl",
+        ".pt",
+        ".pth",
+        ".tflite",
+    }
 )
 """Suffixes of formats that `save` does not write."""
-MODELS: Final = frozenset({".onnx", ".singe"})
+MODELS: Final = frozenset({".onnx", ".singe", ".tflite"})
 """Suffixes of files that `load` reads."""
 
 
@@ -62,8 +78,8 @@ def load(
     fail_on_host: bool = False,
     donate: Sequence[str] = (),
 ) -> Model:
-    """A Model from an ONNX file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, a ModelProto, or a URL,
-    such as hf://owner/repo/file, which is kept in a cache folder (singe/files/download.py). What was compiled before
+    """A Model from an ONNX or TensorFlow Lite file, a record that `save` wrote, a Program's file, or a bundle's folder: a path, bytes, a
+    ModelProto, or a URL, such as hf://owner/repo/file, which is kept in a cache folder (singe/files/download.py). What was compiled before
     (Programs, bundles) runs, and takes no options beside the device. A model with ops that Singe lacks is refused, with a list
     of them, and so is one whose nodes do not fit together, as far as that does not depend on a run. input_shapes gives
     numbers, or names, for dimensions that it leaves open. "L<=512" in place of the name L also limits it: memory for 512
@@ -112,7 +128,13 @@ def _source(
 
         told = str(path) if isinstance(path, (str, Path)) else name
         return sources.GraphSource(_closed(read_graph(record, told), shapes)), ()
-    from ..onnx.source import OnnxSource  # noqa: PLC0415 (`import singe` pays for no importer)
+    if _is_tflite(path):
+        from ..tflite.importer import import_model  # noqa: PLC0415 (`import singe` pays for no importer)
+        from ..tflite.model import read_model  # noqa: PLC0415
+
+        told = url or (name if isinstance(path, bytes) else str(path))
+        return sources.GraphSource(import_model(read_model(path, name=told), shapes)), ()
+    from ..onnx.source import OnnxSource  # noqa: PLC0415
 
     model = _onnx_model(path, url, name)
     return OnnxSource(model, shapes), model.files
@@ -173,7 +195,7 @@ def _onnx_model(path: str | Path | bytes, url: str | None, name: str) -> OnnxMod
             told = f"these are weights without a model ({kind}): singe.load_weights(module, path) reads them"
         elif told is None and is_text(data):
             told = (
-                f"it is text, which begins with {bytes(data[:20]).decode(errors='replace')!r}, expected an ONNX model, a record, "
+                f"it is text, which begins with {bytes(data[:20]).decode(errors='replace')!r}, expected an ONNX or TensorFlow Lite model, a record, "
                 "a Program or a bundle"
             )
         if told is None:
@@ -199,6 +221,14 @@ def _record(path: str | Path | bytes) -> bytes | None:
             return file.read()
     except OSError:
         return None
+
+
+def _is_tflite(path: str | Path | bytes) -> bool:
+    """Whether a file begins like one of TensorFlow Lite; one that cannot be read does not."""
+    try:
+        return is_tflite(path if isinstance(path, bytes) else mapped(Path(path)))
+    except (OSError, ValueError):
+        return False
 
 
 def _closed(graph: Graph, shapes: Mapping[str, Sequence[int | str]]) -> Graph:

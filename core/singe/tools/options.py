@@ -56,7 +56,7 @@ def parser(examples: bool) -> argparse.ArgumentParser:
     """All commands with their options. examples: `train` has its examples, too, which must be imported for that."""
     root = _Parser(
         prog="singe",
-        description="A neural-network runtime: ONNX models on NumPy, WebAssembly and WebGPU.",
+        description="A neural-network runtime: ONNX and TensorFlow Lite models on NumPy, WebAssembly and WebGPU.",
         allow_abbrev=False,
     )
     root.add_argument("--version", action="version", version=f"singe {__version__}")
@@ -89,7 +89,10 @@ def _devices() -> _Names:
 
 
 def _run(command: argparse.ArgumentParser) -> None:
-    _model(command, "an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote")
+    _model(
+        command,
+        "an ONNX or TensorFlow Lite model, a record that singe.save wrote, or a program that `singe compile` wrote",
+    )
     _repeated(command, "--input", "NAME=FILE", pair, _OF_INPUTS)
     _repeated(command, "--output", "NAME=FILE", pair, "write an output to an .npy file")
     command.add_argument("--device", choices=_devices(), help="the device to run on (default: auto)")
@@ -272,7 +275,7 @@ def _diff(command: argparse.ArgumentParser) -> None:
 def _bench(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "model", metavar="MODEL", nargs="?",
-        help="an ONNX model, a record that singe.save wrote, or a program that `singe compile` wrote",
+        help="an ONNX or TensorFlow Lite model, a record that singe.save wrote, or a program that `singe compile` wrote",
     )  # fmt: skip
     command.add_argument(
         "--device", choices=_devices(), help="the device to run on (default: auto; without MODEL, all)"
@@ -361,7 +364,9 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
 # --- options of several commands --------------------------------------------------------------------------------------
 
 
-def _model(command: argparse.ArgumentParser, text: str = "an ONNX model, or a record that singe.save wrote") -> None:
+def _model(
+    command: argparse.ArgumentParser, text: str = "an ONNX or TensorFlow Lite model, or a record that singe.save wrote"
+) -> None:
     command.add_argument("model", metavar="MODEL", help=text)
 
 

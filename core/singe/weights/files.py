@@ -14,6 +14,7 @@ from ..files.download import local_file
 from ..nn import Linear, Module, PackedLinear
 from ..nn._module import joined
 from ..nn._report import WeightsReport, compared
+from ..tflite import is_tflite
 from . import gguf, hdf5, npz, pytorch, records, safetensors
 from .archive import Archive, is_archive
 from .stored import StoredArray, Weights, present
@@ -203,11 +204,11 @@ FOREIGN: Final[Mapping[str, tuple[Callable[[memoryview], bool], str]]] = {
         "download the file itself, whose address is another than that of the page about it",
     ),
     "a TensorFlow Lite model": (
-        lambda data: data[4:8] == b"TFL3",
-        "convert it to ONNX: python -m tf2onnx.convert --tflite FILE --output model.onnx",
+        lambda data: is_tflite(bytes(data[:8])),
+        "singe.load(path) reads it, weights and all",
     ),
 }
-"""Files of other programs that are not read: what they are called, whether bytes begin like them, what to do with them."""
+"""Files that hold no weights to read: what they are called, whether bytes begin like them, what to do with them."""
 
 
 def is_text(data: memoryview) -> bool:
@@ -221,9 +222,7 @@ def is_text(data: memoryview) -> bool:
 
 def foreign(data: memoryview) -> str | None:
     """For an error: which of these kinds the bytes are, and what to do; None if they are none of them."""
-    return next(
-        (f"{kind}, which Singe does not read; {hint}" for kind, (fits, hint) in FOREIGN.items() if fits(data)), None
-    )
+    return next((f"{kind}; {hint}" for kind, (fits, hint) in FOREIGN.items() if fits(data)), None)
 
 
 def _read_shards(data: memoryview, name: str, path: str | Path | None) -> Weights:

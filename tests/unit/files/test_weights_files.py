@@ -309,7 +309,7 @@ def test_mutations_are_read_or_refused(mutate: Callable[[random.Random], bytes],
             b"version https://git-lfs.github.com/spec/v1\noid",
             "a pointer of Git LFS .*; fetch the file itself: git lfs pull",
         ),
-        (b"\x1c\0\0\0TFL3" + bytes(100), "a TensorFlow Lite model, .*; convert it to ONNX: python -m tf2onnx.convert"),
+        (b"<!DOCTYPE html><html></html>", "a page of HTML; download the file itself"),
     ],
 )
 def test_files_of_other_programs_say_what_to_do(tmp_path: Path, data: bytes, message: str) -> None:
@@ -319,3 +319,8 @@ def test_files_of_other_programs_say_what_to_do(tmp_path: Path, data: bytes, mes
         for given in (path, data):
             with pytest.raises(sg.FormatError, match=message):
                 read(given)
+
+
+def test_a_tensorflow_lite_model_holds_no_weights_by_name() -> None:
+    with pytest.raises(sg.FormatError, match=r"a TensorFlow Lite model; singe.load\(path\) reads it"):
+        sg.read_weights(b"\x1c\0\0\0TFL3" + bytes(100))
