@@ -13,6 +13,7 @@ from ..errors import InputError
 from .sampling import REMEMBERED, Chosen, Sampler, SamplingOptions
 
 if TYPE_CHECKING:
+    from .constraints import TextConstraint
     from .session import LanguageSession
 
 MAX_LOGPROBS: Final = 100
@@ -53,12 +54,13 @@ class TokenChance:
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """What bounds a text. max_tokens None: until the model ends it, or the context is full."""
+    """What bounds a text. max_tokens None: until the model ends it, or the context is full. constraint: what it must match."""
 
     sampling: SamplingOptions
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
+    constraint: TextConstraint | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
@@ -126,6 +128,8 @@ class Generation(Iterator[str]):
         self._sampler: Final = Sampler(options.sampling, options.logprobs or 0)
         self._stream: Final = session.llm.tokenizer.stream()
         self._held: Final = HeldBack(options.stop)
+        self._constraint: Final = options.constraint
+        self._place = 0 if options.constraint is None else options.constraint.start
         self._parts: list[str] = []
         self._tokens: list[int] = []
         self._chances: list[TokenChance] = []
@@ -193,17 +197,19 @@ class Generation(Iterator[str]):
         if not self._tokens:
             self._read = time.perf_counter()
         vocabulary = len(session.llm.tokenizer.vocabulary)
-        chosen = self._sampler.choose(scores[:vocabulary], self._latest)
+        chosen = self._sampler.choose(scores[:vocabulary], self._latest, self._allowed(vocabulary))
         self._last = time.perf_counter()
         self._tokens.append(chosen.token)
         self._latest = [*self._latest[1 - REMEMBERED :], chosen.token]
         self.pending = (chosen.token,)
         self._note(chosen)
+        if self._constraint is not None and chosen.token not in session.llm.ends:
+            self._place = self._constraint.after(self._place, session.llm.tokenizer.vocabulary[chosen.token])
         if chosen.token in session.llm.ends:
             self.finish_reason, part = "stop", ""
         else:
             part = self._held.feed(self._stream.feed(chosen.token))
-            if self._held.found:
+            if self._held.found or (self._constraint is not None and self._constraint.is_whole(self._place)):
                 self.finish_reason = "stop"
             elif len(self._tokens) == options.max_tokens or session.count == session.llm.context:
                 self.finish_reason = "length"
@@ -212,6 +218,18 @@ class Generation(Iterator[str]):
             part += self._held.finish()
         self._parts.append(part)
         return part
+
+    def _allowed(self, vocabulary: int) -> np.ndarray | None:
+        """Whether each token may follow, by the constraint; those that end the text may where it matches."""
+        if self._constraint is None:
+            return None
+        allowed = self._constraint.mask(self._place)
+        if self._constraint.ends(self._place):
+            allowed = allowed.copy()
+            allowed[[i for i in self.session.llm.ends if i < vocabulary]] = True
+        if not allowed.any():
+            raise InputError("no token can follow so that the text matches its schema or regex; give another one")
+        return allowed
 
     def _note(self, chosen: Chosen) -> None:
         if self._options.logprobs is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +18,9 @@ from ..errors import InputError
 from ..model.model import Model
 from ..nn import Module
 from ..runtime.device import Device
+from ..runtime.recent_values import Recent
 from .adapters.lora import LanguageAdapter, adapted, check_matrices, merged
+from .constraints.constraint import TextConstraint, TokenBytes
 from .decoder import Decoder, model_of
 from .description import MAX_CONTEXT, DecoderDescription
 from .files import open_model
@@ -33,6 +36,8 @@ from .vectors import TextVectors
 DEFAULT_CONTEXT: Final = 4096
 COMPUTED_IN: Final = {"auto": "int16", "float32": "float32"}
 """`activations` ↦ those of the compiler."""
+MAX_CONSTRAINTS: Final = 16
+"""Schemas and regular expressions whose automata are kept."""
 _OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)
 
 
@@ -89,6 +94,7 @@ class LanguageModel:
         """Adapters by names of the caller's choice, for `adapter` and `merged`: `llm.adapters["mine"] = step.model`."""
         self._base: Final = self
         self._activations: Final = activations
+        self._constraints: Final[Recent[TextConstraint]] = Recent(MAX_CONSTRAINTS)
         self._switched: Final[dict[str, tuple[LanguageAdapter, LanguageModel]]] = {}
 
     def __repr__(self) -> str:
@@ -113,10 +119,10 @@ class LanguageModel:
         return self.texts.template()
 
     def template(
-        self, messages: Sequence[Mapping[str, Any]], tools: Any = None, add_generation_prompt: bool = True
+        self, messages: Sequence[Mapping[str, Any]], tools: Any = None, add_generation_prompt: bool = True, **names: Any
     ) -> str:
-        """The text of messages, as the model's own template writes it."""
-        return self._template.render(messages, tools=tools, add_generation_prompt=add_generation_prompt)
+        """The text of messages, as the model's own template writes it. names: what else the template knows, as enable_thinking=False."""
+        return self._template.render(messages, tools=tools, add_generation_prompt=add_generation_prompt, **names)
 
     def session(self) -> LanguageSession:
         """A new conversation; all share the weights."""
@@ -189,13 +195,15 @@ class LanguageModel:
     def generate(
         self, text: str | Sequence[int], *, max_tokens: int | None = None, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95,
         min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0, frequency_penalty: float = 0.0,
-        stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None, stream: bool = True,
+        stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None, schema: Any = None,
+        regex: str | None = None, stream: bool = True,
     ) -> Generation:  # fmt: skip
         """What follows a text, or the ids of one, in parts.
 
         temperature 0: always the likeliest token. seed: the same text again, on the same device. stop: texts that end it, and are not
         part of it. logprobs: of how many tokens at each place `.logprobs` tells the chances. max_tokens None: until the model ends it
-        or the context is full. stream=False: the whole text is made before this returns.
+        or the context is full. schema, regex: a JSON schema that the text meets, True for any object; or a regular expression that the
+        whole text matches, unless it is cut off. stream=False: the whole text is made before this returns.
         """
         own = locals()
         return self._generation(self.prompt(text), {k: own[k] for k in _OPTIONS})
@@ -204,13 +212,14 @@ class LanguageModel:
         self, messages: Sequence[Mapping[str, Any]], *, tools: Any = None, max_tokens: int | None = None, temperature: float = 0.8,
         top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0, stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None,
-        stream: bool = True,
+        schema: Any = None, regex: str | None = None, chat_template_kwargs: Mapping[str, Any] | None = None, stream: bool = True,
     ) -> Generation:  # fmt: skip
         """The answer to messages (`{"role": "user", "content": …}`), in parts; for the options see `generate`. A conversation that goes
-        on is computed from where it parts from the one before. tools: descriptions of functions, for templates that know them.
+        on is computed from where it parts from the one before. tools: descriptions of functions, and chat_template_kwargs: other names,
+        such as enable_thinking, for templates that know them.
         """
         own = locals()
-        return self._generation(self.chat_prompt(messages, tools), {k: own[k] for k in _OPTIONS})
+        return self._generation(self.chat_prompt(messages, tools, chat_template_kwargs), {k: own[k] for k in _OPTIONS})
 
     def _generation(self, prompt: Sequence[int], options: Mapping[str, Any]) -> Generation:
         session, self._idle = self._idle or self.session(), None
@@ -240,6 +249,7 @@ class LanguageModel:
             options.get("max_tokens"),
             (stop,) if isinstance(stop, str) else tuple(stop),
             options.get("logprobs"),
+            self._constraint(options.get("schema"), options.get("regex")),
         )
         if len(prompt) + (made.max_tokens or 1) - 1 > self.context:
             asked = f" and {made.max_tokens} more" if made.max_tokens else ""
@@ -249,6 +259,22 @@ class LanguageModel:
             )
         return made
 
+    def _constraint(self, schema: Any, regex: str | None) -> TextConstraint | None:
+        """What a text must match; the latest ones are kept, with the masks of their states."""
+        if schema is None and regex is None:
+            return None
+        try:
+            key = json.dumps([schema, regex], sort_keys=False)
+        except (TypeError, ValueError, RecursionError):
+            raise InputError(
+                "schema: it has what JSON cannot write, or is nested too deeply; expected values of JSON"
+            ) from None
+        return self._constraints.at(key, lambda: TextConstraint.of(self._token_bytes, schema, regex))
+
+    @cached_property
+    def _token_bytes(self) -> TokenBytes:
+        return TokenBytes(self.tokenizer)
+
     def prompt(self, text: str | Sequence[int]) -> Sequence[int]:
         """The ids of a text."""
         ids = self.tokenizer.encode(text) if isinstance(text, str) else self.checked(text).tolist()
@@ -256,9 +282,12 @@ class LanguageModel:
             raise InputError("the text is empty; give one of at least one token")
         return ids
 
-    def chat_prompt(self, messages: Sequence[Mapping[str, Any]], tools: Any = None) -> Sequence[int]:
-        """The ids of messages; the template writes what begins a text."""
-        return self.prompt(self.tokenizer.encode(self.template(messages, tools), add_special=False))
+    def chat_prompt(
+        self, messages: Sequence[Mapping[str, Any]], tools: Any = None, names: Mapping[str, Any] | None = None
+    ) -> Sequence[int]:
+        """The ids of messages; the template writes what begins a text. names: what else it knows."""
+        text = self.template(messages, tools, **(names or {}))
+        return self.prompt(self.tokenizer.encode(text, add_special=False))
 
     def checked(self, ids: Sequence[int]) -> np.ndarray:
         """Ids as an array."""
@@ -271,7 +300,7 @@ class LanguageModel:
         return found.astype(np.int32)
 
 
-_OPTIONS: Final = ("max_tokens", *SamplingOptions.__dataclass_fields__, "stop", "logprobs", "stream")
+_OPTIONS: Final = ("max_tokens", *SamplingOptions.__dataclass_fields__, "stop", "logprobs", "schema", "regex", "stream")
 
 
 def _compiled(network: Decoder, name: str, device: str | Device, activations: str, sharing: Model | None) -> Model:

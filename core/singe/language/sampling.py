@@ -69,10 +69,12 @@ class Sampler:
         self._options, self._told = options, told
         self._draws = np.random.default_rng(options.seed)
 
-    def choose(self, scores: np.ndarray, before: Sequence[int]) -> Chosen:
-        """scores: (tokens,) of the model; before: the tokens so far."""
+    def choose(self, scores: np.ndarray, before: Sequence[int], allowed: np.ndarray | None = None) -> Chosen:
+        """scores: (tokens,) of the model; before: the tokens so far; allowed: whether each token may be chosen, None for all."""
         o = self._options
         adjusted = self._penalised(scores, before)
+        if allowed is not None:
+            adjusted = np.where(allowed, adjusted, -np.inf)
         token = int(adjusted.argmax()) if o.temperature == 0 else self._drawn(adjusted)
         if not math.isfinite(float(scores[token])):
             raise InputError(f"the model's scores are not finite ({float(scores[token])}); its weights may be damaged")

@@ -46,6 +46,8 @@ def engine(llm: sg.language.LanguageModel, cache: int = 1 << 26) -> LanguageEngi
         ({"stream_options": {"other": 1}}, "stream_options"),
         ({"tools": {}}, "tools: got"),
         ({"model": 3}, "model: got 3"),
+        ({"response_format": {"type": "xml"}}, "response_format: got"),
+        ({"chat_template_kwargs": 1}, "chat_template_kwargs: got 1"),
     ],
 )
 def test_a_wrong_field_is_refused_by_its_name(fields: dict[str, Any], message: str) -> None:
@@ -134,6 +136,9 @@ def test_the_routes_answer_in_openais_shapes(tmp_path: Path) -> None:
         assert "".join(c["choices"][0]["delta"]["content"] for c in chunks[:-1]) == wanted.text
         assert ["role" in c["choices"][0]["delta"] for c in chunks[:-1]] == [True] + [False] * (len(chunks) - 2)
         assert chunks[-1]["usage"]["completion_tokens"] == wanted.usage.completion_tokens
+        form = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"enum": ["yes", "no"]}}}
+        status, answer = await ask(app, "/v1/chat/completions", {**body, "max_tokens": 9, "response_format": form})
+        assert json.loads(answer)["choices"][0]["message"]["content"] in ('"yes"', '"no"')
         status, answer = await ask(
             app, "/v1/completions", {"model": "m", "prompt": "hello", "max_tokens": 2, "logprobs": 1}
         )
@@ -141,6 +146,7 @@ def test_the_routes_answer_in_openais_shapes(tmp_path: Path) -> None:
         for wrong, expected in (
             ({**body, "model": "n"}, 404),
             ({**body, "colour": 1}, 400),
+            ({**body, "regex": "(?=a)"}, 400),
             ({**body, "max_tokens": 9999}, 400),
         ):
             status, answer = await ask(app, "/v1/chat/completions", {**wrong, "stream": True})

@@ -19,12 +19,12 @@ from ..protocol import Refused
 _OPTIONS: Final = {
     "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p",
     "repeat_penalty": "repeat_penalty", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
-    "seed": "seed", "stop": "stop",
+    "seed": "seed", "stop": "stop", "regex": "regex",
 }  # fmt: skip
 """Field ↦ option of `LanguageModel.generate`."""
-_COMMON: Final = frozenset({*_OPTIONS, "model", "n", "stream", "stream_options", "logprobs", "user"})
+_COMMON: Final = frozenset({*_OPTIONS, "model", "n", "stream", "stream_options", "logprobs", "user", "response_format"})
 _OWN: Final = {
-    True: _COMMON | {"messages", "tools", "max_completion_tokens", "top_logprobs"},
+    True: _COMMON | {"messages", "tools", "max_completion_tokens", "top_logprobs", "chat_template_kwargs"},
     False: _COMMON | {"prompt"},
 }
 """Whether it is a chat ↦ the fields of its requests."""
@@ -37,12 +37,14 @@ MAX_TEXTS: Final = 2048
 
 @dataclass(frozen=True)
 class CompletionRequest:
-    """What is asked. prompt: messages of a chat, otherwise a text or ids. tells_usage: a stream ends with counts of tokens."""
+    """What is asked. prompt: messages of a chat, otherwise a text or ids; names: what else its template knows. tells_usage: a stream ends
+    with counts of tokens."""
 
     is_chat: bool
     model: str
     prompt: Any
     tools: Any
+    names: Mapping[str, Any]
     options: Mapping[str, Any]
     stream: bool
     tells_usage: bool
@@ -121,6 +123,10 @@ def read_completion(body: bytes | bytearray, is_chat: bool) -> CompletionRequest
     told = _told(given, is_chat)
     if told is not None:
         options["logprobs"] = told
+    schema = _schema(given.get("response_format", {"type": "text"}))
+    if schema is not None:
+        options["schema"] = schema
+    names = _of(given, "chat_template_kwargs", dict, "an object") if "chat_template_kwargs" in given else {}
     stream_options = given.get("stream_options", {})
     if not isinstance(stream_options, dict) or stream_options.keys() - {"include_usage"}:
         raise Refused(400, f"stream_options: got {stream_options!r:.80}, expected an object with include_usage")
@@ -129,10 +135,27 @@ def read_completion(body: bytes | bytearray, is_chat: bool) -> CompletionRequest
         _of(given, "model", str, "a name"),
         _messages(given) if is_chat else _of(given, "prompt", (str, list), "a text, or the ids of one"),
         _tools(given),
+        names,
         options,
         _flag(given, "stream"),
         _flag(stream_options, "include_usage"),
     )
+
+
+def _schema(form: Any) -> Any:
+    """The JSON schema of a response_format; True for any object, None for any text."""
+    match form:
+        case {"type": "text"}:
+            return None
+        case {"type": "json_object"}:
+            return True
+        case {"type": "json_schema", "json_schema": {"schema": dict() as schema}}:
+            return schema
+        case _:
+            raise Refused(
+                400,
+                f"response_format: got {form!r:.80}, expected the type text, json_object or json_schema, with json_schema.schema",
+            )
 
 
 def _told(given: Mapping[str, Any], is_chat: bool) -> int | None:

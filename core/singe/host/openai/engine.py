@@ -128,7 +128,7 @@ class LanguageEngine:
 
     def _read(self, asked: CompletionRequest) -> tuple[tuple[int, ...], GenerationOptions]:
         llm = self.llm
-        prompt = llm.chat_prompt(asked.prompt, asked.tools) if asked.is_chat else llm.prompt(asked.prompt)
+        prompt = llm.chat_prompt(asked.prompt, asked.tools, asked.names) if asked.is_chat else llm.prompt(asked.prompt)
         return tuple(prompt), llm.options(prompt, asked.options)
 
     # --- the thread ---

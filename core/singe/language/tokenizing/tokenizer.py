@@ -68,7 +68,7 @@ class Tokenizer:
     """The tokenizer of a model: `encode`, `decode`, `stream`. `of_gguf` and `of_file` make one.
 
     `vocabulary` has the bytes of each token, as they stand in a text; `bos`, `eos`: the tokens that begin and end a text, or
-    None; `end_of_turn`: those with which a model ends its answer; `before`, `after`: what `encode` writes around a text.
+    None; `end_of_turn`: those with which a model ends its answer; `before`, `after`: what `encode` writes around a text; `special`: marks, which are no text.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Tokenizer:
         self._raw = AddedTokens(t for t in added if not t.normalized)
         normalized = [t for t in added if t.normalized]
         self._normalized = AddedTokens(normalized, lambda text: steps.normalize(text, True)) if normalized else None
-        self._special = frozenset(t.id for t in added if t.special)
+        self.special = frozenset(t.id for t in added if t.special)
         self._strip_start, self._tidy = strip_start, tidy
 
     @classmethod
@@ -154,7 +154,7 @@ class Tokenizer:
         return TokenStream(self, skip_special)
 
     def _bytes(self, ids: Iterable[int], skip_special: bool) -> list[bytes]:
-        vocabulary, special = self.vocabulary, self._special
+        vocabulary, special = self.vocabulary, self.special
         parts: list[bytes] = []
         for i in ids:
             if not 0 <= i < len(vocabulary):
