@@ -30,7 +30,8 @@ from .kernels.attention import print_attention
 from .kernels.cut_choice import has_template, product_of
 from .kernels.cuts import Choose, print_product
 from .kernels.cuts import choose as estimated
-from .kernels.nest import print_kernel, styles
+from .kernels.nest import print_beside, print_kernel, styles, suits_beside
+from .kernels.packed_rows import packed_rows, print_packed_rows
 
 
 class GpuTarget:
@@ -43,7 +44,7 @@ class GpuTarget:
     counted: int = 4096
     networks: bool = True
     repeated: int = 48
-    execution: Execution = Execution(filled_by=2048)
+    execution: Execution = Execution(launches=True, filled_by=2048)
 
     def __init__(self, dialect: Dialect, choose: Choose | None = None, tuned_for: str | None = None) -> None:
         """choose: the cuts of products (by default estimates do). tuned_for: the device for which it chooses by times."""
@@ -77,8 +78,12 @@ class GpuTarget:
             raise CompileError(
                 f"kernel {kernel.name}: {len(kernel.ports)} buffers, the target {self.name!r} binds {self.max_ports} at most"
             )
-        if isinstance(kernel, Routine) and not has_template(self.dialect, kernel):
-            return None
+        if isinstance(kernel, Routine):
+            few = packed_rows(self.dialect, kernel)
+            if few is not None:
+                return for_all_sizes([variants(self.dialect, kernel.ports, partial(print_packed_rows, few))])
+            if kernel.kind == "matmul_blocks_with_rows" or not has_template(self.dialect, kernel):
+                return None
         found = product_of(kernel) if isinstance(kernel, Routine) else None
         if isinstance(kernel, Routine) and found is not None and 0 not in (found.rows, found.columns, found.depth):
             return print_product(self.dialect, kernel, found, self.choose)
@@ -89,6 +94,12 @@ class GpuTarget:
             variants(self.dialect, kernel.ports, partial(print_kernel, nest, style=style), when)
             for style, when in ([("points", 1)] if is_conv else styles(nest))
         )
+
+    def print_beside(self, kernels: Sequence[Kernel]) -> Printed | None:
+        if not all(map(suits_beside, kernels)):
+            return None
+        found = [k.with_roots(drop_unneeded_clamps(k.roots), k.grid) for k in kernels]
+        return variants(self.dialect, kernels[0].ports, partial(print_beside, found))
 
     def print_opaque(
         self,

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..dtypes import string
 from ..errors import DTypeError, HostNeeded, InputError, ShapeError
@@ -28,8 +28,9 @@ from .partition import hosted_ops, own_kernels
 from .rewrite import rewrite
 from .rewrite.integers import in_int8, in_int16
 from .rewrite.long_products import in_parts
+from .schedule.beside import RegionWork
 from .schedule.buffers import BufferTable
-from .schedule.memory import RegionWork, StepScheduler, WeightUse
+from .schedule.memory import StepScheduler, WeightUse
 from .schedule.steps import Step, words_of
 from .target import Target, execution_of
 
@@ -203,6 +204,9 @@ def _code(w: RegionWork, choices: Sequence[Any]) -> Code:
     if group is None:
         # Runners share a step among threads by its work: a function that does not count its operations stays on one.
         moved = 0 if p.flops == 0 else w.moved * p.when
+        if len(w.parts) > 1:
+            work = sum((flops(kernel) for kernel, _ in w.parts), start=cast("Dim", 0))
+            return Code(w.label, "elementwise", w.buffers, p.sizes, tuple(choices), work, w.moved)
         return Code(w.label, "opaque", w.buffers, p.sizes, tuple(choices), p.flops * p.when, moved, p.scratch != 0)
     kernel = group.kernel.kernel if isinstance(group.kernel, Routine) else group.kernel
     for n in (*group.inputs, *group.outputs):

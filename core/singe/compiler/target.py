@@ -66,6 +66,8 @@ class Execution:
     allocates: a step makes an array for its result. Only an update overwrites its input, and an elementwise op a donated one.
     narrow: products take numbers of a few bits as they are; otherwise these become floats, which are faster.
     falls_back: a step on the host stands in for what the device cannot do, and is told as such; with NumPy all steps are there.
+    launches: a step costs about as much as the work on a short row, so small steps that do not depend on each other become one (the target
+    has `print_beside` for that), and it pays to compile a decoder once more for one token.
     filled_by: how many tiles of products fill its largest devices, for which products of a long depth are split (rewrite/long_products.py).
     """
 
@@ -74,7 +76,16 @@ class Execution:
     allocates: bool = False
     narrow: bool = True
     falls_back: bool = True
+    launches: bool = False
     filled_by: int = 1
+
+
+class PrintsBeside(Protocol):
+    """What a target whose `execution` has `launches` prints besides."""
+
+    def print_beside(self, kernels: Sequence[Kernel]) -> Printed | None:
+        """One kernel for several that do not depend on each other, all over the same ports; None if one step each is better."""
+        ...
 
 
 class Target(Protocol):

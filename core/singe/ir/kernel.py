@@ -243,13 +243,16 @@ ROUTINES: Final = {
     "matmul_blocks": "as matmul, with b = mul(sub(cast(q), zero), scale): q is and(shr(w, rem(k, 32 / bits) · bits), 2^bits − 1), where "
     "w is a load of int32 at div(k, 32 / bits) and n; scale is a load at div(k, block) and n, and so is zero, or a constant. facts: "
     "bits, block.",
+    "matmul_blocks_with_rows": "grid (1, n), inner (k,). The stages before the last two are a Reduce each, which depend on k alone; then come "
+    "those of matmul_blocks, where a is any expression of k and of the folds before, but has no loads that depend on n. facts: bits, block.",
     "matmul_blocks_int16": "grid, inner and facts as in matmul_blocks. Stage 0 finds the largest magnitude a0 of x over k; stage 1 adds "
     "mul(q(x, a0), b) with b as in matmul_blocks. The store's value uses a0 and a1 only in mul(a1, wide_step_of(a0)), as "
     "ops/products/blocks_int16.py makes it.",
     "conv_integers": "as matmul_integers, with the grid, the inner loops and the facts of conv; group is 1.",
 }
 """What each kind of Routine guarantees. The last stage is the only Store, outside the inner loops. The stages before it
-are the Reduce a0 (or, in the float kinds, one Reduce for each place of a window); in the int8 kinds they are three Reduces, in the int16 kind two."""
+are the Reduce a0 (or, in the float kinds, one Reduce for each place of a window); in the int8 kinds they are
+three Reduces, in the int16 kind two, in the kind with rows any number."""
 
 
 def matmul_operands(kernel: Kernel) -> tuple[Expr, Expr] | None:

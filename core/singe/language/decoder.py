@@ -30,6 +30,8 @@ VALUES: Final = "values"
 """The states whose names begin so hold what positions have; others hold what the latest positions leave."""
 CACHE_AXIS: Final = 1
 """Of those, the axis of positions."""
+ONE_TOKEN: Final[Mapping[str, int]] = {"T": 1, "R": 1}
+"""The sizes of the runs that write a text, token by token."""
 
 
 States = Mapping[str, Tensor]
@@ -80,8 +82,14 @@ class RotationTable(Module):
         angles = np.arange(room)[:, None] / rotation.divide * speeds
         self.cosines, self.sines = (tensor((f(angles) * rotation.gain).astype(np.float32)) for f in (np.cos, np.sin))
 
-    def forward(self, first: Any, end: Any) -> tuple[Tensor, Tensor]:
-        return self.cosines[first:end], self.sines[first:end]
+    def forward(self, first: Any, count: Any) -> tuple[Tensor, Tensor]:
+        """Those of `count` positions. A slice whose end is given by a size would have a length that nothing can tell from another."""
+        sizes = count, self.cosines.shape[1]
+        cosines, sines = (
+            apply_row(ROWS["slice"], (x,), starts=(first, 0), steps=(1, 1), sizes=sizes)
+            for x in (self.cosines, self.sines)
+        )
+        return cosines, sines
 
 
 class CachedAttention(Module):
@@ -270,7 +278,7 @@ class Decoder(Module):
     def _turn(self, parts: Sequence[ConversationPart], length: Any, outer: tuple[Any, ...] = ()) -> Turn:
         rotations = dict[Rotation, tuple[Tensor, Tensor]]()
         for rotation, table in self.tables:
-            cosines, sines = zip(*(table(p.past, p.used) for p in parts), strict=True)
+            cosines, sines = zip(*(table(p.past, p.length) for p in parts), strict=True)
             rotations[rotation] = joined(cosines), joined(sines)
         return Turn(length, parts, rotations, outer)
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..compiler.target import execution_of
 from ..errors import InputError
 from ..model.model import Model
 from ..nn import Module
@@ -21,7 +22,7 @@ from ..runtime.device import Device
 from ..runtime.recent_values import Recent
 from .adapters.lora import LanguageAdapter, adapted, check_matrices, merged
 from .constraints.constraint import TextConstraint, TokenBytes
-from .decoder import Decoder, model_of
+from .decoder import ONE_TOKEN, Decoder, model_of
 from .description import MAX_CONTEXT, DecoderDescription
 from .files import open_model
 from .generation import Generation, GenerationOptions
@@ -309,4 +310,8 @@ def _compiled(network: Decoder, name: str, device: str | Device, activations: st
     options = replace(model.options, activations=COMPUTED_IN[activations])
     if sharing is not None:
         model.share_weights(sharing)
-    return model if options == model.options else model.on(model.device, options)
+    if options != model.options:
+        model = model.on(model.device, options)
+    if execution_of(model.device.target).launches:
+        model.specialise(**ONE_TOKEN)
+    return model

@@ -1,9 +1,11 @@
 """A Program at known sizes on a GPU: the commands for the words of its Plan, over the slots of its executable.
 
-A Recording serves all runs whose inputs have the same shapes. If a run only dispatches and copies, all of its commands
-are cached together, by the buffers that they name; since the pool returns the same buffers again, a program run in a loop
-creates no new bind groups. Otherwise commands are cached one by one, and go to the device in batches: when a condition is
-read back, when the host has a step to run, and at the end.
+A Recording serves all runs whose commands are the same: those of equal sizes, and those of other sizes that change neither a
+number of workgroups nor the bytes of a buffer. Kernels read sizes from a buffer, which is then written anew: so a text that
+grows token by token needs few Recordings. If a run only dispatches and copies, all of its commands are cached together, by the
+buffers that they name; since the pool returns the same buffers again, a program run in a loop creates no new bind groups.
+Otherwise commands are cached one by one, and go to the device in batches: when a condition is read back, when the host has a
+step to run, and at the end.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from singe.extension import (
     Buffer,
     Code,
     DeviceError,
+    Dim,
     Found,
     HostArray,
     Place,
@@ -167,6 +170,23 @@ class _Move:
     target: tuple[int, int]
 
 
+class Extents:
+    """What the commands of a Program depend on besides its words: numbers of workgroups and of bytes, as dimensions of its sizes."""
+
+    def __init__(self, program: ProgramData, variants: Sequence[Variant]) -> None:
+        heads = [g.head for g in program.groups if g.head >= 0]
+        dims = [d for head in dict.fromkeys(heads) for d in variants[head].groups]
+        dims += [
+            program.buffers[i].bytes for i in dict.fromkeys(i for g in program.groups for i in (*g.reads, *g.writes))
+        ]
+        self._dims: Final = [d for d in dict.fromkeys(dims) if not isinstance(d, int)]
+        self._is_straight: Final = all(g.head >= words.COPY for g in program.groups)
+
+    def at(self, sizes: Mapping[str, int]) -> tuple[Any, ...]:
+        """Equal for sizes at which the commands are the same."""
+        return tuple(known(d, sizes) for d in self._dims) if self._is_straight else tuple(sorted(sizes.items()))
+
+
 class Recording:
     """See the module's docstring."""
 
@@ -188,6 +208,12 @@ class Recording:
         if self.plan.is_straight:
             self._work.update({at: self._resolve(at) for at in self.plan.work})
         self._steps: Final = [at for at in self.plan.work if self._work.get(at) is not None]
+
+    def resize(self, sizes: Mapping[str, int]) -> None:
+        """Make it serve other sizes, at which the commands are the same."""
+        if sizes != self.plan.sizes and self.plan.is_straight:
+            self.plan.sizes.update(sizes)
+            self._rows.resize(self.plan.sizes)
 
     def run(
         self, inputs: Sequence[GpuArray | HostArray], states: Sequence[GpuArray], send: Send
@@ -366,7 +392,7 @@ class Recording:
 class _Rows:
     """The sizes of all kernels whose texts use some, in one uniform buffer.
 
-    Kernels with equal sizes share a row. Kernels with sizes found in mid-run have separate rows, which `write` updates as
+    Kernels with the same sizes share a row. Kernels with sizes found in mid-run have separate rows, which `write` updates as
     soon as all sizes of a row are known, after all work that was submitted before.
     """
 
@@ -375,29 +401,35 @@ class _Rows:
         self._program: Final = program
         self._late: Final[dict[int, int]] = {}  # a kernel's number ↦ the start of its row
         self._written: Final[dict[int, list[Any]]] = {}
-        shared: dict[tuple[Any, ...], int] = {}
+        self._shared: Final[dict[tuple[Dim, ...], int]] = {}  # the dimensions of a row ↦ where it starts
         starts: dict[int, int] = {}
         end = 0
-        for number, code in enumerate(program.kernels):
+        for number in dict.fromkeys(g.head for g in program.groups if g.head >= 0):
+            code = program.kernels[number]
             if not code.sizes or "uniform" not in kernels.access[number]:
                 continue
-            row = tuple(evaluate(d, sizes) for d in code.sizes)
-            if symbols(row):
+            is_late = bool(symbols(code.sizes) - sizes.keys())
+            start = end if is_late else self._shared.setdefault(code.sizes, end)
+            if is_late:
                 self._late[number] = end
-            start = end if symbols(row) else shared.setdefault(row, end)
             starts[number] = start
             if start == end:
-                end += align(16 * -(-len(row) // 4))
+                end += align(16 * -(-len(code.sizes) // 4))
         self._piece: Final = pool.take(end, "the sizes of kernels", "scratch") if starts else None
+        self._end: Final = end
         self.binding: Final[dict[int, Binding]] = {}
         if self._piece is not None:
             for number, start in starts.items():
                 count = 16 * -(-len(program.kernels[number].sizes) // 4)
                 self.binding[number] = Binding(self._piece.buffer, self._piece.offset + start, count)
-            data = np.zeros(end // 4, np.int32)
-            for row, start in shared.items():
-                data[start // 4 : start // 4 + len(row)] = row
-            self._write(data, 0)
+            self.resize(sizes)
+
+    def resize(self, sizes: Mapping[str, int]) -> None:
+        """Write the rows that kernels share."""
+        data = np.zeros(self._end // 4, np.int32)
+        for dims, start in self._shared.items():
+            data[start // 4 : start // 4 + len(dims)] = [known(d, sizes) for d in dims]
+        self._write(data, 0)
 
     def write(self, sizes: Mapping[str, int]) -> None:
         for number, start in self._late.items():

@@ -31,10 +31,10 @@ from singe.extension import dtype as dtype_of
 from ..target import GpuTarget
 from .memory import Binding, Command, Gpu, Transfer, from_device, to_device
 from .pool import GpuArray, Pool, SlotBuffers
-from .recording import Kernels, Recording, Send, UploadedWeights, Uploads
+from .recording import Extents, Kernels, Recording, Send, UploadedWeights, Uploads
 
 MAX_RECORDINGS: Final = 4
-"""How many sets of input shapes an executable remembers."""
+"""How many sets of commands an executable remembers, and of input shapes."""
 NO_CLOCK: Final = "nothing ran on the device"
 
 
@@ -121,6 +121,8 @@ class GpuExecutable:
         )
         self.weights = UploadedWeights(backend.pool, backend.uploads, program)
         self._slots = SlotBuffers(backend.pool)
+        self._sizes: Recent[Mapping[str, int]] = Recent(MAX_RECORDINGS)
+        self._extents: dict[int, Extents] = {}  # the identity of a part of the Program ↦ its extents
         self._recordings: Recent[Recording] = Recent(MAX_RECORDINGS, Recording.close)
         self._states: WeakSet[GpuArray] = WeakSet()
         self._finalizer = weakref.finalize(self, _close, self._recordings, self._slots, self.weights)
@@ -214,9 +216,13 @@ class GpuExecutable:
         if len(states) != len(self.program.states):
             raise InputError(f"the program has {len(self.program.states)} states, got {len(states)}: see new_states()")
 
+        sizes = self._sizes.at((shapes, kinds), lambda: self.program.bound(shapes, kinds))
+        program = self.program.at(sizes)
+        extents = self._extents.get(id(program))
+        if extents is None:
+            extents = self._extents[id(program)] = Extents(program, self.kernels.variants)
+
         def made() -> Recording:
-            sizes = self.program.bound(shapes, kinds)
-            program = self.program.at(sizes)
             counts = program.slot_bytes(sizes)
             if not self._slots.fit(counts):
                 self._recordings.clear()  # their commands name the slots that are replaced
@@ -224,7 +230,9 @@ class GpuExecutable:
                     self._slots.grow(number, count)
             return Recording(self.backend.pool, self._slots, self.kernels, self.weights, program, sizes)
 
-        return self._recordings.at((shapes, kinds), made)
+        found = self._recordings.at((id(program), kinds, extents.at(sizes)), made)
+        found.resize(sizes)
+        return found
 
 
 def _close(recordings: Recent[Recording], slots: SlotBuffers, weights: UploadedWeights) -> None:

@@ -12,10 +12,10 @@ of the same pass.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 from singe.extension import (
     Dim,
@@ -98,11 +98,33 @@ def print_kernel(kernel: Kernel, shader: Shader, style: str | None = None) -> Te
             groups = dim_min(groups, MAX_OPEN_WORKGROUPS)
     else:
         threads = _threads(points, product(kernel.inner))
-        if all(r.value.dtype in (float32, int32) for r in kernel.stages if isinstance(r, Reduce)):
-            shader.wanted_features.add(SUBGROUPS)
-        body = _workgroups(kernel, shader, threads, _subgroups if SUBGROUPS in shader.features else _tree)
+        body = _workgroups(kernel, shader, threads)
         groups = points
     return shader.text(body, threads, groups)
+
+
+def suits_beside(kernel: Kernel) -> bool:
+    """Whether a kernel is small, and computes its points one by one."""
+    points = product(kernel.grid)
+    return not kernel.inner and isinstance(points, int) and 0 < points < POINTS_TO_FILL
+
+
+def print_beside(kernels: Sequence[Kernel], shader: Shader) -> Text:
+    """Kernels that `suits_beside` takes, over the same ports: each has workgroups of its own."""
+    out = Statements(shader)
+    threads = _cut(0).threads
+    out.put("let tile = i32(group.x + group.y * groups.x);")
+    first = 0
+    for kernel in kernels:
+        points = product(kernel.grid)
+        assert isinstance(points, int)
+        end = first + ceildiv(points, threads)
+        with out.scope(f"if (tile >= {first}i && tile < {end}i)") as own:
+            own.put(f"let point = (tile - {first}i) * {threads}i + i32(lane);")
+            with own.scope(f"if (point < {points}i)") as inside:
+                _point(inside, kernel)
+        first = end
+    return shader.text(out.lines, threads, first)
 
 
 def styles(kernel: Kernel) -> list[tuple[str, Dim]]:
@@ -296,11 +318,37 @@ def _point(out: Statements, kernel: Kernel) -> None:
     _store(out, last)
 
 
-_Gather: TypeAlias = Callable[[Statements, Sequence[Reduce], Sequence[str], int], None]
-"""Combines the invocations' partial results into one value that all of them see."""
+def put_folds(out: Statements, kernel: Kernel, threads: int) -> None:
+    """Write the folds of a kernel with one inner loop, for a workgroup; afterwards all invocations have the results."""
+    for walk in _passes(kernel)[0]:
+        _walk(out, walk, list(zip(kernel.inner_vars, kernel.inner, strict=True)), product(kernel.inner), threads)
 
 
-def _workgroups(kernel: Kernel, shader: Shader, threads: int, gather: _Gather) -> list[str]:
+def _walk(out: Statements, walk: _Pass, turns: Sequence[tuple[Expr, Dim]], length: Dim, threads: int) -> None:
+    """One walk of a workgroup over the inner loops, whose invocations then have the results."""
+    parts = [f"{r.name}_part" for r in walk.reduces]
+    for r, part in zip(walk.reduces, parts, strict=True):
+        _start(out, r, part)
+    out.hoist(walk.roots)
+    # A single loop is walked directly; several are walked as one flat index and split.
+    turn = turns[0][0].value[0] if len(turns) == 1 else "turn"
+    total = out.shader.dim(length)
+    with out.scope(f"for (var {turn} = i32(lane); {turn} < {total}; {turn} += {threads}i)") as inner:
+        if len(turns) == 1:
+            inner.names[turns[0][0]] = turn
+        else:
+            bind_coordinates(inner, turn, turns)
+        _fold(inner, walk.reduces, parts)
+        _store(inner, walk.stores)
+    if not walk.reduces:
+        return
+    if all(r.value.dtype in (float32, int32) for r in walk.reduces):
+        out.shader.wanted_features.add(SUBGROUPS)
+    gather = _subgroups if SUBGROUPS in out.shader.features else _tree
+    gather(out, walk.reduces, parts, threads)
+
+
+def _workgroups(kernel: Kernel, shader: Shader, threads: int) -> list[str]:
     out = Statements(shader)
     out.put("let point = i32(group.x + group.y * groups.x);")
     out.put(f"if (point >= {shader.dim(product(kernel.grid))}) {{ return; }}")
@@ -308,22 +356,7 @@ def _workgroups(kernel: Kernel, shader: Shader, threads: int, gather: _Gather) -
     passes, last = _passes(kernel)
     turns = [(v, d) for v, d in zip(kernel.inner_vars, kernel.inner, strict=True) if v.word == "var"]
     for walk in passes:
-        parts = [f"{r.name}_part" for r in walk.reduces]
-        for r, part in zip(walk.reduces, parts, strict=True):
-            _start(out, r, part)
-        out.hoist(walk.roots)
-        # A single loop is walked directly; several are walked as one flat index and split.
-        turn = turns[0][0].value[0] if len(turns) == 1 else "turn"
-        total = shader.dim(product(kernel.inner))
-        with out.scope(f"for (var {turn} = i32(lane); {turn} < {total}; {turn} += {threads}i)") as inner:
-            if len(turns) == 1:
-                inner.names[turns[0][0]] = turn
-            else:
-                bind_coordinates(inner, turn, turns)
-            _fold(inner, walk.reduces, parts)
-            _store(inner, walk.stores)
-        if walk.reduces:
-            gather(out, walk.reduces, parts, threads)
+        _walk(out, walk, turns, product(kernel.inner), threads)
     if last:
         with out.scope("if (lane == 0u)") as inner:
             _store(inner, last)

@@ -11,6 +11,7 @@ from devices import COMPILED, RUNNERS, slow
 from networks.random_graphs.drawn import compare
 
 from singe.compiler.compile import compile_graph
+from singe.compiler.schedule.beside import BESIDE
 from singe.dtypes import DType, bool_, float16, float32, int32, int64
 from singe.graph import Builder, Graph, GraphState, Node, gradient, leaf
 from singe.program.program import ProgramData
@@ -25,8 +26,9 @@ Shape = tuple[Dim, ...]
 
 
 def kernels(program: ProgramData) -> int:
-    """Code for some sizes each is one kernel: it is dispatched over the same buffers."""
-    return len({g.reads for g in program.groups if g.head >= 0})
+    """Code for some sizes each is one kernel: it is dispatched over the same buffers. Kernels that are one step count one by one."""
+    steps = {g.reads: program.kernels[g.head].label for g in program.groups if g.head >= 0}
+    return sum(label.count(BESIDE) + 1 for label in steps.values())
 
 
 def copies(program: ProgramData) -> int:

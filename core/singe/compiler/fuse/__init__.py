@@ -34,6 +34,7 @@ from ._assemble import Group as Group
 from ._assemble import Maker
 from ._growth import MAX_MEMBERS, Growth
 from ._join import joined
+from ._rows import with_own_rows
 
 MAX_INLINE_DEPTH: Final = 48
 """The longest chain of inlined nodes: deeper expressions are slow to print and need too many registers."""
@@ -52,6 +53,7 @@ def fuse(graph: Graph, max_ports: int, takes: Takes = lambda _: False, repeated:
     """
     graph = _split_wide(graph, max_ports)
     groups = joined(graph, _Fuser(graph, max_ports, takes, repeated).run(), max_ports)
+    groups = with_own_rows(graph, groups, max_ports, takes)
     return graph, [group.without_roundings() for group in groups]
 
 
@@ -273,7 +275,9 @@ class _Fuser:
             if u.row.over_axes:  # each stage computes the elements that it reads
                 return cost.again > 2 * MAX_OPS_COMPUTED_AGAIN and sum(v in self.members for v in self.users[n]) > 1
             return cost.work > MAX_OPS_COMPUTED_AGAIN or cost.loads > 2
-        return cost.again > MAX_OPS_COMPUTED_AGAIN and not _is_movement(n) and product(n.shape) != product(u.shape)
+        # An update computes each element of its part once.
+        read = u.inputs[1] if isinstance(u.row, Update) else u
+        return cost.again > MAX_OPS_COMPUTED_AGAIN and not _is_movement(n) and product(n.shape) != product(read.shape)
 
     # --- building kernels ---
 

@@ -27,21 +27,10 @@ from ..fuse import Group
 from ..lower.runtime_sizes import named
 from ..partition import unsupported_dtypes
 from ..target import Packer, Printed, Target, execution_of
+from .beside import RegionWork, beside
 from .buffers import BufferTable, Slots, bytes_of
 from .steps import Copy, Dispatch, If, Loop, Step
 from .work import BindSize, Item, Items, found_by
-
-
-@dataclass(frozen=True)
-class RegionWork:
-    """The kernel of a Dispatch: the group of nodes that it computes, and the code that the target printed for it."""
-
-    printed: Printed
-    buffers: int
-    group: Group | None
-    label: str
-    moved: Dim
-    """The bytes that it reads and writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +65,7 @@ class StepScheduler:
     def __init__(self, target: Target, layout: BufferTable, late: Iterable[str], specialised: bool = False) -> None:
         self.target = target
         self._allocates: Final = execution_of(target).allocates
+        self._launches: Final = execution_of(target).launches
         self._items: Final = Items(target)
         self._specialised = specialised
         self._known: frozenset[str] = frozenset()  # the sizes known after the steps so far
@@ -380,10 +370,27 @@ class StepScheduler:
         moved: Dim = 0
         for i in buffers:
             moved = moved + self.layout.buffers[i].bytes
+        kernel = None if group is None else group.kernel
+        if self._launches and isinstance(kernel, Kernel) and not (printed.others or printed.packers or printed.scratch):
+            one = RegionWork(printed, len(buffers), group, label, moved, ((kernel, tuple(buffers)),))
+            before = self._before(b)
+            both = None if before is None else beside(before, one, self._at, self.target)
+            if both is not None:
+                self.work[-1], used = both
+                b.steps[-1] = Dispatch(len(self.work) - 1, used)
+            else:
+                b.steps.append(Dispatch(len(self.work), tuple(buffers)))
+                self.work.append(one)
+            return
         for code in (printed, *printed.others):
             own = [*buffers, self._workspace(code)] if code.scratch != 0 else buffers
             b.steps.append(Dispatch(len(self.work), tuple(own)))
             self.work.append(RegionWork(code, len(own), group, label, moved))
+
+    def _before(self, b: _Block) -> RegionWork | None:
+        """The work of the last step, if no other step has the same."""
+        last = b.steps[-1] if b.steps else None
+        return self.work[-1] if isinstance(last, Dispatch) and last.kernel == len(self.work) - 1 else None
 
     def _workspace(self, p: Printed) -> int:
         """The buffer of a workspace. All kernels share one slot for it."""

@@ -27,7 +27,7 @@ from ... import __version__, shapes
 from ...compiler.compile import compile_graph, compile_with_uses
 from ...compiler.options import ACTIVATIONS, Options
 from ...compiler.partition import beyond_scripts
-from ...compiler.target import Target, find_target
+from ...compiler.target import Target, execution_of, find_target
 from ...errors import InputError, SingeError
 from ...files import write_files
 from ...files.assets import static_folder
@@ -93,10 +93,12 @@ class Deviation:
 
 @dataclass(frozen=True)
 class Spoken:
-    """What the page of a language model needs beside its decoder: the values of a tokenizer.json, and facts of the manifest."""
+    """What the page of a language model needs beside its decoder: the values of a tokenizer.json, and facts of the manifest. one_token: the
+    sizes of its commonest run, for which targets whose steps are launches have words of their own."""
 
     tokenizer: Mapping[str, Any]
     facts: Mapping[str, Any]
+    one_token: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -214,11 +216,16 @@ def make_bundle(
             f"the target {' or '.join(name for name in known if find_target(known[name]).integers)}"
         )
     graph = model.graph()
-    options = replace(model.options, specialised=model.specialised)
+    options = replace(model.options, specialised=model.specialised if spoken is None else ())
+    one_token = () if spoken is None else [(spoken.one_token, model.graph(spoken.one_token))]
+    by_token = replace(options, specialised=one_token) if one_token else options
     rare = {DROP_IN: False, LANGUAGE: spoken is not None, OF_TASKS: task is not None}
     files = _scripts(readable, [name for name, wanted in rare.items() if not wanted])
     encoding = _Encoding(dtype, activations, graph)
-    weights = {name: _weights(name, target, graph, options, encoding) for name, target in chosen.items()}
+    weights = {
+        name: _weights(name, target, graph, by_token if execution_of(target).launches else options, encoding)
+        for name, target in chosen.items()
+    }
     entries = _targets(weights, files)
     deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples, device)
     manifest: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import InputError
+from ...language.decoder import ONE_TOKEN
 from ...language.session import CHUNK
 from .bundle import Spoken
 
@@ -24,4 +25,4 @@ def spoken_of(llm: LanguageModel) -> Spoken:
         "template": template, "marks": list(marks), "ends": sorted(llm.ends), "context": llm.context, "chunk": CHUNK,
         "rewinds": llm.rewinds,
     }  # fmt: skip
-    return Spoken(llm.texts.tokenizer_values(llm.tokenizer), facts)
+    return Spoken(llm.texts.tokenizer_values(llm.tokenizer), facts, ONE_TOKEN)

@@ -1,0 +1,300 @@
+"""The template for products of a few rows by packed weights, as when a text grows token by token: the weights are read once.
+
+A workgroup computes a few fours of columns. It first brings the rows to workgroup memory, a part of the depth at a time; if the
+Routine says how a row is made, it makes it there. Each invocation then multiplies some words of a four of columns, which it loads
+as vectors of 16 bytes, by all rows, and the sums of the invocations that have the same columns are added at the end.
+
+Numbers of a word are not moved to its lowest bits one by one: with an exponent put before them, bits of a word are the mantissa of
+2²³ + number · 2^place. Subtracting 2²³ is exact, and so is dividing by 2^place, which the rows in workgroup memory have done. A zero
+that is a whole constant is subtracted with the 2²³; others take the sum of a row over the words that an invocation has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from singe.extension import Contraction, Expr, Reduce, Routine, Store, contraction, float32, int32, scalar
+
+from ..code.shader import Packed, Shader, Text
+from ..code.statements import Statements
+from ..dialect import Dialect
+from .gemm import MAX_SLICES_PER_INVOCATION, MAX_WORKGROUPS_PER_DIMENSION
+from .nest import put_folds
+from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH, in_fours, put_four
+
+KINDS: Final = ("matmul_blocks", "matmul_blocks_with_rows")
+MAX_ROWS: Final = 4
+"""The most rows: with more, tiles of them are faster."""
+THREADS: Final = 128
+MAX_VECTORS: Final = 8
+"""The most fours of columns of a workgroup: neighbours read 128 bytes of a line of words."""
+MIN_VECTORS: Final = 2
+"""The least: memory is read in pieces of 32 bytes."""
+WORKGROUPS_TO_FILL: Final = 256
+"""A workgroup has fewer columns where there would be fewer workgroups than this."""
+HELD_ELEMENTS: Final = 3072
+"""The most elements of the rows in workgroup memory at once: 12 KiB of the 16 that every device has."""
+MAX_WORDS_AT_ONCE: Final = 4
+"""The most words of a column that an invocation loads before it multiplies them."""
+_EXPONENT: Final = 0x4B000000
+"""The bits of 2²³ as a float32."""
+
+
+class _PlaceInWord(NamedTuple):
+    """Where a number is in a word: the word is moved right by `shift` bits, and then the number is at `at`."""
+
+    shift: int
+    at: int
+
+
+PLACES: Final[Mapping[int, Sequence[_PlaceInWord]]] = {
+    4: tuple(_PlaceInWord(16 * (j // 4), 4 * (j % 4)) for j in range(8)),
+    8: tuple(_PlaceInWord(16 * (j // 2), 8 * (j % 2)) for j in range(4)),
+}
+"""Bits of a number ↦ the places of the numbers of a word. A mantissa has 23 bits."""
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """A product with packed weights: its form as one, the folds that make the row, and what its weights are read from.
+
+    words, scale, zero: the ports; zero may be a constant instead.
+    """
+
+    c: Contraction
+    folds: Sequence[Reduce]
+    bits: int
+    block: int
+    words: int
+    scale: int
+    zero: int | float
+
+    @property
+    def rows(self) -> int:
+        assert isinstance(self.c.rows, int)
+        return self.c.rows
+
+    @property
+    def depth(self) -> int:
+        assert isinstance(self.c.depth, int)
+        return self.c.depth
+
+    @property
+    def columns(self) -> int:
+        assert isinstance(self.c.columns, int)
+        return self.c.columns
+
+    @property
+    def each(self) -> int:
+        """Numbers in a word."""
+        return 32 // self.bits
+
+
+def packed_rows(dialect: Dialect, routine: Routine) -> PackedRows | None:
+    """The facts of a Routine that the template takes; None for others."""
+    if routine.kind not in KINDS:
+        return None
+    *folds, total, store = routine.kernel.stages
+    c = contraction(Routine("matmul_blocks", replace(routine.kernel, stages=(total, store)), routine.facts))
+    if c is None or c.window != 1 or c.batch:
+        return None
+    sides = c.rows, c.columns, c.depth
+    if not all(isinstance(d, int) and d > 0 for d in sides) or not isinstance(c.rows, int) or c.rows > MAX_ROWS:
+        return None
+    bits, block = routine.facts["bits"], routine.facts["block"]
+    ports = _weights(c)
+    if ports is None or not isinstance(c.depth, int) or not isinstance(c.columns, int):
+        return None
+    others = [
+        *(e.value for r in folds for e in _loads(r.value)),
+        *(e.value for e in (*_loads(c.a), *_loads(c.store.value))),
+    ]
+    shader = Shader(dialect, routine.kernel.ports)
+    vectors = [p for p in ports if isinstance(p, int)]
+    fits = all(shader.has_vectors(p) and p not in others for p in vectors) and c.columns % VECTOR_LENGTH == 0
+    if not fits or c.depth % block or any(isinstance(p, Packed) for p in routine.kernel.ports):
+        return None
+    words, scale, zero = ports
+    whole = isinstance(zero, float) and zero.is_integer() and 0 <= zero < 1 << bits
+    if isinstance(zero, float) and not whole:
+        return None
+    return PackedRows(c, [r for r in folds if isinstance(r, Reduce)], bits, block, words, scale, zero)
+
+
+def _loads(e: Expr) -> list[Expr]:
+    return [x for x in scalar.postorder([e]) if x.word == "load"]
+
+
+def _weights(c: Contraction) -> tuple[int, int, int | float] | None:
+    """The ports of words, scale and zero, which ROUTINES says how to find."""
+    if c.b.word != "mul":
+        return None
+    inner, scale = c.b.args if c.b.args[1].word == "load" else c.b.args[::-1]
+    words = [e for e in _loads(inner) if e.dtype is int32]
+    if scale.word != "load" or len(words) != 1:
+        return None
+    if inner.word != "sub":
+        return (words[0].value, scale.value, 0.0) if inner.word == "cast" else None
+    zero = inner.args[1]
+    if zero.word not in ("load", "const") or zero.dtype is not float32:
+        return None
+    return words[0].value, scale.value, zero.value if zero.word == "load" else float(zero.value)
+
+
+def print_packed_rows(p: PackedRows, shader: Shader) -> Text:
+    return _PackedRowsText(p, shader).text()
+
+
+class _PackedRowsText:
+    """A shader while it is written."""
+
+    def __init__(self, p: PackedRows, shader: Shader) -> None:
+        self.p, self.shader, self.c = p, shader, p.c
+        fours = p.columns // VECTOR_LENGTH
+        self.vectors = MAX_VECTORS
+        while self.vectors > MIN_VECTORS and fours // self.vectors < WORKGROUPS_TO_FILL:
+            self.vectors //= 2
+        self.slices = THREADS // self.vectors
+        parts = -(-p.depth * p.rows // HELD_ELEMENTS)
+        self.part = -(-p.depth // parts // p.block) * p.block
+        """How much of the depth is in workgroup memory at once."""
+        in_block = p.block // p.each
+        self.at_once = MAX_WORDS_AT_ONCE
+        while in_block % self.at_once or (self.at_once > 1 and self.part // p.each // self.at_once < self.slices):
+            self.at_once //= 2
+        self.in_block = in_block
+        shader.shared("row", f"array<vec4<f32>, {-(-self.part // VECTOR_LENGTH)}>", p.rows)
+        shader.shared("sums", f"array<vec4<f32>, {THREADS}>", p.rows)
+
+    def text(self) -> Text:
+        p, out = self.p, Statements(self.shader)
+        total = -(-p.columns // (self.vectors * VECTOR_LENGTH))
+        out.put("let tile = i32(group.x + group.y * groups.x);")
+        if total > MAX_WORKGROUPS_PER_DIMENSION:
+            out.put(f"if (tile >= {total}i) {{ return; }}")
+        out.put(f"let side = (tile * {self.vectors}i + i32(lane) % {self.vectors}i) * {VECTOR_LENGTH}i;")
+        out.put(f"let slice = i32(lane) / {self.vectors}i;")
+        if p.folds:
+            put_folds(out, replace(self.c.kernel, stages=tuple(p.folds)), THREADS)
+        for i in range(p.rows):
+            out.put(f"var c{i} = vec4<f32>();")
+        for first in range(0, p.depth, self.part):
+            if first:
+                out.put("workgroupBarrier();")
+            self._multiply(out, first, min(self.part, p.depth - first))
+        self._add(out)
+        test = f"if (side < {p.columns}i)" if p.columns % (self.vectors * VECTOR_LENGTH) else ""
+        if test:
+            with out.scope(test) as inside:
+                self._store(inside)
+        else:
+            self._store(out)
+        return self.shader.text(out.lines, THREADS, total)
+
+    def _multiply(self, out: Statements, first: int, length: int) -> None:
+        """Bring a part of the rows to workgroup memory, and multiply it."""
+        p, c = self.p, self.c
+        out.hoist([c.a])
+        with out.scope(f"for (var four = i32(lane); four < {length // VECTOR_LENGTH}i; four += {THREADS}i)") as turn:
+            at = turn.let("at", f"four * {VECTOR_LENGTH}i + {first}i" if first else f"four * {VECTOR_LENGTH}i")
+            for i in range(p.rows):
+                swaps = [{c.k: scalar.var(at, int32) + k, c.m: scalar.const(i, int32)} for k in range(VECTOR_LENGTH)]
+                turn.names[scalar.var(at, int32)] = at
+                values = turn.values([_at(c.a, swap) for swap in swaps])
+                factors = (2.0 ** -PLACES[p.bits][k % p.each].at for k in range(VECTOR_LENGTH))
+                scaled = (x if f == 1.0 else f"{x} * {f!r}f" for x, f in zip(values, factors, strict=True))
+                turn.put(f"row[{i}][four] = vec4<f32>({', '.join(scaled)});")
+        out.put("workgroupBarrier();")
+        units = length // p.each // self.at_once
+        with out.scope(f"for (var unit = slice; unit < {units}i; unit += {self.slices}i)") as turn:
+            self._unit(turn, first // p.each)
+
+    def _unit(self, out: Statements, first: int) -> None:
+        """Multiply some words of a four of columns by all rows."""
+        p, shader, count = self.p, self.shader, self.at_once
+        start = f"unit * {count}i" if count > 1 else "unit"
+        word = out.let("word", f"{start} + {first}i" if first else start)
+        block = out.let("block", f"{word} / {self.in_block}i * {p.columns}i + side")
+        scale = out.let("scale", shader.load_vector(p.scale, block))
+        held = isinstance(p.zero, int)
+        zero = out.let("zero", shader.load_vector(int(p.zero), block)) if held else ""
+        texts = [shader.load_vector(p.words, f"(({word} + {g}i) * {p.columns}i + side)") for g in range(count)]
+        words = [out.let(f"word{g}", f"bitcast<vec4<u32>>({text})") for g, text in enumerate(texts)]
+        fours = p.each // VECTOR_LENGTH
+        for i in range(p.rows):
+            out.put(f"var dot{i} = vec4<f32>();")
+            if held:
+                out.put(f"var sum{i} = 0.0f;")
+        places = PLACES[p.bits]
+        back = ", ".join(f"{2.0 ** places[k].at!r}f" for k in range(VECTOR_LENGTH))
+        for g, name in enumerate(words):
+            for i in range(p.rows):
+                for q in range(fours):
+                    out.put(f"let x{g}_{i}_{q} = row[{i}][unit * {count * fours}i + {g * fours + q}i];")
+                    if held:
+                        out.put(f"sum{i} += dot(x{g}_{i}_{q}, vec4<f32>({back}));")
+            if max(place.shift for place in places):
+                out.put(f"let high{g} = {name} >> vec4<u32>(16u);")
+            for j, place in enumerate(places):
+                source = f"high{g}" if place.shift else name
+                mask = ((1 << p.bits) - 1) << place.at
+                lifted = f"({source} & vec4<u32>({mask}u)) | vec4<u32>({_EXPONENT}u)"
+                start_ = float(1 << 23) + (0.0 if held else float(p.zero) * 2.0**place.at)
+                out.put(f"let q{g}_{j} = bitcast<vec4<f32>>({lifted}) - vec4<f32>({start_!r}f);")
+                for i in range(p.rows):
+                    x = f"x{g}_{i}_{j // VECTOR_LENGTH}.{VECTOR_COMPONENTS[j % VECTOR_LENGTH]}"
+                    out.put(f"dot{i} += q{g}_{j} * {x};")
+        for i in range(p.rows):
+            dot = f"(dot{i} - {zero} * sum{i})" if held else f"dot{i}"
+            out.put(f"c{i} += {scale} * {dot};")
+
+    def _add(self, out: Statements) -> None:
+        """Add the sums of all slices into those of the first; the other invocations end."""
+        few, rows = min(self.slices, MAX_SLICES_PER_INVOCATION), range(self.p.rows)
+
+        def add(where: Statements, start: int, end: int) -> None:
+            step = start * self.vectors
+            with where.scope(f"for (var other = lane + {step}u; other < {end * self.vectors}u; other += {step}u)") as t:
+                for i in rows:
+                    t.put(f"c{i} += sums[{i}][other];")
+
+        def put(where: Statements) -> None:
+            for i in rows:
+                where.put(f"sums[{i}][lane] = c{i};")
+
+        put(out)
+        out.put("workgroupBarrier();")
+        if few < self.slices:
+            with out.scope(f"if (slice < {few}i)") as some:
+                add(some, few, self.slices)
+                put(some)
+            out.put("workgroupBarrier();")
+        out.put("if (slice > 0i) { return; }")
+        add(out, 1, few)
+
+    def _store(self, out: Statements) -> None:
+        c = self.c
+        (total,) = c.accumulators
+        fours = in_fours((c.store,), c.n, self.shader, (c.a, *(r.value for r in self.p.folds)))
+        out.names[c.n] = "side"
+        for i in range(self.p.rows):
+            store = _row(c.store, {c.m: scalar.const(i, int32)})
+            if fours:
+                put_four(out, (store,), c.n, {total: f"c{i}"}, (c.a, *(r.value for r in self.p.folds)))
+                continue
+            for k, part in enumerate(VECTOR_COMPONENTS):
+                with out.scope("") as one:
+                    one.names[c.n] = one.let("n", f"side + {k}i")
+                    one.names[total] = f"c{i}.{part}"
+                    index, value = one.values([store.index, store.value])
+                    one.put(self.shader.store(store.port, index, value))
+
+
+def _at(e: Expr, swap: Mapping[Expr, Expr]) -> Expr:
+    return scalar.substitute(e, {k: v for k, v in swap.items() if k.word == "var"})
+
+
+def _row(store: Store, swap: Mapping[Expr, Expr]) -> Store:
+    return replace(store, index=_at(store.index, swap), value=_at(store.value, swap))
