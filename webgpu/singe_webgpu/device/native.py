@@ -59,7 +59,7 @@ _NOT_YET: Final = "enable subgroups;\n\n"
 _MAX_QUERIES: Final = 4096
 """The largest number of queries in a set."""
 _COMMANDS_PER_SUBMIT: Final = 16
-"""Commands per submit: the GPU works on them while the next ones are encoded."""
+"""Commands per submit: the GPU works on them while the next ones are encoded. The 214 of a token took 1.6 times as long in one (H200)."""
 _MAX_KEPT_STAGING_BYTES: Final = 1 << 22
 """The largest buffer through which elements are read that is kept for the next reading."""
 _MAX_UNUSED_PIPELINES: Final = 128
