@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 from decoder_cases import config_of, read_fixture, weights_of
-from gguf_decoders import write_gguf
+from gguf_decoders import Form, write_gguf
 
 from singe.language.tokenizing.spelling import ALPHABET
 
@@ -24,9 +24,9 @@ _TEXTS: Final = {
 }
 
 
-def tiny_gguf(path: Path, case: str = "llama3") -> Path:
-    """Written to a path that ends in .gguf. case: of decoder_cases.py, with tied embeddings."""
+def tiny_gguf(path: Path, case: str = "llama3", form: Form | None = None) -> Path:
+    """Written to a path that ends in .gguf. case: of decoder_cases.py, with tied embeddings. form: of write_gguf."""
     pytest.importorskip("gguf")
     shapes = read_fixture()["cases"][case]["shapes"] | {"model.embed_tokens.weight": [len(_TOKENS), 64]}
-    write_gguf(path, config_of(case), weights_of(shapes), texts=_TEXTS)
+    write_gguf(path, config_of(case), weights_of(shapes), form, texts=_TEXTS)
     return path

@@ -17,6 +17,7 @@ from tiny_language import tiny_gguf
 import singe as sg
 from singe.language.tokenizing.tokenizer_json import tokenizer_of
 from singe.tools.cli import main as singe
+from singe.tools.export.stored import narrow, weights
 from singe.tools.serving.folder_server import Server
 
 CONTEXT = 96
@@ -186,6 +187,25 @@ def test_what_cannot_be_forgotten_is_read_again(tmp_path: Path) -> None:
     found = in_node(AGAIN, tmp_path / "chat")
     wanted = llm.generate("hello", temperature=0, max_tokens=8).text
     assert found == {"texts": [wanted] * 3, "reused": [0, 0, 0]}
+
+
+@pytest.mark.slow
+def test_targets_share_packed_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers, scales and zeros are stored once, scales in 16 bits; wasm reads the table of tokens in two orders from one file."""
+    form = pytest.importorskip("gguf").GGMLQuantizationType.Q4_1
+    file = tiny_gguf(tmp_path / "tiny.gguf", form=lambda name, x: form if x.ndim == 2 else None)
+    llm = sg.language.load(file, "wasm", context=CONTEXT)
+    monkeypatch.setattr(weights, "WORTH", 1)  # as in a large model
+    for stored in (narrow, weights):
+        monkeypatch.setattr(stored, "LEAST", 1)
+    sg.export(llm, tmp_path / "chat")
+    targets = json.loads((tmp_path / "chat" / "model.json").read_bytes())["targets"]
+    wasm, webgpu = ([w["file"] for w in targets[name]["weights"]] for name in ("wasm", "webgpu"))
+    assert set(wasm) == set(webgpu)
+    assert len(webgpu) == len(set(webgpu)) < len(wasm)
+    assert "float16" in {p["encoding"] for w in targets["wasm"]["weights"] for p in w.get("parts", ())}
+    wanted = llm.generate("hello", temperature=0, max_tokens=8).text
+    assert in_node(AGAIN, tmp_path / "chat")["texts"] == [wanted] * 3
 
 
 @pytest.mark.slow

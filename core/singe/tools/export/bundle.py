@@ -479,7 +479,9 @@ def describe_bundle(bundle: Bundle) -> str:
     facts = [("scripts", f"{size(eager)}; rare ones {size(rare)}"), ("manifest", size([MANIFEST]))]
     for name, target in bundle.manifest["targets"].items():
         kernels = ", or ".join(f"{size([m['file']])}{label}" for label, m in _choices(target["modules"]))
-        facts.append((name, f"weights {size([w['file'] for w in target['weights']])}; kernels {kernels}"))
+        facts.append(
+            (name, f"weights {size(list(dict.fromkeys(w['file'] for w in target['weights'])))}; kernels {kernels}")
+        )
     return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}"
 
 

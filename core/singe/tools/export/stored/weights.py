@@ -4,12 +4,14 @@ Each file is a piece of a Program's block of weights, in order. The weights of e
 that all targets share come first, in the same order: their files are named by every target, and a page that uses
 one target fetches nothing that only another needs. Two arrays are the same if their stored bytes are; where a
 kernel wants elements in another order than the model has them, the array is stored as the model has it (narrow.py), if
-that lets targets share it. Arrays that are stored unchanged have files of their own, which a page need not decode.
+that lets targets share it, or two kernels of one: such a target names the file twice. Numbers of 32 bits that are those of
+float16s are stored as such. Arrays that are stored unchanged have files of their own, which a page need not decode.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -39,14 +41,16 @@ class BundleWeights:
 
 
 Row = tuple[StoredPart, ...]
-"""The same array for each of some targets: the stored bytes are equal."""
+"""The same array in several blocks, or in several places of one: the stored bytes are equal."""
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Arrays that follow each other in a block, and have files named alike. plain: the files are the block's own bytes."""
+    """Arrays that follow each other in a block, and have files named alike. owners: for each part of a row the target in whose
+    block it is. plain: the files are the block's own bytes."""
 
     name: str
+    owners: Sequence[str]
     rows: Sequence[Row]
     plain: bool
 
@@ -65,47 +69,60 @@ def weight_files(
     weights_of: Mapping[str, BundleWeights], files: dict[str, bytes]
 ) -> dict[str, tuple[ProgramData, list[dict[str, Any]]]]:
     """Each target's Program, with its weights laid out anew, and the entries of its files, which are added to `files`."""
-    rows, own = _shared(weights_of)
-    common = _groups(SHARED, rows)
-    made: dict[str, tuple[ProgramData, list[dict[str, Any]]]] = {}
-    shared: list[list[_WeightColumn]] = [[] for _ in common]
-    for k, (name, w) in enumerate(weights_of.items()):
-        alone = _groups(name, [(p,) for p in own[name]])
-        lists = [[row[k] for row in g.rows] for g in common] + [[row[0] for row in g.rows] for g in alone]
-        program, columns = _laid_out(w.program, lists)
-        for found, column in zip(shared, columns, strict=False):
-            found.append(column)
-        mine = [([column], group) for column, group in zip(columns[len(common) :], alone, strict=True)]
-        made[name] = program, [entry for (entry,) in _entries(mine, files)]
-    for k, entries in enumerate(zip(*_entries(list(zip(shared, common, strict=True)), files), strict=True)):
-        found = list(made.values())[k][1]
-        found[:0] = entries
-    return made
+    groups = _shared(weights_of)
+    programs: dict[str, ProgramData] = {}
+    columns: dict[tuple[int, int], _WeightColumn] = {}
+    for name, w in weights_of.items():
+        places = [(k, i) for k, g in enumerate(groups) for i, owner in enumerate(g.owners) if owner == name]
+        programs[name], found = _laid_out(w.program, [[row[i] for row in groups[k].rows] for k, i in places])
+        columns |= zip(places, found, strict=True)
+    said: dict[str, list[dict[str, Any]]] = {name: [] for name in weights_of}
+    numbers: Counter[str] = Counter()
+    for k, group in enumerate(groups):
+        views = [columns[k, i] for i in range(len(group.owners))]
+        written: list[list[dict[str, Any]]] = []
+        for facts, data in _plain_files(views) if group.plain else _encoded_files(views):
+            file = f"weights-{group.name}-{numbers[group.name]}.bin"
+            numbers[group.name] += 1
+            files[file] = data
+            entry = {"file": file, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+            written.append([{**entry, **of_view} for of_view in facts])
+        for i, owner in enumerate(group.owners):
+            said[owner] += [entries[i] for entries in written]
+    return {name: (program, said[name]) for name, program in programs.items()}
 
 
-# --- what targets share -----------------------------------------------------------------------------------------------
+# --- what is shared ---------------------------------------------------------------------------------------------------
 
 
-def _shared(weights_of: Mapping[str, BundleWeights]) -> tuple[list[Row], dict[str, list[StoredPart]]]:
-    """The rows of arrays that all targets have, and the parts that each has for itself."""
-    own = {name: list(w.parts) for name, w in weights_of.items()}
-    if len(weights_of) < 2:
-        return [], own
-    known = {name: {_key(p): p for p in reversed(w.parts)} for name, w in weights_of.items()}
-    keys = {name: dict.fromkeys(found) for name, found in known.items()}
+def _shared(weights_of: Mapping[str, BundleWeights]) -> list[_Group]:
+    """All arrays: first those that all targets have, then those of each; what stands in a block twice has a file of its own."""
+    names = list(weights_of)
+    keys = {name: {_key(p) for p in w.parts} for name, w in weights_of.items()}
+    known: dict[bytes, dict[str, list[StoredPart]]] = {}
     for name, w in weights_of.items():
         elsewhere = set[bytes]().union(*(found for other, found in keys.items() if other != name))
         for part in w.parts:
-            made = _as_given(part, w, elsewhere) if _key(part) not in elsewhere else None
-            if made is not None:
-                known[name][_key(made)] = made
-    first, *others = known.values()
-    rows = [(p, *(found[key] for found in others)) for key, p in first.items() if all(key in found for found in others)]
-    rows = [_alike(row) for row in rows] if sum(row[0].bytes for row in rows) >= WORTH else []
-    for k, name in enumerate(weights_of):
-        taken = {row[k].at for row in rows}
-        own[name] = [p for p in own[name] if p.at not in taken]
-    return rows, own
+            made = None if _key(part) in elsewhere else _as_given(part, w, elsewhere | keys[name])
+            found = made or part
+            known.setdefault(_key(found), {}).setdefault(name, []).append(found)
+    common: list[Row] = []
+    twice: list[tuple[list[str], Row]] = []
+    for found in known.values():
+        owners = [name for name in names for _ in found.get(name, ())]
+        row = tuple(p for name in names for p in found.get(name, ()))
+        if len(owners) > len(found) and len(found) in (1, len(names)) and row[0].bytes >= WORTH:
+            twice.append((owners, row))
+        elif owners == names and len(names) > 1:
+            common.append(row)
+    common = common if sum(row[0].bytes for row in common) >= WORTH else []
+    groups = _groups(SHARED, names, common)
+    for owners, row in twice:
+        groups += _groups(owners[0] if len(set(owners)) == 1 and len(names) > 1 else SHARED, owners, [row])
+    taken = {(name, p.at) for g in groups for row in g.rows for name, p in zip(g.owners, row, strict=True)}
+    for name, w in weights_of.items():
+        groups += _groups(name, [name], [(p,) for p in w.parts if (name, p.at) not in taken])
+    return groups
 
 
 def _key(part: StoredPart) -> bytes:
@@ -130,9 +147,9 @@ def _is_plain(part: StoredPart) -> bool:
 
 
 def _as_given(part: StoredPart, w: BundleWeights, elsewhere: set[bytes]) -> StoredPart | None:
-    """A packed array of integers as the model has it, if another target has those bytes."""
+    """A packed array as the model has it, if those bytes are elsewhere."""
     use = w.uses.get(part.at)
-    if not _is_plain(part) or use is None or use.packer is None or not use.buffer.dtype.is_int:
+    if not _is_plain(part) or use is None or use.packer is None:
         return None
     values = np.ascontiguousarray(use.values)
     if values.size < LEAST or values.dtype.itemsize not in (1, 4):
@@ -147,13 +164,26 @@ def _as_given(part: StoredPart, w: BundleWeights, elsewhere: set[bytes]) -> Stor
 # --- the block and its files ------------------------------------------------------------------------------------------
 
 
-def _groups(name: str, rows: Sequence[Row]) -> list[_Group]:
+def _groups(name: str, owners: Sequence[str], rows: Sequence[Row]) -> list[_Group]:
     """Plain rows and others, each in the order in which they come; few plain ones are listed with the others."""
+    rows = [_halved(_alike(row)) for row in rows]
     plain = [row for row in rows if all(map(_is_plain, row))]
     if sum(row[0].bytes for row in plain) < WORTH and len(plain) < len(rows):
         plain = []
-    rest = [row for row in rows if row not in plain] if plain else list(rows)
-    return [_Group(name, found, is_plain) for found, is_plain in ((plain, True), (rest, False)) if found]
+    rest = [row for row in rows if row not in plain] if plain else rows
+    return [_Group(name, owners, found, is_plain) for found, is_plain in ((plain, True), (rest, False)) if found]
+
+
+def _halved(row: Row) -> Row:
+    """The row as float16s, if all of its words are the float32s of such, to the bit."""
+    words = row[0].values
+    if row[0].encoding != "words" or words.size < LEAST:
+        return row
+    with np.errstate(all="ignore"):
+        halves = words.view(np.float32).astype(np.float16)
+    if not np.array_equal(halves.astype(np.float32).view(np.uint32), words) or np.isnan(halves).any():
+        return row
+    return tuple(replace(p, encoding="float16", values=halves.reshape(p.values.shape)) for p in row)
 
 
 def _laid_out(program: ProgramData, lists: Sequence[Sequence[StoredPart]]) -> tuple[ProgramData, list[_WeightColumn]]:
@@ -184,20 +214,6 @@ def _moved(program: ProgramData, order: Sequence[int]) -> tuple[ProgramData, dic
 
     specialised = tuple(replace(s, buffers=moved(s.buffers)) for s in program.specialised)
     return replace(program, buffers=moved(program.buffers), specialised=specialised, weights=writer.block()), to
-
-
-def _entries(
-    groups: Sequence[tuple[Sequence[_WeightColumn], _Group]], files: dict[str, bytes]
-) -> Iterator[list[dict[str, Any]]]:
-    """For each file, which is added to `files`, its entry for each column."""
-    number = 0
-    for columns, group in groups:
-        for said, data in _plain_files(columns) if group.plain else _encoded_files(columns):
-            file = f"weights-{group.name}-{number}.bin"
-            number += 1
-            files[file] = data
-            entry = {"file": file, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
-            yield [{**entry, **facts} for facts in said]
 
 
 _Files = Iterator[tuple[list[dict[str, Any]], bytes]]
