@@ -79,6 +79,7 @@ _SUBMODULES = (
     "remote",
     "tasks",
     "train",
+    "zoo",
 )
 _RANDOM = (
     "manual_seed", "multinomial", "poisson", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm",

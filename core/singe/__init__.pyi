@@ -181,6 +181,7 @@ from . import random as random
 from . import remote as remote
 from . import tasks as tasks
 from . import train as train
+from . import zoo as zoo
 from .random import manual_seed as manual_seed
 from .random import multinomial as multinomial
 from .random import poisson as poisson

@@ -9,7 +9,8 @@ The cache has a folder for each URL, in which its file and those beside it lie a
 `notes` for what is known of each file, and for those that are only partly there. A link in it that leads elsewhere is refused.
 
 Environment: SINGE_CACHE is the folder (see folder.py), HF_ENDPOINT the hub's address,
-HF_TOKEN a token for its private files, which is sent to the hub alone.
+HF_TOKEN a token for its private files, which is sent to the hub alone. With SINGE_OFFLINE=1 no server is asked: what is in the cache
+is used as it is.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ from ..shapes import bytes_text
 from ..texts import escaped
 from .folder import cache_folder
 from .local import inside, reason
-from .urls import fetch, is_url
+from .urls import fetch
 
 _log: Final = logging.getLogger("singe")
 HUB: Final = "https://huggingface.co"
 """The address of the model hub; HF_ENDPOINT overrides it."""
+OFFLINE: Final = "SINGE_OFFLINE"
 TIMEOUT_SECONDS: Final = 30
 """Seconds without a byte after which a transfer is broken."""
 ATTEMPTS: Final = 5
@@ -56,24 +58,22 @@ _HOST: Final = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(:\d*)?", re.ASCII)
 _PLAIN_NAME: Final = re.compile(r"[\w.@+=,~()-][\w.@+=,~() -]{0,199}")
 
 
-def local_file(path: str | Path, beside: str | None = None) -> Path:
-    """The file itself, or where the file at a URL is in the cache, fetched if need be. beside: of the file with this
-    relative path in the folder of the first; see `inside`."""
-    if not is_url(path):
-        return Path(path) if beside is None else inside(Path(path).parent, beside)
+def downloaded(path: str, beside: str | None = None) -> Path:
+    """Where the file at a URL is in the cache, fetched if need be. beside: of the file with this relative path in the folder of the
+    first; see `inside`."""
     if IN_PAGE:
         raise InputError(f"{path}: in a page, URLs are fetched by `await singe.load_async(url)`")
-    address, digest = address_of(str(path))
+    address, digest = address_of(path)
     parts = urlsplit(address)
     folder, _, name = parts.path.rpartition("/")
     name, key = unquote(name), _key(address)
     place = cache_folder() / key[:32]
     if beside is None:
-        local, shown = place / (name if _is_plain(name) else key), str(path)
+        local, shown = place / (name if _is_plain(name) else key), path
     else:
         local, other = inside(place, beside), PurePosixPath(beside).as_posix()
         if other == name:
-            return local_file(path)
+            return downloaded(path)
         address, digest = parts._replace(path=f"{folder}/{quote(other)}", query="").geturl(), None
         key, shown = _key(f"{key}/{other}"), f"{path}: {beside}"
     return _Download(shown, address, local, cache_folder() / "notes" / key, digest).run()
@@ -95,6 +95,11 @@ def _key(text: str) -> str:
 def _is_plain(name: str) -> bool:
     """Whether a file of any system can have this name."""
     return bool(_PLAIN_NAME.fullmatch(name)) and name not in (".", "..") and len(name.encode()) <= 200
+
+
+def is_offline() -> bool:
+    """Whether no server may be asked."""
+    return os.environ.get(OFFLINE, "") not in ("", "0")
 
 
 def hub() -> str:
@@ -198,7 +203,7 @@ class _Download:
             for path in (self.local, self._part, self._etags, lock):
                 _refuse_links(path)
                 path.parent.mkdir(parents=True, exist_ok=True)
-            with _alone(lock):
+            with alone(lock):
                 self._recall()
                 return self._tried()
         except OSError as e:
@@ -216,8 +221,11 @@ class _Download:
         self._etags.write_text(json.dumps(self.headers), "utf-8")
 
     def _tried(self) -> Path:
-        if self.digest and self.local.exists() and _sha256(self.local) == self.digest:
+        here = self.local.exists()
+        if here and (digest_of(self.local) == self.digest if self.digest else is_offline()):
             return self.local
+        if is_offline():
+            raise InputError(f"{self.name} is not in {cache_folder()}, and {OFFLINE} is set: nothing is fetched")
         pause = FIRST_PAUSE_SECONDS
         for attempt in range(1, ATTEMPTS + 1):
             try:
@@ -317,7 +325,7 @@ class _Download:
         wanted = self.digest or linked
         if wanted is None:
             return
-        found = _sha256(self._part)
+        found = digest_of(self._part)
         if found != wanted:
             self._part.unlink()
             raise (_Broken if resumed else _Refused)(_changed(found, wanted))
@@ -331,7 +339,7 @@ def _is_hub(address: str) -> bool:
     return address.startswith(hub() + "/")
 
 
-def _sha256(path: Path) -> str:
+def digest_of(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -377,7 +385,7 @@ def _open(address: str, headers: dict[str, str]) -> tuple[Any, str | None]:
 
 
 @contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def alone(path: Path) -> Iterator[None]:
     """One thread of one process at a time for each path, where the system has locks of files."""
     try:
         import fcntl  # noqa: PLC0415

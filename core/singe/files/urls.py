@@ -10,7 +10,9 @@ from urllib.parse import unquote, urlsplit
 from ..awaitables import IN_PAGE
 from ..errors import InputError
 
-_URL: Final = re.compile(r"[a-z][a-z0-9+.-]+://|blob:|data:", re.IGNORECASE)
+ZOO: Final = "zoo:"
+"""With what the name of a ready model begins; see zoo/."""
+_URL: Final = re.compile(rf"[a-z][a-z0-9+.-]+://|blob:|data:|{ZOO}", re.IGNORECASE)
 
 
 def is_url(path: str | Path) -> bool:

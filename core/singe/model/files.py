@@ -11,7 +11,7 @@ from ..awaitables import IN_PAGE
 from ..compiler.options import Options
 from ..errors import FormatError, InputError
 from ..files import mapped, write
-from ..files.download import fetched, local_file
+from ..files.places import fetched_bytes, local_file
 from ..files.urls import is_url, stem_of
 from ..lazy_names import LateModule
 from ..program.bundle_reader import MANIFEST, STUB, bundle_at
@@ -295,6 +295,6 @@ async def load_async(
     """`load` for a page, where a device must be awaited; there, a URL is fetched by the browser, which keeps it in its own cache."""
     on = await device_async(device)
     if IN_PAGE and isinstance(path, str) and is_url(path):
-        url, path = path, await fetched(path)
+        url, path = path, await fetched_bytes(path)
         name = name or stem_of(url)
     return load(path, on, input_shapes, name, states, fail_on_host=fail_on_host, donate=donate)

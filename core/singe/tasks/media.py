@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..files.download import local_file
 from ..files.pictures import MAX_PIXELS, open_picture
+from ..files.places import local_file
 from ..files.urls import is_url
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import InputError
 from ..files import write
-from ..files.download import local_file
+from ..files.places import local_file
 from ..files.urls import is_url
 from ..model.files import load
 from ..model.model import Model

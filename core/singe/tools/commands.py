@@ -45,7 +45,7 @@ from ..runtime.registry import ELSEWHERE, backend_factory, backend_names
 from ..shapes import bytes_text, show
 from ..tasks.labels import read_labels
 from ..texts import say
-from . import chatting, exporting, tasking
+from . import chatting, exporting, ready_models, tasking
 from .completion import script
 from .inputs.files import given_inputs, once, read_inputs
 from .inspection import describe_program
@@ -73,6 +73,7 @@ export: Final = exporting.export
 task: Final = tasking.task
 serve: Final = folder_server.serve
 host: Final = hosting.host
+zoo: Final = ready_models.zoo
 
 
 # --- run --------------------------------------------------------------------------------------------------------------

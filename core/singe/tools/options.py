@@ -146,6 +146,13 @@ def _cache(command: argparse.ArgumentParser) -> None:
     command.add_argument("--clear", action="store_true", help="remove all of it")
 
 
+def _zoo(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "names", metavar="NAME", nargs="*", help="a model to fetch, or to remove (default: list them all)"
+    )
+    command.add_argument("--clear", action="store_true", help="remove the models' files from the cache")
+
+
 def _compile(command: argparse.ArgumentParser) -> None:
     _model(command)
     _shapes(command)
@@ -355,6 +362,7 @@ COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None
     "train": ("Train an example, and keep its weights; without NAME, list the examples.", _nothing),
     "devices": ("Show which devices are available, and why others are not.", _nothing),
     "cache": ("List what was compiled and is kept for the next process, or remove it.", _cache),
+    "zoo": ("List ready models, which zoo:NAME names in place of a file, or fetch some.", _zoo),
     "runs": ("List and compare training runs, or write a report of some as a page.", _runs),
     "completion": ('Print what makes a shell complete commands: eval "$(singe completion bash)".', _completion),
 }

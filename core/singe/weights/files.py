@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from ..errors import FormatError, InputError, ShapeError
 from ..files import mapped, reason
-from ..files.download import local_file
+from ..files.places import local_file
 from ..nn import Linear, Module, PackedLinear
 from ..nn._module import joined
 from ..nn._report import WeightsReport, compared

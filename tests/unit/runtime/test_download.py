@@ -23,7 +23,8 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 import singe as sg
 from singe import nn
 from singe.files import download
-from singe.files.download import address_of, local_file
+from singe.files.download import address_of
+from singe.files.places import local_file
 
 DATA = np.random.default_rng(0).bytes(600_000)
 

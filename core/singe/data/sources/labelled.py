@@ -12,8 +12,8 @@ import numpy as np
 from ...awaitables import IN_PAGE
 from ...errors import FormatError, InputError
 from ...files import reason
-from ...files.download import fetched, local_file
 from ...files.folder import cache_folder
+from ...files.places import fetched_bytes, local_file
 from ...files.urls import is_url
 from ..dataset import ArrayDataset
 
@@ -55,7 +55,8 @@ class LabelledPictures(ArrayDataset):
         for address in cls.ADDRESSES if source is None else (source.rstrip("/") + "/",):
             try:
                 files = {
-                    name: await fetched(f"{address}{name}#sha256={cls.SHA256[name]}") for name in cls._files(train)
+                    name: await fetched_bytes(f"{address}{name}#sha256={cls.SHA256[name]}")
+                    for name in cls._files(train)
                 }
             except InputError as e:
                 failures.append(str(e))

@@ -17,7 +17,7 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...files import reason
-from ...files.download import local_file
+from ...files.places import local_file
 from ..collate import collate
 from ..dataset import ArrayDataset, Dataset, Field
 

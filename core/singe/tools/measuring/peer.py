@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import DeviceError, InputError
-from ...files.download import local_file
+from ...files.places import local_file
 
 
 def peer_values(path: str, arrays: Mapping[str, np.ndarray], names: Sequence[str]) -> dict[str, np.ndarray]:

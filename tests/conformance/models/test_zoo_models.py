@@ -1,0 +1,66 @@
+"""Ready models as their rows say: fetched from a source that answers here, loaded, and as near to onnxruntime as real models are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from peer import answers, session
+
+from singe import load, zoo
+from singe.errors import InputError
+from singe.files.zoo import ZooFile, ZooModel
+
+pytestmark = [pytest.mark.slow, pytest.mark.full]
+BOUND = 1e-3
+"""How far an output may be, of its largest value."""
+FLOOR = 1e-6
+"""How far an output may be in any case: of noise, a detector's probabilities are all next to 0."""
+OPEN = 96
+"""The number for a dimension that a model leaves open."""
+SILERO = {
+    "input": np.random.default_rng(0).standard_normal((1, 576), np.float32) * 0.1,
+    "state": np.zeros((2, 1, 128), np.float32),
+    "sr": np.array(16000, np.int64),
+}
+GIVEN: dict[str, dict[str, np.ndarray]] = {"silero-vad": SILERO}
+"""What is given to models that take more than numbers to compute with."""
+FILES = [(m, f) for m in zoo.models.values() for f in m.files if f.name.endswith(".onnx")]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All tests of a worker fetch into one folder, none into that of the user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SINGE_CACHE", str(tmp_path_factory.mktemp("zoo")))
+        return tmp_path_factory.getbasetemp()
+
+
+def fetched(model: ZooModel, file: ZooFile) -> Path:
+    try:
+        return zoo.fetch(f"zoo:{model.name}/{file.name}")
+    except InputError as e:
+        pytest.skip(f"cannot be fetched here: {e}")
+
+
+@pytest.mark.parametrize("device", ["numpy", "wasm"])
+@pytest.mark.parametrize(("model", "file"), FILES, ids=[f"{m.name}/{f.name}" for m, f in FILES])
+def test_agrees_with_onnxruntime(model: ZooModel, file: ZooFile, device: str) -> None:
+    path = fetched(model, file)
+    peer = session(path)
+    rng = np.random.default_rng(0)
+    given = dict(GIVEN.get(model.name, {}))
+    for spec in () if given else peer.get_inputs():
+        known = [d if isinstance(d, int) else OPEN for d in spec.shape]
+        shape = known if isinstance(spec.shape[0], int) else [1, *known[1:]]
+        if "int" in spec.type:
+            given[spec.name] = np.ones(shape, spec.type.removeprefix("tensor(").removesuffix(")"))
+        else:
+            given[spec.name] = rng.random(shape, np.float32)
+    expected = answers(peer, given)
+    found = load(str(path), device)(given)
+    outputs = found if isinstance(found, dict) else {next(iter(expected)): found}
+    for name, wanted in expected.items():
+        error = np.abs(outputs[name] - wanted).max()
+        assert error <= BOUND * np.abs(wanted).max() + FLOOR, f"{name}: off by {error:.2e}"
