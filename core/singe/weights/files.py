@@ -66,8 +66,10 @@ def _packed(module: M, state: Mapping[str, StoredArray], fits: Collection[str]) 
         matrix = state[name].packed if name in fits else None
         if type(layer) is not Linear or matrix is None:
             continue
+        words, scale, zero, bits, block, order = matrix()
+        if order is not None:  # a PackedLinear has its rows in the order of its inputs
+            continue
         del held[name]
-        words, scale, zero, bits, block = matrix()
         outputs, inputs = layer.weight.shape
         made = PackedLinear(inputs, outputs, bits, block, layer.bias is not None, zero.ndim > 0)
         new[layer] = made.to(layer.weight.device)

@@ -38,7 +38,7 @@ NOT_FOR_LOADING = (
     "ml_dtypes",
 )
 """What a model that was compiled before needs nothing of."""
-MOST_MODULES_FOR_LOADING = 82
+MOST_MODULES_FOR_LOADING = 83
 
 SCRIPT = """
 import time, sys
