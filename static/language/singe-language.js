@@ -6,7 +6,7 @@
  * session are answered one after another. If the GPU device is lost, the conversation is read again, once, and goes on.
  */
 
-/** @import { ChatOptions, GenerateOptions, LanguageModel as PublicLanguageModel, LoadOptions, Message, Model, Session } from "../types/public.d.ts" */
+/** @import { ChatOptions, GenerateOptions, LanguageModel as PublicLanguageModel, LoadOptions, Message, Model, Session, TypedArray } from "../types/public.d.ts" */
 /** @import { LanguageFacts } from "../types/program.d.ts" */
 
 import { Files } from "../loading/singe-files.js";
@@ -119,6 +119,14 @@ class LanguageModel {
     return new LanguageSession(this, this.#model.session(), this.#facts);
   }
 
+  /**
+   * See LanguageSession; of the session of `chat` and `generate`.
+   * @param {Readonly<Record<string, TypedArray>>} states
+   */
+  adapt(states) {
+    return this.#own.adapt(states);
+  }
+
   /** Free everything, after pending runs. */
   dispose() {
     return this.#model.dispose();
@@ -136,6 +144,11 @@ class LanguageSession {
   #held = [];
   /** @type {Promise<unknown>} */
   #last = Promise.resolve();
+  /**
+   * What takes the place of the initial values of the adapter's states.
+   * @type {Readonly<Record<string, TypedArray>>}
+   */
+  #adapter = {};
 
   /**
    * @param {LanguageModel} llm
@@ -146,6 +159,30 @@ class LanguageSession {
     this.#llm = llm;
     this.#session = session;
     this.#facts = facts;
+  }
+
+  /**
+   * Write with other numbers in the states of an adapter from the next answer on: those of a step that trains it.
+   * @param {Readonly<Record<string, TypedArray>>} states
+   */
+  async adapt(states) {
+    const end = await this.#inTurn();
+    try {
+      this.#held = [];
+      this.#adapter = { ...this.#adapter, ...states };
+      await this.#write();
+    } finally {
+      end();
+    }
+  }
+
+  async #write() {
+    for (const [name, data] of Object.entries(this.#adapter)) await this.#session.write(name, data);
+  }
+
+  async #reset() {
+    await this.#session.reset();
+    await this.#write();
   }
 
   /** How many tokens are in use of the context. */
@@ -224,7 +261,7 @@ class LanguageSession {
    */
   async #logits(ids, signal, again = true) {
     try {
-      if (!this.#held.length && !this.#facts.rewinds) await this.#session.reset();
+      if (!this.#held.length && !this.#facts.rewinds) await this.#reset();
       while (true) {
         const at = this.#held.length;
         const part = ids.slice(at, at + this.#facts.chunk);
@@ -238,7 +275,7 @@ class LanguageSession {
     } catch (error) {
       this.#held = [];
       if (/** @type {SingeError} */ (error).code !== "lost" || !again) throw error;
-      await this.#session.reset();
+      await this.#reset();
       return this.#logits(ids, signal, false);
     }
   }
@@ -259,6 +296,7 @@ class LanguageSession {
   copy() {
     const copy = new LanguageSession(this.#llm, this.#session.copy(), this.#facts);
     copy.#held = [...this.#held];
+    copy.#adapter = this.#adapter;
     return copy;
   }
 

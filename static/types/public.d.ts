@@ -188,6 +188,8 @@ export interface LanguageModel {
   template(messages: readonly Message[], options?: { tools?: object[]; addGenerationPrompt?: boolean }): string;
   /** A conversation of its own. Sessions share the weights. */
   session(): LanguageSession;
+  /** As a session's, for `chat` and `generate` of the model. */
+  adapt: LanguageSession["adapt"];
   /** Free all memory, after pending runs. */
   dispose(): Promise<void>;
 }
@@ -202,6 +204,11 @@ export interface LanguageSession {
   rewind(count: number): void;
   /** Another session that goes on from here. */
   copy(): LanguageSession;
+  /**
+   * Write with other numbers in the states of an adapter (`sg.language.with_states`) from the next answer on: those that the session of
+   * a step that trains it gives by `read(name)`, for the names that begin with "model.".
+   */
+  adapt(states: Readonly<Record<string, TypedArray>>): Promise<void>;
   dispose(): Promise<void>;
 }
 
