@@ -4,8 +4,8 @@ Each file is a piece of a Program's block of weights, in order. The weights of e
 that all targets share come first, in the same order: their files are named by every target, and a page that uses
 one target fetches nothing that only another needs. Two arrays are the same if their stored bytes are; where a
 kernel wants elements in another order than the model has them, the array is stored as the model has it (narrow.py), if
-that lets targets share it, or two kernels of one: such a target names the file twice. Numbers of 32 bits that are those of
-float16s are stored as such. Arrays that are stored unchanged have files of their own, which a page need not decode.
+that lets targets share it, or two kernels of one: such a target names the file twice. Floats are stored so only where a
+model has packed weights. Numbers of 32 bits that are those of float16s are stored as such. Arrays that are stored unchanged have files of their own, which a page need not decode.
 """
 
 from __future__ import annotations
@@ -154,6 +154,8 @@ def _as_given(part: StoredPart, w: BundleWeights, elsewhere: set[bytes]) -> Stor
     values = np.ascontiguousarray(use.values)
     if values.size < LEAST or values.dtype.itemsize not in (1, 4):
         return None
+    if values.dtype == np.float32 and not any(u.packer and u.values.dtype == np.int32 for u in w.uses.values()):
+        return None  # a model of floats is loaded by copying; the scales of packed weights are few
     whole = values.dtype.itemsize == 4
     given = StoredPart("words" if whole else "bytes", part.at, values.view(np.uint32 if whole else np.int8))
     if _key(given) not in elsewhere:
