@@ -5,7 +5,8 @@ that all targets share come first, in the same order: their files are named by e
 one target fetches nothing that only another needs. Two arrays are the same if their stored bytes are; where a
 kernel wants elements in another order than the model has them, the array is stored as the model has it (narrow.py), if
 that lets targets share it, or two kernels of one: such a target names the file twice. Floats are stored so only where a
-model has packed weights. Numbers of 32 bits that are those of float16s are stored as such. Arrays that are stored unchanged have files of their own, which a page need not decode.
+model has packed weights. Numbers of 32 bits that are those of float16s are stored as such. Arrays that are stored unchanged
+have files of their own, which a page need not decode.
 """
 
 from __future__ import annotations
