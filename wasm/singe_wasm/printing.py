@@ -1,14 +1,15 @@
 """What the target "wasm" prints: Kernels and Routines in, one WebAssembly module for each level of SIMD out.
 
-A function takes the address of each port in bytes (the scratch port last, where there is one), then its sizes as i32.
+Only the code of the first level, which the device here runs, is written at once; that of the others when a module of theirs is asked for,
+as a Program is saved. A function takes the address of each port in bytes (the scratch port last, where there is one), then its sizes as i32.
 Modules import their memory as env.memory, and their function `run` makes all calls of a run: driver.py. If the code of
 levels differs in nothing but the rounding of multiply-adds, they are linked from one printed function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
 from typing import Any, Final
 
@@ -69,14 +70,45 @@ def print_opaque(
 
 
 def link(levels: Names, printed: Sequence[Printed]) -> tuple[Mapping[str, str | bytes], Sequence[Sequence[Variant]]]:
-    names: dict[tuple[Function, ...], str] = {}
+    names: dict[LevelCode, str] = {}
     for p in printed:
         names.setdefault(p.code, f"k{len(names)}")
-    modules: dict[str, str | bytes] = {}
-    for at, level in enumerate(levels):
-        functions = {name: code[at] for code, name in names.items()}
-        modules[level] = module({**functions, NAME: driver(functions)}, LIBRARY, LEVELS[level].relaxed)
-    return modules, [_variants(levels, names[p.code]) for p in printed]
+    return Modules(levels, names), [_variants(levels, names[p.code]) for p in printed]
+
+
+@dataclass(frozen=True)
+class LevelCode:
+    """The function of a kernel in the code of each level. Those of one kernel compute the same of the same memory, so what is equal in the
+    first level is equal."""
+
+    first: Function
+    write: Callable[[str], Function] = field(compare=False)
+    """The name of another level ↦ its function."""
+
+
+class Modules(Mapping[str, "str | bytes"]):
+    """The module of each level, encoded when it is first asked for."""
+
+    def __init__(self, levels: Names, names: Mapping[LevelCode, str]) -> None:
+        self._levels: Final = levels
+        self._names: Final = names
+        self._encoded: Final[dict[str, bytes]] = {}
+        self[levels[0]]
+
+    def __getitem__(self, level: str) -> bytes:
+        if level not in self._levels:
+            raise KeyError(level)
+        if level not in self._encoded:
+            is_first = level == self._levels[0]
+            functions = {name: code.first if is_first else code.write(level) for code, name in self._names.items()}
+            self._encoded[level] = module({**functions, NAME: driver(functions)}, LIBRARY, LEVELS[level].relaxed)
+        return self._encoded[level]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._levels)
+
+    def __len__(self) -> int:
+        return len(self._levels)
 
 
 def _variants(levels: Names, name: str) -> tuple[Variant, ...]:
@@ -157,9 +189,15 @@ def _printed(
     levels."""
     while True:
         sizes = SizeParameters(given)
-        code: list[Function] = []
-        for level in levels:  # the tiles of the first are the largest, and lack the most
-            code.append(code[0] if code and (alike or sizes.lacking) else write(sizes, LEVELS[level]))
+        first = write(sizes, LEVELS[levels[0]])
         if not sizes.lacking:
-            return Printed(tuple(code), _variants(levels, "0"), tuple(sizes), packers or {}, scratch)
+            break
         given = (*sizes, *sizes.lacking)
+
+    def other(level: str) -> Function:
+        made = first if alike else write(sizes, LEVELS[level])
+        # The tiles of the first level are the largest, and lack the most.
+        assert not sizes.lacking, f"the code of {level} lacks the sizes {sizes.lacking}"
+        return made
+
+    return Printed(LevelCode(first, other), _variants(levels, "0"), tuple(sizes), packers or {}, scratch)

@@ -4,6 +4,7 @@ needs none."""
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from singe.extension import DTYPES, DeviceError, DType, Shape, bool_
@@ -11,7 +12,7 @@ from singe.extension import DTYPES, DeviceError, DType, Shape, bool_
 from .levels import LEVELS, PAGES
 
 if TYPE_CHECKING:
-    from singe.extension import Kernel, Printed, Routine, Variant
+    from singe.extension import Kernel, Printed, ProgramData, Routine, Variant
 
 
 class WasmTarget:
@@ -32,6 +33,15 @@ class WasmTarget:
         if not self.levels or not set(self.levels) <= LEVELS.keys():
             raise DeviceError(f"wasm: got the levels {levels!r:.80}, expected some of {', '.join(LEVELS)}")
         self.settings: Final = {"levels": self.levels}
+
+    def kept_part(self, program: ProgramData) -> ProgramData:
+        """The code of the first level."""
+        level = self.levels[0]
+        kernels = tuple(
+            replace(k, variants=tuple(v for v in k.variants if v.entry.startswith(f"{level}:")))
+            for k in program.kernels
+        )
+        return replace(program, kernels=kernels, modules={level: program.modules[level]})
 
     def element_size(self, dtype: DType) -> int:
         return dtype.size

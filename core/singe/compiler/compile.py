@@ -21,6 +21,7 @@ from ..ir.kernel import Kernel, Routine, Store
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Code, Host, ProgramData, Specialised, State
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
+from .garbage import collector_resting
 from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
 from .options import PLAIN, Options
@@ -47,6 +48,11 @@ def compile_with_uses(
     graph: Graph, target: Target, options: Options = PLAIN
 ) -> tuple[ProgramData, Sequence[WeightUse]]:
     """The Program that `compile_graph` makes, and how its kernels read the constants of the graph."""
+    with collector_resting():
+        return _compiled(graph, target, options)
+
+
+def _compiled(graph: Graph, target: Target, options: Options) -> tuple[ProgramData, Sequence[WeightUse]]:
     start = time.perf_counter()
     _check_symbols(graph)
     weights = BlockWriter(shared=options.shared)

@@ -17,7 +17,7 @@ from ..dtypes import DType
 from ..errors import DeviceError
 from ..lazy_names import LateModule
 from ..plugins import check_plugin, load_plugin
-from ..program.program import HOST, Variant
+from ..program.program import HOST, ProgramData, Variant
 from ..shapes import Dim, Shape
 
 if TYPE_CHECKING:
@@ -91,8 +91,9 @@ class PrintsBeside(Protocol):
 class Target(Protocol):
     """A code generator: Kernels and Routines in, text or bytes out. The attribute `execution`, an Execution, may be left out, and
     so may `confined`: why a Program of a stranger cannot harm the machine that runs it; `settings`: arguments, as data of JSON, with
-    which its class makes the same target in another process; and `kept_as`: on what its code depends beside its class and settings, without
-    which its Programs are not kept from process to process."""
+    which its class makes the same target in another process; `kept_as`: on what its code depends beside its class and settings, without
+    which its Programs are not kept from process to process; and `kept_part`: a function that gives what of a Program the next process
+    on such a device needs, where that is not all."""
 
     name: str
     max_ports: int  # buffers that one kernel may name (the scratch port included)
@@ -161,6 +162,12 @@ def kept_as(target: Target) -> str | None:
     """On what the code of a target depends beside its class; None if its Programs are not kept from process to process."""
     mark = getattr(target, "kept_as", None)
     return None if mark is None else json.dumps([mark, settings_of(target)], sort_keys=True, default=list)
+
+
+def kept_part(target: Target, program: ProgramData) -> ProgramData:
+    """What of a Program the next process on such a device needs. What is for other devices is made again when it is saved."""
+    part: Callable[[ProgramData], ProgramData] | None = getattr(target, "kept_part", None)
+    return program if part is None else part(program)
 
 
 def confinement(target: Target) -> str:

@@ -13,17 +13,20 @@ import json
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..compiler.options import Options
-from ..compiler.target import Target, kept_as
+from ..compiler.target import Target, kept_as, kept_part
 from ..dtypes import DType, contents
 from ..errors import FormatError, InputError, SingeError, ValueNeeded
 from ..files import inside, mapped
 from ..files.kept import code_version, entry_key, keep_entry, recall_entry
+from ..lazy_names import LateModule
 from ..program.container import decode_dim, dtype_named, encode_dim
 from ..program.format import from_bytes, pieces
 from ..program.program import ProgramData
@@ -36,7 +39,10 @@ from .program import Program
 from .source import Source
 
 if TYPE_CHECKING:
+    from ..compiler import compile as compiling
     from ..graph import Graph, Kind
+else:
+    compiling = LateModule("compiler.compile")
 
 Values = Mapping[str, np.ndarray]
 
@@ -163,8 +169,13 @@ class KeptSource:
         self.output_names: tuple[str, ...] = tuple(o.name for o in told.outputs)
         self.output_dtypes: tuple[DType, ...] = tuple(o.dtype for o in told.outputs)
         self.output_shapes: tuple[Shape | None, ...] = tuple(o.shape for o in told.outputs)
+        self._told: Final = told
         self._make: Final = make
         self._made: Source | None = None
+
+    def unread(self) -> KeptSource:
+        """The same source, which holds nothing that this one has read."""
+        return KeptSource(self._told, self._make)
 
     def _read(self) -> Source:
         if self._made is None:
@@ -220,7 +231,10 @@ class KeptModel(Model):
         if data is None or data.target != self.device.target.name:
             return None
         again = _GraphAgain(weakref.ref(self.source), sizes, values)
-        return Program(self._blocks.sharing(data), self.device, None, again)
+        source, specialised = self.source, self.sizes.specialised(sizes)
+        source = source.unread() if isinstance(source, KeptSource) else source
+        whole = partial(_compiled_again, source, self.device.target, self.options, sizes, values, specialised)
+        return Program(self._blocks.sharing(data), self.device, None, again, whole)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Values) -> Program:
         key = [self._key(fixed, values), dict(sizes)]
@@ -236,10 +250,30 @@ class KeptModel(Model):
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Values) -> Program:
         made = super()._compiled(graph, sizes, values)
         if not looking() and not graph.results:
-            self._kept.keep_program(self._key(sizes, values), made.data)
+            self._kept.keep_program(self._key(sizes, values), kept_part(self.device.target, made.data))
             if self._needed != self._needed_as_kept:
                 self._keep_signature()
         return made
+
+
+def _compiled_again(
+    source: Source,
+    target: Target,
+    options: Options,
+    sizes: Mapping[str, int],
+    values: Values,
+    specialised: Sequence[Mapping[str, int]],
+) -> ProgramData:
+    """The whole of a Program of which a part was kept."""
+
+    def graph(sizes: Mapping[str, int]) -> Graph:
+        found = source.graph(sizes, values)
+        if isinstance(found, Needed):
+            raise found.error()
+        return found
+
+    own = [(s, graph({**sizes, **s})) for s in specialised]
+    return compiling.compile_graph(graph(sizes), target, replace(options, specialised=own))
 
 
 class _GraphAgain:

@@ -54,15 +54,17 @@ class Program:
         on: Device,
         results: Mapping[str, Any] | None = None,
         remake_graph: Callable[[], Graph | None] = lambda: None,
+        whole: Callable[[], ProgramData] | None = None,
     ) -> None:
         """results: see Graph. Only the Model makes lists and dicts of the outputs. remake_graph: makes the Graph of which it was compiled
-        once more, if it can be had."""
+        once more, if it can be had. whole: makes the Program that other devices run, too, if data is the part for this one."""
         self.data: Final = data
         self.device: Final = on
         self.results: Final = results or {}
         self.executable: Final[Executable] = on.eager.prepare(data)
         self._direct: Final = self.executable if isinstance(self.executable, DirectExecutable) else None
         self._made: Final = remake_graph
+        self._whole: Final = whole
         self._copies: Final[dict[tuple[int, ...], Executable]] = {}  # by the numbers of states
         self._keys: Final = {k: s.draws for k, s in enumerate(data.states) if s.draws is not None}
         """The numbers of the states that are sequences of keys ↦ how many keys a run takes."""
@@ -257,7 +259,8 @@ class Program:
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, which `Program.load` reads: of a function, as it is with the values outside of it now."""
-        write_program(self._present().data, path)
+        present = self._present()
+        write_program(present.data if present._whole is None else present._whole(), path)
 
     @staticmethod
     def load(path: str | Path, device: str | Device | None = None) -> Program:

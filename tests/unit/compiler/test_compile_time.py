@@ -71,5 +71,7 @@ def test_the_code_of_a_product_is_drafted_once(monkeypatch: pytest.MonkeyPatch) 
     shapes = ((n, 4, floordiv(h, 2), 16), (n, 4, 16, floordiv(w, 3)), (n, 4, floordiv(h, 2), floordiv(w, 3)), (h, w))
     inputs = tuple(b.input(name, shape, float32) for name, shape in zip("xyzs", shapes, strict=True))
     x, y, z, _ = inputs
-    compile_graph(Graph(inputs, (b.mul(b.matmul(x, y), z),), ("out",)), find_target("wasm"))
+    program = compile_graph(Graph(inputs, (b.mul(b.matmul(x, y), z),), ("out",)), find_target("wasm"))
+    assert written == [True, True]
+    assert program.modules["simd"]
     assert written == [True, True, False]

@@ -274,3 +274,26 @@ def test_the_command_lists_and_clears(tmp_path: Path, cache_folder: Path, capsys
     assert main(["cache", "--clear"]) == 0
     assert "removed" in capsys.readouterr().out
     assert not list((cache_folder / "compiled").iterdir())
+
+
+def test_a_kept_program_is_saved_whole(tmp_path: Path) -> None:
+    """What is kept is for the engine here; a file is for others, too."""
+    path = saved(tmp_path / "net.onnx")
+    written = [tmp_path / "first.singe", tmp_path / "next.singe"]
+    for each in written:
+        model = sg.load(path, device="wasm")
+        model.specialise(n=3)
+        model(X)
+        model.program({"x": X.shape}).save(each)
+    programs = [sg.Program.load(each, "wasm") for each in written]
+    assert [*programs[0].data.modules] == [*programs[1].data.modules]
+    assert "simd" in programs[1].data.modules
+    assert programs[0].data.modules == programs[1].data.modules
+    np.testing.assert_array_equal(programs[1](X), answer())
+    model = sg.load(path, device="wasm")
+    model.specialise(n=3)
+    kept_program = model.program({"x": X.shape})
+    assert len(kept_program.data.modules) == 1
+    del model
+    kept_program.save(tmp_path / "again.singe")
+    assert "simd" in sg.Program.load(tmp_path / "again.singe", "wasm").data.modules
