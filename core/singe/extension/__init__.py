@@ -28,7 +28,7 @@ _DEFINED = {
         "outward string uint8 uint16 uint32 uint64"
     ),
     "errors": "CompileError DeviceError DeviceLost FormatError InputError ShapeError",
-    "files.folder": "cache_folder",
+    "files.folder": "cache_folder is_off",
     "files.kept": "entry_key keep_entry recall_entry",
     "files.urls": "js_errors",
     "ir": "affine scalar",

@@ -37,6 +37,7 @@ from ..errors import FormatError as FormatError
 from ..errors import InputError as InputError
 from ..errors import ShapeError as ShapeError
 from ..files.folder import cache_folder as cache_folder
+from ..files.folder import is_off as is_off
 from ..files.kept import entry_key as entry_key
 from ..files.kept import keep_entry as keep_entry
 from ..files.kept import recall_entry as recall_entry

@@ -1,16 +1,14 @@
 """A CUDA device as a Gpu: one stream, on which all work runs in order.
 
-Compiled kernels are kept on disk beside the autotuner's results, by a hash of all that they depend on, each with the hash of its own
-bytes. A list of commands that is submitted a second time becomes a graph of the driver's, which starts them with one call.
+Compiled kernels are kept from one process to the next (singe/files/kept.py), by a hash of all that they depend on.
+A list of commands that is submitted a second time becomes a graph of the driver's, which starts them with one call.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import hashlib
 import os
-import tempfile
 import threading
 import time
 import weakref
@@ -19,15 +17,13 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_char_p, c_float, c_size_t, c_uint64, c_void_p
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from singe.extension import DeviceError, DeviceLost
+from singe.extension import DeviceError, DeviceLost, bytes_text, entry_key, keep_entry, recall_entry
 from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Timed
-from singe_gpu.device.tune import cache_path
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS
 
 from ..code.text import ENTRY_POINT, launch_bytes, prelude, threads
@@ -54,7 +50,6 @@ _RELEASE_THRESHOLD: Final = 4
 """The attribute of the driver's pool that says how much freed memory it keeps."""
 _MOST_SHARED: Final = 8
 """The attribute of a kernel that says how much workgroup memory its launches may ask for."""
-_DIGEST_BYTES: Final = 32
 
 
 class DeviceMemory:
@@ -219,12 +214,12 @@ class CudaGpu:
 
     def _binary_of(self, code: str) -> bytes:
         text, options = prelude() + code, (f"--gpu-architecture={self._architecture}", *OPTIONS)
-        key = hashlib.sha256("\0".join((text, *options, self._version)).encode()).hexdigest()
-        path = cache_path().with_name("cuda") / key
-        binary = kept(path)
-        if binary is None:
-            binary, _ = compile_text(text, "kernel.cu", options, self._binary)
-            keep(path, binary)
+        key = entry_key(text, options, self._version)
+        kept = recall_entry("cuda", key)
+        if kept is not None:
+            return bytes(kept)
+        binary, _ = compile_text(text, "kernel.cu", options, self._binary)
+        keep_entry("cuda", key, f"machine code, {bytes_text(len(text))} of CUDA", [binary])
         return binary
 
     def _load(self, code: str, binary: bytes) -> CudaKernel:
@@ -368,26 +363,3 @@ def _architecture(capability: int) -> tuple[str, bool]:
             "install an older nvidia-cuda-nvrtc"
         )
     return (f"sm_{capability}", True) if known[-1] == capability else (f"compute_{known[-1]}", False)
-
-
-# --- compiled kernels on disk ----------------------------------------------------------------------------------------------------
-
-
-def kept(path: Path) -> bytes | None:
-    """A file's contents without the hash before them; None if there is no such file, or it does not fit its hash."""
-    try:
-        raw = path.read_bytes()
-    except OSError:
-        return None
-    binary = raw[_DIGEST_BYTES:]
-    return binary if hashlib.sha256(binary).digest() == raw[:_DIGEST_BYTES] else None
-
-
-def keep(path: Path, binary: bytes) -> None:
-    """Write a file as a whole. A folder that cannot be written only means to compile again."""
-    with contextlib.suppress(OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(binary).digest() + binary)
-        os.replace(name, path)

@@ -53,4 +53,4 @@ class CudaBackend(GpuRuntime):
             taken.close()
 
     def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}
+        return {**super().describe(), "autotune": str(self.tuner.path or "in memory") if self.tuner else "off"}

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from singe.extension import Contraction, DeviceError, Expr, Routine, cache_folder, show
+from singe.extension import Contraction, DeviceError, Expr, Routine, cache_folder, is_off, show
 
 from ..code.variants import variants
 from ..dialect import Dialect
@@ -79,8 +79,8 @@ class Tuner:
         self.searched = 0
 
     @property
-    def path(self) -> Path:
-        """The file of results."""
+    def path(self) -> Path | None:
+        """The file of results, if they are kept."""
         return self._cache.path
 
     def choose(self, routine: Routine, c: Contraction) -> Cuts:
@@ -174,15 +174,15 @@ def cache_key(routine: Routine, c: Contraction, features: frozenset[str]) -> str
 # --- on disk ----------------------------------------------------------------------------------------------------------
 
 
-def cache_path() -> Path:
-    """The file of results."""
-    return cache_folder() / "gpu-cuts.json"
+def cache_path() -> Path | None:
+    """The file of results; None if nothing is kept."""
+    return None if is_off() else cache_folder() / "gpu-cuts.json"
 
 
 class Cache:
-    """The results for one device, read once and written as a whole."""
+    """The results for one device, read once and written as a whole; without a path they are those of this process."""
 
-    def __init__(self, path: Path, device: str) -> None:
+    def __init__(self, path: Path | None, device: str) -> None:
         self.path: Final = path
         self._device: Final = device
         self._warned = False
@@ -197,16 +197,20 @@ class Cache:
         self.get(key)
         assert self._cuts is not None
         self._cuts[key] = cut
+        if self.path is None:
+            return
         others = self._read()
         self._cuts = dict(list({**others.get(self._device, {}), **self._cuts}.items())[-MAX_KEPT_PRODUCTS:])
         # The newest device last: where the file grows too large, the others are forgotten first.
         devices = {name: cuts for name, cuts in others.items() if name != self._device} | {self._device: self._cuts}
         try:
-            self._write(devices)
+            self._write(self.path, devices)
         except OSError as e:
             self._warn(f"cannot be written: {e}")
 
     def _read(self) -> dict[str, dict[str, str]]:
+        if self.path is None:
+            return {}
         try:
             with self.path.open("rb") as file:
                 raw = file.read(MAX_FILE_BYTES + 1)
@@ -223,7 +227,7 @@ class Cache:
             self._warn(f"is not in Singe's format ({e}) and will be replaced")
             return {}
 
-    def _write(self, devices: Mapping[str, Mapping[str, str]]) -> None:
+    def _write(self, path: Path, devices: Mapping[str, Mapping[str, str]]) -> None:
         rest = dict(devices)
         while (
             len(raw := json.dumps({"format": FORMAT, "cuts": rest}, indent=1, ensure_ascii=False).encode())
@@ -232,12 +236,12 @@ class Cache:
             if len(rest) == 1:
                 return
             del rest[next(iter(rest))]
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".gpu-cuts-", dir=self.path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".gpu-cuts-", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(raw)
-            os.replace(name, self.path)
+            os.replace(name, path)
         except OSError:
             with contextlib.suppress(OSError):
                 os.unlink(name)

@@ -9,7 +9,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pytest
 from gpu_kernels import KERNELS, casts, graph_of, matmul_bias_relu, templates
 
@@ -146,22 +145,6 @@ def test_without_a_driver_the_device_says_what_to_do() -> None:
         assert "no NVIDIA driver is here" in str(e) or "no device cuda:99; there" in str(e)  # noqa: PT017
     else:
         pytest.fail(f"{found} opened")
-
-
-def test_kernels_on_disk_are_used_only_if_whole(tmp_path: Path) -> None:
-    from singe_cuda.device.gpu import keep, kept  # noqa: PLC0415
-
-    path = tmp_path / "cuda" / "key"
-    assert kept(path) is None
-    keep(path, b"binary")
-    assert kept(path) == b"binary"
-    raw = bytearray(path.read_bytes())
-    raw[-1] ^= 1
-    path.write_bytes(raw)
-    assert kept(path) is None
-    path.write_bytes(b"")
-    assert kept(path) is None
-    assert np.all([p.name == "key" for p in path.parent.iterdir()])
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ from singe_webgpu.target import WgslTarget
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[WebGpuBackend]:
     """A device that tunes, with a cache of its own, and a short time limit for slow adapters."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "singe"))
     monkeypatch.setenv(tune.VARIABLE, "1")
     monkeypatch.setattr(tune, "MAX_TIMED_CUTS", 2)
     monkeypatch.setattr(tune, "MAX_ESTIMATE_RATIO", 100.0)
@@ -73,6 +73,7 @@ def product(graph: Graph) -> tuple[Routine, Contraction]:
 
 def kept(backend: WebGpuBackend) -> dict[str, str]:
     assert backend.tuner is not None
+    assert backend.tuner.path is not None
     (cuts,) = json.loads(backend.tuner.path.read_text("utf-8"))["cuts"].values()
     return cuts
 
@@ -153,6 +154,7 @@ def test_the_budget_ends_the_search(gpu: WebGpuBackend) -> None:
     gpu.tuner.spent = tune.SEARCH_SECONDS
     answer(gpu, gemm(24, 20, 28))
     assert gpu.tuner.searched == 0
+    assert gpu.tuner.path is not None
     assert not gpu.tuner.path.exists()
 
 
@@ -265,3 +267,12 @@ def test_the_tuner_takes_any_gpu(gpu: WebGpuBackend, tmp_path: Path) -> None:
     tuner = Tuner(gpu.gpu, WGSL, "d", tmp_path / "cuts.json")
     assert tuner.choose(routine, c)[0][1] in ranked(WGSL, routine, c, {})
     assert tuner.searched == 1
+
+
+def test_nothing_is_written_where_it_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SINGE_CACHE", "off")
+    assert cache_path() is None
+    cache = Cache(cache_path(), "d")
+    cache.put("product", "cut")
+    assert cache.get("product") == "cut"
+    assert Cache(cache_path(), "d").get("product") is None

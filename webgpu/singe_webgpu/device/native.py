@@ -91,7 +91,7 @@ class WebGpuBackend(GpuRuntime):
         super().__init__(f"webgpu:{at}" if at else "webgpu", gpu, target)
 
     def describe(self) -> Mapping[str, Any]:
-        return {**super().describe(), "autotune": str(self.tuner.path) if self.tuner else "off"}
+        return {**super().describe(), "autotune": str(self.tuner.path or "in memory") if self.tuner else "off"}
 
 
 @contextmanager
