@@ -24,6 +24,16 @@ def local_file(path: str | Path, beside: str | None = None) -> Path:
     return zoo.fetch(path)
 
 
+def is_language(path: str | Path) -> bool:
+    """Whether a path is that of a language model: a GGUF file, or a folder of Hugging Face."""
+    name = Path(path)
+    if isinstance(path, str) and path.startswith(ZOO):
+        from . import zoo  # noqa: PLC0415
+
+        name = Path(zoo.zoo_file(path)[1].name)
+    return name.suffix == ".gguf" or (name / "config.json").is_file()
+
+
 async def fetched_bytes(path: str) -> bytes:
     """For a page: the bytes of a URL or a ready model, compared with their hash."""
     if not path.startswith(ZOO):

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..errors import InputError
+from ..files import places
+from ..files.urls import stem_of
 from ..model.files import load
 from ..model.model import Model
 from ..runtime.device import Device
@@ -42,7 +44,7 @@ def named_models(models: Models) -> dict[str, OneModel]:
 def is_language(model: OneModel) -> bool:
     """Whether it is a language model: of files, GGUF and folders with config.json are."""
     if isinstance(model, (str, Path)):
-        return Path(model).suffix == ".gguf" or (Path(model) / "config.json").is_file()
+        return places.is_language(model)
     if isinstance(model, Model):
         return False
     from ..language.llm import LanguageModel  # noqa: PLC0415 (other models need no tokenizers)
@@ -65,7 +67,7 @@ def loaded_models(models: Models, device: str | Device, context: int | None) -> 
 
 def _name(model: OneModel) -> str:
     if isinstance(model, (str, Path)):
-        return Path(model).stem
+        return stem_of(str(model))
     return model.name if isinstance(model, Model) else Path(model.decoder.name).stem
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from ..files import write
+from ..files import write, zoo
 from ..files.places import local_file
-from ..files.urls import is_url
+from ..files.urls import ZOO, is_url
 from ..model.files import load
 from ..model.model import Model
 from ..program.bundle_reader import bundle_at, read_manifest
@@ -94,18 +94,25 @@ class Task:
 
 
 def task(
-    kind: str, model: str | Path | Model, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
+    kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
 ) -> Task:  # fmt: skip
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image") with a model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
-    task, which know all; or a Model, whose device is used unless another is given. labels: "coco", a file, or a list. size: height and
+    task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
+    fetched, if it has one (`singe zoo` lists them). labels: "coco", a file, or a list. size: height and
     width, where the model leaves them open.
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
     """
     kind_named(kind)
+    if model is None:
+        model = zoo.default_for(kind)
+    if isinstance(model, str) and model.startswith(ZOO):
+        row, _ = zoo.zoo_file(model)
+        labels, licence = labels or row.options.get("labels"), licence or row.licence
+        picture = {name: x for name, x in row.options.items() if name != "labels"} | picture
     given = {
         name: x
         for name, x in {"labels": labels, "size": size, "head": head, "licence": licence, **picture}.items()

@@ -16,8 +16,6 @@ from typing import Final
 
 from ..ending import end_by_interrupts
 from ..errors import SingeError
-from ..files.places import local_file
-from ..files.urls import ZOO
 from ..report import clean
 from ..starting import INTERRUPTED, unguard_command
 from ..texts import say
@@ -50,8 +48,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         from . import commands, progress  # noqa: PLC0415 (`singe --help` need not wait for what commands import)
 
         with progress.notes():
-            if str(getattr(args, "model", "")).startswith(ZOO):  # what a file is, the commands tell by its name
-                args.model = str(local_file(args.model))
             code = getattr(commands, args.command)(args)
         # Unlike stdout.flush(), this does nothing where stdout was closed before the command began.
         print(end="", flush=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ..errors import InputError
+from ..files.places import is_language
 from ..runtime.devices import DEFAULT
 from ..shapes import bytes_text
 from ..tasks.labels import read_labels
@@ -22,7 +23,7 @@ from .export.single_page import is_single
 from .export.snippet import snippet
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
-from .opening import is_language, single_model
+from .opening import single_model
 from .progress import doing
 from .tasking import task_of
 

@@ -56,11 +56,6 @@ def is_program(path: str) -> bool:
     return found == PROGRAM or (found is None and Path(path).suffix == ".singe" and not is_url(path))
 
 
-def is_language(path: str) -> bool:
-    """Whether a path is that of a language model: a GGUF file, or a folder of Hugging Face."""
-    return Path(path).suffix == ".gguf" or (Path(path) / "config.json").is_file()
-
-
 def compiled(model: Model, name: str, **changes: Any) -> ProgramData:
     """The model's Program for a device, available or not; changes: options that replace the model's own."""
     found = ("" if name in CHOSEN else backend_factory(name).target_name) or open_device(name).target.name

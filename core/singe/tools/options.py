@@ -109,7 +109,11 @@ def _run(command: argparse.ArgumentParser) -> None:
 def _task(command: argparse.ArgumentParser) -> None:
     command.add_argument("kind", metavar="KIND", help=KINDS)
     command.add_argument("files", metavar="FILE", nargs="+", help="pictures, or their addresses")
-    command.add_argument("--model", metavar="MODEL", help="an ONNX model, or the bundle or the record of a task")
+    command.add_argument(
+        "--model",
+        metavar="MODEL",
+        help="an ONNX model, the bundle or the record of a task, or zoo:NAME (default: that of the zoo)",
+    )
     command.add_argument(
         "-o", "--out", metavar="FILE.png", help="draw the answer to a file; of several files, into a folder"
     )

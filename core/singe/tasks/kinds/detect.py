@@ -19,7 +19,7 @@ from .boxes import SETTINGS, chosen, corners, findings
 OVERLAP: Final = 0.45
 _STRIDES: Final = (8, 16, 32, 64)
 _BINS: Final = 8
-"""NanoDet says how far each edge of a box is as chances of 0 to 7 strides."""
+"""NanoDet and PicoDet say how far each edge of a box is as chances of 0 to 7 strides."""
 _KEEPS_ALL: Final = 1.0
 
 
@@ -74,6 +74,23 @@ def _is_nanodet(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     if strides is None or (asked.labels is None and rows[1] != 80 + 4 * _BINS):
         return None
     return {"strides": list(strides)}
+
+
+def _is_picodet(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    """For each stride, (1, places, classes) and (1, places, 32)."""
+    if len(shapes) not in (6, 8) or any(len(s) != 3 or s[0] != 1 for s in shapes.values()):
+        return None
+    strides = _STRIDES[: len(shapes) // 2]
+    counts = [len(cells(asked.size, (s,))) for s in strides]
+    found = [[name for name, s in shapes.items() if s[1] == count] for count in counts]
+    pairs = [sorted(names, key=lambda n: shapes[n][2] == 4 * _BINS) for names in found]
+    if any(len(pair) != 2 or shapes[pair[1]][2] != 4 * _BINS for pair in pairs):
+        return None
+    classes = {shapes[pair[0]][2] for pair in pairs}
+    if len(classes) != 1 or asked.labels not in (None, *classes):
+        return None
+    scores, edges = zip(*pairs, strict=True)
+    return {"strides": list(strides), "scores": list(scores), "edges": list(edges)}
 
 
 def _is_yolox(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
@@ -156,15 +173,26 @@ def _yolox(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mappin
     return {"boxes": corners(center, rows[:, 2:4].exp() * stride), "scores": rows[:, 4:5] * rows[:, 5:]}
 
 
+def _between(edges: Tensor, center: Tensor, stride: Tensor) -> Tensor:
+    """Boxes by how far their edges are from their centres, as chances (places, 4 · bins)."""
+    far = (edges.reshape(-1, 4, _BINS).softmax(2) * tensor(np.arange(_BINS, dtype=np.float32))).sum(2)
+    return concatenate([center - far[:, :2] * stride, center + far[:, 2:] * stride], axis=1)
+
+
 def _nanodet(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
     rows, places = only(outputs)[0], cells(frame.size, options["strides"])
     classes = rows.shape[1] - 4 * _BINS
-    far = (rows[:, classes:].reshape(-1, 4, _BINS).softmax(2) * tensor(np.arange(_BINS, dtype=np.float32))).sum(2)
     stride = tensor(places[:, 2:])
     # The first NanoDet has its places in the middle of their cells; NanoDet-Plus, which has four strides, at the corner.
     center = tensor(places[:, :2] + (0.5 if len(options["strides"]) == 3 else 0.0)) * stride
-    boxes = concatenate([center - far[:, :2] * stride, center + far[:, 2:] * stride], axis=1)
-    return {"boxes": boxes, "scores": rows[:, :classes]}
+    return {"boxes": _between(rows[:, classes:], center, stride), "scores": rows[:, :classes]}
+
+
+def _picodet(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> Mapping[str, Tensor]:
+    scores, edges = (concatenate([outputs[n][0] for n in options[of]], axis=0) for of in ("scores", "edges"))
+    places = cells(frame.size, options["strides"])
+    stride = tensor(places[:, 2:])
+    return {"boxes": _between(edges, tensor(places[:, :2] + 0.5) * stride, stride), "scores": scores}
 
 
 def _sides(frame: Frame) -> Tensor:
@@ -205,6 +233,8 @@ HEADS: Final = (
     Head("list", "rows of corners, score and class: YOLOv10, and models that suppress boxes themselves", _is_list, _decoded(_list, _KEEPS_ALL)),
     Head("yolo8", "(1, 4 + classes, places): YOLOv8 to 12", _is_yolo8, _decoded(_yolo8)),
     Head("yolo5", "(1, 3 · places, 5 + classes): YOLOv5, v7", _is_yolo5, _decoded(_yolo5)),
+    Head("picodet", "for each stride (1, places, classes) and (1, places, 32): PicoDet, NanoDet", _is_picodet, _decoded(_picodet),
+         {"fit": "stretch", "mean": (123.675, 116.28, 103.53), "std": (58.395, 57.12, 57.375)}),
     Head("nanodet", "(1, places, classes + 32): NanoDet", _is_nanodet, _decoded(_nanodet),
          {"fit": "stretch", "order": "bgr", "mean": (103.53, 116.28, 123.675), "std": (57.375, 57.12, 58.395)}),
     Head("yolox", "(1, places, 5 + classes): YOLOX", _is_yolox, _decoded(_yolox), {"fit": "corner", "order": "bgr", **_UNCHANGED}),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ...errors import InputError
-from ...files.urls import is_url
+from ...files.urls import is_url, stem_of
 
 OF_DEVICES: Final = ("memory", "clients", "grace", "weights")
 """Options that lend a device."""
@@ -57,7 +57,7 @@ def _named(models: list[str]) -> dict[str, str]:
     for text in models:
         name, sign, file = text.partition("=")
         if not sign or is_url(text) or Path(text).exists():
-            name, file = Path(text).stem, text
+            name, file = stem_of(text), text
         if name in found:
             raise InputError(f"two models are called {name!r}: give one of them another name, as in {name}2={file}")
         found[name] = file
