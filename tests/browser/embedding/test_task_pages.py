@@ -299,6 +299,8 @@ def test_the_page_of_a_bundle_is_its_task(site: tuple[Server, Path], page: Any) 
     canvas = page.get_by_test_id("canvas")
     assert (canvas.get_attribute("width"), canvas.get_attribute("height")) == ("150", "70")
     assert float(page.get_by_test_id("time").get_attribute("data-value")) > 0
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
 CAMERA = ("--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream")
