@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from ..errors import InputError
 from .sampling import REMEMBERED, Chosen, Sampler, SamplingOptions
+from .templating import CallForm, CallReader
 
 if TYPE_CHECKING:
     from .constraints import TextConstraint
@@ -54,13 +55,15 @@ class TokenChance:
 
 @dataclass(frozen=True)
 class GenerationOptions:
-    """What bounds a text. max_tokens None: until the model ends it, or the context is full. constraint: what it must match."""
+    """What bounds a text. max_tokens None: until the model ends it, or the context is full. constraint: what it must match.
+    calls: how calls of tools are written, if there are tools."""
 
     sampling: SamplingOptions
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     logprobs: int | None = None
     constraint: TextConstraint | None = None
+    calls: CallForm | None = None
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
@@ -111,7 +114,8 @@ class HeldBack:
 
 class Generation(Iterator[str]):
     """The parts of a text, as they are made; `.text` is the whole of it. When it has ended, `.finish_reason` is "stop" (the model or a
-    stop text ended it) or "length" (max_tokens, or a full context). It is made by `LanguageModel.generate` and `.chat`.
+    stop text ended it), "tool_calls" (it ended with calls of tools, which are no part of the text), or "length" (max_tokens, or a full
+    context). It is made by `LanguageModel.generate` and `.chat`.
 
     Whoever runs the session for several texts calls `begin`, and then `take` with the scores after `pending`, until `finish_reason`.
     """
@@ -128,6 +132,7 @@ class Generation(Iterator[str]):
         self._sampler: Final = Sampler(options.sampling, options.logprobs or 0)
         self._stream: Final = session.llm.tokenizer.stream()
         self._held: Final = HeldBack(options.stop)
+        self._calls: Final = None if options.calls is None else CallReader(options.calls)
         self._constraint: Final = options.constraint
         self._place = 0 if options.constraint is None else options.constraint.start
         self._parts: list[str] = []
@@ -137,6 +142,8 @@ class Generation(Iterator[str]):
         self._begun = self._read = self._last = time.perf_counter()
         self.finish_reason: str | None = None
         """None while it goes on."""
+        self.tool_calls: tuple[dict[str, Any], ...] = ()
+        """When it has ended: the calls of tools, in OpenAI's shape."""
         self._steps = self._run()
 
     def __iter__(self) -> Self:
@@ -216,6 +223,13 @@ class Generation(Iterator[str]):
         if self.finish_reason and not self._held.found:
             part += self._held.feed(self._stream.finish())
             part += self._held.finish()
+        if self._calls is not None:
+            part = self._calls.feed(part)
+            if self.finish_reason:
+                rest, self.tool_calls = self._calls.finish()
+                part += rest
+                if self.tool_calls and self.finish_reason == "stop":
+                    self.finish_reason = "tool_calls"
         self._parts.append(part)
         return part
 

@@ -216,31 +216,34 @@ class LanguageModel:
         schema: Any = None, regex: str | None = None, chat_template_kwargs: Mapping[str, Any] | None = None, stream: bool = True,
     ) -> Generation:  # fmt: skip
         """The answer to messages (`{"role": "user", "content": …}`), in parts; for the options see `generate`. A conversation that goes
-        on is computed from where it parts from the one before. tools: descriptions of functions, and chat_template_kwargs: other names,
-        such as enable_thinking, for templates that know them.
+        on is computed from where it parts from the one before. tools: descriptions of functions in OpenAI's shape; what the model calls
+        is in `.tool_calls` at the end. chat_template_kwargs: other names, such as enable_thinking, for templates that know them.
         """
         own = locals()
-        return self._generation(self.chat_prompt(messages, tools, chat_template_kwargs), {k: own[k] for k in _OPTIONS})
+        return self._generation(
+            self.chat_prompt(messages, tools, chat_template_kwargs), {k: own[k] for k in _OPTIONS}, tools
+        )
 
-    def _generation(self, prompt: Sequence[int], options: Mapping[str, Any]) -> Generation:
+    def _generation(self, prompt: Sequence[int], options: Mapping[str, Any], tools: Any = None) -> Generation:
         session, self._idle = self._idle or self.session(), None
 
         def ended() -> None:
             self._idle = session
 
-        return self.generation(session, prompt, options, ended)
+        return self.generation(session, prompt, options, tools, ended)
 
     def generation(
-        self, session: LanguageSession, prompt: Sequence[int], options: Mapping[str, Any], ended: Any = lambda: None
-    ) -> Generation:
+        self, session: LanguageSession, prompt: Sequence[int], options: Mapping[str, Any], tools: Any = None,
+        ended: Any = lambda: None,
+    ) -> Generation:  # fmt: skip
         """A text in a session; `ended` is called when it has ended. Others call `generate` and `chat`."""
-        generation = Generation(session, prompt, self.options(prompt, options), ended)
+        generation = Generation(session, prompt, self.options(prompt, options, tools), ended)
         if not options.get("stream", True):
             _ = generation.text
         return generation
 
-    def options(self, prompt: Sequence[int], options: Mapping[str, Any]) -> GenerationOptions:
-        """The options of `generate`, checked for what follows a prompt."""
+    def options(self, prompt: Sequence[int], options: Mapping[str, Any], tools: Any = None) -> GenerationOptions:
+        """The options of `generate`, checked for what follows a prompt. tools: those that a template was given."""
         unknown = [k for k in options if k not in _OPTIONS]
         if unknown:
             raise InputError(f"there is no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}")
@@ -251,6 +254,7 @@ class LanguageModel:
             (stop,) if isinstance(stop, str) else tuple(stop),
             options.get("logprobs"),
             self._constraint(options.get("schema"), options.get("regex")),
+            self._template.call_form(tools) if tools else None,
         )
         if len(prompt) + (made.max_tokens or 1) - 1 > self.context:
             asked = f" and {made.max_tokens} more" if made.max_tokens else ""

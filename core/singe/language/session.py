@@ -63,7 +63,7 @@ class LanguageSession:
     def chat(self, messages: Sequence[Mapping[str, Any]], *, tools: Any = None, **options: Any) -> Generation:
         """As `LanguageModel.chat`, in this conversation: `messages` are all of it."""
         names = options.pop("chat_template_kwargs", None)
-        return self.llm.generation(self, self.llm.chat_prompt(messages, tools, names), options)
+        return self.llm.generation(self, self.llm.chat_prompt(messages, tools, names), options, tools)
 
     def feed(self, tokens: Sequence[int]) -> np.ndarray:
         """Add tokens; the scores of the one that follows them."""

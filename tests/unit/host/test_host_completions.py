@@ -45,6 +45,7 @@ def engine(llm: sg.language.LanguageModel, cache: int = 1 << 26) -> LanguageEngi
         ({"stop": 3}, "stop: got 3"),
         ({"stream_options": {"other": 1}}, "stream_options"),
         ({"tools": {}}, "tools: got"),
+        ({"tool_choice": "required"}, "tool_choice: got 'required'"),
         ({"model": 3}, "model: got 3"),
         ({"response_format": {"type": "xml"}}, "response_format: got"),
         ({"chat_template_kwargs": 1}, "chat_template_kwargs: got 1"),
@@ -143,8 +144,21 @@ def test_the_routes_answer_in_openais_shapes(tmp_path: Path) -> None:
             app, "/v1/completions", {"model": "m", "prompt": "hello", "max_tokens": 2, "logprobs": 1}
         )
         assert (status, json.loads(answer)["object"]) == (200, "text_completion")
+        tools = [{"type": "function", "function": {"name": "now", "parameters": {}}}]
+        called = {**body, "max_tokens": 99, "tools": tools, "regex": r'\{"name": "now", "arguments": \{\}\}'}
+        status, answer = await ask(app, "/v1/chat/completions", called)
+        choice = json.loads(answer)["choices"][0]
+        call = {"type": "function", "function": {"name": "now", "arguments": "{}"}}
+        assert (choice["finish_reason"], choice["message"]["content"]) == ("tool_calls", None)
+        assert [{**c, "id": 0} for c in choice["message"]["tool_calls"]] == [{**call, "id": 0}]
+        status, answer = await ask(app, "/v1/chat/completions", {**called, "stream": True})
+        choice = json.loads(answer.decode().split("\n\n")[-3].removeprefix("data: "))["choices"][0]
+        assert (choice["finish_reason"], choice["delta"]["tool_calls"][0]["index"]) == ("tool_calls", 0)
+        status, answer = await ask(app, "/v1/chat/completions", {**called, "tool_choice": "none"})
+        assert json.loads(answer)["choices"][0]["finish_reason"] == "stop"
         for wrong, expected in (
             ({**body, "model": "n"}, 404),
+            ({**body, "tools": ["now"]}, 400),
             ({**body, "colour": 1}, 400),
             ({**body, "regex": "(?=a)"}, 400),
             ({**body, "max_tokens": 9999}, 400),

@@ -24,7 +24,8 @@ _OPTIONS: Final = {
 """Field ↦ option of `LanguageModel.generate`."""
 _COMMON: Final = frozenset({*_OPTIONS, "model", "n", "stream", "stream_options", "logprobs", "user", "response_format"})
 _OWN: Final = {
-    True: _COMMON | {"messages", "tools", "max_completion_tokens", "top_logprobs", "chat_template_kwargs"},
+    True: _COMMON
+    | {"messages", "tools", "tool_choice", "max_completion_tokens", "top_logprobs", "chat_template_kwargs"},
     False: _COMMON | {"prompt"},
 }
 """Whether it is a chat ↦ the fields of its requests."""
@@ -58,6 +59,7 @@ class CompletionPart:
     chances: tuple[TokenChance, ...] | None
     finish_reason: str | None = None
     usage: Usage | None = None
+    tool_calls: Sequence[Mapping[str, Any]] = ()
 
 
 @dataclass(frozen=True)
@@ -180,7 +182,12 @@ def _messages(given: Mapping[str, Any]) -> list[Any]:
 
 
 def _tools(given: Mapping[str, Any]) -> list[Any] | None:
-    return _of(given, "tools", list, "a list of functions") if "tools" in given else None
+    choice = given.get("tool_choice", "auto")
+    if choice not in ("auto", "none"):
+        raise Refused(
+            400, f"tool_choice: got {choice!r:.80}, expected auto or none; response_format makes a text certain"
+        )
+    return _of(given, "tools", list, "a list of functions") if "tools" in given and choice == "auto" else None
 
 
 def _of(given: Mapping[str, Any], field: str, kind: Any, expected: str) -> Any:
@@ -201,7 +208,11 @@ def completion(
     choice: dict[str, Any] = {"index": 0, "finish_reason": part.finish_reason, "logprobs": None}
     if asked.is_chat:
         role = {} if place == "more" else {"role": "assistant"}
-        choice["message" if place == "whole" else "delta"] = {**role, "content": part.text}
+        said = {**role, "content": part.text if part.text or not part.tool_calls else None}
+        if part.tool_calls:
+            numbered = place != "whole"
+            said["tool_calls"] = [{"index": i, **c} if numbered else {**c} for i, c in enumerate(part.tool_calls)]
+        choice["message" if place == "whole" else "delta"] = said
     else:
         choice["text"] = part.text
     if part.chances is not None:

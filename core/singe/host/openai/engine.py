@@ -129,7 +129,7 @@ class LanguageEngine:
     def _read(self, asked: CompletionRequest) -> tuple[tuple[int, ...], GenerationOptions]:
         llm = self.llm
         prompt = llm.chat_prompt(asked.prompt, asked.tools, asked.names) if asked.is_chat else llm.prompt(asked.prompt)
-        return tuple(prompt), llm.options(prompt, asked.options)
+        return tuple(prompt), llm.options(prompt, asked.options, asked.tools)
 
     # --- the thread ---
 
@@ -206,7 +206,7 @@ class LanguageEngine:
         if not generation.finish_reason:
             tell(CompletionPart(part, chances))
             return
-        tell(CompletionPart(part, chances, generation.finish_reason, generation.usage))
+        tell(CompletionPart(part, chances, generation.finish_reason, generation.usage, generation.tool_calls))
         self._ended(text)
 
     def _ended(self, text: _Text, why: Exception | None = None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final, NoReturn
 from ...errors import FormatError, InputError, SingeError
 from .interpreter import Interpreter, globals_of
 from .parser import parse_template
+from .tool_calls import CallForm, format_of, tool_names, with_objects
 from .values import from_caller
 
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -66,7 +67,7 @@ class ChatTemplate:
             "eos_token": self.eos_token,
             "documents": None,
             **extra,
-            "messages": list(messages),
+            "messages": with_objects(messages),
             "tools": None if tools is None else list(tools),
             "add_generation_prompt": add_generation_prompt,
         }
@@ -80,6 +81,10 @@ class ChatTemplate:
             raise
         except RecursionError:
             raise FormatError("the template is nested too deeply") from None
+
+    def call_form(self, tools: Any) -> CallForm | None:
+        """How the model writes calls of tools; None without any."""
+        return CallForm(format_of(self.source), tool_names(tools)) if tools else None
 
 
 def _refuse(message: str) -> NoReturn:
