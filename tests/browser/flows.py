@@ -132,7 +132,7 @@ class Flow:
 
     def write(self, folder: Path, name: str) -> Path:
         """The bundle, for both devices."""
-        files = export._scripts(readable=False)
+        files = export._scripts(readable=False, left_out=())
         manifest: dict[str, Any] = {
             "format": FORMAT, "singe": __version__, "runner": dict(export.RUNNER), "name": name, "image": None,
             "labels": None, "facts": {}, "inputs": self._ports(self.inputs), "outputs": self._ports(self.outputs),

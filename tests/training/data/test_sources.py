@@ -148,7 +148,7 @@ def test_mnist_in_a_page_is_awaited(folder: Path, monkeypatch: pytest.MonkeyPatc
         return (folder / url.rpartition("/")[2].partition("#")[0]).read_bytes()
 
     monkeypatch.setattr(labelled, "IN_PAGE", True)
-    monkeypatch.setattr(labelled, "fetched", fetched)
+    monkeypatch.setattr(labelled, "fetched_bytes", fetched)
     check(asyncio.run(data.MNIST.load_async(train=False)))
     assert len(asked) == 3
     assert all("#sha256=" in url for url in asked)
