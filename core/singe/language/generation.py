@@ -16,6 +16,7 @@ from .templating import CallForm, CallReader
 if TYPE_CHECKING:
     from .constraints import TextConstraint
     from .session import LanguageSession
+    from .shifting import Shift
 
 MAX_LOGPROBS: Final = 100
 
@@ -56,7 +57,7 @@ class TokenChance:
 @dataclass(frozen=True)
 class GenerationOptions:
     """What bounds a text. max_tokens None: until the model ends it, or the context is full. constraint: what it must match.
-    calls: how calls of tools are written, if there are tools."""
+    calls: how calls of tools are written, if there are tools. shift: what is kept when the context is full; None: the text ends."""
 
     sampling: SamplingOptions
     max_tokens: int | None = None
@@ -64,6 +65,11 @@ class GenerationOptions:
     logprobs: int | None = None
     constraint: TextConstraint | None = None
     calls: CallForm | None = None
+    shift: Shift | None = None
+
+    def fitted(self, prompt: Sequence[int]) -> tuple[int, ...]:
+        """The tokens of a prompt for which there is room."""
+        return tuple(prompt) if self.shift is None else self.shift.fitted(prompt)
 
     def __post_init__(self) -> None:
         if self.max_tokens is not None and (type(self.max_tokens) is not int or self.max_tokens < 1):
@@ -125,7 +131,7 @@ class Generation(Iterator[str]):
     ) -> None:
         """ended: is called once, when the session is free again."""
         self.session: Final = session
-        self._prompt, self._options, self._ended = tuple(prompt), options, ended
+        self._prompt, self._options, self._ended = options.fitted(prompt), options, ended
         self.pending: Sequence[int] = self._prompt
         """The tokens after which the next one is chosen, and which the session does not have yet."""
         self._latest = [*self._prompt[-REMEMBERED:]]
@@ -201,6 +207,7 @@ class Generation(Iterator[str]):
     def take(self, scores: np.ndarray) -> str:
         """Choose the token that follows those that were pending; the text that is certain now."""
         options, session = self._options, self.session
+        is_full = session.count == session.llm.context
         if not self._tokens:
             self._read = time.perf_counter()
         vocabulary = len(session.llm.tokenizer.vocabulary)
@@ -218,8 +225,11 @@ class Generation(Iterator[str]):
             part = self._held.feed(self._stream.feed(chosen.token))
             if self._held.found or (self._constraint is not None and self._constraint.is_whole(self._place)):
                 self.finish_reason = "stop"
-            elif len(self._tokens) == options.max_tokens or session.count == session.llm.context:
+            elif len(self._tokens) == options.max_tokens or (is_full and options.shift is None):
                 self.finish_reason = "length"
+            elif is_full:
+                tokens = options.fitted((*session.tokens, chosen.token))
+                self.pending = tokens[session.keep_common(tokens) :]
         if self.finish_reason and not self._held.found:
             part += self._held.feed(self._stream.finish())
             part += self._held.finish()

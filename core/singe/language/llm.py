@@ -28,6 +28,7 @@ from .files import open_model
 from .generation import Generation, GenerationOptions
 from .sampling import SamplingOptions
 from .session import LanguageSession, chunks
+from .shifting import Shift, common_beginning
 from .side_by_side import SideBySide
 from .templating import ChatTemplate
 from .texts import ModelTexts
@@ -197,14 +198,16 @@ class LanguageModel:
         self, text: str | Sequence[int], *, max_tokens: int | None = None, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95,
         min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0, frequency_penalty: float = 0.0,
         stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None, schema: Any = None,
-        regex: str | None = None, stream: bool = True,
+        regex: str | None = None, shift: bool = False, stream: bool = True,
     ) -> Generation:  # fmt: skip
         """What follows a text, or the ids of one, in parts.
 
         temperature 0: always the likeliest token. seed: the same text again, on the same device. stop: texts that end it, and are not
         part of it. logprobs: of how many tokens at each place `.logprobs` tells the chances. max_tokens None: until the model ends it
         or the context is full. schema, regex: a JSON schema that the text meets, True for any object; or a regular expression that the
-        whole text matches, unless it is cut off. stream=False: the whole text is made before this returns.
+        whole text matches, unless it is cut off. shift: when the context is full, the text goes on after its beginning (of a chat, what
+        the template writes before the first message that is not the system's) and the later half of the rest, which is read again; what
+        is dropped is forgotten. stream=False: the whole text is made before this returns.
         """
         own = locals()
         return self._generation(self.prompt(text), {k: own[k] for k in _OPTIONS})
@@ -213,7 +216,8 @@ class LanguageModel:
         self, messages: Sequence[Mapping[str, Any]], *, tools: Any = None, max_tokens: int | None = None, temperature: float = 0.8,
         top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0, stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None,
-        schema: Any = None, regex: str | None = None, chat_template_kwargs: Mapping[str, Any] | None = None, stream: bool = True,
+        schema: Any = None, regex: str | None = None, shift: bool = False, chat_template_kwargs: Mapping[str, Any] | None = None,
+        stream: bool = True,
     ) -> Generation:  # fmt: skip
         """The answer to messages (`{"role": "user", "content": …}`), in parts; for the options see `generate`. A conversation that goes
         on is computed from where it parts from the one before. tools: descriptions of functions in OpenAI's shape; what the model calls
@@ -221,33 +225,47 @@ class LanguageModel:
         """
         own = locals()
         return self._generation(
-            self.chat_prompt(messages, tools, chat_template_kwargs), {k: own[k] for k in _OPTIONS}, tools
+            self.chat_prompt(messages, tools, chat_template_kwargs), {k: own[k] for k in _OPTIONS}, messages, tools
         )
 
-    def _generation(self, prompt: Sequence[int], options: Mapping[str, Any], tools: Any = None) -> Generation:
+    def _generation(
+        self,
+        prompt: Sequence[int],
+        options: Mapping[str, Any],
+        messages: Sequence[Mapping[str, Any]] = (),
+        tools: Any = None,
+    ) -> Generation:
         session, self._idle = self._idle or self.session(), None
 
         def ended() -> None:
             self._idle = session
 
-        return self.generation(session, prompt, options, tools, ended)
+        return self.generation(session, prompt, options, messages, tools, ended)
 
     def generation(
-        self, session: LanguageSession, prompt: Sequence[int], options: Mapping[str, Any], tools: Any = None,
-        ended: Any = lambda: None,
+        self, session: LanguageSession, prompt: Sequence[int], options: Mapping[str, Any],
+        messages: Sequence[Mapping[str, Any]] = (), tools: Any = None, ended: Any = lambda: None,
     ) -> Generation:  # fmt: skip
         """A text in a session; `ended` is called when it has ended. Others call `generate` and `chat`."""
-        generation = Generation(session, prompt, self.options(prompt, options, tools), ended)
+        generation = Generation(session, prompt, self.options(prompt, options, messages, tools), ended)
         if not options.get("stream", True):
             _ = generation.text
         return generation
 
-    def options(self, prompt: Sequence[int], options: Mapping[str, Any], tools: Any = None) -> GenerationOptions:
-        """The options of `generate`, checked for what follows a prompt. tools: those that a template was given."""
+    def options(
+        self,
+        prompt: Sequence[int],
+        options: Mapping[str, Any],
+        messages: Sequence[Mapping[str, Any]] = (),
+        tools: Any = None,
+    ) -> GenerationOptions:
+        """The options of `generate`, checked for what follows a prompt. messages, tools: of which a template made it."""
         unknown = [k for k in options if k not in _OPTIONS]
         if unknown:
             raise InputError(f"there is no option {', '.join(unknown)}; there are {', '.join(_OPTIONS)}")
-        stop = options.get("stop", ())
+        stop, shift = options.get("stop", ()), options.get("shift", False)
+        if type(shift) is not bool:
+            raise InputError(f"shift: got {shift!r:.40}, expected True or False")
         made = GenerationOptions(
             SamplingOptions(**{k: v for k, v in options.items() if k in _OF_SAMPLING}),
             options.get("max_tokens"),
@@ -255,12 +273,13 @@ class LanguageModel:
             options.get("logprobs"),
             self._constraint(options.get("schema"), options.get("regex")),
             self._template.call_form(tools) if tools else None,
+            Shift(self._beginning(prompt, messages, tools), self.context) if shift else None,
         )
-        if len(prompt) + (made.max_tokens or 1) - 1 > self.context:
+        if not shift and len(prompt) + (made.max_tokens or 1) - 1 > self.context:
             asked = f" and {made.max_tokens} more" if made.max_tokens else ""
             raise InputError(
-                f"the text has {len(prompt)} tokens{asked}, there is room for {self.context}; shorten it, or load the model with a larger "
-                "context="
+                f"the text has {len(prompt)} tokens{asked}, there is room for {self.context}; shorten it, give shift=True, or load the model "
+                "with a larger context="
             )
         return made
 
@@ -294,6 +313,14 @@ class LanguageModel:
         text = self.template(messages, tools, **(names or {}))
         return self.prompt(self.tokenizer.encode(text, add_special=False))
 
+    def _beginning(self, prompt: Sequence[int], messages: Sequence[Mapping[str, Any]], tools: Any) -> int:
+        """How many tokens come before what is said: those that a prompt has in common with one whose first message is another."""
+        place = next((i for i, m in enumerate(messages) if m.get("role") not in _OF_SYSTEM), None)
+        if place is None:
+            return common_beginning(prompt, self.tokenizer.before)
+        other = {**messages[place], "content": f"?{messages[place].get('content') or ''}"}
+        return common_beginning(prompt, self.chat_prompt([*messages[:place], other, *messages[place + 1 :]], tools))
+
     def checked(self, ids: Sequence[int]) -> np.ndarray:
         """Ids as an array."""
         found = np.asarray(ids)
@@ -305,7 +332,17 @@ class LanguageModel:
         return found.astype(np.int32)
 
 
-_OPTIONS: Final = ("max_tokens", *SamplingOptions.__dataclass_fields__, "stop", "logprobs", "schema", "regex", "stream")
+_OPTIONS: Final = (
+    "max_tokens",
+    *SamplingOptions.__dataclass_fields__,
+    "stop",
+    "logprobs",
+    "schema",
+    "regex",
+    "shift",
+    "stream",
+)
+_OF_SYSTEM: Final = frozenset({"system", "developer"})
 
 
 def _compiled(network: Decoder, name: str, device: str | Device, activations: str, sharing: Model | None) -> Model:

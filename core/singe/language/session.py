@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,6 +15,7 @@ from ..weights import read_weights
 from ..weights.safetensors import safetensors_pieces
 from .decoder import CACHE_AXIS, KEYS, VALUES
 from .generation import Generation
+from .shifting import common_beginning
 
 if TYPE_CHECKING:
     from .llm import LanguageModel
@@ -63,7 +63,7 @@ class LanguageSession:
     def chat(self, messages: Sequence[Mapping[str, Any]], *, tools: Any = None, **options: Any) -> Generation:
         """As `LanguageModel.chat`, in this conversation: `messages` are all of it."""
         names = options.pop("chat_template_kwargs", None)
-        return self.llm.generation(self, self.llm.chat_prompt(messages, tools, names), options, tools)
+        return self.llm.generation(self, self.llm.chat_prompt(messages, tools, names), options, messages, tools)
 
     def feed(self, tokens: Sequence[int]) -> np.ndarray:
         """Add tokens; the scores of the one that follows them."""
@@ -88,7 +88,7 @@ class LanguageSession:
         if used > self.llm.context:
             raise InputError(
                 f"the context is full: {len(self._tokens)} tokens and {count} more, there is room for {self.llm.context}; "
-                "shorten the text, or load the model with a larger context="
+                "shorten the text, generate with shift=True, or load the model with a larger context="
             )
         return used
 
@@ -104,8 +104,7 @@ class LanguageSession:
 
     def common(self, tokens: Sequence[int]) -> int:
         """How many tokens `keep_common` would keep."""
-        pairs = zip(self._tokens, tokens[:-1], strict=False)
-        found = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        found = common_beginning(self._tokens, tokens[:-1])
         return found if self.llm.rewinds or found == len(self._tokens) else 0
 
     def rewind(self, count: int = 0) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from tiny_language import tiny_gguf
 
 import singe as sg
 
-GREEDY = {"temperature": 0, "max_tokens": 12}
+GREEDY: Final[dict[str, Any]] = {"temperature": 0, "max_tokens": 12}
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,43 @@ def test_a_full_context_says_so(llm: sg.language.LanguageModel) -> None:
     generation = llm.generate([5] * 90, temperature=0)
     assert generation.text
     assert generation.finish_reason in ("length", "stop")
+
+
+@pytest.mark.parametrize("case", ["llama3", "lfm2"])
+def test_a_context_that_shifts_goes_on_as_from_what_it_keeps(tmp_path: Path, case: str) -> None:
+    """lfm2: what it holds cannot go back, and is read again."""
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf", case), "numpy", context=48)
+    messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "hello"}]
+    beginning = llm.chat_prompt(messages)[: len("<system>a\n<user>")]
+    assert llm.tokenizer.decode(beginning) == "<system>a\n<user>"
+    session = llm.session()
+    options: dict[str, Any] = {"temperature": 0, "shift": True, "max_tokens": 60, "regex": "[a-z]{300}"}
+    answer = session.chat(messages, **options)
+    assert len(answer.text) >= 60
+    assert answer.finish_reason == "length"
+    assert session.tokens[: len(beginning)] == tuple(beginning)
+    held, rest = session.tokens, [*llm.chat_prompt(messages), *answer.tokens][:-1]
+    assert held[len(beginning) :] == tuple(rest[len(rest) - len(held) + len(beginning) :])
+    assert len(held) > 24
+    scores = llm.session().feed(held)
+    masked = [
+        i for i, word in enumerate(llm.tokenizer.vocabulary) if word.isalpha() and word.islower() and word.isascii()
+    ]
+    assert masked[int(scores[masked].argmax())] == answer.tokens[-1]
+    messages += [{"role": "assistant", "content": answer.text}, {"role": "user", "content": "more"}]
+    more = session.chat(messages, **options)
+    assert len(more.text) >= 60
+    assert more.usage.prompt_tokens <= 48
+
+
+def test_a_beginning_that_leaves_no_room_to_shift_is_refused(llm: sg.language.LanguageModel) -> None:
+    messages = [{"role": "system", "content": "a" * 60}, {"role": "user", "content": "hello"}]
+    with pytest.raises(
+        sg.InputError, match="the beginning that is kept has 75 tokens, at most half of the room for 96"
+    ):
+        llm.chat(messages, shift=True)
+    with pytest.raises(sg.InputError, match="shift: got 1"):
+        llm.session().generate("hello", shift=1)
 
 
 def test_a_text_that_is_left_early_frees_the_session(llm: sg.language.LanguageModel) -> None:

@@ -86,6 +86,19 @@ def test_an_answer_is_the_models_own_and_a_conversation_that_goes_on_is_reused(t
     assert event("[DONE]") == b"data: [DONE]\n\n"
 
 
+def test_a_context_that_shifts_is_read_on_between_other_texts(tmp_path: Path) -> None:
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy", context=48)
+    asked = chat(max_tokens=60, temperature=0, regex="[a-z]{200}", shift=True)
+
+    async def work() -> str:
+        served = engine(llm)
+        parts = [part async for part in served.parts(asked)]
+        await served.stop("the test is over")
+        return "".join(part.text for part in parts)
+
+    assert asyncio.run(work()) == llm.chat(HELLO, **asked.options).text
+
+
 async def ask(
     app: Application, path: str, body: Any = None, token: str = "secret", leaves: bool = False
 ) -> tuple[int, bytes]:

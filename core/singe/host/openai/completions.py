@@ -19,7 +19,7 @@ from ..protocol import Refused
 _OPTIONS: Final = {
     "max_tokens": "max_tokens", "temperature": "temperature", "top_p": "top_p", "top_k": "top_k", "min_p": "min_p",
     "repeat_penalty": "repeat_penalty", "presence_penalty": "presence_penalty", "frequency_penalty": "frequency_penalty",
-    "seed": "seed", "stop": "stop", "regex": "regex",
+    "seed": "seed", "stop": "stop", "regex": "regex", "shift": "shift",
 }  # fmt: skip
 """Field ↦ option of `LanguageModel.generate`."""
 _COMMON: Final = frozenset({*_OPTIONS, "model", "n", "stream", "stream_options", "logprobs", "user", "response_format"})

@@ -129,7 +129,8 @@ class LanguageEngine:
     def _read(self, asked: CompletionRequest) -> tuple[tuple[int, ...], GenerationOptions]:
         llm = self.llm
         prompt = llm.chat_prompt(asked.prompt, asked.tools, asked.names) if asked.is_chat else llm.prompt(asked.prompt)
-        return tuple(prompt), llm.options(prompt, asked.options, asked.tools)
+        options = llm.options(prompt, asked.options, asked.prompt if asked.is_chat else (), asked.tools)
+        return options.fitted(prompt), options
 
     # --- the thread ---
 
