@@ -7,6 +7,7 @@ tests run, by name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ import numpy as np
 from singe import __version__
 from singe.compiler.compile import compile_graph
 from singe.compiler.schedule.steps import Copy, Dispatch, If, Loop, Step, words_of
-from singe.compiler.target import find_target
+from singe.compiler.target import execution_of, find_target
 from singe.dtypes import DType, bool_, float32, int32, int64
 from singe.graph import Builder, Graph
 from singe.program.container import PROGRAM as FORMAT
@@ -85,7 +86,7 @@ class Flow:
 
     def program(self, target_name: str) -> ProgramData:
         """The Program for a target."""
-        target = find_target(target_name)
+        target = _apart(find_target(target_name))
         calls = list(dict.fromkeys(_calls(self.steps)))
         b = Builder()
         given, results = [], []
@@ -155,6 +156,13 @@ class Flow:
     def _ports(self, numbers: list[int]) -> list[dict[str, Any]]:
         ports = [self.buffers[i] for i in numbers]
         return [{"name": n, "dtype": k.name, "shape": [encode_dim(d) for d in s]} for n, k, s, _ in ports]
+
+
+def _apart(target: Any) -> Any:
+    """The target without steps of several kernels: here each call has its own."""
+    made = copy(target)
+    made.execution = replace(execution_of(target), launches=False)
+    return made
 
 
 def _calls(steps: Any) -> list[Call]:
