@@ -69,7 +69,7 @@ def entry_key(*parts: Any) -> str:
 
 def recall_entry(kind: str, key: str) -> memoryview | None:
     """The contents of an entry; None if there is none, or if it cannot be trusted."""
-    if not _keeps():
+    if not keeps():
         return None
     try:
         with _opened() as opened:
@@ -85,7 +85,7 @@ def recall_entry(kind: str, key: str) -> memoryview | None:
 
 def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
     """Keep an entry, in consecutive pieces of bytes. text: what it is, for people. Where it cannot be written, it is not kept."""
-    if not _keeps():
+    if not keeps():
         return
     try:
         with _opened(make=True):
@@ -152,7 +152,7 @@ class _Distrusted(Exception):
     """A folder or a file that others can write to."""
 
 
-def _keeps() -> bool:
+def keeps() -> bool:
     """Whether anything is kept: where there are owners of files (elsewhere nothing says who can write to them), and not in a page, whose
     files go with it."""
     return os.name == "posix" and not IN_PAGE and not is_off()

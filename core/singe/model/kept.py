@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 else:
     compiling = LateModule("compiler.compile")
 
+FileOrBytes = str | Path | bytes | memoryview
 Values = Mapping[str, np.ndarray]
 
 
@@ -59,20 +60,21 @@ class KeptFile:
         self._beside: Mapping[str, str] = {}  # the files beside it that it names ↦ the hash of each
 
     @staticmethod
-    def of(path: str | Path | bytes, device: Device, name: str, *given: Any) -> KeptFile | None:
-        """given: what the Programs depend on beside the file and the device, as data of JSON. None if nothing is to be kept."""
+    def of(path: FileOrBytes, digest: str | None, device: Device, name: str, *given: Any) -> KeptFile | None:
+        """digest: of the bytes of the file, where it is known. given: what the Programs depend on beside the file and the device, as data
+        of JSON. None if nothing is to be kept."""
         target = device.target
         mark, packages = kept_as(target), _packages(target)
         if mark is None or packages is None or looking():
             return None
+        whole = isinstance(path, (bytes, memoryview))
         try:
-            data = path if isinstance(path, bytes) else mapped(Path(path))
+            digest = digest or hashlib.sha256(path if whole else mapped(Path(path))).hexdigest()
         except (OSError, ValueError):  # the reader of the file says why
             return None
-        digest = hashlib.sha256(data).hexdigest()
         code = {package: code_version(package) for package in packages}
         key = entry_key(digest, code, np.__version__, target.name, mark, *given)
-        return KeptFile(key, None if isinstance(path, bytes) else Path(path).absolute(), digest, name)
+        return KeptFile(key, None if whole else Path(path).absolute(), digest, name)
 
     def signature(self) -> KeptSignature | None:
         """What is kept of its inputs and outputs, if the files beside it that it names are as they were."""
@@ -291,19 +293,20 @@ class _GraphAgain:
 
 
 def model_of_file(
-    path: str | Path | bytes,
+    path: FileOrBytes,
     make: Callable[[], tuple[Source, Sequence[str]]],
     device: Device,
     name: str,
     given: Sequence[Any],
     options: Options,
+    digest: str | None = None,
 ) -> Model:
     """The Model of a file, which is checked as far as that does not depend on a run. make: reads the file; the source, and the names of the
-    files beside it that it names. given: see KeptFile.of."""
+    files beside it that it names. given, digest: see KeptFile.of."""
     chosen: dict[str, Any] = {
         "fail_on_host": options.fail_on_host, "bounds": options.bounds, "donate": options.donate
     }  # fmt: skip
-    kept = KeptFile.of(path, device, name, *given, repr(chosen))
+    kept = KeptFile.of(path, digest, device, name, *given, repr(chosen))
     told = None if kept is None else kept.signature()
     if kept is not None and told is not None:
 

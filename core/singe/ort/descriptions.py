@@ -11,7 +11,6 @@ import numpy as np
 from ..dtypes import DTYPES, DType
 from ..onnx.model import OnnxType, OnnxValue
 from ..onnx.tensors import ELEMENTS
-from ..onnx.wire import INT64, TEXT, Format, Schema, many, one
 from ..shapes import Size
 from .errors import ValueKindError
 
@@ -99,43 +98,3 @@ def element_of(element_type: Any) -> DType:
             f"element_type: got {element_type!r:.80}, expected a NumPy type such as numpy.float32, or one of ONNX's numbers, 1 to {max(ELEMENTS)}"
         )
     return DTYPES[name]
-
-
-# --- metadata ---------------------------------------------------------------------------------------------------------
-
-_METADATA: Final = Format(
-    {
-        "ModelProto": Schema(
-            lambda m, _, __: ModelMetadata(
-                m.get("producer_name", ""),
-                m.get("graph", ("", ""))[0],
-                m.get("domain", ""),
-                m.get("doc_string", ""),
-                m.get("graph", ("", ""))[1],
-                m.get("model_version", 0),
-                dict(m.get("metadata_props", ())),
-            ),
-            {
-                2: one("producer_name", TEXT),
-                4: one("domain", TEXT),
-                5: one("model_version", INT64),
-                6: one("doc_string", TEXT),
-                7: one("graph", "GraphProto"),
-                14: many("metadata_props", "StringStringEntryProto"),
-            },
-        ),
-        "GraphProto": Schema(
-            lambda m, _, __: (m.get("name", ""), m.get("doc_string", "")),
-            {2: one("name", TEXT), 10: one("doc_string", TEXT)},
-        ),
-        "StringStringEntryProto": Schema(
-            lambda m, _, __: (m.get("key", ""), m.get("value", "")), {1: one("key", TEXT), 2: one("value", TEXT)}
-        ),
-    }
-)
-"""The fields of a model's file that describe it; the rest is skipped."""
-
-
-def metadata_of(data: memoryview, name: str) -> ModelMetadata:
-    """What the bytes of a model say of it; `name` is for errors."""
-    return _METADATA.decode(data, "ModelProto", name)

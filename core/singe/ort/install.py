@@ -1,24 +1,17 @@
 """`install`: `import onnxruntime` finds singe.ort.
 
-It enters the modules of singe.ort under onnxruntime's names, a finder that says clearly what is not there (onnxruntime.tools, …), and
-metadata, for packages that look up the version of the distribution onnxruntime.
+It enters the modules of singe.ort under onnxruntime's names, and a finder of the others (settings/finder.py).
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
 from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.metadata import Distribution, DistributionFinder
 from importlib.util import find_spec
-from os import PathLike
-from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from ..errors import InputError
-from .settings.stand_in import METADATA, NAME
+from .settings.stand_in import NAME
 
 _HERE: Final = __name__.rpartition(".")[0]
 _MODULES: Final = (
@@ -26,35 +19,6 @@ _MODULES: Final = (
     ".capi.onnxruntime_validation",
 )  # fmt: skip
 """The modules of onnxruntime that there are here."""
-
-
-class StandIn(MetaPathFinder):
-    """Finds the metadata of the distribution onnxruntime, and refuses its modules that are not here."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if not fullname.startswith(f"{NAME}."):
-            return None
-        raise ModuleNotFoundError(
-            f"No module named {fullname!r}: here singe.ort stands in for onnxruntime, of which it has what runs models: "
-            f"{', '.join(NAME + name for name in _MODULES)}. What makes or changes models needs onnxruntime itself",
-            name=fullname,
-        )
-
-    def find_distributions(self, context: DistributionFinder.Context | None = None) -> Iterable[Distribution]:
-        """The distribution, for those who look for it or for all."""
-        return [_Metadata()] if context is None or context.name in (None, NAME) else []
-
-
-class _Metadata(Distribution):
-    """The metadata of a distribution whose interface is here."""
-
-    def read_text(self, filename: str | PathLike[str]) -> str | None:
-        return METADATA if str(filename) == "METADATA" else None
-
-    def locate_file(self, path: str | PathLike[str]) -> Any:
-        return path
 
 
 def install(force: bool = False) -> None:
@@ -73,5 +37,7 @@ def install(force: bool = False) -> None:
             f"install: onnxruntime is imported already ({file}), and modules that did so keep it; call singe.ort.install(force=True) "
             "before anything imports onnxruntime"
         )
+    from .settings.finder import StandIn  # noqa: PLC0415 (a session pays for no importlib.metadata)
+
     sys.modules.update({f"{NAME}{name}": import_module(f"{_HERE}{name}") for name in _MODULES})
-    sys.meta_path.insert(0, StandIn())
+    sys.meta_path.insert(0, StandIn([*(NAME + name for name in _MODULES)]))

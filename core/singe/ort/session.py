@@ -10,25 +10,18 @@ from typing import Any, Final
 
 from ..awaitables import IN_PAGE
 from ..errors import DTypeError, InputError
-from ..files import mapped, reason
-from ..onnx.model import FORMAT, OnnxModel
-from ..onnx.tensors import Files
 from ..runtime.device import Device
 from .binding import IOBinding
-from .descriptions import ModelMetadata, NodeArg, metadata_of, node_arg
-from .errors import Fail, InvalidArgument, InvalidProtobuf, NoSuchFile, translated
-from .errors import NotImplemented as Lacking
+from .descriptions import ModelMetadata, NodeArg, node_arg
+from .errors import Fail, translated
 from .feeds import check_names, fed
+from .model.model_file import ModelFile
+from .model.variants import Variants
 from .options import RunOptions, SessionOptions, not_honoured
 from .settings.providers import CPU, chosen, listed
 from .settings.warned import warn_once
 from .values import OrtValue
-from .variants import Variants, with_sizes, with_weights
 
-_FOLDER: Final = "session.model_external_initializers_file_folder_path"
-"""The setting that says where the files of external data are of a model that is given as bytes."""
-_ORT_FORMAT: Final = b"ORTM"
-"""What the files of onnxruntime's own format have from their fourth byte on."""
 Providers = Sequence["str | tuple[str, Mapping[str, Any]]"]
 
 
@@ -60,56 +53,12 @@ class InferenceSession:
         self._fallback_providers = [CPU]
         for text in not_honoured(self._sess_options):
             warn_once(text)
-        with translated(loading=True):
-            model, self._model_meta = self._read()
-            self._onnx_model: Final[OnnxModel] = self._changed(model)
-        self._open(providers, provider_options)
-
-    # --- loading ---
-
-    def _read(self) -> tuple[OnnxModel, ModelMetadata]:
-        options, folder = self._sess_options, None
-        if options._cancelled:
+        if self._sess_options._cancelled:
             raise Fail("loading was cancelled: set_load_cancellation_flag(True) was called on these options")
-        if self._model_path is None:
-            data, name, place = memoryview(self._model_bytes or b""), "<bytes>", options._entries.get(_FOLDER)
-            folder = None if place is None else Path(place)
-        else:
-            path = Path(self._model_path)
-            name, folder = str(path), path.parent
-            if not path.exists():
-                raise NoSuchFile(
-                    f"Load model from {name} failed: the file doesn't exist; give the path of an ONNX file"
-                )
-            if path.is_dir():
-                raise InvalidProtobuf(f"Load model from {name} failed: it is a folder, expected an ONNX file")
-            try:
-                data = mapped(path)
-            except (OSError, ValueError) as e:
-                raise Fail(f"Load model from {name} failed: it cannot be read: {reason(e)}") from e
-        if bytes(data[4:8]) == _ORT_FORMAT:
-            raise Lacking(
-                f"{name}: it is of onnxruntime's own format (.ort), which is for one version of it; give the ONNX file that it was made of"
-            )
-        if not len(data):
-            raise InvalidArgument(f"{name}: no graph was found: it is empty, expected an ONNX model")
-        self._data = data
-        files = Files(folder)
-        files.by_location.update({k: memoryview(v) for k, v in options._files.items()})
-        return FORMAT.decode(data, "ModelProto", name, files), metadata_of(data, name)
-
-    def _changed(self, model: OnnxModel) -> OnnxModel:
-        options = self._sess_options
-        weights = {name: value.numpy() for name, value in options._initializers.items()}
-        return with_weights(with_sizes(model, options._sizes), weights)
-
-    def _file(self) -> Path | memoryview | None:
-        """The file of the model, if its bytes and those of the files beside it are all that decides the model. Without such files it is its
-        bytes: the file may be removed once it is loaded."""
-        options = self._sess_options
-        if options._initializers or options._files or _FOLDER in options._entries:
-            return None
-        return Path(self._model_path) if self._model_path is not None and self._onnx_model.files else self._data
+        with translated(loading=True):
+            self._file: Final = ModelFile(self._model_path, self._model_bytes or b"", self._sess_options)
+        self._model_meta: Final = self._file.interface.metadata
+        self._open(providers, provider_options)
 
     def _open(self, providers: Providers | None, options: Sequence[Mapping[str, Any]] | None) -> None:
         """Choose the device, and import the model for it."""
@@ -124,7 +73,7 @@ class InferenceSession:
         with translated(loading=True):
             provider = chosen(wanted)
             name = "model" if self._model_path is None else Path(self._model_path).stem
-            self._variants = Variants(self._onnx_model, provider.device, name, self._file(), self._sess_options._sizes)
+            self._variants = Variants(self._file, provider.device, name)
             known = self._variants.shapes()
         self._providers = list(dict.fromkeys((provider.name, CPU)))
         self._provider_options = {name: {} for name in self._providers} | {
@@ -134,8 +83,9 @@ class InferenceSession:
         self._inputs_meta = [node_arg(v) for v in variants.inputs.values()]
         self._overridable_initializers = [node_arg(v) for v in variants.overridable.values()]
         names = {d for a in self._inputs_meta for d in a.shape if isinstance(d, str)}
-        self._outputs_meta = [node_arg(v, known.get(v.name), names) for v in variants.model.graph.outputs]
-        self._output_names = [v.name for v in variants.model.graph.outputs]
+        outputs = self._file.interface.outputs
+        self._outputs_meta = [node_arg(v, known.get(v.name), names) for v in outputs]
+        self._output_names = [v.name for v in outputs]
         self._specs = {**variants.inputs, **variants.overridable}
 
     # --- what it says of itself ---

@@ -38,7 +38,15 @@ NOT_FOR_LOADING = (
     "ml_dtypes",
 )
 """What a model that was compiled before needs nothing of."""
+NOT_FOR_A_SESSION = (
+    *(set(NOT_FOR_LOADING) - {"singe.onnx"}),
+    "singe.onnx.importer",
+    "singe.onnx.source",
+    "singe.random",
+)
+"""The same of a session of singe.ort, which says what the file does in ONNX's types."""
 MOST_MODULES_FOR_LOADING = 83
+MOST_MODULES_FOR_A_SESSION = 105
 
 SCRIPT = """
 import time, sys
@@ -78,10 +86,20 @@ def test_import_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert len(runs[-1].split("\n")[1].split()) <= MOST_MODULES
 
 
-def loaded(path: Path, cache: Path) -> set[str]:
+SESSION = """
+import sys
+import numpy as np
+import singe.ort as ort
+session = ort.InferenceSession(sys.argv[1], providers=[("SingeExecutionProvider", {"device": "wasm"})])
+session.run(None, {session.get_inputs()[0].name: np.ones((2, 3), np.float32)})
+print(*sys.modules)
+"""
+
+
+def loaded(path: Path, cache: Path, script: str = LOADING) -> set[str]:
     """The modules of a process that loads a model and runs it."""
     done = subprocess.run(
-        [sys.executable, "-c", LOADING, str(path)],
+        [sys.executable, "-c", script, str(path)],
         env={**os.environ, "SINGE_CACHE": str(cache)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return set(done.stdout.split())
@@ -101,3 +119,13 @@ def test_a_model_that_was_compiled_before_needs_no_compiler(form: str, tmp_path:
     modules = loaded(path, tmp_path)
     assert not set(NOT_FOR_LOADING) & modules
     assert sum(name.startswith("singe") for name in modules) <= MOST_MODULES_FOR_LOADING
+
+
+@pytest.mark.slow
+def test_a_session_of_a_file_that_was_compiled_before_needs_no_importer(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    sg.export(sg.Model.of(sg.Tensor.exp, {"x": ("N", 3)}, "numpy"), path)
+    loaded(path, tmp_path, SESSION)
+    modules = loaded(path, tmp_path, SESSION)
+    assert not set(NOT_FOR_A_SESSION) & modules
+    assert sum(name.startswith("singe") for name in modules) <= MOST_MODULES_FOR_A_SESSION

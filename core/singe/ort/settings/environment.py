@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from ...random import manual_seed
 from ...texts import say
 from ..errors import ValueKindError
 from .providers import get_available_providers
@@ -32,6 +31,8 @@ def print_debug_info() -> None:
 
 def set_seed(seed: int) -> None:
     """Begin the random numbers of a seed, for ops that draw."""
+    from ...random import manual_seed  # noqa: PLC0415 (a session pays for no Tensors)
+
     manual_seed(seed)
 
 

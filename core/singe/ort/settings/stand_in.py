@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import zipfile
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,8 @@ def write_wheel(folder: str | Path = ".") -> Path:
 
     `micropip.install` of Singe's wheel and this one makes such packages installable in a page; `pip install` does where there is no
     onnxruntime."""
+    import zipfile  # noqa: PLC0415 (a session pays for no archives)
+
     path = Path(folder) / f"{NAME}-{VERSION}-py3-none-any.whl"
     path.parent.mkdir(parents=True, exist_ok=True)
     record = "".join(f"{name},sha256={_digest(text)},{len(text.encode())}\n" for name, text in _FILES.items())

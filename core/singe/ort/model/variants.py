@@ -9,27 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..compiler.options import Options
-from ..dtypes import own
-from ..model.kept import model_of_file
-from ..model.model import Model
-from ..onnx.importer import check_ops, declared_inputs
-from ..onnx.model import OnnxModel, OnnxValue
-from ..onnx.source import OnnxSource
-from ..runtime.device import Device
-from ..runtime.recent_values import Recent
-from ..shapes import Shape
+from ...compiler.options import Options
+from ...lazy_names import LateModule
+from ...model.kept import model_of_file
+from ...model.model import Model
+from ...onnx.model import OnnxValue
+from ...runtime.device import Device
+from ...runtime.recent_values import Recent
+from ...shapes import Shape
+from .model_file import ModelFile
+
+if TYPE_CHECKING:
+    from ...onnx import importer
+    from ...onnx import source as sources
+    from ...onnx.source import OnnxSource
+else:
+    importer, sources = LateModule("onnx.importer"), LateModule("onnx.source")
 
 MAX_VARIANTS: Final = 8
 """How many Models a session keeps."""
-OVERRIDABLE_SINCE: Final = 4
-"""The version of ONNX's format since which an input with a value in the file may be given another one."""
-
 
 OpenShape = tuple["int | None", ...]
 
@@ -37,23 +39,12 @@ OpenShape = tuple["int | None", ...]
 class Variants:
     """See the module's docstring."""
 
-    def __init__(
-        self, model: OnnxModel, device: Device, name: str, file: Path | memoryview | None, changed: Mapping[str, int]
-    ) -> None:
-        """file: that of the model, whose Programs are kept from one process to the next; None: they are not. changed: the sizes that
-        have numbers which are not in the file."""
-        self.model: Final = model
+    def __init__(self, file: ModelFile, device: Device, name: str) -> None:
         self._file: Final = file
-        self._changed: Final = changed
         self.device: Final = device
         self.name: Final = name
-        self.inputs: Final[Mapping[str, OnnxValue]] = declared_inputs(model)
-        graph = model.graph
-        self.overridable: Final[Mapping[str, OnnxValue]] = (
-            {v.name: v for v in graph.inputs if v.name not in self.inputs}
-            if model.ir_version >= OVERRIDABLE_SINCE
-            else {}
-        )
+        self.inputs: Final[Mapping[str, OnnxValue]] = {v.name: v for v in file.interface.inputs}
+        self.overridable: Final[Mapping[str, OnnxValue]] = {v.name: v for v in file.interface.overridable}
         self._apart: frozenset[str] = frozenset()
         self._models: Final[Recent[Model]] = Recent(MAX_VARIANTS)
         self._loose: Final = {
@@ -61,7 +52,7 @@ class Variants:
         }
         """The inputs that may have any rank."""
         if any(_is_tensor(v) and v.shape is None for v in self.inputs.values()):
-            check_ops(model)
+            importer.check_ops(file.model)
         else:
             self._model((), ())
 
@@ -112,23 +103,24 @@ class Variants:
             return self._models.at((given, shapes, apart), lambda: self._made(frozenset(given), dict(shapes), apart))
 
     def _made(self, given: frozenset[str], shapes: Mapping[str, OpenShape], apart: frozenset[str]) -> Model:
-        file = self.model  # not self: the Model would keep the session in memory, and the session the Model
+        file = self._file  # not self: the Model would keep the session in memory, and the session the Model
 
         def source() -> tuple[OnnxSource, Sequence[str]]:
+            model = file.model
             made = replace(
-                file.graph,
-                initializers={k: v for k, v in file.graph.initializers.items() if k not in given},
-                inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in file.graph.inputs),
+                model.graph,
+                initializers={k: v for k, v in model.graph.initializers.items() if k not in given},
+                inputs=tuple(_reshaped(v, shapes.get(v.name), apart) for v in model.graph.inputs),
             )
-            return OnnxSource(replace(file, graph=made)), file.files
+            return sources.OnnxSource(replace(model, graph=made)), model.files
 
-        if self._file is None:
+        whole = file.whole
+        if whole is None:
             model = Model(source()[0], self.device, self.name)
             model.check()
             return model
-        facts = ["singe.ort", dict(self._changed), sorted(given), dict(shapes), sorted(apart)]
-        path = bytes(self._file) if isinstance(self._file, memoryview) else self._file
-        return model_of_file(path, source, self.device, self.name, facts, Options())
+        facts = ["singe.ort", dict(file.sizes), sorted(given), dict(shapes), sorted(apart)]
+        return model_of_file(whole, source, self.device, self.name, facts, Options(), digest=file.digest)
 
 
 def _is_tensor(value: OnnxValue) -> bool:
@@ -142,27 +134,3 @@ def _reshaped(value: OnnxValue, shape: OpenShape | None, apart: frozenset[str]) 
     found = value.shape if shape is None else shape
     opened = None if found is None else tuple(None if d in apart else d for d in found)
     return replace(value, type=replace(value.type, shape=opened))
-
-
-def with_sizes(model: OnnxModel, sizes: Mapping[str, int]) -> OnnxModel:
-    """The model with numbers for the sizes of these names."""
-    if not sizes:
-        return model
-
-    def sized(value: OnnxValue) -> OnnxValue:
-        if value.type is None or value.shape is None:
-            return value
-        shape = tuple(sizes.get(d, d) if isinstance(d, str) else d for d in value.shape)
-        return replace(value, type=replace(value.type, shape=shape))
-
-    graph = model.graph
-    made = replace(graph, inputs=tuple(map(sized, graph.inputs)), outputs=tuple(map(sized, graph.outputs)))
-    return replace(model, graph=made)
-
-
-def with_weights(model: OnnxModel, weights: Mapping[str, np.ndarray]) -> OnnxModel:
-    """The model with these weights in place of those of its file."""
-    if not weights:
-        return model
-    found = {**model.graph.initializers, **{name: own(array) for name, array in weights.items()}}
-    return replace(model, graph=replace(model.graph, initializers=found))
