@@ -141,6 +141,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_decoders.py::test_logits_are_those_of_transformers": plain(covering(1)),
     "conformance/language/test_lora.py::test_gradients_are_those_of_pytorch": covering(1),
     "conformance/language/test_lora.py::test_gradients_go_through_packed_weights": covering(1),
+    "conformance/language/test_quantised_folders.py::test_logits_are_those_of_the_floats": plain(covering(1)),
+    "unit/gpu/test_decoding.py::test_a_text_token_by_token_has_the_scores_of_numpy": covering(1),
+    "unit/language/test_side_by_side.py::test_scores_are_those_of_each_conversation_alone": covering(1),
     # rows × types × devices
     "unit/ops/test_rows.py::test_row": plain(covering(2, "row", "kind", "device_name")),
     "unit/ops/test_attention.py::test_attention_that_a_model_spells_out_is_one_kernel": some(2, one_device),
