@@ -34,6 +34,8 @@ from .local import clear_parts, reason, write
 _log: Final = logging.getLogger("singe")
 MAX_BYTES: Final = 4 << 30
 """Bytes that all entries take together."""
+MAX_ENTRY_BYTES: Final = MAX_BYTES // 2
+"""Bytes of an entry; a larger one, which would leave no room for others, is not kept."""
 MAX_ENTRIES: Final = 4096
 FREE_DISK_BYTES: Final = 1 << 30
 """Bytes that stay free on the disk."""
@@ -93,7 +95,8 @@ def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
             head = len(raw).to_bytes(_LENGTH, "little") + raw
             head += bytes(_START - _SUM - len(head))
             held, checksum = list(pieces), crc32(head)
-            if shutil.disk_usage(kept_folder()).free < FREE_DISK_BYTES + sum(map(len, held)):
+            size = sum(map(len, held))
+            if size > MAX_ENTRY_BYTES or shutil.disk_usage(kept_folder()).free < FREE_DISK_BYTES + size:
                 return
             for piece in held:
                 checksum = crc32(piece, checksum)

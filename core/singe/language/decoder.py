@@ -7,17 +7,14 @@ Program serves all of them. The cache is states of a fixed room, written in plac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ..gradients import checkpoint
-from ..model.model import Model
 from ..nn import Module
 from ..ops import ROWS
-from ..runtime.device import Device
 from ..tensors.calls import apply_row
 from ..tensors.functions.creation import arange, concat, tensor, zeros
 from ..tensors.tensor import Tensor
@@ -235,8 +232,6 @@ class Decoder(Module):
         self.tables = [(rotation, RotationTable(rotation, room)) for rotation in rotations]
         self.windows = tuple(sorted({layer.window for layer in d.layers if layer.window is not None}))
         self.room = room
-        self.rewinds = all(layer.kv_heads for layer in d.layers)
-        """Whether the states of earlier positions are kept, so that later ones can be dropped."""
         self.embedding_scale, self.logit_divisor, self.logit_cap = d.embedding_scale, d.logit_divisor, d.logit_cap
         tensors.check_all_taken()
 
@@ -326,21 +321,3 @@ class Decoder(Module):
         """Whether a key is among those of a query's window; that it is not a later one is seen to elsewhere."""
         places = arange(used, dtype="int32")
         return places[past:used].unsqueeze(1) - places < window
-
-
-def model_of(network: Decoder, function: Callable[..., Any], device: str | Device, name: str) -> Model:
-    """A Model of `forward` or `vectors`."""
-    return Model.of(
-        function,
-        {"ids": ("T",), "keys": (f"K<={network.room}", 0), "rows": ("R", 0)},
-        device,
-        dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
-        states={name: (shape, "float32") for name, shape in network.states().items()},
-        name=name,
-    )
-
-
-def beside(model: Model, other: Model) -> Model:
-    """A model over the same weights as another one, which it shares, with its options."""
-    model.share_weights(other)
-    return model.on(model.device, replace(other.options, bounds=model.options.bounds))

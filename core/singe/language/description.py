@@ -70,6 +70,11 @@ class DecoderDescription:
     convolution: int = 0
     """The length of short convolutions."""
 
+    @property
+    def rewinds(self) -> bool:
+        """Whether the states of earlier positions are kept, so that later ones can be dropped."""
+        return all(layer.kv_heads for layer in self.layers)
+
 
 class Facts:
     """Numbers of a file by key, each checked when it is asked for; errors name the file and the key."""

@@ -66,13 +66,15 @@ class Tensors:
 
 @dataclass(frozen=True)
 class ModelFiles:
-    """A language model on disk. metadata: GGUF's, empty for a folder; folder: of a model of Hugging Face."""
+    """A language model on disk. metadata: GGUF's, empty for a folder; folder: of a model of Hugging Face; paths: of the files that say
+    what it computes."""
 
     name: str
     description: DecoderDescription
     tensors: Tensors
     metadata: Mapping[str, Any]
     folder: Path | None
+    paths: Sequence[Path]
 
 
 def open_model(path: str | Path, context: int) -> ModelFiles:
@@ -87,7 +89,7 @@ def open_model(path: str | Path, context: int) -> ModelFiles:
 
 def _gguf(path: str | Path, context: int) -> ModelFiles:
     name = str(path)
-    weights = _pieces(path, name)
+    weights, paths = _pieces(path, name)
     if "general.architecture" not in weights.metadata:
         raise FormatError(
             f"{name}: weights without general.architecture; a language model is a GGUF file, or a folder with config.json "
@@ -113,18 +115,19 @@ def _gguf(path: str | Path, context: int) -> ModelFiles:
     description = of_gguf(weights.metadata, vector, table.shape[0], context, name)
     for key in factors:
         del stored[key]
-    return ModelFiles(name, description, Tensors(stored, name), weights.metadata, None)
+    return ModelFiles(name, description, Tensors(stored, name), weights.metadata, None, paths)
 
 
 _FACTORS: Final = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
 
 
-def _pieces(path: str | Path, name: str) -> Weights:
-    """The tensors of a file, and of those that belong to it: NAME-00001-of-00003.gguf and so on."""
+def _pieces(path: str | Path, name: str) -> tuple[Weights, Sequence[Path]]:
+    """The tensors of a file, and of those that belong to it, NAME-00001-of-00003.gguf and so on; and the paths of all."""
     first = read_weights(path)
+    paths = [local_file(path)]
     count = first.metadata.get("split.count", 1)
     if type(count) is not int or count <= 1:
-        return first
+        return first, paths
     file = Path(path).name
     found = _PIECE.fullmatch(file)
     if found is None or count > MAX_PIECES or int(found[3]) != count:
@@ -135,12 +138,13 @@ def _pieces(path: str | Path, name: str) -> Weights:
         )
     stored = dict(first.stored)
     for i in range(2, count + 1):
-        piece = read_weights(local_file(path, beside=f"{found[1]}-{i:05d}-of-{found[3]}.gguf"))
+        paths.append(local_file(path, beside=f"{found[1]}-{i:05d}-of-{found[3]}.gguf"))
+        piece = read_weights(paths[-1])
         twice = stored.keys() & piece.stored.keys()
         if twice:
             raise FormatError(f"{name}: {min(twice)} is in several pieces")
         stored |= piece.stored
-    return Weights(stored, first.metadata)
+    return Weights(stored, first.metadata), paths
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -187,7 +191,9 @@ def _folder(folder: Path, context: int) -> ModelFiles:
         raise FormatError(
             f"{file}: the tensor lm_head.weight is missing, and the config does not tie it to the embeddings"
         )
-    return ModelFiles(name, description, Tensors(stored, name), {}, folder)
+    shards = sorted(set(json.loads(file.read_bytes())["weight_map"].values())) if file.name == _INDEX else []
+    paths = [folder / _CONFIG, file, *(folder / shard for shard in shards)]
+    return ModelFiles(name, description, Tensors(stored, name), {}, folder, paths)
 
 
 def _as_in_gguf(array: StoredArray, name: str, row: Architecture) -> StoredArray:

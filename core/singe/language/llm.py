@@ -7,8 +7,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,16 +15,20 @@ import numpy as np
 
 from ..compiler.target import execution_of
 from ..errors import InputError
+from ..model.kept import KeptFile
 from ..model.model import Model
 from ..nn import Module
 from ..runtime.device import Device
+from ..runtime.devices import device as open_device
 from ..runtime.recent_values import Recent
 from .adapters.lora import LanguageAdapter, adapted, check_matrices, merged
 from .constraints.constraint import TextConstraint, TokenBytes
-from .decoder import ONE_TOKEN, Decoder, model_of
+from .decoder import ONE_TOKEN, Decoder
 from .description import MAX_CONTEXT, DecoderDescription
-from .files import open_model
+from .files import ModelFiles, open_model
 from .generation import Generation, GenerationOptions
+from .layers import Norm
+from .models import DecoderModels
 from .sampling import SamplingOptions
 from .session import LanguageSession, chunks
 from .shifting import Shift, common_beginning
@@ -75,21 +78,20 @@ class LanguageModel:
         self.description: Final[DecoderDescription] = files.description
         self.context: Final = min(context, files.description.context)
         """For how many tokens a conversation has room."""
-        network = Decoder(files.description, files.tensors, self.context)
-        self.network: Final = network
-        """The decoder as a module."""
-        self.rewinds: Final = network.rewinds
+        self.rewinds: Final = files.description.rewinds
         """Whether a session can go back without computing again."""
-        norm = network.norm.weight.numpy().tobytes()
-        self.fingerprint: Final = hashlib.sha256(repr(files.description).encode() + norm).hexdigest()
-        """Differs between models, so that a saved session is read by none but its own."""
+        self._tensors: Final = files.tensors
+        on, name, computed = open_device(device), Path(files.name).name, COMPUTED_IN[activations]
+        kept = KeptFile.of(files.paths, None, on, name, "language", context, computed)
+        self._network: Final = cache(partial(_filled, files, self.context, kept))
+        models = DecoderModels(self._network, self.context, on, name, computed, kept)
+        self.decoder: Final[Model] = _decoder(models)
+        """What computes the scores, with the keys and values of the tokens before as states."""
         self.texts: Final = ModelTexts(files)
         """What its files say of text."""
-        self.decoder: Final[Model] = _compiled(network, Path(files.name).name, device, activations, None)
-        """What computes the scores, with the keys and values of the tokens before as states."""
-        self.side_by_side: Final = SideBySide(network, self.decoder)
+        self.side_by_side: Final = SideBySide(models)
         """Adds a token to each of several sessions in one run."""
-        self.vectors: Final = TextVectors(network, self.decoder)
+        self.vectors: Final = TextVectors(models, files.description.width)
         self._idle: LanguageSession | None = None
         """The session of `chat` and `generate`, while none of them uses it."""
         self.adapters: Final[dict[str, Module]] = {}
@@ -106,6 +108,18 @@ class LanguageModel:
     @property
     def device(self) -> Device:
         return self.decoder.device
+
+    @property
+    def network(self) -> Decoder:
+        """The decoder as a module, made of the files when it is first asked for."""
+        return self._network()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Differs between models, so that a saved session is read by none but its own."""
+        d = self.description
+        norm = Norm(self._tensors, d.architecture.last_norm, d.width, d.epsilon, d.architecture.layer_norm)
+        return hashlib.sha256(repr(d).encode() + norm.weight.numpy().tobytes()).hexdigest()
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -166,10 +180,11 @@ class LanguageModel:
         held = hashlib.sha256(self.fingerprint.encode())
         for matrix in adapter.matrices.values():
             held.update(matrix.lora_B.numpy().tobytes())
-        decoder = _compiled(network, self.decoder.name, self.device, self._activations, self.decoder)
+        on, name, computed = self.device, self.decoder.name, COMPUTED_IN[self._activations]
+        models = DecoderModels(lambda: network, self.context, on, name, computed, None, self.decoder)
         vars(made).update(
-            network=network, decoder=decoder, fingerprint=held.hexdigest(), _idle=None,
-            side_by_side=SideBySide(network, decoder), vectors=TextVectors(network, decoder),
+            _network=lambda: network, decoder=_decoder(models), fingerprint=held.hexdigest(), _idle=None,
+            side_by_side=SideBySide(models), vectors=TextVectors(models, self.description.width),
         )  # fmt: skip
         return made
 
@@ -345,14 +360,16 @@ _OPTIONS: Final = (
 _OF_SYSTEM: Final = frozenset({"system", "developer"})
 
 
-def _compiled(network: Decoder, name: str, device: str | Device, activations: str, sharing: Model | None) -> Model:
-    """A decoder with its states as a Model. sharing: one on the same device, with which it shares weights."""
-    model = model_of(network, network.forward, device, name)
-    options = replace(model.options, activations=COMPUTED_IN[activations])
-    if sharing is not None:
-        model.share_weights(sharing)
-    if options != model.options:
-        model = model.on(model.device, options)
+def _filled(files: ModelFiles, context: int, kept: KeptFile | None) -> Decoder:
+    """The decoder with the weights of its files, which are those of which `kept` tells."""
+    if kept is not None:
+        kept.check()
+    return Decoder(files.description, files.tensors, context)
+
+
+def _decoder(models: DecoderModels) -> Model:
+    """What computes the scores."""
+    model = models.of_text("forward")
     if execution_of(model.device.target).launches:
         model.specialise(**ONE_TOKEN)
     return model

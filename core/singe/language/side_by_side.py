@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ..model.model import Model
-from .decoder import Decoder, beside, numbered
+from .models import DecoderModels
 
 if TYPE_CHECKING:
     from .session import LanguageSession
@@ -18,10 +18,10 @@ WIDTHS: Final = (8, 4, 2)
 
 
 class SideBySide:
-    """The Programs of a decoder for several conversations. model: that for one, with which they share weights."""
+    """The Programs of a decoder for several conversations."""
 
-    def __init__(self, network: Decoder, model: Model) -> None:
-        self._network, self._model = network, model
+    def __init__(self, models: DecoderModels) -> None:
+        self._models: Final = models
         self._wide: Final = dict[int, Model]()
 
     def feed(self, sessions: Sequence[LanguageSession], tokens: Sequence[int]) -> np.ndarray:
@@ -51,19 +51,5 @@ class SideBySide:
 
     def _model_of(self, width: int) -> Model:
         if width not in self._wide:
-            network, room = self._network, self._network.room
-            sizes = {f"keys_{k}": (f"K{k}<={room}", 0) for k in range(width)}
-            model = Model.of(
-                network.side_by_side,
-                {"ids": (width,), **sizes},
-                self._model.device,
-                dtypes={"ids": "int32", **dict.fromkeys(sizes, "bool")},
-                states={
-                    numbered(name, k): (shape, "float32")
-                    for k in range(width)
-                    for name, shape in network.states().items()
-                },
-                name=self._model.name,
-            )
-            self._wide[width] = beside(model, self._model)
+            self._wide[width] = self._models.of_several(width)
         return self._wide[width]

@@ -9,32 +9,31 @@ from typing import Final
 import numpy as np
 
 from ..errors import InputError
-from ..model.model import Model
 from ..model.session import Session
-from .decoder import Decoder, beside, model_of
+from .models import DecoderModels
 from .session import chunks
 
 POOLINGS: Final = ("mean", "last")
 
 
 class TextVectors:
-    """A Program that gives what the scores are made of, compiled when it is first needed. model: that of the scores, with which it shares
-    weights."""
+    """A Program that gives what the scores are made of, compiled when it is first needed."""
 
-    def __init__(self, network: Decoder, model: Model) -> None:
-        self._network, self._model = network, model
+    def __init__(self, models: DecoderModels, width: int) -> None:
+        """width: of a vector."""
+        self._models: Final = models
+        self._width: Final = width
 
     @cached_property
     def _session(self) -> Session:
-        model = model_of(self._network, self._network.vectors, self._model.device, self._model.name)
-        return beside(model, self._model).session()
+        return self._models.of_text("vectors").session()
 
     def of(self, ids: Sequence[int], pooling: str) -> np.ndarray:
         """The vector of tokens, of length 1."""
         if pooling not in POOLINGS:
             raise InputError(f"pooling: got {pooling!r:.40}, expected one of {', '.join(POOLINGS)}")
         self._session.reset()
-        total, last, used = np.zeros(self._network.norm.size), np.zeros(0), 0
+        total, last, used = np.zeros(self._width), np.zeros(0), 0
         for part in chunks(ids):
             used += len(part)
             rows = self._session(

@@ -3,7 +3,7 @@ neither read again nor compiled.
 
 What is kept is found by a hash of the file, of Singe's code, of the device's target and of the options. A file whose inputs or
 outputs are lists, dicts or optionals is compiled in each process, and so is one for a target that does not say on what its code
-depends.
+depends. Blocks of weights are kept apart from the code, by their contents, so that Programs which share one keep it once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from ..compiler.target import Target, kept_as, kept_part
 from ..dtypes import DType, contents
 from ..errors import FormatError, InputError, SingeError, ValueNeeded
 from ..files import inside, mapped
-from ..files.kept import code_version, entry_key, keep_entry, recall_entry
+from ..files.kept import MAX_ENTRY_BYTES, code_version, entry_key, keep_entry, recall_entry
 from ..lazy_names import LateModule
+from ..program.block import SharedBlocks
 from ..program.container import decode_dim, dtype_named, encode_dim
-from ..program.format import from_bytes, pieces
+from ..program.format import pieces_without_weights, without_weights
 from ..program.program import ProgramData
 from ..runtime.debugging import looking
 from ..runtime.device import Device
@@ -49,32 +50,42 @@ Values = Mapping[str, np.ndarray]
 
 
 class KeptFile:
-    """What is kept of one file for one target and one set of options."""
+    """What is kept of a file, or of several that are one model, for one target and one set of options."""
 
-    def __init__(self, key: str, path: Path | None, digest: str, name: str) -> None:
-        """path: of the file, if it is one. digest: of its bytes."""
+    def __init__(self, key: str, digests: Mapping[Path, str], name: str) -> None:
+        """digests: of the bytes of each file; none, if these were given."""
         self._key: Final = key
-        self._path: Final = path
-        self._digest: Final = digest
+        self._digests: Final = digests
+        self._path: Final = next(iter(digests), None)
         self._name: Final = name
         self._beside: Mapping[str, str] = {}  # the files beside it that it names ↦ the hash of each
 
     @staticmethod
-    def of(path: FileOrBytes, digest: str | None, device: Device, name: str, *given: Any) -> KeptFile | None:
-        """digest: of the bytes of the file, where it is known. given: what the Programs depend on beside the file and the device, as data
-        of JSON. None if nothing is to be kept."""
+    def of(
+        path: FileOrBytes | Sequence[Path], digest: str | None, device: Device, name: str, *given: Any
+    ) -> KeptFile | None:
+        """path: also those of several files. digest: of the bytes of the file, where it is known. given: what the Programs depend on beside
+        the files and the device, as data of JSON. None if nothing is to be kept."""
         target = device.target
         mark, packages = kept_as(target), _packages(target)
         if mark is None or packages is None or looking():
             return None
         whole = isinstance(path, (bytes, memoryview))
+        paths = [] if whole else [Path(path)] if isinstance(path, (str, Path)) else path
         try:
-            digest = digest or hashlib.sha256(path if whole else mapped(Path(path))).hexdigest()
+            data = [memoryview(path)] if whole else [mapped(p) for p in paths]
         except (OSError, ValueError):  # the reader of the file says why
             return None
+        if sum(d.nbytes for d in data) > MAX_ENTRY_BYTES:
+            return None
+        digests = [digest] if digest else [hashlib.sha256(d).hexdigest() for d in data]
         code = {package: code_version(package) for package in packages}
-        key = entry_key(digest, code, np.__version__, target.name, mark, *given)
-        return KeptFile(key, None if whole else Path(path).absolute(), digest, name)
+        key = entry_key(digests, code, np.__version__, target.name, mark, *given)
+        return KeptFile(key, dict(zip([p.absolute() for p in paths], digests, strict=False)), name)
+
+    def part(self, *given: Any) -> KeptFile:
+        """What is kept of one of several Models that are made of the files. given: what it depends on, as data of JSON."""
+        return KeptFile(entry_key(self._key, *given), self._digests, self._name)
 
     def signature(self) -> KeptSignature | None:
         """What is kept of its inputs and outputs, if the files beside it that it names are as they were."""
@@ -105,21 +116,27 @@ class KeptFile:
 
     def check(self) -> None:
         """Refuse a file that is not the one any more of which this is kept."""
-        if self._path is not None and _digest(self._path) != self._digest:
-            raise InputError(f"{self._path}: the file has changed since it was loaded; load it again")
+        for path, digest in self._digests.items():
+            if _digest(path) != digest:
+                raise InputError(f"{path}: the file has changed since it was loaded; load it again")
 
-    def program(self, key: Any) -> ProgramData | None:
-        """The Program that was kept under a key."""
+    def program(self, key: Any, blocks: SharedBlocks) -> ProgramData | None:
+        """The Program that was kept under a key. blocks: of weights that other Programs hold, and then this one, too."""
         found = recall_entry("program", self._program_key(key))
         if found is None:
             return None
         try:
-            return from_bytes(found, self._name, is_whole=True)
+            return without_weights(found, self._name, partial(_recalled_blocks, blocks))
         except FormatError:
             return None
 
-    def keep_program(self, key: Any, data: ProgramData) -> None:
-        keep_entry("program", self._program_key(key), f"{self._name} on {data.target}", pieces(data))
+    def keep_program(self, key: Any, data: ProgramData, blocks: SharedBlocks) -> None:
+        """blocks: that hold those of the Program."""
+        text = f"{self._name} on {data.target}"
+        told = [
+            _kept_block(blocks, start, block, text) for start, block in ({0: data.weights} | dict(data.shared)).items()
+        ]
+        keep_entry("program", self._program_key(key), text, pieces_without_weights(data, told))
 
     def keep_refusal(self, key: Any, error: ValueNeeded) -> None:
         """Keep that there is no Program under a key."""
@@ -136,6 +153,30 @@ class KeptFile:
 
     def _program_key(self, key: Any) -> str:
         return entry_key(self._key, self._beside, key)
+
+
+def _kept_block(blocks: SharedBlocks, start: int, block: np.ndarray, text: str) -> list[Any]:
+    """Keep a block of weights, if it is not kept yet; its start, digest and pieces, as data of JSON."""
+    digest = blocks.digest(block)
+    if recall_entry("weights", digest) is None:
+        keep_entry("weights", digest, text, [block.data])
+    return [start, digest, [[kind, key.hex(), at] for (kind, key), at in blocks.pieces(block).items()]]
+
+
+def _recalled_blocks(blocks: SharedBlocks, told: Any) -> tuple[np.ndarray, dict[int, np.ndarray]]:
+    """The blocks of which `_kept_block` told; the first one is the Program's own."""
+    found = dict[int, np.ndarray]()
+    for start, digest, pieces in told:
+        block = blocks.named(digest)
+        if block is None:
+            entry = recall_entry("weights", digest)
+            if entry is None:
+                raise ValueError("its weights are not kept any more")
+            block = np.frombuffer(entry, np.uint8)
+            blocks.name(block, digest)
+            blocks.enter(block, {(kind, bytes.fromhex(key)): at for kind, key, at in pieces})
+        found[start] = block
+    return found.pop(0), found
 
 
 class KeptSignature:
@@ -229,14 +270,14 @@ class KeptModel(Model):
     def _recalled(self, sizes: Mapping[str, int], values: Values) -> Program | None:
         if looking():
             return None
-        data = self._kept.program(self._key(sizes, values))
+        data = self._kept.program(self._key(sizes, values), self._blocks)
         if data is None or data.target != self.device.target.name:
             return None
         again = _GraphAgain(weakref.ref(self.source), sizes, values)
         source, specialised = self.source, self.sizes.specialised(sizes)
         source = source.unread() if isinstance(source, KeptSource) else source
         whole = partial(_compiled_again, source, self.device.target, self.options, sizes, values, specialised)
-        return Program(self._blocks.sharing(data), self.device, None, again, whole)
+        return Program(data, self.device, None, again, whole)
 
     def _met(self, sizes: Mapping[str, int], fixed: Mapping[str, int], values: Values) -> Program:
         key = [self._key(fixed, values), dict(sizes)]
@@ -252,7 +293,8 @@ class KeptModel(Model):
     def _compiled(self, graph: Graph, sizes: Mapping[str, int], values: Values) -> Program:
         made = super()._compiled(graph, sizes, values)
         if not looking() and not graph.results:
-            self._kept.keep_program(self._key(sizes, values), kept_part(self.device.target, made.data))
+            part = kept_part(self.device.target, made.data)
+            self._kept.keep_program(self._key(sizes, values), part, self._blocks)
             if self._needed != self._needed_as_kept:
                 self._keep_signature()
         return made
@@ -309,18 +351,36 @@ def model_of_file(
     kept = KeptFile.of(path, digest, device, name, *given, repr(chosen))
     told = None if kept is None else kept.signature()
     if kept is not None and told is not None:
-
-        def again() -> Source:
-            kept.check()
-            return make()[0]
-
-        return KeptModel(KeptSource(told, again), device, name, kept, told, tuple(told.files), **chosen)
+        return _recalled(kept, told, lambda: make()[0], device, name, chosen)
     source, files = make()
     if kept is None or source.objects:
         model = Model(source, device, name, **chosen)
         model.check()
         return model
     return KeptModel(source, device, name, kept, None, files, **chosen)
+
+
+def kept_model(kept: KeptFile, make: Callable[[], Source], device: Device, name: str, **options: Any) -> Model:
+    """One of the Models that are made of the files of `kept`, which tells them apart. make: reads the files. options: of the Model."""
+    told = kept.signature()
+    if told is None:
+        return KeptModel(make(), device, name, kept, None, (), **options)
+    return _recalled(kept, told, make, device, name, options)
+
+
+def _recalled(
+    kept: KeptFile,
+    told: KeptSignature,
+    make: Callable[[], Source],
+    device: Device,
+    name: str,
+    options: Mapping[str, Any],
+) -> KeptModel:
+    def again() -> Source:
+        kept.check()
+        return make()
+
+    return KeptModel(KeptSource(told, again), device, name, kept, told, tuple(told.files), **options)
 
 
 def _packages(target: Target) -> list[str] | None:

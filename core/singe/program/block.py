@@ -40,7 +40,7 @@ class SharedBlocks:
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, bytes], tuple[weakref.ref[np.ndarray], int]] = {}
-        self._whole: list[weakref.ref[np.ndarray]] = []  # of Programs that were kept, whose pieces are not known
+        self._named: dict[str, weakref.ref[np.ndarray]] = {}  # blocks that are kept from process to process, by digest
 
     def find(self, key: tuple[str, bytes]) -> tuple[np.ndarray, int] | None:
         """The block that holds a piece of this kind and digest, and the piece's offset in it."""
@@ -54,15 +54,24 @@ class SharedBlocks:
         self._places = {k: place for k, place in self._places.items() if place[0]() is not None}
         self._places.update({key: (held, at) for key, at in pieces.items()})
 
-    def sharing(self, program: ProgramData) -> ProgramData:
-        """A Program that was kept: over the block of another such Program, if its own has the same bytes."""
-        self._whole = [held for held in self._whole if held() is not None]
-        for held in self._whole:
-            block = held()
-            if block is not None and np.array_equal(block, program.weights):
-                return replace(program, weights=block)
-        self._whole.append(weakref.ref(program.weights))
-        return program
+    def pieces(self, block: np.ndarray) -> dict[tuple[str, bytes], int]:
+        """The offsets of a block's pieces, by kind and digest."""
+        return {key: at for key, (held, at) in self._places.items() if held() is block}
+
+    def digest(self, block: np.ndarray) -> str:
+        """The digest of a block, by which `named` finds it."""
+        found = next((digest for digest, held in self._named.items() if held() is block), None)
+        return found or self.name(block, hashlib.blake2b(block.data, digest_size=32).hexdigest())
+
+    def name(self, block: np.ndarray, digest: str) -> str:
+        """Note the digest of a block."""
+        self._named = {k: held for k, held in self._named.items() if held() is not None}
+        self._named[digest] = weakref.ref(block)
+        return digest
+
+    def named(self, digest: str) -> np.ndarray | None:
+        """The block of this digest, if a Program holds it."""
+        return self._named.get(digest, lambda: None)()
 
 
 class BlockWriter:

@@ -64,6 +64,15 @@ def pieces(program: ProgramData) -> list[Bytes]:
     program = alone(program)
     block = BlockPieces()
     weights = [block.add(program.weights.data), program.weights.size]
+    return _pieces(program, weights, block)
+
+
+def pieces_without_weights(program: ProgramData, weights: Any) -> list[Bytes]:
+    """The same without the bytes of the weights. weights: data of JSON that says where `without_weights` finds them."""
+    return _pieces(program, weights, BlockPieces())
+
+
+def _pieces(program: ProgramData, weights: Any, block: BlockPieces) -> list[Bytes]:
     modules: dict[str, Any] = {}
     for name, code in program.modules.items():
         raw = code.encode() if isinstance(code, str) else code
@@ -71,14 +80,28 @@ def pieces(program: ProgramData) -> list[Bytes]:
     return file_pieces(header(program) | {"blocks": {"weights": weights}, "modules": modules}, block)
 
 
-def from_bytes(data: Bytes, name: str = "program", is_whole: bool = False) -> ProgramData:
-    """Read a program file; everything in it is checked before use. is_whole: see `read`."""
-    head, block = read(data, name, FORMAT, is_whole)
+def from_bytes(data: Bytes, name: str = "program") -> ProgramData:
+    """Read a program file; everything in it is checked before use."""
+    head, block = read(data, name, FORMAT)
     with checking(name):
         weights = np.frombuffer(bytes_at(block, head["blocks"]["weights"], "weights"), np.uint8)
-        modules = {k: bytes(bytes_at(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
-        code = {k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()}
-        return made(head, code, weights, name)
+        return made(head, _modules(head, block), weights, name)
+
+
+def without_weights(
+    data: Bytes, name: str, weights: Callable[[Any], tuple[np.ndarray, Mapping[int, np.ndarray]]]
+) -> ProgramData:
+    """Read what `pieces_without_weights` gave, whose bytes the caller has checked. weights: gives the weights, and the blocks that others
+    hold too, for what was said of them."""
+    head, block = read(data, name, FORMAT, is_whole=True)
+    with checking(name):
+        own, shared = weights(head["blocks"]["weights"])
+        return made(head, _modules(head, block), own, name, shared)
+
+
+def _modules(head: Mapping[str, Any], block: memoryview) -> dict[str, str | bytes]:
+    modules = {k: bytes(bytes_at(block, m["at"], f"module {k}")) for k, m in head["modules"].items()}
+    return {k: m.decode() if head["modules"][k]["kind"] == "text" else m for k, m in modules.items()}
 
 
 def made(

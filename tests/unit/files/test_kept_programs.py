@@ -169,7 +169,7 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path, cache_folder: Path) -> Non
     path = saved(tmp_path / "m.onnx")
     sg.load(path, "wasm")(X)
     names = sorted(p.name for p in (cache_folder / "compiled").iterdir())
-    assert {name.partition("-")[0] for name in names} == {"model", "program", "wasm"}
+    assert {name.partition("-")[0] for name in names} == {"model", "program", "wasm", "weights"}
     for name in names:
         entry = cache_folder / "compiled" / name
         whole = entry.read_bytes()
