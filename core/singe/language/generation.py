@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from ..errors import InputError
+from .drafts import MAX_DRAFTS, Drafts
 from .sampling import REMEMBERED, Chosen, Sampler, SamplingOptions
 from .templating import CallForm, CallReader
 
@@ -57,7 +59,8 @@ class TokenChance:
 @dataclass(frozen=True)
 class GenerationOptions:
     """What bounds a text. max_tokens None: until the model ends it, or the context is full. constraint: what it must match.
-    calls: how calls of tools are written, if there are tools. shift: what is kept when the context is full; None: the text ends."""
+    calls: how calls of tools are written, if there are tools. shift: what is kept when the context is full; None: the text ends.
+    drafts: how many tokens are guessed at once."""
 
     sampling: SamplingOptions
     max_tokens: int | None = None
@@ -66,6 +69,7 @@ class GenerationOptions:
     constraint: TextConstraint | None = None
     calls: CallForm | None = None
     shift: Shift | None = None
+    drafts: int = 0
 
     def fitted(self, prompt: Sequence[int]) -> tuple[int, ...]:
         """The tokens of a prompt for which there is room."""
@@ -78,6 +82,8 @@ class GenerationOptions:
             )
         if not all(isinstance(s, str) and s for s in self.stop):
             raise InputError(f"stop: got {self.stop!r:.80}, expected a text or several, none of them empty")
+        if type(self.drafts) is not int or not 0 <= self.drafts <= MAX_DRAFTS:
+            raise InputError(f"drafts: got {self.drafts!r:.40}, expected a number of tokens from 0 to {MAX_DRAFTS}")
         if self.logprobs is not None and (type(self.logprobs) is not int or not 0 <= self.logprobs <= MAX_LOGPROBS):
             raise InputError(
                 f"logprobs: got {self.logprobs!r:.40}, expected a number from 0 to {MAX_LOGPROBS}, or None"
@@ -139,6 +145,7 @@ class Generation(Iterator[str]):
         self._stream: Final = session.llm.tokenizer.stream()
         self._held: Final = HeldBack(options.stop)
         self._calls: Final = None if options.calls is None else CallReader(options.calls)
+        self._drafts: Final = Drafts(options.drafts, self._prompt) if options.drafts else None
         self._constraint: Final = options.constraint
         self._place = 0 if options.constraint is None else options.constraint.start
         self._parts: list[str] = []
@@ -193,10 +200,33 @@ class Generation(Iterator[str]):
         try:
             self.begin()
             while self.finish_reason is None:
-                if part := self.take(self.session.feed(self.pending)):
+                guessed = () if self._drafts is None or len(self.pending) > 1 else self._drafts.guess(self._room)
+                if part := self._checked(guessed) if guessed else self.take(self.session.feed(self.pending)):
                     yield part
         finally:
             self._ended()
+
+    @property
+    def _room(self) -> int:
+        """How many tokens may be guessed: the context is not full after them, and the text goes on to their end."""
+        session, most = self.session, self._options.max_tokens
+        room = session.llm.context - session.count - 2
+        return room if most is None else min(room, most - len(self._tokens) - 1)
+
+    def _checked(self, guessed: Sequence[int]) -> str:
+        """Add what is pending and what is guessed in one run; the text up to the first token that is another."""
+        session, parts = self.session, list[str]()
+        kept = session.count + 1
+        scores = session.run((*self.pending, *guessed), len(guessed) + 1)
+        for row, token in itertools.zip_longest(scores, guessed):
+            parts.append(self.take(row))
+            if self.finish_reason or self._tokens[-1] != token:
+                break
+        were_right = len(parts) > len(guessed)
+        session.rewind(kept + len(parts) - 1)
+        if self._drafts is not None:
+            self._drafts.tell(were_right)
+        return "".join(parts)
 
     def begin(self) -> None:
         """Let the session keep what it has of the prompt; the rest is pending."""
@@ -215,6 +245,8 @@ class Generation(Iterator[str]):
         self._last = time.perf_counter()
         self._tokens.append(chosen.token)
         self._latest = [*self._latest[1 - REMEMBERED :], chosen.token]
+        if self._drafts is not None:
+            self._drafts.add(chosen.token)
         self.pending = (chosen.token,)
         self._note(chosen)
         if self._constraint is not None and chosen.token not in session.llm.ends:

@@ -213,7 +213,7 @@ class LanguageModel:
         self, text: str | Sequence[int], *, max_tokens: int | None = None, temperature: float = 0.8, top_k: int = 40, top_p: float = 0.95,
         min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0, frequency_penalty: float = 0.0,
         stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None, schema: Any = None,
-        regex: str | None = None, shift: bool = False, stream: bool = True,
+        regex: str | None = None, shift: bool = False, drafts: int = 0, stream: bool = True,
     ) -> Generation:  # fmt: skip
         """What follows a text, or the ids of one, in parts.
 
@@ -222,7 +222,8 @@ class LanguageModel:
         or the context is full. schema, regex: a JSON schema that the text meets, True for any object; or a regular expression that the
         whole text matches, unless it is cut off. shift: when the context is full, the text goes on after its beginning (of a chat, what
         the template writes before the first message that is not the system's) and the later half of the rest, which is read again; what
-        is dropped is forgotten. stream=False: the whole text is made before this returns.
+        is dropped is forgotten. drafts: how many tokens are guessed by what followed the latest ones before, and checked in one run: the
+        same text, sooner where it repeats itself or its prompt. stream=False: the whole text is made before this returns.
         """
         own = locals()
         return self._generation(self.prompt(text), {k: own[k] for k in _OPTIONS})
@@ -231,8 +232,8 @@ class LanguageModel:
         self, messages: Sequence[Mapping[str, Any]], *, tools: Any = None, max_tokens: int | None = None, temperature: float = 0.8,
         top_k: int = 40, top_p: float = 0.95, min_p: float = 0.05, repeat_penalty: float = 1.0, presence_penalty: float = 0.0,
         frequency_penalty: float = 0.0, stop: str | Sequence[str] = (), seed: int | None = None, logprobs: int | None = None,
-        schema: Any = None, regex: str | None = None, shift: bool = False, chat_template_kwargs: Mapping[str, Any] | None = None,
-        stream: bool = True,
+        schema: Any = None, regex: str | None = None, shift: bool = False, drafts: int = 0,
+        chat_template_kwargs: Mapping[str, Any] | None = None, stream: bool = True,
     ) -> Generation:  # fmt: skip
         """The answer to messages (`{"role": "user", "content": …}`), in parts; for the options see `generate`. A conversation that goes
         on is computed from where it parts from the one before. tools: descriptions of functions in OpenAI's shape; what the model calls
@@ -281,6 +282,9 @@ class LanguageModel:
         stop, shift = options.get("stop", ()), options.get("shift", False)
         if type(shift) is not bool:
             raise InputError(f"shift: got {shift!r:.40}, expected True or False")
+        drafts = options.get("drafts", 0)
+        if drafts and not self.rewinds:
+            raise InputError("drafts: layers of this model keep what came before but not by position; generate without")
         made = GenerationOptions(
             SamplingOptions(**{k: v for k, v in options.items() if k in _OF_SAMPLING}),
             options.get("max_tokens"),
@@ -289,6 +293,7 @@ class LanguageModel:
             self._constraint(options.get("schema"), options.get("regex")),
             self._template.call_form(tools) if tools else None,
             Shift(self._beginning(prompt, messages, tools), self.context) if shift else None,
+            drafts,
         )
         if not shift and len(prompt) + (made.max_tokens or 1) - 1 > self.context:
             asked = f" and {made.max_tokens} more" if made.max_tokens else ""
@@ -355,6 +360,7 @@ _OPTIONS: Final = (
     "schema",
     "regex",
     "shift",
+    "drafts",
     "stream",
 )
 _OF_SYSTEM: Final = frozenset({"system", "developer"})

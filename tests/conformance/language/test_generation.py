@@ -138,6 +138,50 @@ def test_a_context_that_shifts_goes_on_as_from_what_it_keeps(tmp_path: Path, cas
     assert more.usage.prompt_tokens <= 48
 
 
+@RUNNERS
+@pytest.mark.slow
+def test_drafts_give_the_same_tokens_in_fewer_runs(
+    path: Path, device_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    llm = sg.language.load(path, device_name, context=96)
+    counts = list[int]()
+    run = sg.language.LanguageSession.run
+
+    def counted(self: sg.language.LanguageSession, tokens: Any, rows: int) -> Any:
+        counts.append(rows)
+        return run(self, tokens, rows)
+
+    monkeypatch.setattr(sg.language.LanguageSession, "run", counted)
+    repeats = {"max_tokens": 40, "regex": "(hello you ){9}.*"}
+    cases: list[dict[str, Any]] = [
+        {**GREEDY}, {**repeats, "temperature": 0}, {**repeats, "seed": 3, "stop": "you hello yo"}, {**repeats, "seed": 4, "logprobs": 1},
+        {**repeats, "shift": True, "max_tokens": 100, "temperature": 0},
+    ]  # fmt: skip
+    for options in cases:
+        texts = [llm.session().generate("hello you hello", drafts=drafts, **options) for drafts in (0, 4)]
+        runs: list[int] = []
+        for text in texts:
+            counts.clear()
+            assert text.text
+            runs.append(len(counts))
+            assert max(counts) <= 5
+        plain, drafted = texts
+        assert (drafted.tokens, drafted.finish_reason) == (plain.tokens, plain.finish_reason)
+        assert [c.token for c in drafted.logprobs] == [c.token for c in plain.logprobs]
+        held = drafted.session.tokens
+        assert held[-20:] == plain.session.tokens[-20:]
+        if "regex" in options:
+            assert runs[1] < 0.7 * runs[0]
+
+
+def test_drafts_are_refused_where_a_session_cannot_go_back(tmp_path: Path, llm: sg.language.LanguageModel) -> None:
+    other = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf", "lfm2"), "numpy", context=48)
+    with pytest.raises(sg.InputError, match="drafts: layers of this model"):
+        other.generate("hello", drafts=2)
+    with pytest.raises(sg.InputError, match="drafts: got 99, expected a number of tokens from 0 to 15"):
+        llm.generate("hello", drafts=99)
+
+
 def test_a_beginning_that_leaves_no_room_to_shift_is_refused(llm: sg.language.LanguageModel) -> None:
     messages = [{"role": "system", "content": "a" * 60}, {"role": "user", "content": "hello"}]
     with pytest.raises(
