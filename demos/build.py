@@ -25,8 +25,9 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.tools.export.own_page import CHAT, own_page
+from singe.tools.export.own_page import CHAT, TASK, own_page
 from singe.tools.export.scripts import LANGUAGE, compact, readable_scripts
+from singe.tools.export.snippet import links
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -41,6 +42,7 @@ FOLDERS: Final = {
     "remote": "remote/",
     "chat": "chat/",
     "write": "write/",
+    "tasks": "tasks/",
     "shared": "shared/",
 }
 """A folder of demos/ ↦ where its files go in the site: the front page, and its prompt, at the root."""
@@ -74,6 +76,18 @@ LANGUAGE_MODEL: Final = "chat/model/"
 LANGUAGE_PAGES: Final = ("chat/index.html", "write/index.html")
 MISSING: Final = "chat/missing.html"
 """What stands in their place if there is no language model."""
+TASKS: Final = {"detect": "faces", "cutout": "cutout"}
+"""A page that is a task ↦ its kind; the model is the zoo's own for it."""
+TASK_SAMPLES: Final = {
+    "tasks/samples/astronaut.jpg": "An astronaut in an orange suit",
+    "tasks/samples/photographer.jpg": "A man with a camera on a tripod",
+}
+MODEL_MISSING: Final = "tasks/missing.html"
+"""What stands in the place of a task's page if there is no model."""
+OPENED_LATER: Final = {LANGUAGE_MODEL: LANGUAGE_PAGES} | {f"{page}/model/": (f"{page}/index.html",) for page in TASKS}
+"""A bundle ↦ its pages. What they need is fetched when one of them is opened."""
+BACK: Final = '<a class="quiet" href="../">Singe</a>'
+OFFLINE: Final = '<script type="module" src="../front-offline.js"></script>'
 CONTEXT: Final = 2048
 """How many tokens of a conversation the language model keeps: 94 MB of memory with SmolLM2."""
 
@@ -127,6 +141,7 @@ def build(out: Path, with_python: bool = True, say: Say = print, language: Path 
     files |= training_files(made, say)
     files |= python_files(made, say) if with_python else {}
     files = with_language(files, language, made, say)
+    files = with_tasks(files, made, say)
     write_site(files, out)
     total = sum(path.stat().st_size for path in files.values())
     say(f"{out}: {len(files) + 1} files, {total / 1e6:.1f} MB, {time.perf_counter() - begun:.1f} s")
@@ -295,10 +310,7 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
     def make(folder: Path) -> None:
         say(f"chat: making the bundle of {language.name} …")
         sg.export(sg.language.load(language, "numpy", context=CONTEXT), folder / "model")
-        script = '<script type="module" src="../front-offline.js"></script>'
-        (folder / CHAT).write_bytes(
-            own_page(CHAT, script, folder="./model/", site='<a class="quiet" href="../">Singe</a>')
-        )
+        (folder / CHAT).write_bytes(own_page(CHAT, OFFLINE, folder="./model/", site=BACK))
 
     with language.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
@@ -306,6 +318,34 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
     say(f"chat: {time.perf_counter() - begun:.1f} s")
     model = {f"{LANGUAGE_MODEL}{p.name}": p for p in files_under(kept / "model")}
     return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model
+
+
+def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path]:
+    """The site's files with the pages that are tasks, and their models; one whose model cannot be fetched says so."""
+    found = {name: path for name, path in files.items() if name != MODEL_MISSING}
+    samples = {f"../{address}": shown for address, shown in TASK_SAMPLES.items()}
+    for page, kind in TASKS.items():
+        begun = time.perf_counter()
+
+        def make(folder: Path, page: str = page, kind: str = kind) -> None:
+            say(f"{page}: making the bundle …")
+            bundle = folder / "model"
+            sg.export(sg.task(kind), bundle)
+            hints = links("./model/", [p.name for p in files_under(bundle)], ["model.json"])
+            (folder / TASK).write_bytes(
+                own_page(TASK, f"{hints}\n{OFFLINE}", folder="./model/", site=BACK, samples=samples)
+            )
+
+        try:
+            kept = keep(f"{page}-{made}", make)
+        except (sg.SingeError, OSError) as e:
+            say(f"{page}: without its model, the page will say so. {e}")
+            found[f"{page}/index.html"] = files[MODEL_MISSING]
+            continue
+        found[f"{page}/index.html"] = kept / TASK
+        found |= {f"{page}/model/{p.name}": p for p in files_under(kept / "model")}
+        say(f"{page}: {time.perf_counter() - begun:.1f} s")
+    return found
 
 
 def python_files(made: str, say: Say) -> dict[str, Path]:
@@ -404,15 +444,21 @@ def put(path: Path, data: bytes) -> None:
 
 
 def service_worker(hashes: Mapping[str, str]) -> str:
-    """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests, but the
-    language model's only when a page of it is opened."""
+    """The service worker with its list of files. At the first visit it fetches the pages' files and the manifests, but those of
+    OPENED_LATER only when a page of them is opened."""
     listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
     later = ("python/", "docs/", "classify/samples/", "train/digits.bin", "mnist/digits.bin", *apart)
     small = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
-    first = [name for name in small if not name.startswith(LANGUAGE_MODEL)]
-    needed = [name for name in listed if name.startswith(LANGUAGE_MODEL) and name.endswith((".js", "/model.json"))]
-    site = {"files": listed, "first": first, "pages": dict.fromkeys(LANGUAGE_PAGES, needed)}
+    of_tasks = ("tasks/", *(f"{page}/" for page in TASKS))
+    first = [name for name in small if not name.startswith((*OPENED_LATER, *of_tasks))]
+    pages: dict[str, list[str]] = {}
+    for bundle, opened in OPENED_LATER.items():
+        needed = [name for name in listed if name.startswith(bundle) and name.endswith((".js", "/model.json"))]
+        for page in opened:
+            samples = TASK_SAMPLES if page.startswith(of_tasks) else ()
+            pages[page] = [*needed, *(name for name in (page, *samples) if name in listed and name not in first)]
+    site = {"files": listed, "first": first, "pages": pages}
     text = (HERE / "front" / WORKER).read_text("utf-8")
     if text.count(PLACE) != 1:
         raise BuildError(f"demos/front/{WORKER}: expected the line {PLACE} once")

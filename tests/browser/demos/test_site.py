@@ -202,6 +202,31 @@ def test_a_language_model_that_cannot_be_had_is_left_out(
         build.with_language(files, tmp_path / "none.gguf", "0", said.append)
 
 
+def test_a_task_whose_model_cannot_be_had_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(kind: str) -> None:
+        raise build.sg.InputError("no network")
+
+    monkeypatch.setattr(build, "CACHE", tmp_path)
+    monkeypatch.setattr(build.sg, "task", fails)
+    said: list[str] = []
+    files = build.with_tasks({build.MODEL_MISSING: ROOT / "demos" / build.MODEL_MISSING}, "0", said.append)
+    assert files.keys() == {f"{page}/index.html" for page in build.TASKS}
+    for path in files.values():
+        assert "make demo" in path.read_text()
+        assert Elements(path.read_text()).found[0] == ("html", {"lang": "en"})
+    assert "no network" in said[-1]
+
+
+def test_a_task_is_fetched_when_its_page_is_opened(site: Path) -> None:
+    known = listing(site)
+    assert not [name for name in known["first"] if name.startswith(("tasks/", *(f"{page}/" for page in build.TASKS)))]
+    for page in build.TASKS:
+        needed = {f"{page}/index.html"}
+        if (site / page / "model").exists():
+            needed |= {f"{page}/model/model.json", f"{page}/model/singe-tasks.js", *build.TASK_SAMPLES}
+        assert needed <= set(known["pages"][f"{page}/index.html"])
+
+
 def test_a_language_model_is_fetched_when_its_page_is_opened(site: Path) -> None:
     if language_of(site) is None:
         pytest.skip("the site was built without a language model: gguf is not installed")

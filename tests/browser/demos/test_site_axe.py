@@ -16,7 +16,18 @@ def test_axe_finds_nothing(scheme: str, width: int, browser: Any, address: str) 
         viewport={"width": width, "height": 800}, color_scheme=scheme, service_workers="block"
     )
     page = context.new_page()
-    for name in ("", "mnist/", "classify/", "train/", "chat/", "write/", "remote/", "mnist/model/"):
+    for name in (
+        "",
+        "mnist/",
+        "classify/",
+        "detect/",
+        "cutout/",
+        "train/",
+        "chat/",
+        "write/",
+        "remote/",
+        "mnist/model/",
+    ):
         page.goto(address + name)
         page.wait_for_timeout(1000)
         assert findings(page, script) == [], name or "front"

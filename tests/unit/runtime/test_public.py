@@ -93,7 +93,8 @@ def test_demos_use_public_names_only() -> None:
     names = {"singe": public, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
     names["singe.train.examples.mnist"] = {"Digits", "MEAN", "STD"}  # the network that the training page has, too
     names["singe.tools.export.scripts"] = {"LANGUAGE", "compact", "readable_scripts"}  # the site serves these, small
-    names["singe.tools.export.own_page"] = {"CHAT", "own_page"}  # the site has the page of a language model's bundle
+    names["singe.tools.export.own_page"] = {"CHAT", "TASK", "own_page"}  # the site has the pages of such bundles
+    names["singe.tools.export.snippet"] = {"links"}
     used: set[str] = set()
     for path in demo_files(".py"):
         for node in ast.walk(ast.parse(path.read_text())):

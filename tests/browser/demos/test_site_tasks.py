@@ -1,0 +1,156 @@
+"""The pages of the site that are tasks: faces are found and people cut out, of samples, files and the camera, and without a
+network after one visit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from browsers import plain
+from desk import PATIENCE, Desk
+from packages import axe, findings
+from sites import demos_build, served, until
+
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
+build: Final = demos_build()
+pytestmark = pytest.mark.slow
+PAGES: Final = tuple(build.TASKS)
+SAMPLE: Final = build.HERE / next(iter(build.TASK_SAMPLES))
+KEPT: Final = """async (names) => {
+  const own = (await caches.keys()).find((name) => name.startsWith("singe-site"));
+  const urls = own ? (await (await caches.open(own)).keys()).map(({ url }) => url) : [];
+  return names.every((name) => urls.some((url) => url.includes(`/${name}?`)));
+}"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages of tasks alone."""
+    cache = tmp_path_factory.mktemp("cache")
+    shared = ("tasks/", "front-offline.js")
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "CACHE", cache)
+        files = build.with_tasks(
+            {k: v for k, v in build.page_files().items() if k.startswith(shared)}, "0", said.append
+        )
+        if not all(f"{page}/model/model.json" in files for page in PAGES):
+            pytest.skip(said[-1])
+        build.write_site(files, cache / "out")
+    return cache / "out"
+
+
+@pytest.fixture
+def camera(browser: Any, tmp_path: Path) -> Iterator[Any]:
+    """A Chromium whose camera shows a person."""
+    file, held = tmp_path / "camera.mjpeg", BytesIO()
+    with Image.open(SAMPLE) as person:
+        person.crop((0, 0, 512, 384)).resize((640, 480)).save(held, "JPEG")
+    file.write_bytes(2 * held.getvalue())
+    switches = "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"
+    with plain(browser, *switches, f"--use-file-for-fake-video-capture={file}") as found:
+        yield found
+
+
+def opened(page: Any, address: str) -> Desk:
+    """A page of a task on wasm."""
+    desk = Desk(page)
+    page.goto(address)
+    desk.ready()
+    desk.item("backend").select_option("wasm")
+    said(page, "Ready on wasm")
+    return desk
+
+
+def said(page: Any, text: str) -> None:
+    page.locator("[data-testid=status][data-state=ready]", has_text=text).wait_for(timeout=PATIENCE)
+
+
+def saved(page: Any, folder: Path) -> Any:
+    with page.expect_download() as download:
+        page.get_by_test_id("save").click()
+    download.value.save_as(folder / "saved.png")
+    with Image.open(folder / "saved.png") as found:
+        return found.convert("RGBA")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_faces_of_samples_and_files_are_found(site: Path, address: str, browser: Any, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844})
+    page = context.new_page()
+    desk = opened(page, f"{address}detect/")
+    page.get_by_role("button", name=next(iter(build.TASK_SAMPLES.values()))).focus()
+    page.keyboard.press("Enter")
+    said(page, "1 found")
+    assert desk.item("top-1").inner_text().startswith("face: 9")
+    desk.item("file").set_input_files(site / "tasks/samples/photographer.jpg")
+    page.locator("[data-testid=top-1]", has_text="face: 7").wait_for(timeout=PATIENCE)
+    assert float(desk.value("time")) > 0
+    assert "kB for WebAssembly" in desk.item("size").inner_text()
+    assert desk.fits()
+    assert desk.small_targets() == []
+    assert desk.console.complaints == []
+    context.close()
+
+
+def test_people_are_cut_out_to_a_transparent_picture(address: str, browser: Any, tmp_path: Path) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    desk = opened(page, f"{address}cutout/")
+    desk.item("sample-0").click()
+    said(page, "Done on wasm")
+    alpha = saved(page, tmp_path).getchannel("A")
+    assert alpha.size == (512, 512)
+    assert alpha.getpixel((225, 150)) > 200, "the face stays"
+    assert alpha.getpixel((330, 40)) < 50, "the wall goes"
+    assert desk.fits()
+    assert desk.console.complaints == []
+    context.close()
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_camera_is_followed_until_it_is_stopped(address: str, camera: Any, name: str) -> None:
+    page = camera.new_context().new_page()
+    desk = opened(page, f"{address}{name}/")
+    desk.item("camera").click()
+    page.locator("[data-testid=time]", has_text="frames a second").wait_for(timeout=PATIENCE)
+    said(page, "1 found" if name == "detect" else "Done on wasm")
+    assert int(desk.item("time").get_attribute("data-rate")) > 0
+    assert desk.item("canvas").get_attribute("width") == "640"
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Camera", exact=True).wait_for()
+    assert desk.console.complaints == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_task_runs_without_a_network_after_one_visit(site: Path, browser: Any, name: str) -> None:
+    page = browser.new_context().new_page()
+    with served(site) as address:
+        page.goto(f"{address}{name}/")
+        until(page, "navigator.serviceWorker.controller !== null")
+        desk = opened(page, f"{address}{name}/")
+        desk.item("sample-0").click()
+        said(page, "Done on wasm")
+        needed = [f"{name}/index.html", f"{name}/model/singe-tasks.js", f"{name}/model/model.json", *build.TASK_SAMPLES]
+        until(page, f"({KEPT})({needed})")
+        until(page, "caches.open('singe').then((c) => c.keys()).then((all) => all.length > 2)")
+    page.context.set_offline(True)
+    desk = opened(page, f"{address}{name}/")
+    desk.item("sample-1").click()
+    said(page, "Done on wasm")
+    page.context.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_with_an_answer(address: str, browser: Any, scheme: str, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
+    for name in PAGES:
+        page = context.new_page()
+        desk = opened(page, f"{address}{name}/")
+        desk.item("sample-0").click()
+        said(page, "Done on wasm")
+        assert findings(page, axe()) == [], name
+    context.close()
