@@ -4,8 +4,11 @@ from .answers import Answer as Answer
 from .answers import Box as Box
 from .answers import Finding as Finding
 from .answers import Findings as Findings
+from .answers import Line as Line
+from .answers import Page as Page
 from .answers import PictureMap as PictureMap
 from .answers import PictureVector as PictureVector
+from .chains.task import ChainTask as ChainTask
 from .spec import PictureInput as PictureInput
 from .spec import TaskSpec as TaskSpec
 from .task import Task as Task

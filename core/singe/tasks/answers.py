@@ -115,6 +115,50 @@ class Findings(Answer, Sequence[Finding]):
         return f"<{self.kind}: {len(self.items)} found>" + (f"\n{lines}" if lines else "")
 
 
+@dataclass(frozen=True)
+class Line:
+    """A line of text. box: the edges of all of it; corners (4, 2): x and y, from the top left one on, clockwise."""
+
+    text: str
+    score: float
+    box: Box
+    corners: np.ndarray = field(compare=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        corners = [dict(zip("xy", map(float, row), strict=True)) for row in self.corners]
+        return {"text": self.text, "score": self.score, "box": self.box.to_dict(), "corners": corners}
+
+    def __str__(self) -> str:
+        return f"{escaped(self.text)} ({self.score:.1%})"
+
+
+@dataclass(frozen=True, repr=False)
+class Page(Answer, Sequence[Line]):
+    """The lines of text of a picture, in reading order."""
+
+    items: Sequence[Line] = ()
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.items[index]
+
+    def __iter__(self) -> Iterator[Line]:
+        return iter(self.items)
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [line.to_dict() for line in self.items]
+
+    def __repr__(self) -> str:
+        lines = "\n".join(f"  {line}" for line in self.items)
+        return f"<{self.kind}: {len(self.items)} lines>" + (f"\n{lines}" if lines else "")
+
+
 @dataclass(frozen=True, repr=False)
 class PictureMap(Answer):
     """A number for each pixel: `mask` of a cutout, 0 to 255 in uint8; `depth`, in float32."""

@@ -15,6 +15,7 @@ from ..model.model import Model
 from ..shapes import Size, show
 from ..tensors.functions.creation import tensor
 from ..tensors.tensor import Tensor, home_of, value_on
+from .chains import CHAINS
 from .kinds import KINDS, Head, TaskKind
 from .kinds.base import Asked, Shapes
 from .picture_spec import LAYOUTS, layout_of
@@ -58,7 +59,7 @@ def build(model: Model, kind_name: str, wishes: Wishes) -> tuple[Graph, TaskSpec
 
 def kind_named(name: str) -> TaskKind:
     if name not in KINDS:
-        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join(KINDS)}")
+        raise InputError(f"task: got {name!r:.60}, expected one of {', '.join((*KINDS, *CHAINS))}")
     return KINDS[name]
 
 

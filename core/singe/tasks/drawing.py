@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..files.pictures import canvas_of, pen_on
-from .answers import Answer, Findings, PictureMap, PictureVector
+from .answers import Answer, Findings, Page, PictureMap, PictureVector
 
 _TURN: Final = 0.38
 """How far the hue turns from one class to the next."""
@@ -59,6 +59,21 @@ def _findings(answer: Findings) -> Any:
     return picture
 
 
+def _page(answer: Page) -> Any:
+    """Each line in a frame, with its number in reading order."""
+    picture = canvas_of(answer.picture[..., :3])
+    pen = pen_on(picture)
+    size = max(10, round(min(picture.size) / 60))
+    for row, line in enumerate(answer):
+        colour = _colour(row)
+        places = [(float(x), float(y)) for x, y in line.corners]
+        pen.line([*places, places[0]], fill=colour, width=max(2, size // 6))
+        left, top = places[0][0], max(0.0, places[0][1] - size - 4)
+        pen.rectangle((left, top, left + pen.textlength(str(row + 1), font_size=size) + 4, top + size + 4), fill=colour)
+        pen.text((left + 2, top + 1), str(row + 1), fill="white", font_size=size)
+    return picture
+
+
 def _map(answer: PictureMap) -> Any:
     """A cutout with its transparency; the depth in grey."""
     if answer.name == "mask":
@@ -74,6 +89,7 @@ def _plain(answer: Answer) -> Any:
 
 _WAYS: Final[Mapping[type[Answer], Callable[[Any], Any]]] = {
     Findings: _findings,
+    Page: _page,
     PictureMap: _map,
     PictureVector: _plain,
 }

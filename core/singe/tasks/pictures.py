@@ -53,7 +53,7 @@ class Frame:
             step = scale / self.steps[axis]
             start = -self.starts[axis] * step
             taps = 2 * _REACH[filter] * (length // dim_max(out, 1) + 1) + 1
-            values = _along(values, axis, out, step, start, taps, filter)
+            values = resampled(values, axis, out, step, start, taps, filter)
         return values
 
     def nearest(self, values: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, F
     x: Any = pixels
     for axis in (0, 1):
         taps = 2 * _REACH[spec.filter] * longest[axis] + 1
-        x = _along(x, axis, spec.size[axis], frame.steps[axis], frame.starts[axis], taps, spec.filter)
+        x = resampled(x, axis, spec.size[axis], frame.steps[axis], frame.starts[axis], taps, spec.filter)
     x = x[..., :3]
     if spec.filter == "cubic":
         x = x.maximum(0.0).minimum(255.0)
@@ -130,7 +130,7 @@ def _inside(frame: Frame) -> Tensor:
     return (sides[0].unsqueeze(1) & sides[1].unsqueeze(0)).unsqueeze(2)
 
 
-def _along(x: Tensor, axis: int, out: Dim, step: Tensor, start: Tensor, taps: Dim, filter: str) -> Tensor:
+def resampled(x: Tensor, axis: int, out: Dim, step: Tensor, start: Tensor, taps: Dim, filter: str) -> Tensor:
     """x resampled along an axis to `out` elements, float32: element i has its centre at (i + 0.5) · step + start, and is made of
     `taps` elements, which are as many as there may be."""
     end = scalar(x.shape[axis])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, overload
 
 from ..errors import InputError
 from ..files import write, zoo
@@ -19,12 +19,15 @@ from ..texts import escaped
 from ..weights.records import model_record, read_task
 from .answers import Answer
 from .building import PICTURE, Wishes, build, kind_named
+from .calling import AnyTask
+from .chains import CHAINS
+from .chains.task import ChainTask, chain_task
 from .labels import labels_of
-from .media import is_list, pixels_of
+from .media import pixels_of
 from .spec import TaskSpec
 
 
-class Task:
+class Task(AnyTask):
     """A model with its preparation and its decoding: `sg.task("detect", "yolox.onnx", labels="coco")`.
 
         for found in detect("photo.jpg"):
@@ -34,51 +37,27 @@ class Task:
     """
 
     def __init__(self, model: Model, info: TaskSpec) -> None:
-        self.info = info
         self._kind = kind_named(info.kind)
+        super().__init__(info.kind, self._kind.settings)
+        self.info = info
         self._model: Model | None = model
 
     @property
     def model(self) -> Model:
         if self._model is None:
-            raise InputError(f"{self.info.kind}: the task is closed; make another with sg.task")
+            raise self._closed()
         return self._model
 
-    def __call__(self, source: Any, **settings: Any) -> Any:
-        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a list of them, a list of answers.
-
-        settings: of `classify`, top; of `detect` and `faces`, threshold and top.
-        """
-        chosen = self._settings(settings)
-        if is_list(source):
-            return [self._answer(one, chosen) for one in source]
-        return self._answer(source, chosen)
-
-    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Answer]:
-        """The answers for the frames of a video, one after the other, as they come."""
-        chosen = self._settings(settings)
-        return (self._answer(frame, chosen) for frame in frames)
+    @property
+    def device(self) -> Device:
+        return self.model.device
 
     def close(self) -> None:
-        """Give up the model; later calls are refused."""
         self._model = None
-
-    def __enter__(self) -> Task:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
 
     def save(self, path: str | Path, dtype: str | None = None) -> None:
         """Write a record, which `sg.task` and `sg.load` read; dtype as in `sg.save`."""
         write(Path(path), [model_record(self.model.graph(), dtype, self.info.to_dict())])
-
-    def _settings(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
-        known = self._kind.settings
-        if unknown := settings.keys() - known.keys():
-            told = f"expected some of {', '.join(known)}" if known else "it takes none"
-            raise InputError(f"{self.info.kind}: got {', '.join(sorted(unknown))}; {told}")
-        return {**known, **settings}
 
     def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
         pixels = pixels_of(source)
@@ -93,11 +72,24 @@ class Task:
         return f"<task {self.info.kind}: {escaped(self._model.name)} on {self._model.device.name}, {self.info.preparation}{labels}>"
 
 
+@overload
+def task(  # pyright: ignore[reportOverlappingOverload] (another text may be "ocr", too)
+    kind: Literal["ocr"], model: str | Path | None = None, *, device: str | Device = "auto"
+) -> ChainTask: ...
+
+
+@overload
 def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
-) -> Task:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image") with a model.
+) -> Task: ...  # fmt: skip
+
+
+def task(
+    kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
+    device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
+) -> Task | ChainTask:  # fmt: skip
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "ocr") with a model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
     task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
@@ -105,11 +97,15 @@ def task(
     width, where the model leaves them open.
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
+
+    "ocr" has several models: those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
+    needed; it takes a device, and nothing else.
     """
-    kind_named(kind)
+    if kind not in CHAINS:
+        kind_named(kind)
     if model is None:
         model = zoo.default_for(kind)
-    if isinstance(model, str) and model.startswith(ZOO):
+    if isinstance(model, str) and model.startswith(ZOO) and kind not in CHAINS:
         row, _ = zoo.zoo_file(model)
         labels, licence = labels or row.options.get("labels"), licence or row.licence
         picture = {name: x for name, x in row.options.items() if name != "labels"} | picture
@@ -118,6 +114,8 @@ def task(
         for name, x in {"labels": labels, "size": size, "head": head, "licence": licence, **picture}.items()
         if x
     }
+    if kind in CHAINS:
+        return _chain(kind, model, given, device)
     if not isinstance(model, Model):
         path = local_file(model) if isinstance(model, str) and is_url(model) else model
         facts = _facts(path)
@@ -133,6 +131,14 @@ def task(
     wishes = Wishes(labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, picture)
     graph, info = build(model, kind, wishes)
     return Task(Model(graph, model.device if device == "auto" else device, model.name), info)
+
+
+def _chain(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> ChainTask:
+    if given:
+        raise InputError(f"{kind}: got {', '.join(given)}; a task of several models takes a device alone")
+    if isinstance(model, Model):
+        raise InputError(f"{kind}: got a Model, expected zoo:NAME, or a folder with its several models")
+    return chain_task(CHAINS[kind], model, device)
 
 
 def _facts(path: str | Path) -> Any:

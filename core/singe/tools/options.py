@@ -18,7 +18,8 @@ LAYOUTS: Final = ("nchw", "nhwc")
 DTYPES: Final = ("float32", "float16", "int8")
 FITS: Final = ("cover", "contain", "corner", "stretch")
 ORDERS: Final = ("rgb", "bgr")
-KINDS: Final = "classify, detect, faces, segment, cutout, depth or embed-image"
+KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image"
+CHAINS: Final = "ocr"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
 REFERENCES: Final = ("numpy", "onnxruntime")
@@ -107,7 +108,7 @@ def _run(command: argparse.ArgumentParser) -> None:
 
 
 def _task(command: argparse.ArgumentParser) -> None:
-    command.add_argument("kind", metavar="KIND", help=KINDS)
+    command.add_argument("kind", metavar="KIND", help=f"{KINDS} or {CHAINS}")
     command.add_argument("files", metavar="FILE", nargs="+", help="pictures, or their addresses")
     command.add_argument(
         "--model",

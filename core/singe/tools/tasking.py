@@ -32,7 +32,7 @@ def task(args: Namespace) -> None:
     else:
         for path, answer in zip(args.files, answers, strict=True):
             say(f"{path}: {answer!r}")
-        say(f"{len(answers)} in {seconds(running.seconds)} on {made.model.device.name}")
+        say(f"{len(answers)} in {seconds(running.seconds)} on {made.device.name}")
     if args.out is not None:
         for path, answer in zip(args.files, answers, strict=True):
             answer.save(_place(args, path))

@@ -78,4 +78,4 @@ def test_a_setting_that_the_kind_lacks_is_refused(folder: Path, capsys: pytest.C
 
 
 def test_the_help_names_every_kind() -> None:
-    assert options.KINDS.replace(" or ", ", ").split(", ") == list(KINDS)
+    assert options.KINDS.split(", ") == list(KINDS)

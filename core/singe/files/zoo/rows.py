@@ -224,5 +224,5 @@ _ROWS: Final = (
 MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 """A model's name ↦ its row."""
 
-DEFAULTS: Final[Mapping[str, str]] = {"faces": "blazeface", "cutout": "selfie"}
+DEFAULTS: Final[Mapping[str, str]] = {"faces": "blazeface", "cutout": "selfie", "ocr": "ppocr"}
 """A kind of task ↦ the model that it has by itself."""

@@ -47,6 +47,7 @@ from ...runtime.devices import DEFAULT
 from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
+from ...tasks.chains.task import ChainTask
 from ...tasks.kinds import KINDS
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
 from ...tasks.spec import TaskSpec
@@ -156,6 +157,10 @@ def export(
                 "export: a task is written to a folder, has its labels, and says itself how pictures are prepared"
             )
         model = cast("Task", model).model
+    if isinstance(model, ChainTask):
+        raise InputError(
+            f"export: {model.kind} is a task of several models, which runs in Python, and is not exported yet"
+        )
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(

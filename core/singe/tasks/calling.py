@@ -1,0 +1,60 @@
+"""AnyTask: what all tasks have, however many models are in them: they are called with pictures, and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Self
+
+from ..errors import InputError
+from ..runtime.device import Device
+from .answers import Answer
+from .media import is_list
+
+
+class AnyTask:
+    """kind: its name. settings: what a call may choose, and the defaults."""
+
+    def __init__(self, kind: str, settings: Mapping[str, Any]) -> None:
+        self.kind = kind
+        self.settings = settings
+
+    @property
+    def device(self) -> Device:
+        raise NotImplementedError
+
+    def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Give up the models; later calls are refused."""
+        raise NotImplementedError
+
+    def __call__(self, source: Any, **settings: Any) -> Any:
+        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a list of them, a list of answers.
+
+        settings: of `classify`, top; of `detect` and `faces`, threshold and top; of `ocr`, threshold.
+        """
+        chosen = self._chosen(settings)
+        if is_list(source):
+            return [self._answer(one, chosen) for one in source]
+        return self._answer(source, chosen)
+
+    def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Answer]:
+        """The answers for the frames of a video, one after the other, as they come."""
+        chosen = self._chosen(settings)
+        return (self._answer(frame, chosen) for frame in frames)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _chosen(self, settings: Mapping[str, Any]) -> Mapping[str, Any]:
+        if unknown := settings.keys() - self.settings.keys():
+            told = f"expected some of {', '.join(self.settings)}" if self.settings else "it takes none"
+            raise InputError(f"{self.kind}: got {', '.join(sorted(unknown))}; {told}")
+        return {**self.settings, **settings}
+
+    def _closed(self) -> InputError:
+        return InputError(f"{self.kind}: the task is closed; make another with sg.task")

@@ -1,0 +1,64 @@
+"""What a task of several models is: a row with its parts, each a Graph of its own, and the function that goes from one to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...graph import Graph
+from ...graph.transform import specialise
+from ...model.model import Model
+from ...shapes import Size, show
+from ...tensors.tensor import Tensor, home_of, value_on
+from ..answers import Answer, Arrays
+
+Step = Callable[[Mapping[str, np.ndarray]], Arrays]
+"""A part that is ready: inputs by name ↦ outputs by name."""
+
+
+@dataclass(frozen=True)
+class ChainPart:
+    """One of the models. file: its name in the zoo's row, and in a folder; build: the Graph of its preparation, the model and its
+    decoding; optional: whether the task does without it."""
+
+    file: str
+    build: Callable[[Model], Graph]
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class ChainParts:
+    """What a chain's `answer` works with. steps: those of the models that there are, by the names of the parts."""
+
+    steps: Mapping[str, Step]
+    labels: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A row of CHAINS. parts: by name. files: what it has beside its models, which may be absent. labels: the names of what the last
+    model tells apart, from the paths of all files. answer: for the pixels (height, width, 4) of a picture. settings: as in TaskKind."""
+
+    name: str
+    about: str
+    parts: Mapping[str, ChainPart]
+    files: Sequence[str]
+    labels: Callable[[Mapping[str, Path]], Sequence[str]]
+    answer: Callable[[ChainParts, np.ndarray, Mapping[str, Any]], Answer]
+    settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def applied(graph: Graph, x: Tensor) -> Tensor:
+    """The first output of a model's Graph that has one input, of a Tensor, whose sizes, known or open, become those of the model."""
+    own = graph.inputs[0].shape if len(graph.inputs) == 1 else ()
+    if len(own) != len(x.shape) or any(isinstance(d, int) and d != n for d, n in zip(own, x.shape, strict=True)):
+        told = ", ".join(f"{i.name!r} {show(i.shape)}" for i in graph.inputs)
+        raise InputError(f"task: a model takes {told or 'nothing'}, expected one input of {show(x.shape)}")
+    sizes = {str(d): n for d, n in zip(own, x.shape, strict=True) if isinstance(d, Size)}
+    home = home_of([x])
+    return Tensor(home, home.run(specialise(graph, sizes), [value_on(home, x)])[0])

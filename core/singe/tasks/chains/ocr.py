@@ -1,0 +1,245 @@
+"""OCR: the lines of text of a picture. One model finds them, another says which stand on their heads, a third reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import FormatError
+from ...graph import Graph
+from ...model.model import Model
+from ...shapes import dim_max
+from ...tensors.functions.creation import arange, concatenate, full, where
+from ...tensors.tensor import Tensor
+from ..answers import Box, Line, Page
+from ..pictures import resampled, scalar
+from .base import Chain, ChainPart, ChainParts, applied
+from .crops import cropped, place_of, sides_of
+from .regions import MapRegion, regions_of
+
+SHORT, LONG, STEP = 736, 2000, 32
+"""A page is enlarged until its shorter side has SHORT pixels, and made smaller until its longer one has LONG; its sides are multiples of STEP."""
+IS_TEXT, IS_LINE, GROW = 0.3, 0.5, 1.6
+"""The least value of a place that has text, the least mean of a line's, and how far lines stand off from what the model marks."""
+HEIGHT, UNIT = 48, 8
+"""The height of a line for the models that see it, and what its width is a multiple of."""
+NARROW, WIDE = 320, 4096
+"""The least and the largest width of lines that are read."""
+TURNING: Final = 192
+"""The width for the model that says which are turned."""
+IS_TURNED: Final = 0.9
+DOUBTFUL: Final = 0.5
+"""A turned line with a lower score is read the other way, too."""
+UPRIGHT: Final = 1.5
+"""A line that is so many times as high as wide is read from the top down."""
+AT_ONCE: Final = 6
+"""So many lines are read at once, of much the same width."""
+MAX_SAMPLES: Final = 4
+CHARACTERS: Final = "characters.txt"
+
+
+def _finding(model: Model) -> Graph:
+    net = model.graph()
+
+    def whole(picture: Tensor, rows: Tensor, columns: Tensor) -> dict[str, Tensor]:
+        x = picture
+        for axis, side in enumerate((rows, columns)):
+            own, out = picture.shape[axis], STEP * side.shape[0]
+            taps = 2 * ((own + out - 1) // dim_max(out, 1)) + 1
+            x = resampled(x, axis, out, scalar(own) / scalar(out), scalar(0), taps, "linear")
+        return {"chances": applied(net, _given(x[..., :3].unsqueeze(0)))[0, 0]}
+
+    shapes = {"picture": ("height", "width", 4), "rows": ("rows",), "columns": ("columns",)}
+    return Model.of(whole, shapes, "numpy", dtypes=dict.fromkeys(shapes, "uint8")).graph()
+
+
+def _given(pixels: Tensor) -> Tensor:
+    """Pixels (count, height, width, 3), red first, as these models have learned them: blue first, from −1 to 1."""
+    return (pixels.flip(-1) / 127.5 - 1.0).permute(0, 3, 1, 2)
+
+
+def _of_lines(model: Model, decode: Any) -> Graph:
+    """A model that sees lines; `columns` has an element for each UNIT of their width."""
+    net = model.graph()
+
+    def whole(picture: Tensor, places: Tensor, widths: Tensor, columns: Tensor, samples: Tensor) -> dict[str, Tensor]:
+        width = UNIT * columns.shape[0]
+        pixels = cropped(picture, places, HEIGHT, width, samples)
+        shown = arange(width).to(dtype="float32") < widths.unsqueeze(1)
+        pixels = where(shown.unsqueeze(1).unsqueeze(-1), pixels, 127.5)
+        return decode(applied(net, _given(pixels)))
+
+    shapes: Any = {
+        "picture": ("height", "width", 4), "places": ("lines", 6), "widths": ("lines",), "columns": ("columns",), "samples": ("samples",),
+    }  # fmt: skip
+    kinds = dict.fromkeys(shapes, "float32") | {"picture": "uint8", "columns": "uint8"}
+    return Model.of(whole, shapes, "numpy", dtypes=kinds).graph()
+
+
+def _turning(model: Model) -> Graph:
+    return _of_lines(model, lambda chances: {"turned": chances[:, 1]})  # pyright: ignore[reportUnknownLambdaType]
+
+
+def _reading(model: Model) -> Graph:
+    return _of_lines(model, collapsed)
+
+
+def collapsed(chances: Tensor) -> dict[str, Tensor]:
+    """What a reader's probabilities (lines, steps, characters) spell, taking the likeliest of each step: the number of a character
+    where it begins, elsewhere 0, which stands for none; and the mean probability of the characters of each line."""
+    best, chance = chances.argmax(2).to(dtype="int32"), chances.amax(2)
+    none = full((chances.shape[0], 1), 0, dtype="int32")  # pyright: ignore[reportArgumentType]
+    begins = (best != 0) & (best != concatenate([none, best[:, :-1]], axis=1))
+    count = begins.to(dtype="float32").sum(1)
+    score = where(begins, chance, 0.0).sum(1) / count.maximum(1.0)
+    return {"characters": where(begins, best, 0), "scores": score}
+
+
+def characters_of(files: Mapping[str, Path]) -> Sequence[str]:
+    """What the reader tells apart, by number: nothing first, a space last. Its file says it, or the file beside it."""
+    from ...onnx.model import read_model  # noqa: PLC0415 (other tasks need no reader of ONNX files for what they know)
+
+    reader = files["rec"]
+    told = read_model(reader).metadata.get("character") if reader.suffix == ".onnx" else None
+    if told is None:
+        if CHARACTERS not in files:
+            raise FormatError(
+                f"{reader}: does not name its characters; put them into {CHARACTERS} beside it, one on each line"
+            )
+        try:
+            told = files[CHARACTERS].read_text("utf-8")
+        except UnicodeDecodeError as e:
+            raise FormatError(f"{files[CHARACTERS]}: expected UTF-8 text, a character on each line: {e}") from e
+    lines = told.replace("\r\n", "\n").split("\n")
+    return ["", *(lines[:-1] if lines[-1] == "" else lines), " "]
+
+
+def _answer(parts: ChainParts, picture: np.ndarray, settings: Mapping[str, Any]) -> Page:
+    found = _lines_in(parts, picture)
+    seen = [upright(region.corners) for region in found]
+    turned = _turned(parts, picture, seen)
+    seen = [
+        np.roll(corners, 2, 0) if chance > IS_TURNED else corners for corners, chance in zip(seen, turned, strict=True)
+    ]
+    texts = _read(parts, picture, seen)
+    for k in [k for k, chance in enumerate(turned) if chance > IS_TURNED and texts[k][1] < DOUBTFUL]:
+        other = np.roll(seen[k], 2, 0)  # the model that says so errs with long lines
+        (again,) = _read(parts, picture, [other])
+        if again[1] > texts[k][1]:
+            seen[k], texts[k] = other, again
+    lines = [
+        Line(text, score, _box(found[k].corners), found[k].corners)
+        for k in reading_order(seen)
+        for text, score in (texts[k],)
+        if text.strip() and score >= settings["threshold"]
+    ]
+    return Page("ocr", picture, lines)
+
+
+def _turned(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray]) -> list[float]:
+    """How likely it is that each line stands on its head."""
+    if "cls" not in parts.steps:
+        return [0.0] * len(lines)
+    found: list[float] = []
+    for start in range(0, len(lines), AT_ONCE):
+        some = _views(picture, lines[start : start + AT_ONCE], TURNING, TURNING)
+        found += parts.steps["cls"](some)["turned"].tolist()
+    return found
+
+
+def _read(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray]) -> list[tuple[str, float]]:
+    """The text of each line, and its score."""
+    texts = [("", 0.0)] * len(lines)
+    order = sorted(range(len(lines)), key=lambda k: _wide(lines[k]))
+    for start in range(0, len(order), AT_ONCE):
+        some = order[start : start + AT_ONCE]
+        read = parts.steps["rec"](_views(picture, [lines[k] for k in some], NARROW, WIDE))
+        for k, numbers, score in zip(some, read["characters"], read["scores"], strict=True):
+            texts[k] = _spelt(numbers[numbers > 0], parts.labels), float(score)
+    return texts
+
+
+def _spelt(numbers: np.ndarray, characters: Sequence[str]) -> str:
+    if len(numbers) and numbers.max() >= len(characters):
+        raise FormatError(
+            f"ocr: the model reads character {numbers.max()}, of {len(characters)} that are named; give the {CHARACTERS} of this rec.onnx"
+        )
+    return "".join(characters[int(n)] for n in numbers)
+
+
+def _lines_in(parts: ChainParts, picture: np.ndarray) -> list[MapRegion]:
+    """The lines of a picture, in its pixels."""
+    sides = picture.shape[:2]
+    scale = min(max(1.0, SHORT / min(sides)), LONG / max(sides))
+    units = [max(1, round(side * scale / STEP)) for side in sides]
+    rows, columns = (np.zeros(n, np.uint8) for n in units)
+    chances = parts.steps["det"]({"picture": picture, "rows": rows, "columns": columns})["chances"]
+    ratio = np.array([sides[1] / chances.shape[1], sides[0] / chances.shape[0]])
+    ends = np.array([sides[1], sides[0]])
+    found = [
+        MapRegion(np.clip(region.corners * ratio, 0, ends), region.score)
+        for region in regions_of(chances, IS_TEXT, IS_LINE, GROW)
+    ]
+    return [region for region in found if min(sides_of(region.corners)) > 1]
+
+
+def upright(corners: np.ndarray) -> np.ndarray:
+    """The corners of a line in the order in which it is read: one that is high goes from the top down."""
+    height, width = sides_of(corners)
+    return np.roll(corners, -1, 0) if height >= UPRIGHT * width else corners
+
+
+def _wide(corners: np.ndarray) -> int:
+    """The width of a line of HEIGHT."""
+    height, width = sides_of(corners)
+    return max(1, int(np.ceil(HEIGHT * width / height)))
+
+
+def _views(picture: np.ndarray, lines: Sequence[np.ndarray], least: int, most: int) -> dict[str, np.ndarray]:
+    """What a model of lines is given."""
+    widths = [min(_wide(corners), most) for corners in lines]
+    places = [place_of(corners, HEIGHT, width) for corners, width in zip(lines, widths, strict=True)]
+    coarse = max(max(np.hypot(*p[2:4]), np.hypot(*p[4:6])) for p in places)
+    count = min(MAX_SAMPLES, max(1, int(np.ceil(coarse - 0.5))))
+    return {
+        "picture": picture,
+        "places": np.array(places, np.float32),
+        "widths": np.array(widths, np.float32),
+        "columns": np.zeros(-(-max(least, *widths) // UNIT), np.uint8),
+        "samples": ((np.arange(count) + 0.5) / count - 0.5).astype(np.float32),
+    }
+
+
+def reading_order(lines: Sequence[np.ndarray]) -> list[int]:
+    """The numbers of lines, whose corners begin where their text does, from the top down and from left to right, as seen along the way
+    that most of them run. Lines stand beside each other where their centres are within half a height."""
+    if not lines:
+        return []
+    ways = np.sum([c[1] - c[0] for c in lines], axis=0)
+    along = ways / (float(np.linalg.norm(ways)) or 1.0)
+    across = np.array([-along[1], along[0]])
+    centers = np.array([c.mean(0) for c in lines])
+    x, y = centers @ along, centers @ across
+    heights = np.array([min(sides_of(c)) for c in lines])
+    rows: list[list[int]] = []
+    for k in np.argsort(y, kind="stable").tolist():
+        last = rows[-1][0] if rows else None
+        if last is not None and y[k] - y[last] < min(heights[k], heights[last]) / 2:
+            rows[-1].append(k)
+        else:
+            rows.append([k])
+    return [k for row in rows for k in sorted(row, key=lambda k: float(x[k]))]
+
+
+def _box(corners: np.ndarray) -> Box:
+    return Box(*map(float, (*corners.min(0), *corners.max(0))))
+
+
+OCR: Final = Chain(
+    "ocr", "the lines of text of a picture, in reading order",
+    {"det": ChainPart("det.onnx", _finding), "cls": ChainPart("cls.onnx", _turning, optional=True), "rec": ChainPart("rec.onnx", _reading)},
+    (CHARACTERS,), characters_of, _answer, {"threshold": 0.5},
+)  # fmt: skip
