@@ -98,11 +98,12 @@ export interface Task<A = TaskAnswer> {
   readonly model: Model;
   /**
    * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. `done` ends with the
-   * video, or with `stop`, and fails with what a frame fails with.
+   * video, or with `stop`, and fails with what a frame fails with. `time` is the frame's in seconds; `frame` is closed when `found` has
+   * returned.
    */
   stream(
     video: HTMLVideoElement,
-    found: (answer: A, timing: { milliseconds: number; time: number }) => void,
+    found: (answer: A, timing: { milliseconds: number; time: number; frame: ImageBitmap }) => void,
     settings?: TaskSettings,
   ): { stop(): void; readonly done: Promise<void> };
   /** Draw an answer over its picture. */

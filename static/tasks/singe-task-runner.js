@@ -93,10 +93,15 @@ function follow(video, chosen, answer, found) {
   });
   const run = async () => {
     while ((await Promise.race([stopped, frameOf(video)])) === "frame") {
-      const time = performance.now();
-      const one = await answer(video, chosen);
-      if ((await Promise.race([stopped, "running"])) !== "running") return;
-      found(one, { milliseconds: performance.now() - time, time: video.currentTime });
+      const [begun, time] = [performance.now(), video.currentTime];
+      const frame = await createImageBitmap(video); // the video goes on while this one is answered for
+      try {
+        const one = await answer(frame, chosen);
+        if ((await Promise.race([stopped, "running"])) !== "running") return;
+        found(one, { milliseconds: performance.now() - begun, time, frame });
+      } finally {
+        frame.close();
+      }
     }
   };
   return { stop, done: run() };

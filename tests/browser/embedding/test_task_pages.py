@@ -253,7 +253,7 @@ STREAM = """async () => {
   const answers = [];
   await new Promise((resolve, reject) => {
     const following = ask.stream(video, (found, timing) => {
-      answers.push([Array.isArray(found), timing.milliseconds >= 0]);
+      answers.push([Array.isArray(found), timing.milliseconds >= 0, timing.frame.width]);
       if (answers.length === 4) {
         following.stop();
         following.done.then(resolve, reject);
@@ -269,7 +269,7 @@ STREAM = """async () => {
 
 def test_a_video_is_followed_until_it_is_stopped(site: tuple[Server, Path], page: Any) -> None:
     page.goto(site[0].address)
-    assert page.evaluate(STREAM) == [[True, True]] * 4
+    assert page.evaluate(STREAM) == [[True, True, 64]] * 4
 
 
 def status(page: Any, text: str) -> None:
