@@ -13,6 +13,7 @@ import { Files } from "../loading/singe-files.js";
 import { IS, SingeError, check } from "../program/singe-format.js";
 import { Answer } from "./singe-language-answer.js";
 import { completions } from "./singe-language-completions.js";
+import { prompts } from "./singe-language-prompts.js";
 import { SAMPLING, sampler } from "./singe-language-sampling.js";
 import { ChatTemplate } from "./singe-language-template.js";
 import { Tokenizer } from "./singe-language-tokenizer.js";
@@ -65,6 +66,7 @@ class LanguageModel {
     this.chat = Object.assign((/** @type {readonly Message[]} */ messages, /** @type {ChatOptions | undefined} */ options) => this.#own.chat(messages, options), {
       completions: completions(this),
     });
+    this.LanguageModel = prompts(/** @type {PublicLanguageModel} */ (/** @type {unknown} */ (this)));
   }
 
   get name() {

@@ -186,6 +186,8 @@ export interface LanguageModel {
   generate(prompt: string | readonly number[], options?: GenerateOptions): Answer;
   /** The text that the model reads for a conversation, by its own template. */
   template(messages: readonly Message[], options?: { tools?: object[]; addGenerationPrompt?: boolean }): string;
+  /** In the shape of Chrome's Prompt API. */
+  readonly LanguageModel: PromptModel;
   /** A conversation of its own. Sessions share the weights. */
   session(): LanguageSession;
   /** As a session's, for `chat` and `generate` of the model. */
@@ -216,6 +218,55 @@ export interface Message {
   role: string;
   content: string;
   [field: string]: unknown;
+}
+
+/** Chrome's Prompt API, for texts: errors are DOMExceptions with its names. */
+export interface PromptModel {
+  availability(options?: PromptSessionOptions): Promise<"available" | "unavailable">;
+  create(options?: PromptSessionOptions): Promise<PromptSession>;
+}
+
+export interface PromptSessionOptions {
+  /** What every conversation begins with, and is never forgotten. */
+  initialPrompts?: readonly PromptMessage[];
+  temperature?: number;
+  topK?: number;
+  /** Aborting it destroys the session. */
+  signal?: AbortSignal;
+  /** Is given a target of "downloadprogress"; the model is there already. */
+  monitor?: (monitor: EventTarget) => void;
+  expectedInputs?: readonly { type: string; languages?: readonly string[] }[];
+  expectedOutputs?: readonly { type: string; languages?: readonly string[] }[];
+}
+
+export type PromptContent = string | readonly { type: string; value: unknown }[];
+export type PromptMessage = { role: "system" | "user" | "assistant"; content: PromptContent; prefix?: boolean };
+export type PromptInput = string | readonly PromptMessage[];
+
+export interface PromptOptions {
+  signal?: AbortSignal;
+  /** Is refused: a page cannot bound a text yet. */
+  responseConstraint?: object;
+}
+
+/** A conversation, which keeps what was said. Prompts are answered one after another. */
+export interface PromptSession extends EventTarget {
+  readonly temperature: number;
+  readonly topK: number;
+  /** For how many tokens there is room, and how many are in use. */
+  readonly contextWindow: number;
+  readonly contextUsage: number;
+  /** The oldest turns were forgotten to make room; the event "contextoverflow". */
+  oncontextoverflow: ((event: Event) => void) | null;
+  /** How many tokens a prompt would add. */
+  measureContextUsage(input: PromptInput, options?: PromptOptions): Promise<number>;
+  prompt(input: PromptInput, options?: PromptOptions): Promise<string>;
+  promptStreaming(input: PromptInput, options?: PromptOptions): ReadableStream<string>;
+  /** Add messages that are not answered. */
+  append(input: PromptInput, options?: PromptOptions): Promise<void>;
+  clone(options?: { signal?: AbortSignal }): Promise<PromptSession>;
+  /** End it, with the answers that are being written, and free its memory. */
+  destroy(): void;
 }
 
 export interface SamplingOptions {

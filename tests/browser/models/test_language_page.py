@@ -87,6 +87,61 @@ await llm.dispose();
 process.stdout.write(JSON.stringify(found));
 """
 
+PROMPTS = """
+import { load } from SINGE;
+const llm = await load(FOLDER, { device: "wasm", threads: 1 });
+const { LanguageModel } = llm;
+const initialPrompts = [{ role: "system", content: "a" }];
+const name = (act) => Promise.resolve().then(act).then(() => "", (error) => error.name);
+const found = { progress: [], overflows: [], available: await LanguageModel.availability() };
+const monitor = (m) => m.addEventListener("downloadprogress", ({ loaded, total }) => found.progress.push(loaded / total));
+const session = await LanguageModel.create({ initialPrompts, temperature: 0, topK: 1, monitor });
+found.facts = [session.contextWindow, session.contextUsage, await session.measureContextUsage("hi"), session.temperature, session.topK];
+session.oncontextoverflow = () => found.overflows.push("session");
+const chosen = { responseConstraint: { type: "object" } };
+found.refused = [
+  await name(() => session.prompt("hi", chosen)),
+  await name(() => session.prompt([{ role: "user", content: [{ type: "image", value: 1 }] }])),
+  await name(() => session.prompt([{ role: "tool", content: "x" }])),
+  await name(() => session.prompt([{ role: "system", content: "x" }])),
+  await name(() => session.prompt("hi", { signal: AbortSignal.abort() })),
+  await name(() => session.prompt("x".repeat(CONTEXT))),
+  await name(() => LanguageModel.create({ tools: [] })),
+  await name(() => LanguageModel.create({ topK: 0.5 })),
+  await name(() => LanguageModel.create({ signal: AbortSignal.abort() })),
+  await name(() => LanguageModel.create({ expectedInputs: [{ type: "audio" }] })),
+];
+found.untouched = session.contextUsage;
+const branch = await session.clone();
+const parts = [];
+found.cut = await name(async () => {
+  for await (const part of session.promptStreaming("hi")) parts.push(part);
+});
+found.streamed = parts.join("");
+found.direct = await llm.chat([...initialPrompts, { role: "user", content: "hi" }], { temperature: 0 }).text();
+found.afterCut = session.contextUsage;
+const talk = [...initialPrompts, { role: "user", content: "hi" }, { role: "assistant", content: found.streamed }, { role: "user", content: "more" }];
+const other = await session.clone();
+found.more = [await session.prompt("more"), await other.prompt("more"), await llm.chat(talk, { temperature: 0 }).text()];
+found.afterMore = session.contextUsage - found.afterCut;
+for (const content of ["b".repeat(30), "c".repeat(30)]) await branch.append([{ role: "user", content: [{ type: "text", value: content }] }]);
+branch.addEventListener("contextoverflow", () => found.overflows.push("branch"));
+await branch.append("d".repeat(30));
+found.forgot = branch.contextUsage;
+const streams = session.promptStreaming("hi").getReader();
+await streams.read();
+await streams.cancel();
+found.afterCancel = session.contextUsage - found.afterCut - found.afterMore;
+const writing = session.prompt("hi");
+const pending = name(() => writing);
+session.destroy();
+const aborter = new AbortController();
+const third = await LanguageModel.create({ signal: aborter.signal });
+aborter.abort();
+found.gone = [await pending, await name(() => session.prompt("hi")), await name(() => third.prompt("hi"))];
+await llm.dispose();
+process.stdout.write(JSON.stringify(found));
+"""
 AGAIN = """
 import { load } from SINGE;
 const llm = await load(FOLDER, { device: "wasm", threads: 1 });
@@ -177,6 +232,31 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
     for (code, message), (wanted_code, part) in zip(found["errors"], wanted, strict=True):
         assert code == wanted_code
         assert part in message
+
+
+@pytest.mark.slow
+def test_the_shape_of_the_prompt_api(llm: sg.language.LanguageModel, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "chat", tmp_path / "chat")
+    manifest = json.loads((tmp_path / "chat" / "model.json").read_bytes())
+    manifest["language"]["ends"] = [*range(0, llm.description.vocabulary, 2)]  # answers are short
+    (tmp_path / "chat" / "model.json").write_text(json.dumps(manifest))
+    found = in_node(PROMPTS, tmp_path / "chat")
+    begun = len(llm.chat_prompt([{"role": "system", "content": "a"}])) - len("<assistant>")
+    assert (found["available"], found["progress"]) == ("available", [0, 1])
+    assert found["facts"] == [CONTEXT, begun, len("<user>hi\n"), 0, 1]
+    assert found["refused"] == [
+        "NotSupportedError", "NotSupportedError", "TypeError", "TypeError", "AbortError", "QuotaExceededError", "NotSupportedError",
+        "SingeError", "AbortError", "NotSupportedError",
+    ]  # fmt: skip
+    assert found["untouched"] == begun
+    assert (found["cut"], found["afterCancel"]) == ("", 0)
+    assert found["streamed"] == found["direct"]
+    assert found["afterCut"] > begun + len("<user>hi\n")
+    assert len(set(found["more"])) == 1
+    assert found["afterMore"] > len("<user>more\n")
+    assert found["overflows"][0] == "branch"
+    assert found["forgot"] == begun + len("<user>\n") + 30
+    assert found["gone"] == ["AbortError", "InvalidStateError", "InvalidStateError"]
 
 
 @pytest.mark.slow

@@ -43,6 +43,7 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
             "-models",
             "-parser",
             "-patterns",
+            "-prompts",
             "-sampling",
             "-steps",
             "-template",
