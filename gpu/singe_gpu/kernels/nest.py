@@ -342,9 +342,12 @@ def _walk(out: Statements, walk: _Pass, turns: Sequence[tuple[Expr, Dim]], lengt
         _store(inner, walk.stores)
     if not walk.reduces:
         return
-    if all(r.value.dtype in (float32, int32) for r in walk.reduces):
+    words = all(
+        r.value.dtype in (float32, int32) for r in walk.reduces
+    )  # a subgroup takes the parts of a pair one by one
+    if words:
         out.shader.wanted_features.add(SUBGROUPS)
-    gather = _subgroups if SUBGROUPS in out.shader.features else _tree
+    gather = _subgroups if words and SUBGROUPS in out.shader.features else _tree
     gather(out, walk.reduces, parts, threads)
 
 

@@ -3,6 +3,7 @@ on a device that has subgroups."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from devices import slow
 from wgsl_checks import check, norm, own_gpu, reduction, softmax
 
+from singe.compiler.compile import compile_graph
 from singe.dtypes import DType, float32, int32, int64
+from singe.graph import Builder, Graph
 from singe.program.program import Code, choose_variant
 
 pytest.importorskip("wgpu", reason="wgpu is not installed")
@@ -67,3 +70,12 @@ def test_the_variant_is_chosen_by_the_device(gpu: WebGpuBackend) -> None:
     printed = gpu.target.print(softmax(5, 1000), ())
     code = Code("softmax", "reduce", 2, printed.sizes, printed.variants)
     assert (SUBGROUPS in choose_variant(code, gpu.gpu.features).requires) == (SUBGROUPS in gpu.gpu.features)
+
+
+def test_a_kernel_that_folds_pairs_and_words_folds_only_words_by_subgroups() -> None:
+    """argmax folds the values, then the places of the largest; a subgroup's maximum would take the words of a pair one by one."""
+    b = Builder()
+    x = b.input("x", (3, 1000), int64)
+    program = compile_graph(Graph((x,), (b.argmax(x, axis=1),), ("y",)), WgslTarget())
+    (text,) = {str(program.modules[v.entry]) for k in program.kernels for v in k.variants if v.requires}
+    assert re.findall(r"subgroup(?:Max|Min|Add|Mul)\(\w+", text) == ["subgroupMin(a1_part"]
