@@ -12,7 +12,6 @@ import numpy as np
 from ..errors import InputError
 from ..files.pictures import MAX_PIXELS, open_picture
 from ..files.places import local_file
-from ..files.urls import is_url
 
 
 def pixels_of(source: Any) -> np.ndarray:
@@ -22,8 +21,7 @@ def pixels_of(source: Any) -> np.ndarray:
     floats from 0 to 1.
     """
     if isinstance(source, (str, Path)):
-        path = local_file(source) if isinstance(source, str) and is_url(source) else source
-        return _opaque(np.asarray(open_picture(path, source).convert("RGB")))
+        return _opaque(np.asarray(open_picture(local_file(source), source).convert("RGB")))
     if isinstance(source, (bytes, bytearray, memoryview)):
         return _opaque(np.asarray(open_picture(io.BytesIO(source), "picture").convert("RGB")))
     if hasattr(source, "convert") and hasattr(source, "getexif"):

@@ -9,7 +9,7 @@ from typing import Any, Literal, overload
 from ..errors import InputError
 from ..files import write, zoo
 from ..files.places import local_file
-from ..files.urls import ZOO, is_url
+from ..files.urls import ZOO
 from ..model.files import load
 from ..model.model import Model
 from ..program.bundle_reader import bundle_at, read_manifest
@@ -117,7 +117,7 @@ def task(
     if kind in CHAINS:
         return _chain(kind, model, given, device)
     if not isinstance(model, Model):
-        path = local_file(model) if isinstance(model, str) and is_url(model) else model
+        path = local_file(model)
         facts = _facts(path)
         if facts is not None:
             return _ready(kind, path, TaskSpec.from_dict(facts, str(model)), given, device)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import Namespace
 
 from .. import zoo as rows
-from ..errors import InputError
 from ..files.urls import ZOO
+from ..files.zoo import find
 from ..report import LEFT, RIGHT, fields, table
 from ..shapes import bytes_text
 from ..texts import say
@@ -15,15 +15,13 @@ from .progress import doing
 
 def zoo(args: Namespace) -> None:
     """Show the ready models, fetch some, or remove them from the cache."""
-    names = [name.removeprefix(ZOO) for name in args.names]
-    if unknown := [name for name in names if name not in rows.models]:
-        raise InputError(f"{unknown[0]!r:.80} is no model of the zoo, which has {', '.join(rows.models)}")
+    models = [find(name) for name in args.names]
     if args.clear:
-        removed = sum(rows.clear(name) for name in names) if names else rows.clear()
+        removed = sum(rows.clear(m.name) for m in models) if models else rows.clear()
         say(f"removed {bytes_text(removed)}")
-    elif names:
-        for name in names:
-            _fetch(name)
+    elif models:
+        for model in models:
+            _fetch(model)
     else:
         _list()
 
@@ -44,15 +42,14 @@ def _list() -> None:
     say('`singe zoo NAME` fetches one; "zoo:NAME" stands in place of a file in every command, and in sg.load.')
 
 
-def _fetch(name: str) -> None:
-    model = rows.models[name]
+def _fetch(model: rows.ZooModel) -> None:
     several = len(model.files) > 1
     found = []
     for file in model.files:
         with doing(f"fetching {file.name}"):
-            found.append(rows.fetch(f"{ZOO}{name}/{file.name}"))
+            found.append(rows.fetch(f"{ZOO}{model.name}/{file.name}"))
     say(fields([
-        ("name", f"{ZOO}{name}"),
+        ("name", f"{ZOO}{model.name}"),
         ("task", model.task),
         ("what", model.about),
         ("by", f"{model.maker}, {model.home}"),
