@@ -307,3 +307,16 @@ def test_lists_and_dicts_of_modules_are_fields() -> None:
     assert type(moved.layers) is nn.ModuleList
     assert type(moved.heads) is nn.ModuleDict
     assert moved(sg.ones((1, 2), "float16")).dtype is sg.float16
+
+
+def test_layers_of_a_stack_learn_apart() -> None:
+    layer = nn.TransformerEncoderLayer(4, 2, 4, dropout=0.0, batch_first=True, rng=0)
+    stack = nn.TransformerEncoder(layer, 2).train()
+    step = sg.train.TrainStep(
+        stack, sg.optim.SGD(lr=0.1), lambda m, x, y: nn.MSELoss()(m(x), y), device="numpy", seed=0
+    )
+    x = np.random.default_rng(0).random((2, 3, 4), np.float32)
+    step(x, x)
+    first, second = (part.linear1.weight.numpy() for part in step.model.layers)  # pyright: ignore[reportAttributeAccessIssue]
+    assert (first != second).any()
+    np.testing.assert_array_equal(*(part.linear1.weight.numpy() for part in stack.layers))
