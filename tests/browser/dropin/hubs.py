@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,17 +26,20 @@ FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 class Net:
-    """An ONNX graph in the making, with random weights."""
+    """An ONNX graph in the making, with random weights. width, heads: of its layers of attention."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int = WIDTH, heads: int = HEADS) -> None:
+        self.width: Final = width
+        self._parts: Final = heads, width // heads
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
+        self._numbers: Final = count()
         self._rng = np.random.default_rng(0)
 
     def __call__(self, op: str, *inputs: str | np.ndarray, name: str = "", **attributes: Any) -> str:
         """The first output of a node; arrays become constants."""
         names = [self.constant(x) if isinstance(x, np.ndarray) else x for x in inputs]
-        self.nodes.append(helper.make_node(op, names, [name or f"t{len(self.nodes)}"], **attributes))
+        self.nodes.append(helper.make_node(op, names, [name or f"t{next(self._numbers)}"], **attributes))
         return self.nodes[-1].output[0]
 
     def constant(self, value: np.ndarray) -> str:
@@ -50,7 +54,7 @@ class Net:
         return self("Add", self("MatMul", x, self.weight(width, to)), self.weight(to), name=name)
 
     def norm(self, x: str) -> str:
-        ones, zeros = np.ones(WIDTH, np.float32), np.zeros(WIDTH, np.float32)
+        ones, zeros = np.ones(self.width, np.float32), np.zeros(self.width, np.float32)
         return self("LayerNormalization", x, ones, zeros, axis=-1)
 
     def save(
@@ -69,15 +73,15 @@ class Net:
 
     def heads(self, x: str) -> str:
         """(batch, length, width) as (batch, heads, length, width / heads)."""
-        shape = np.array([0, 0, HEADS, WIDTH // HEADS], np.int64)
+        shape = np.array([0, 0, *self._parts], np.int64)
         return self("Transpose", self("Reshape", x, shape), perm=[0, 2, 1, 3])
 
-    def attention(self, q: str, k: str, v: str, bias: str) -> str:
+    def attention(self, q: str, k: str, v: str, bias: str | None = None) -> str:
         """bias: what is added to the scores."""
         scores = self("MatMul", q, self("Transpose", k, perm=[0, 1, 3, 2]))
-        scaled = self("Mul", scores, np.array((WIDTH // HEADS) ** -0.5, np.float32))
-        mixed = self("MatMul", self("Softmax", self("Add", scaled, bias), axis=-1), v)
-        return self("Reshape", self("Transpose", mixed, perm=[0, 2, 1, 3]), np.array([0, 0, WIDTH], np.int64))
+        scaled = self("Mul", scores, np.array(self._parts[1] ** -0.5, np.float32))
+        mixed = self("MatMul", self("Softmax", self("Add", scaled, bias) if bias else scaled, axis=-1), v)
+        return self("Reshape", self("Transpose", mixed, perm=[0, 2, 1, 3]), np.array([0, 0, self.width], np.int64))
 
     def block(self, x: str, bias: str, past: Callable[[str, str], tuple[str, str]] = lambda k, v: (k, v)) -> str:
         """A layer of a transformer; `past` adds earlier keys and values."""
@@ -154,8 +158,8 @@ def detector(path: Path) -> None:
     net.linear(x, WIDTH, 4, name="logits")
     net("Sigmoid", net.linear(x, WIDTH, 4), name="pred_boxes")
     shape = ("batch_size", 3, "height", "width")
-    count = ("batch_size", "queries")
-    net.save(path, {"pixel_values": (FLOAT, shape)}, {"logits": (*count, 4), "pred_boxes": (*count, 4)})
+    queries = ("batch_size", "queries")
+    net.save(path, {"pixel_values": (FLOAT, shape)}, {"logits": (*queries, 4), "pred_boxes": (*queries, 4)})
 
 
 def depth_model(path: Path) -> None:
@@ -253,8 +257,8 @@ def translator(folder: Path) -> None:
         return net("Concat", cached(name, "decoder", "decoder_length"), new, name=f"present.{name}", axis=2)
 
     before = net("Gather", net("Shape", "past_key_values.0.decoder.key"), np.array(2, np.int64))
-    count = net("Gather", net("Shape", "input_ids"), np.array(1, np.int64))
-    total, zero, one = net("Add", before, count), np.array(0, np.int64), np.array(1, np.int64)
+    given_count = net("Gather", net("Shape", "input_ids"), np.array(1, np.int64))
+    total, zero, one = net("Add", before, given_count), np.array(0, np.int64), np.array(1, np.int64)
     rows = net("Range", before, total, one)
     later = net("Greater", net("Range", zero, total, one), net("Unsqueeze", rows, one.reshape(1)))
     causal = net("Where", later, np.array(-1e9, np.float32), np.array(0, np.float32))

@@ -13,6 +13,7 @@ from typing import Any, Final
 import hubs
 import numpy as np
 import pytest
+import whisper_hub
 from bundles import MODELS, ROOT
 from packages import npm
 from pages import HEADERS
@@ -165,6 +166,11 @@ CASES: Final[Mapping[str, Case]] = {
     "object-detection": Case(objects, [PHOTO, {"threshold": 0.1}]),
     "depth-estimation": Case(depths, [PHOTO]),
     "automatic-speech-recognition": Case(speech, [{"samples": 9000}]),
+    "whisper": Case(
+        whisper_hub.write,
+        [{"samples": 48000}, {"language": "german", "max_new_tokens": 8, "return_timestamps": True}],
+        task="automatic-speech-recognition",
+    ),
     "text2text-generation": Case(translation, ["the cat sat on the mat", {"max_new_tokens": 12}]),
     "text-generation": Case(language, ["the cat sat", {"max_new_tokens": 12, "do_sample": False}]),
 }
@@ -226,7 +232,7 @@ def asked(browser: Any, address: str, runtime: str, task: str, options: Mapping[
     page.goto(f"{address}{runtime}.html")
     case = CASES[task]
     given = {
-        "folder": "./given/" if runtime == "own" else "./compiled/", "task": task, "name": task, "args": case.args, "symbol": symbol,
+        "folder": "./given/" if runtime == "own" else "./compiled/", "task": case.task or task, "name": task, "args": case.args, "symbol": symbol,
         "options": {**case.options, **options},
     }  # fmt: skip
     try:
