@@ -92,7 +92,7 @@ def declarations() -> Mapping[str, str]:
     sections = {
         name or "": text for name, text in _SECTION.findall((STATIC / "types" / "public.d.ts").read_text("utf-8"))
     }
-    shared = _NAME.findall(sections[""])
+    named = {part: _NAME.findall(section) for part, section in sections.items()}
     found: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as folder:
         # Its exit code is that of all modules, of which some cannot be declared.
@@ -110,9 +110,13 @@ def declarations() -> Mapping[str, str]:
             body = re.sub(r"\n(?=(?:/\*\*|export ))(?<!\*/\n)", "\n\n", body)
             body = f"{body.strip()}\n\n{section.strip()}\n"
             code = re.sub(r"/\*\*.*?\*/", "", body, flags=re.S)
-            used = [n for n in shared if part and re.search(rf"\b{n}\b", code)]
-            imports = f'import type {{ {", ".join(sorted(used))} }} from "./{MAIN}.js";\n\n' if used else ""
-            found[f"{name}.d.ts"] = f"/** {first[1]} */\n\n{imports}{body}"
+            own = set(_NAME.findall(body))
+            imports = ""
+            for other, names in named.items() if part else ():
+                if used := [n for n in names if n not in own and re.search(rf"\b{n}\b", code)]:
+                    module = f"{MAIN}-{other}" if other else MAIN
+                    imports += f'import type {{ {", ".join(sorted(used))} }} from "./{module}.js";\n'
+            found[f"{name}.d.ts"] = f"/** {first[1]} */\n\n{imports}{imports and chr(10)}{body}"
     return found
 
 

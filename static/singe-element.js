@@ -1,44 +1,20 @@
 /**
- * The element `<singe-model src="./model/">`: a model in a page, without writing JavaScript.
+ * The elements `<singe-model src="./model/">` and `<singe-task src="./detect/">`: a model, or a task, in a page, without writing JavaScript.
  *
- * Contract: importing this module defines the element. For a model of pictures it accepts a file, chosen or dropped, and
- * shows the five most probable classes; for other models it shows that it is ready. `model` is a promise of the model,
- * `run(inputs)` runs it. Attributes: `src`, a bundle's folder; `device`; `worker`. Events and their details: `progress`
- * (as of `onProgress`), `load` (the model), `result` (the outputs), `error` (a SingeError). A new `src` or `device` loads
- * again; removing the element frees the model. It sets no style attributes, so a strict policy allows it.
+ * Contract: importing this module defines both. `<singe-model>` accepts a file, chosen or dropped, for a model of pictures, and shows
+ * the five most probable classes; for other models it shows that it is ready. `model` is a promise of the model, `run(inputs)` runs it.
+ * `<singe-task>` accepts a picture, or with `kind` a video or a camera, and shows it with the answer; `task` is a promise of the task,
+ * `ask(source)` asks it. Attributes of both: `src`, a bundle's folder; `device`. Events of both and their details: `progress` (as of
+ * `onProgress`), `load` (the model, the task), `result` (the outputs, the answer), `error` (a SingeError). A new `src` or `device` loads
+ * again; removing the element frees the model. They set no style attributes, so a strict policy allows them.
  */
 
-/** @import { Input, Model, Output, TypedArray } from "./types/public.d.ts" */
+/** @import { Input, LoadOptions, Model, Output, Task, TaskAnswer, TaskSettings, TaskSource } from "./types/public.d.ts" */
 /** @import * as tasks from "./singe-tasks.js" */
 
 import { SingeError, load } from "./singe.js";
+import { SourceElement, found, make } from "./elements/singe-element-source.js";
 import { folderOf } from "./loading/singe-files.js";
-
-const STYLE = `
-:host { display: block; font: inherit; }
-:host([hidden]) { display: none; }
-label { display: block; padding: 1rem; border: 2px dashed color-mix(in srgb, currentColor 40%, transparent); border-radius: 0.5rem; }
-label.over { border-style: solid; }
-input { display: block; margin-top: 0.5rem; max-width: 100%; font: inherit; }
-ol { list-style: none; margin: 0.75rem 0 0; padding: 0; }
-li { display: grid; grid-template-columns: 1fr auto; gap: 0 0.75rem; margin-bottom: 0.4rem; overflow-wrap: anywhere; }
-meter { grid-column: 1 / -1; width: 100%; }
-p { margin: 0.5rem 0 0; }
-[hidden] { display: none; }
-`;
-
-/**
- * @template {keyof HTMLElementTagNameMap} Tag
- * @param {Tag} tag
- * @param {Partial<HTMLElementTagNameMap[Tag]>} [properties]
- * @param {(Node | string)[]} children
- */
-const make = (tag, properties = {}, ...children) => {
-  const element = document.createElement(tag);
-  Object.assign(element, properties);
-  element.append(...children);
-  return element;
-};
 
 /**
  * The names of the classes; undefined if they cannot be had, and classes then have numbers.
@@ -54,37 +30,21 @@ async function labelsOf({ labels }, src, signal) {
     .catch(() => undefined);
 }
 
-export class SingeModelElement extends HTMLElement {
+/** @extends {SourceElement<Model>} */
+export class SingeModelElement extends SourceElement {
   /** @internal */
   static observedAttributes = ["src", "device", "worker"];
-  #file = make("input", { type: "file", accept: "image/*" });
-  #drop = make("label", { hidden: true }, "A picture: choose one, or drop it here", this.#file);
-  #status = make("p", { role: "status" });
-  #bars = make("ol", { ariaLabel: "likeliest classes" });
-  /** @type {Promise<Model> | undefined} */
-  #model;
-  /** @type {AbortController | undefined} */
-  #stop;
+  /** @type {HTMLLabelElement} */
+  #drop;
   /** @type {string[] | undefined} */
   #labels;
-  #turn = 0;
-  #placed = false;
 
   constructor() {
-    super();
-    const root = this.attachShadow({ mode: "open" });
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync(STYLE);
-    root.adoptedStyleSheets = [sheet];
-    root.append(this.#drop, this.#status, this.#bars);
-    this.#file.addEventListener("change", () => this.#take(this.#file.files?.[0]));
-    this.#drop.addEventListener("dragover", (event) => (event.preventDefault(), this.#drop.classList.add("over")));
-    this.#drop.addEventListener("dragleave", () => this.#drop.classList.remove("over"));
-    this.#drop.addEventListener("drop", (event) => {
-      event.preventDefault();
-      this.#drop.classList.remove("over");
-      this.#take(event.dataTransfer?.files[0]);
-    });
+    const file = make("input", { type: "file", accept: "image/*" });
+    const drop = make("label", { hidden: true }, "A picture: choose one, or drop it here", file);
+    super(drop);
+    this.#drop = drop;
+    this.takes(file, drop, (picture, isLate) => this.#take(picture, isLate));
   }
 
   /**
@@ -92,30 +52,7 @@ export class SingeModelElement extends HTMLElement {
    * @returns {Promise<Model>}
    */
   get model() {
-    return this.#model ?? Promise.reject(new SingeError("input", "<singe-model> has no src, or is not in a page"));
-  }
-
-  /** @internal */
-  connectedCallback() {
-    this.#placed = true;
-    this.#load();
-  }
-
-  /** @internal */
-  disconnectedCallback() {
-    this.#placed = false;
-    this.#free();
-  }
-
-  /**
-   * For an element that is older than its definition, this is called for all attributes before it is connected.
-   * @internal
-   * @param {string} _name
-   * @param {string | null} before
-   * @param {string | null} after
-   */
-  attributeChangedCallback(_name, before, after) {
-    if (this.#placed && before !== after) this.#load();
+    return this.opened;
   }
 
   /**
@@ -125,98 +62,59 @@ export class SingeModelElement extends HTMLElement {
    */
   async run(inputs) {
     const outputs = await (await this.model).run(inputs);
-    this.#tell("result", outputs);
+    this.tell("result", outputs);
     return outputs;
   }
 
   /**
-   * @param {string} type
-   * @param {unknown} detail
+   * @internal
+   * @param {string} src
+   * @param {LoadOptions} options
    */
-  #tell(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
-  }
-
-  /** @param {string} text */
-  #say(text) {
-    this.#status.textContent = text;
-  }
-
-  /** @param {Error} error */
-  #fail(error) {
-    this.#say(error.message);
-    this.#tell("error", error);
-  }
-
-  #free() {
-    this.#stop?.abort();
-    this.#model?.then((model) => model.dispose()).catch(() => {});
-    this.#model = undefined;
-    this.#turn++;
-    this.#drop.hidden = true;
-    this.#bars.replaceChildren();
-  }
-
-  #load() {
-    this.#free();
-    const src = this.getAttribute("src");
-    if (src === null) return;
-    const stop = (this.#stop = new AbortController());
-    const model = load(src, {
-      device: /** @type {Model["device"] | null} */ (this.getAttribute("device")) || "auto",
-      worker: this.hasAttribute("worker"),
-      signal: stop.signal,
-      onProgress: (progress) => {
-        if (stop.signal.aborted) return;
-        const { phase, loaded, total, compiled, kernels } = progress;
-        const say = (/** @type {string} */ what, /** @type {number} */ part) => this.#say(`${what}: ${Math.round(100 * part) || 0} %`);
-        if (phase === "download") say("Loading", loaded / total);
-        if (phase === "compile") say("Compiling", compiled / kernels);
-        this.#tell("progress", progress);
-      },
-    });
-    this.#model = model;
-    model.then((ready) => this.#ready(ready, src, stop.signal)).catch((error) => !stop.signal.aborted && this.#fail(error));
+  open(src, options) {
+    return load(src, { ...options, worker: this.hasAttribute("worker") });
   }
 
   /**
+   * @internal
    * @param {Model} model
    * @param {string} src
    * @param {AbortSignal} signal
    */
-  async #ready(model, src, signal) {
-    if (signal.aborted) return;
+  async ready(model, src, signal) {
     const labels = model.labels ? await labelsOf(model, src, signal) : undefined;
-    if (signal.aborted) return;
+    if (signal.aborted) return "";
     this.#labels = labels;
     this.#drop.hidden = !model.image;
-    this.#say(`${model.name}: ready on ${model.device}.`);
-    this.#tell("load", model);
+    return `${model.name}: ready on ${model.device}.`;
   }
 
   /**
-   * Only the latest picture is shown: an earlier one may take longer.
-   * @param {File | undefined} file
+   * @internal
+   * @param {Model} model
    */
-  async #take(file) {
-    if (!file) return;
-    const turn = ++this.#turn;
-    const isLate = () => turn !== this.#turn;
-    try {
-      this.#say("Running …");
-      const [{ classes }, model] = await Promise.all([import("./singe-tasks.js"), this.model]);
-      const start = performance.now();
-      const outputs = await model.run({ [String(model.image?.input)]: file });
-      if (isLate()) return;
-      this.#tell("result", outputs);
-      const time = performance.now() - start;
-      this.#show(outputs[model.outputs[0].name], classes);
-      this.#say(`${time.toFixed(0)} ms on ${model.device}.`);
-    } catch (error) {
-      if (isLate()) return;
-      this.#bars.replaceChildren();
-      this.#fail(/** @type {Error} */ (error));
-    }
+  close(model) {
+    model.dispose();
+  }
+
+  /** @internal */
+  clear() {
+    this.#drop.hidden = true;
+  }
+
+  /**
+   * @param {File} picture
+   * @param {() => boolean} isLate
+   */
+  async #take(picture, isLate) {
+    const [{ classes }, model] = await Promise.all([import("./singe-tasks.js"), this.model]);
+    const start = performance.now();
+    const outputs = await model.run({ [String(model.image?.input)]: picture });
+    if (isLate()) return;
+    this.tell("result", outputs);
+    const time = performance.now() - start;
+    this.#show(outputs[model.outputs[0].name], classes);
+    this.say(`${time.toFixed(0)} ms on ${model.device}.`);
   }
 
   /**
@@ -226,13 +124,215 @@ export class SingeModelElement extends HTMLElement {
    */
   #show(output, classes) {
     const isRow = /^(u?int|float(16|32|64))/.test(output.dtype) && output.data.length === Math.max(...output.shape);
-    const rows = (isRow ? classes(output, { labels: this.#labels }) : []).map(({ label, probability }) => {
-      const percent = `${(100 * probability).toFixed(1)} %`;
-      const bar = make("meter", { value: probability, ariaLabel: label });
-      return make("li", {}, make("span", { textContent: label }), make("span", { textContent: percent }), bar);
-    });
-    this.#bars.replaceChildren(...rows);
+    const likeliest = isRow ? classes(output, { labels: this.#labels }) : [];
+    this.list.replaceChildren(...likeliest.map(({ label, probability }) => found(label, probability)));
+  }
+}
+
+/**
+ * A picture to show, of what a task was asked with.
+ * @param {TaskSource} source
+ */
+async function bitmapOf(source) {
+  const isAddress = typeof source === "string" || source instanceof URL;
+  return createImageBitmap(isAddress ? await (await fetch(source)).blob() : source, { imageOrientation: "from-image" });
+}
+
+/** What a task's element takes: the text of its field or button, and the files of the field. */
+const KINDS = {
+  picture: ["A picture: choose one, or drop it here", "image/*"],
+  video: ["A video: choose one, or drop it here", "video/*"],
+  camera: ["Start the camera", ""],
+};
+const LISTED = 10;
+
+/** @extends {SourceElement<Task>} */
+export class SingeTaskElement extends SourceElement {
+  /** @internal */
+  static observedAttributes = ["src", "device", "kind"];
+  #file = make("input", { type: "file" });
+  #text = make("span");
+  #drop = make("label", { hidden: true }, this.#text, this.#file);
+  #camera = make("button", { type: "button", hidden: true, textContent: KINDS.camera[0] });
+  #canvas = make("canvas", { hidden: true, role: "img", ariaLabel: "the picture, with the answer on it" });
+  /** @type {(() => void) | undefined} What ends a video. */
+  #end;
+
+  constructor() {
+    super();
+    /** @type {ShadowRoot} */ (this.shadowRoot).prepend(this.#drop, this.#camera, this.#canvas);
+    this.takes(this.#file, this.#drop, (file, isLate) => this.#take(file, isLate));
+    this.#camera.addEventListener("click", () => (this.#end ? this.#end() : this.#start()));
+  }
+
+  /**
+   * A promise of the task that `src` names.
+   * @returns {Promise<Task>}
+   */
+  get task() {
+    return this.opened;
+  }
+
+  /**
+   * Ask the task, and show the answer, which is also the detail of the event `result`.
+   * @param {TaskSource} source
+   * @returns {Promise<TaskAnswer>}
+   */
+  async ask(source) {
+    const turn = ++this.turn;
+    this.#end?.();
+    return this.#answered(source, () => turn !== this.turn);
+  }
+
+  get #settings() {
+    /** @type {TaskSettings} */
+    const settings = {};
+    for (const name of /** @type {const} */ (["top", "threshold"])) {
+      const given = this.getAttribute(name);
+      if (given !== null) settings[name] = Number(given);
+    }
+    return settings;
+  }
+
+  /**
+   * @internal
+   * @param {string} src
+   * @param {LoadOptions} options
+   */
+  async open(src, options) {
+    const kind = this.getAttribute("kind") ?? "picture";
+    if (!Object.hasOwn(KINDS, kind)) {
+      throw new SingeError("input", `<singe-task>: kind: got ${JSON.stringify(kind)}, expected ${Object.keys(KINDS).join(", ")}`);
+    }
+    [this.#text.textContent, this.#file.accept] = KINDS[/** @type {keyof typeof KINDS} */ (kind)];
+    const { task } = await import("./singe-tasks.js");
+    return task(src, options);
+  }
+
+  /**
+   * @internal
+   * @param {Task} task
+   */
+  async ready(task) {
+    const isCamera = this.getAttribute("kind") === "camera";
+    this.#drop.hidden = isCamera;
+    this.#camera.hidden = !isCamera;
+    return `${task.model.name}: ready on ${task.model.device}.`;
+  }
+
+  /**
+   * @internal
+   * @param {Task} task
+   */
+  close(task) {
+    task.close();
+  }
+
+  /** @internal */
+  clear() {
+    this.#end?.();
+    this.#drop.hidden = this.#camera.hidden = this.#canvas.hidden = true;
+  }
+
+  /**
+   * @param {File} file
+   * @param {() => boolean} isLate
+   */
+  async #take(file, isLate) {
+    this.#end?.();
+    if (!file.type.startsWith("video/")) {
+      await this.#answered(file, isLate);
+      return;
+    }
+    const src = URL.createObjectURL(file);
+    await this.#follow({ src }, isLate, () => URL.revokeObjectURL(src));
+  }
+
+  /**
+   * @param {TaskSource} source
+   * @param {() => boolean} isLate
+   */
+  async #answered(source, isLate) {
+    const task = await this.task;
+    const start = performance.now();
+    const answer = await task(source, this.#settings);
+    const time = performance.now() - start;
+    if (isLate()) return answer;
+    const bitmap = await bitmapOf(source);
+    this.#show(task, answer, bitmap);
+    bitmap.close();
+    this.say(`${time.toFixed(0)} ms on ${task.model.device}.`);
+    return answer;
+  }
+
+  async #start() {
+    const turn = ++this.turn;
+    try {
+      const srcObject = await navigator.mediaDevices.getUserMedia({ video: { width: 640, height: 480 } });
+      const end = () => {
+        for (const track of srcObject.getTracks()) track.stop();
+        this.#camera.textContent = KINDS.camera[0];
+      };
+      if (turn !== this.turn) return end();
+      this.#camera.textContent = "Stop the camera";
+      await this.#follow({ srcObject }, () => turn !== this.turn, end);
+    } catch (error) {
+      this.#end?.();
+      this.fail(/** @type {Error} */ (error));
+    }
+  }
+
+  /**
+   * Answer for the frames of a video until it ends, or something else is asked.
+   * @param {Partial<HTMLVideoElement>} source
+   * @param {() => boolean} isLate
+   * @param {() => void} ended
+   */
+  async #follow(source, isLate, ended) {
+    const video = make("video", { muted: true, playsInline: true, ...source });
+    let /** @type {{ stop(): void } | undefined} */ stream;
+    const end = () => {
+      stream?.stop();
+      video.pause();
+      ended();
+      if (this.#end === end) this.#end = undefined;
+    };
+    this.#end = end;
+    try {
+      const task = await this.task;
+      await video.play();
+      if (isLate() || this.#end !== end) return;
+      const following = task.stream(
+        video,
+        (answer, { milliseconds, frame }) => {
+          this.#show(task, answer, frame);
+          this.say(`${milliseconds.toFixed(0)} ms on ${task.model.device}.`);
+        },
+        this.#settings,
+      );
+      stream = following;
+      await following.done;
+    } finally {
+      if (this.#end === end) end();
+    }
+  }
+
+  /**
+   * @param {Task} task
+   * @param {TaskAnswer} answer
+   * @param {ImageBitmap} picture
+   */
+  #show(task, answer, picture) {
+    const { width, height } = picture;
+    Object.assign(this.#canvas, { width, height, hidden: false });
+    const context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
+    context.drawImage(picture, 0, 0);
+    task.draw(context, answer);
+    const listed = Array.isArray(answer) ? answer.slice(0, LISTED) : [];
+    this.list.replaceChildren(...listed.map(({ label, score }) => found(label, score)));
+    this.tell("result", answer);
   }
 }
 
 if (!customElements.get("singe-model")) customElements.define("singe-model", SingeModelElement);
+if (!customElements.get("singe-task")) customElements.define("singe-task", SingeTaskElement);

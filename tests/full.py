@@ -387,6 +387,9 @@ MOVED: Final[Mapping[str, Rule]] = {
         "embedding/test_npm.py builds a page of the npm package with Vite; the projects are compared with their guide"
     ),
     "browser/embedding/test_bundlers.py::test_the_guide_shows_the_projects": every(1),
+    "browser/embedding/test_frameworks.py::test_a_component_answers_for_a_picture": none(
+        "embedding/test_npm.py builds a page with Vite; the components are compared with their guide"
+    ),
     "browser/embedding/test_npm.py::test_the_modules_have_types_and_the_declarations_are_those_that_tsc_writes": none(
         ".ci/javascript.py, which `make test` calls before, compares the same declarations"
     ),

@@ -57,6 +57,7 @@ PARTS: Final = (
                 ("export", "Export and embed"),
                 ("deploy", "Deploy"),
                 ("bundlers", "Bundlers"),
+                ("frameworks", "React, Vue, Svelte"),
                 ("onnxruntime-web", "From onnxruntime-web"),
             ),
             *_own(

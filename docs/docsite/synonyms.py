@@ -48,10 +48,8 @@ SYNONYMS: Final[Mapping[str, tuple[str, ...]]] = {
         "iframe",
         "file://",
     ),
+    "guides/frameworks": ("React", "Vue", "Svelte", "component", "hook", "custom element", "web component"),
     "guides/bundlers": (
-        "React",
-        "Vue",
-        "Svelte",
         "Angular",
         "Next.js",
         "Vite",

@@ -3,7 +3,7 @@
  * `make types`.
  */
 
-import type { SingeModelElement } from "../singe-element.js";
+import type { SingeModelElement, SingeTaskElement } from "../singe-element.js";
 
 // --- singe
 
@@ -482,7 +482,13 @@ export const VERSION: string;
 
 // --- singe/element
 
-/** The details of its events. */
+/** What both elements are. */
+declare class SourceElement<Opened> extends HTMLElement {
+  /** @internal */
+  get opened(): Promise<Opened>;
+}
+
+/** The details of the events of <singe-model>. */
 export interface SingeModelEvents {
   progress: CustomEvent<Progress>;
   load: CustomEvent<Model>;
@@ -490,9 +496,18 @@ export interface SingeModelEvents {
   error: CustomEvent<SingeError>;
 }
 
+/** The details of the events of <singe-task>. */
+export interface SingeTaskEvents {
+  progress: CustomEvent<Progress>;
+  load: CustomEvent<Task>;
+  result: CustomEvent<TaskAnswer>;
+  error: CustomEvent<SingeError>;
+}
+
 declare global {
   interface HTMLElementTagNameMap {
     "singe-model": SingeModelElement;
+    "singe-task": SingeTaskElement;
   }
 }
 

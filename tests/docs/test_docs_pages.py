@@ -92,7 +92,7 @@ def test_the_search_finds_pages_by_other_words(browser: Any, address: str) -> No
     page.goto(f"{address}index.html")
     wanted = {
         "LLM": "models", "Whisper": "models", "CDN": "deploy", "csp": "deploy", "Safari": "deploy", "offline": "deploy",
-        "progress bar": "start/page", "React": "bundlers", "webcam": "pictures",
+        "progress bar": "start/page", "React": "frameworks", "webcam": "pictures",
     }  # fmt: skip
     for words, path in wanted.items():
         page.fill("#query", words)

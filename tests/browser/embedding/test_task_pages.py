@@ -318,3 +318,59 @@ def test_the_page_of_a_bundle_follows_a_camera(site: tuple[Server, Path], browse
         assert int(page.get_by_test_id("canvas").get_attribute("width")) > 300
         page.get_by_role("button", name="Stop").click()
         page.get_by_role("button", name="Camera").wait_for()
+
+
+ELEMENT = """<!doctype html><meta charset="utf-8">{element}
+<script type="module" src="/events.js"></script>"""
+EVENTS = """import "/detect/singe-element.js";
+globalThis.events = [];
+for (const type of ["load", "result", "error"]) {
+  document.querySelector("singe-task").addEventListener(type, ({ detail }) => events.push([type, detail.code ?? detail.info?.kind ?? detail.length]));
+}"""
+
+
+def placed(site: tuple[Server, Path], page: Any, element: str) -> None:
+    """Open a page with the element."""
+    server, root = site
+    (root / "events.js").write_text(EVENTS)
+    (root / "element.html").write_text(ELEMENT.format(element=element))
+    page.goto(f"{server.address}element.html")
+
+
+def said(page: Any, text: str) -> None:
+    page.get_by_role("status").filter(has_text=text).wait_for(timeout=60_000)
+
+
+def test_an_element_is_a_task_without_javascript(site: tuple[Server, Path], page: Any) -> None:
+    placed(site, page, '<singe-task src="/detect/" device="wasm" threshold="0.5" top="3"></singe-task>')
+    said(page, "ready on wasm")
+    page.get_by_label("A picture").set_input_files(str(site[1] / "wide.png"))
+    said(page, "ms on wasm")
+    wanted = sg.task("detect", site[1] / "detect.singe", device="numpy")(site[1] / "wide.png", threshold=0.5, top=3)
+    shown = page.get_by_role("listitem").all_inner_texts()
+    assert [text.split("\n")[0] for text in shown] == [one.label for one in wanted]
+    assert page.evaluate("events") == [["load", "detect"], ["result", len(wanted)]]
+    asked = "async () => (await document.querySelector('singe-task').ask('/high.png')).length"
+    assert page.evaluate(asked) <= 3
+    held = "async () => { const e = document.querySelector('singe-task'); const { model } = await e.task; e.remove(); await model.dispose(); return model.memory; }"
+    assert page.evaluate(held) == {"gpu": 0, "wasm": 0, "js": 0}
+
+
+def test_an_element_follows_a_camera(site: tuple[Server, Path], browser: Any) -> None:
+    with plain(browser, *CAMERA) as other:
+        page = other.new_page()
+        placed(site, page, '<singe-task src="/faces/" device="wasm" kind="camera"></singe-task>')
+        page.get_by_role("button", name="Start the camera").click()
+        page.wait_for_function("events.filter(([type]) => type === 'result').length > 2", timeout=60_000)
+        page.get_by_role("button", name="Stop the camera").click()
+        page.get_by_role("button", name="Start the camera").wait_for()
+        assert not [event for event in page.evaluate("events") if event[0] == "error"]
+
+
+def test_an_element_says_what_does_not_fit(site: tuple[Server, Path], page: Any) -> None:
+    placed(site, page, '<singe-task src="/detect/" kind="cam"></singe-task>')
+    said(page, 'kind: got "cam", expected picture, video, camera')
+    page.evaluate("document.querySelector('singe-task').setAttribute('kind', 'picture')")
+    said(page, "ready")
+    page.evaluate("document.querySelector('singe-task').setAttribute('src', '/plain/')")
+    said(page, "no task")

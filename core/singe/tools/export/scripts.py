@@ -30,6 +30,7 @@ EAGER: Final = frozenset(
 """The modules in the main file: what one of them imports at once is another."""
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
+    "singe-element.js": frozenset(("singe-element.js", "singe-element-source.js")),
     "singe-language.js": frozenset(
         f"singe-language{part}.js"
         for part in (
