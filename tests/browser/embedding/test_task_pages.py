@@ -352,8 +352,14 @@ def test_an_element_is_a_task_without_javascript(site: tuple[Server, Path], page
     assert page.evaluate("events") == [["load", "detect"], ["result", len(wanted)]]
     asked = "async () => (await document.querySelector('singe-task').ask('/high.png')).length"
     assert page.evaluate(asked) <= 3
-    held = "async () => { const e = document.querySelector('singe-task'); const { model } = await e.task; e.remove(); await model.dispose(); return model.memory; }"
-    assert page.evaluate(held) == {"gpu": 0, "wasm": 0, "js": 0}
+    removed = """async () => {
+      const element = document.querySelector("singe-task");
+      const { model } = await element.task;
+      element.remove();
+      await model.dispose();
+      return model.memory;
+    }"""
+    assert page.evaluate(removed) == {"gpu": 0, "wasm": 0, "js": 0}
 
 
 def test_an_element_follows_a_camera(site: tuple[Server, Path], browser: Any) -> None:
