@@ -181,16 +181,18 @@ export class Recent {
    * @param {number} most
    * @param {(...given: Given) => T} make
    * @param {(value: T) => void} [free]
+   * @param {(...given: Given) => string} [keyOf] equal where one value serves both
    */
-  constructor(most, make, free = () => {}) {
+  constructor(most, make, free = () => {}, keyOf = (...given) => JSON.stringify(given)) {
     this.most = most;
     this.make = make;
     this.free = free;
+    this.keyOf = keyOf;
   }
 
   /** @param {Given} given */
   has(...given) {
-    return this.#kept.has(JSON.stringify(given));
+    return this.#kept.has(this.keyOf(...given));
   }
 
   /**
@@ -198,7 +200,7 @@ export class Recent {
    * @returns {T}
    */
   at(...given) {
-    const key = JSON.stringify(given);
+    const key = this.keyOf(...given);
     let found = this.#kept.get(key);
     if (!found && this.#kept.size >= this.most) {
       const [[oldest, old]] = this.#kept;
@@ -310,9 +312,15 @@ export const partsOf = (program) =>
   });
 
 /**
+ * @param {ProgramPart} part
+ * @param {Sizes} sizes
+ */
+export const isFor = (part, sizes) => Object.keys(part.for).every((name) => part.for[name] === sizes[name]);
+
+/**
  * The program for these sizes.
  * @param {Program} program
  * @param {Sizes} sizes
  * @returns {ProgramPart}
  */
-export const partAt = (program, sizes) => /** @type {ProgramPart} */ (partsOf(program).find((part) => Object.keys(part.for).every((name) => part.for[name] === sizes[name])));
+export const partAt = (program, sizes) => /** @type {ProgramPart} */ (partsOf(program).find((part) => isFor(part, sizes)));

@@ -42,11 +42,7 @@ export class Plan {
   constructor(whole, sizes) {
     const program = partAt(whole, sizes);
     this.program = program;
-    this.sizes = byName(sizes);
-    this.#given = sizes;
-    for (const { dim, text } of program.checks) {
-      if (!(evaluate(dim, sizes) >= 0)) throw new SingeError("input", text);
-    }
+    this.sizes = this.#given = this.#checked(sizes);
     this.words = [...program.words];
     /** Whether all that a run does are calls and copies. */
     this.isStraight = true;
@@ -67,7 +63,7 @@ export class Plan {
     const [from, to] = portsAt(program, words, at);
     for (let k = from; k < to; k++) this.named.push(k);
     if (head < COPY) this.isStraight = false;
-    if (head >= 0) kernels[head].sizes.forEach((dim, k) => this.#number(to + k, [dim], () => this.#value(dim)));
+    if (head >= 0) kernels[head].sizes.forEach((dim, k) => this.#number(to + k, [dim], () => this.number(dim)));
     else if (head === COPY) {
       const source = buffers[words[at + 3]];
       this.#number(to, source.shape, () => this.#room(source, this.sizes));
@@ -92,8 +88,11 @@ export class Plan {
     else this.#open.push({ at, names, value });
   }
 
-  /** @param {Dim} dim */
-  #value(dim) {
+  /**
+   * A number that a kernel takes.
+   * @param {Dim} dim
+   */
+  number(dim) {
     const value = evaluate(dim, this.sizes);
     if (Math.abs(value) > MOST) throw new SingeError("input", `a size comes out as ${value}, the largest is ${MOST}`);
     return value;
@@ -122,9 +121,28 @@ export class Plan {
     return this.isStraight || buffer.shape.every((dim) => evaluate(dim, this.sizes) >= 0);
   }
 
+  /**
+   * The sizes of inputs, by name.
+   * @param {Sizes} sizes
+   */
+  #checked(sizes) {
+    for (const { dim, text } of this.program.checks) {
+      if (!(evaluate(dim, sizes) >= 0)) throw new SingeError("input", text);
+    }
+    return byName(sizes);
+  }
+
   /** Forget the sizes that the last run found. */
   begin() {
     this.sizes = byName(this.#given);
+  }
+
+  /**
+   * Take other sizes of the inputs. Words that are numbers stay as they are.
+   * @param {Sizes} sizes
+   */
+  resize(sizes) {
+    this.sizes = this.#given = this.#checked(sizes);
   }
 
   /**

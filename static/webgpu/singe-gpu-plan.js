@@ -1,18 +1,18 @@
 /**
  * A plan with its buffers and commands on a GPU, and its run there.
  *
- * Contract: a plan of calls and copies alone is recorded once; its next run is encoded while the GPU is busy. Of others,
- * commands are collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size
+ * Contract: a plan of calls and copies alone is recorded once for all sizes with equal `extents`, and for the states of a session;
+ * its next run is encoded while the GPU is busy. Of others, commands are collected, loops of a known count turn by turn, and submitted when something is read: a condition or a size
  * that the GPU computed, the inputs of a host stop, the outputs. Buffers of sizes found in mid-run grow and keep their size.
  */
 
 /** @import { TypedArray } from "../types/public.d.ts" */
-/** @import { Answer, AreaKind, Areas, GivenInput, GpuCommand, GpuDispatch, GpuPlace, SizedOutput, Sizes, Wanted } from "../types/program.d.ts" */
+/** @import { Answer, AreaKind, Areas, Dim, GivenInput, GpuCommand, GpuDispatch, GpuPlace, Program, SizedOutput, Sizes, Wanted } from "../types/program.d.ts" */
 /** @import { GpuRunner } from "./singe-webgpu.js" */
 
 /** @import * as io from "./singe-gpu-io.js" */
 
-import { align, byName, bytesOf, countOf, evaluate, shapeOf } from "../program/singe-format.js";
+import { ALIGN, align, byName, bytesOf, countOf, evaluate, isFor, namesIn, partsOf, shapeOf } from "../program/singe-format.js";
 import { Plan, walk } from "../program/singe-plan.js";
 import { COPY, headsOf, portsAt } from "../program/singe-words.js";
 import { LEAST, USAGE, elementsOf, encoded, mapped, padded, spreadGroups, widen } from "./singe-gpu.js";
@@ -22,6 +22,30 @@ const MOST_PENDING = 2048;
 const GROWTH = 1.5;
 
 /** @typedef {{ version: number, command: GpuCommand | undefined }} Made */
+/** @typedef {{ dims: Dim[], start: number, written: Int32Array | undefined }} Row sizes that kernels read, where they are, and those written last */
+
+/**
+ * A text for the sizes of a program's inputs, equal where the commands of a run are the same.
+ * @param {Program} program
+ * @param {(kernel: number) => Dim[]} groupsOf the numbers of a kernel's workgroups
+ * @returns {(sizes: Sizes) => string}
+ */
+export function extents(program, groupsOf) {
+  const parts = partsOf(program).map((part) => {
+    const { words, buffers, inputs, outputs } = part;
+    const heads = headsOf(words);
+    const kernels = [...new Set(heads.map((at) => words[at]))].filter((head) => head >= 0);
+    const used = new Set([...inputs, ...outputs, ...heads.flatMap((at) => words.slice(...portsAt(part, words, at)))]);
+    const products = [...kernels.flatMap(groupsOf).map((dim) => [dim]), ...[...used].map((i) => buffers[i].shape)];
+    const open = products.filter((dims) => dims.flatMap(namesIn).length);
+    return { part, isStraight: heads.every((at) => words[at] >= COPY), open: [...new Map(open.map((dims) => [JSON.stringify(dims), dims])).values()] };
+  });
+  return (sizes) => {
+    const at = parts.findIndex(({ part }) => isFor(part, sizes));
+    const { isStraight, open } = parts[at];
+    return JSON.stringify([at, isStraight ? open.map((dims) => dims.reduce((/** @type {number} */ product, dim) => product * evaluate(dim, sizes), 1)) : sizes]);
+  };
+}
 
 /** What `walk` calls a machine is the plan itself. */
 export class GpuPlan extends Plan {
@@ -34,8 +58,13 @@ export class GpuPlan extends Plan {
    * @type {WeakMap<GPUBuffer[], Map<number, Made>>}
    */
   #made = new WeakMap();
-  /** @type {Map<number, GPUBuffer>} */
-  #uniforms = new Map();
+  /**
+   * One row for all kernels that read the same sizes.
+   * @type {Map<string, Row>}
+   */
+  #rows = new Map();
+  /** @type {GPUBuffer | undefined} */
+  #uniform;
   #version = 0;
   /**
    * The sizes for which commands were last made.
@@ -53,6 +82,8 @@ export class GpuPlan extends Plan {
   #given = [];
   /** @type {GPUBuffer[]} */
   #states = [];
+  /** The version of the buffers over which `commands` are. */
+  #over = 0;
   /** @type {SizedOutput[]} */
   outputs = [];
   /** When the inputs of the last run were written. */
@@ -63,7 +94,7 @@ export class GpuPlan extends Plan {
    */
   collected = undefined;
   /**
-   * Those of every run, if these are calls and copies alone.
+   * Those of every run with these states, if these are calls and copies alone.
    * @type {GpuCommand[] | undefined}
    */
   commands = undefined;
@@ -81,19 +112,34 @@ export class GpuPlan extends Plan {
     this.gpu = device.gpu;
     this.buffers = device.buffers;
     this.#device = device;
-    if (this.isStraight && !this.program.states.length) this.#record();
+    if (this.isStraight && !this.program.states.length) this.#record([]);
   }
 
-  /** Make the commands of every run. */
-  #record() {
+  /**
+   * Make the commands of every run with these states, over the buffers that there are now.
+   * @param {GPUBuffer[]} states
+   */
+  #record(states) {
     this.outputs = this.sizedOutputs();
-    this.commands = headsOf(this.words).flatMap((at) => this.#command(at) ?? []);
+    this.#states = states;
+    this.commands = headsOf(this.words).flatMap((at) => this.#known(at) ?? []);
     this.#next = undefined;
-    this.#version = this.#device.grown;
+    this.#over = this.#device.grown;
+  }
+
+  /**
+   * Take other sizes with the same commands.
+   * @param {Sizes} sizes
+   */
+  resize(sizes) {
+    if (!this.isStraight) return;
+    super.resize(sizes);
+    this.outputs = this.sizedOutputs();
+    this.#rows.forEach((row) => this.#writeRow(row));
   }
 
   free() {
-    this.#uniforms.forEach((buffer) => this.gpu.free(buffer));
+    this.gpu.free(this.#uniform);
   }
 
   /**
@@ -105,12 +151,13 @@ export class GpuPlan extends Plan {
    * @returns {Promise<Answer[]>}
    */
   async run(inputs, wanted, states, kept) {
-    if (this.commands) {
-      if (this.#version !== this.#device.grown) this.#record(); // over the buffers that there are now
+    if (this.isStraight && !(kept && states.length)) {
+      if (!this.commands || (states.length && this.#states !== states) || this.#over !== this.#device.grown) this.#record(states);
       if (kept) return kept.run(this, inputs, wanted);
       inputs.forEach((data, k) => this.upload(k, /** @type {TypedArray} */ (data)));
       return this.answer();
     }
+    this.commands = undefined;
     this.begin();
     this.#pending = [];
     this.#given = inputs;
@@ -224,7 +271,7 @@ export class GpuPlan extends Plan {
     const groups = dims.map((dim) => evaluate(dim, this.sizes));
     if (groups.some((n) => n <= 0)) return undefined;
     const resources = words.slice(...portsAt(program, words, at)).map((i) => this.binding(i));
-    if (hasSizes) resources.push({ buffer: this.#uniform(at), offset: 0 });
+    if (hasSizes) resources.push(this.#row(program.kernels[words[at]].sizes));
     return this.bound({ at, pipeline, layout, resources, groups: spreadGroups(groups, gpu.device.limits.maxComputeWorkgroupsPerDimension, label) });
   }
 
@@ -240,17 +287,36 @@ export class GpuPlan extends Plan {
   }
 
   /**
-   * The sizes of a call, as its kernel reads them.
-   * @param {number} at
+   * The row of these sizes, as kernels read them.
+   * @param {Dim[]} dims
+   * @returns {GpuPlace}
    */
-  #uniform(at) {
-    const sizes = this.words.slice(portsAt(this.program, this.words, at)[1], at + 2 + this.words[at + 1]);
-    const values = new Int32Array(align(sizes.length, 4));
-    values.set(sizes);
-    const buffer = this.#uniforms.get(at) ?? this.gpu.allocate(values.byteLength, USAGE.uniform | USAGE.target);
-    this.#uniforms.set(at, buffer);
-    this.gpu.device.queue.writeBuffer(buffer, 0, values);
-    return buffer;
+  #row(dims) {
+    const key = JSON.stringify(dims);
+    const row = this.#rows.get(key) ?? { dims, start: ALIGN * this.#rows.size, written: undefined };
+    this.#rows.set(key, row);
+    this.#writeRow(row);
+    return { buffer: this.#sizesBuffer(), offset: row.start, size: 4 * align(dims.length, 4) };
+  }
+
+  /** The buffer of all rows, with room for one of each kernel's. */
+  #sizesBuffer() {
+    const { kernels, words } = this.program;
+    const called = headsOf(words).flatMap((at) => (words[at] >= 0 ? [JSON.stringify(kernels[words[at]].sizes)] : []));
+    this.#uniform ??= this.gpu.allocate(ALIGN * new Set(called).size, USAGE.uniform | USAGE.target);
+    return this.#uniform;
+  }
+
+  /**
+   * Write a row whose sizes have changed.
+   * @param {Row} row
+   */
+  #writeRow(row) {
+    const values = new Int32Array(align(row.dims.length, 4));
+    values.set(row.dims.map((dim) => this.number(dim)));
+    if (row.written?.every((value, k) => value === values[k])) return;
+    row.written = values;
+    this.gpu.device.queue.writeBuffer(this.#sizesBuffer(), row.start, values);
   }
 
   // --- outputs

@@ -17,11 +17,12 @@ import { ARRAYS, Recent, SingeError, align, byName, bytesOf, chooseVariant, coun
 import { prepareHost } from "../program/singe-plan.js";
 import { headsOf } from "../program/singe-words.js";
 import { Gpu, LEAST, MATRICES, USAGE, Weights, elementsOf, isSoftware, mapped, padded, requestDevice, widen } from "./singe-gpu.js";
-import { GpuPlan } from "./singe-gpu-plan.js";
+import { GpuPlan, extents } from "./singe-gpu-plan.js";
 
 const PLANS = 4;
 /** A length or a side in the first run, as a guess. */
 const LIKELY = 128;
+const RESTS_AFTER_MS = 50;
 
 const DECLARED = /@binding\(\d+\) var<(storage, read_write|storage, read|uniform)>/g;
 /** @type {Record<string, GPUBufferBindingType>} */
@@ -239,14 +240,12 @@ class Device {
    * @type {GPUBuffer | undefined}
    */
   #staging;
+  /** When the last run ended. */
+  #worked = -Infinity;
   /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
   grown = 0;
   /** @type {Recent<[sizes: Sizes], GpuPlan>} */
-  #plans = new Recent(
-    PLANS,
-    (sizes) => new GpuPlan(this, sizes),
-    (plan) => plan.free(),
-  );
+  #plans;
 
   /**
    * @param {Gpu} gpu
@@ -259,6 +258,12 @@ class Device {
     this.program = program;
     this.pipelines = pipelines;
     this.weights = weights;
+    this.#plans = new Recent(
+      PLANS,
+      (sizes) => new GpuPlan(this, sizes),
+      (plan) => plan.free(),
+      extents(program, (kernel) => pipelines.at(kernel).groups),
+    );
   }
 
   /**
@@ -302,7 +307,7 @@ class Device {
   }
 
   /**
-   * Do something with the plan for these sizes. A failure drops all that runs made: some of it may be what failed.
+   * Do something with the plan for these sizes, which serves others with the same commands. A failure drops all that runs made: some of it may be what failed.
    * @template T
    * @param {Sizes} sizes
    * @param {(plan: GpuPlan) => T | Promise<T>} run
@@ -311,13 +316,19 @@ class Device {
   async #attempt(sizes, run) {
     try {
       if (!this.#plans.has(sizes)) await this.prepare(sizes);
-      return await this.gpu.guard(() => run(this.#plans.at(sizes)));
+      return await this.gpu.guard(() => {
+        const plan = this.#plans.at(sizes);
+        plan.resize(sizes);
+        return run(plan);
+      });
     } catch (error) {
       this.#plans.clear();
       [this.#staging, ...Object.values(this.buffers).flat()].forEach((buffer) => this.gpu.free(buffer));
       this.buffers = {};
       this.#staging = undefined;
       throw error;
+    } finally {
+      this.#worked = performance.now();
     }
   }
 
@@ -325,9 +336,9 @@ class Device {
     return this.gpu.device;
   }
 
-  /** A GPU needs a while to wake up. */
+  /** A GPU that has rested needs a while to wake up. */
   wake() {
-    this.gpuDevice.queue.submit([]);
+    if (performance.now() - this.#worked > RESTS_AFTER_MS) this.gpuDevice.queue.submit([]);
   }
 
   get memory() {

@@ -28,6 +28,23 @@ const llm = await load("./chat/", { device: new URLSearchParams(location.search)
 globalThis.answer = { worker: llm.worker, text: await llm.chat(MESSAGES, { temperature: 0, maxTokens: 12 }).text() };
 document.title = "done";
 </script>"""
+COUNTED = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,"><script type="module">
+import { load } from "./chat/singe.js";
+const counts = {};
+const count = (type, name) => {
+  const original = type.prototype[name];
+  type.prototype[name] = function (...given) {
+    if (given[0].length !== 0) counts[name] = (counts[name] ?? 0) + 1; // an empty submit wakes the GPU
+    return original.apply(this, given);
+  };
+};
+count(GPUQueue, "submit");
+for (const name of ["createBindGroup", "createBuffer"]) count(GPUDevice, name);
+const llm = await load("./chat/", { device: "webgpu", worker: false });
+globalThis.counted = [];
+for await (const _ of llm.generate(Array(8).fill(70), { temperature: 0, maxTokens: 20 })) counted.push({ ...counts });
+document.title = "done";
+</script>"""
 SCRIPT = """
 import { load } from SINGE;
 const llm = await load(FOLDER, { device: "wasm", threads: 1 });
@@ -168,6 +185,7 @@ def folder(llm: sg.language.LanguageModel, tmp_path_factory: pytest.TempPathFact
     made = tmp_path_factory.mktemp("site")
     sg.export(llm, made / "chat")
     (made / "page.html").write_text(PAGE.replace("MESSAGES", json.dumps(MESSAGES)))
+    (made / "counted.html").write_text(COUNTED)
     return made
 
 
@@ -296,6 +314,21 @@ def test_in_chromium_it_runs_in_a_worker(address: str, text: str, device: str) -
         page.goto(f"{address}page.html?device={device}")
         until(page, "document.title === 'done'")
         assert page.evaluate("answer") == {"worker": True, "text": text}
+
+
+@pytest.mark.slow
+def test_tokens_share_commands(address: str) -> None:
+    """The length is read from a buffer: a token costs one submit, and its commands are made once for all tokens."""
+    with chromium() as browser:
+        page: Any = browser.new_page()
+        page.goto(f"{address}counted.html")
+        until(page, "document.title === 'done'")
+        _, _, second, *_, last = found = page.evaluate("counted")
+    assert {name: last[name] - second[name] for name in last} == {
+        "submit": len(found) - 3,
+        "createBindGroup": 0,
+        "createBuffer": 0,
+    }
 
 
 @pytest.mark.slow
