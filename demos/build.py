@@ -25,9 +25,9 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.tools.export.own_page import CHAT, TASK, own_page
-from singe.tools.export.scripts import LANGUAGE, compact, readable_scripts
-from singe.tools.export.snippet import links
+from singe.tools.export.page.own_page import CHAT, TASK, own_page
+from singe.tools.export.page.scripts import LANGUAGE, compact, readable_scripts
+from singe.tools.export.page.snippet import links
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent

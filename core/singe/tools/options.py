@@ -201,6 +201,12 @@ def _export(command: argparse.ArgumentParser) -> None:
     )
     _activations(command, "with --dtype int8 or --freestanding: ")
     command.add_argument(
+        "--outputs",
+        metavar="NAME,NAME",
+        type=names,
+        help="the outputs that the page gets, and nothing that only others need (default: all)",
+    )
+    command.add_argument(
         "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}"
     )
     text = (

@@ -15,8 +15,8 @@ import singe as sg
 from singe.model.model import Model
 from singe.tasks import picture_spec as images
 from singe.tasks.picture_spec import PictureSpec
-from singe.tools.export import single_page
 from singe.tools.export.bundle import export, make_bundle
+from singe.tools.export.page import single_page
 
 PHOTO = ROOT / "docs" / "digits.png"
 

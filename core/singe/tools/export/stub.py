@@ -26,7 +26,7 @@ from ...program.bundle_reader import MANIFEST, STUB
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text
 from .bundle import Bundle, export
-from .scripts import drop_in_scripts
+from .page.scripts import drop_in_scripts
 
 SUFFIX: Final = ".singe"
 """What follows the name of a stub in that of its bundle."""
