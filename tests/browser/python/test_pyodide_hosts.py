@@ -23,7 +23,7 @@ from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
-from singe.tools.export.scripts import bundle_scripts
+from singe.tools.export.page.scripts import bundle_scripts
 
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 MOST_OF_IT = 10_000_000
