@@ -455,7 +455,7 @@ def _labels(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--labels",
         metavar="FILE",
-        help="names of the classes: a JSON list or object, or one per line; of a task, also `coco`",
+        help="names of the classes: a JSON list or object, or one per line; or `imagenet` or `coco`",
     )
 
 

@@ -43,6 +43,7 @@ from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ...tasks.chains.task import ChainTask
 from ...tasks.kinds import KINDS
+from ...tasks.labels import labels_of
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
 from ...tasks.spec import TaskSpec
 from .page.own_page import CHAT, MODEL, TASK, own_page
@@ -104,7 +105,7 @@ class Bundle:
 def export(
     model: Model | LanguageModel | Task, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
-    labels: Mapping[int, str] | Sequence[str] | None = None,
+    labels: str | Path | Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
     outputs: Sequence[str] | None = None,
 ) -> Bundle:  # fmt: skip
@@ -119,7 +120,8 @@ def export(
     folder has its tokenizer and its chat template too, and a page to talk with it. Of a task, `sg.export(sg.task("detect", "net.onnx"),
     "detect")`, it takes pictures as they are, and its page is the task.
     outputs: the names of those that the page gets, in this order; what only others need is left out. None: all.
-    picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
+    picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number, a file of them, or
+    "imagenet" or "coco". force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
 
@@ -161,9 +163,9 @@ def export(
         return Bundle(*write_onnx(model, folder, given))
     single = is_single(folder)
     known = not single and _refuse_foreign(folder, force)
-    labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
+    names = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels_of(labels)))
     bundle = make_bundle(
-        model, targets, picture, labels, dtype, samples, activations, readable, device, spoken, task, outputs
+        model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs
     )
     _log.info("writing")
     if single:
