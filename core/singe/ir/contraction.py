@@ -91,10 +91,11 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
-    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn."""
+    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn: along all of it, or along
+    pieces of it, as those of attention's heads."""
     last = next((v for v in reversed(inner) if v.word == "var"), None)
-    loads = [x for x in scalar.postorder([e]) if x.word == "load"]
-    return last is not None and any(affine.linear(x.args[0])[0].get(last) == 1 for x in loads)
+    steps = [affine.linear(x.args[0])[0].items() for x in scalar.postorder([e]) if x.word == "load"]
+    return any(n == 1 and (v is last or (v.word == "rem" and v.args[0] is last)) for terms in steps for v, n in terms)
 
 
 def _matmul(kernel: Kernel) -> Contraction | None:
