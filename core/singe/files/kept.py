@@ -20,7 +20,6 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from ..awaitables import IN_PAGE
+from ..late_dataclass import dataclass
 from .folder import OFF, cache_folder, is_off
 from .local import clear_parts, reason, write
 

@@ -12,12 +12,13 @@ into one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Final
 
 from ..dtypes import float32, int32
+from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, product
 from . import affine, scalar
 from .kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_operands

@@ -29,7 +29,6 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, TypeVar, Union
 
@@ -37,6 +36,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType, bool_, float32, int32
 from ..errors import DTypeError
+from ..late_dataclass import dataclass
 from ..shapes import Dim
 from .arrays import NUMPY, convert
 

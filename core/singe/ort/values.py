@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import DType, dtype, outward, own, string
 from ..errors import DTypeError, InputError
+from ..late_dataclass import dataclass
 from ..runtime.registry import backend_names
 from .descriptions import CODES, element_of, tensor_type
 from .errors import ValueKindError

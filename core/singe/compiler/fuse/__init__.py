@@ -20,7 +20,7 @@ and regions are not kernels: their inputs and results are in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +28,7 @@ from ...errors import CompileError
 from ...graph import Builder, Graph, Node, postorder, rebuild, storage_of
 from ...ir import scalar
 from ...ir.kernel import Routine
+from ...late_dataclass import dataclass
 from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, View
 from ...shapes import product
 from ._assemble import Group as Group

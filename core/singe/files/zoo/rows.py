@@ -7,9 +7,10 @@ A row's hash is that of the file at each of its sources, so it does not matter w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from ...late_dataclass import dataclass
 from .sources import FileSource, Npm, Url, Wheel
 
 

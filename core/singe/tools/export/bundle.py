@@ -15,7 +15,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -30,6 +30,7 @@ from ...errors import InputError
 from ...files import write_files
 from ...files.assets import static_folder
 from ...graph import Graph, Node
+from ...late_dataclass import dataclass
 from ...model.arguments import listed
 from ...model.model import Model
 from ...program.bundle_reader import MANIFEST

@@ -12,13 +12,13 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ... import __version__
 from ...errors import FormatError, InputError, SingeError
 from ...files import write, write_files
+from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
 from ...onnx.model import read_model
