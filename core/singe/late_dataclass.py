@@ -1,7 +1,7 @@
 """`dataclass`, as in Python, but its methods are not compiled when a class is defined, which takes half a millisecond a class.
 
-`__init__` is compiled when a class makes its first object; the other methods are closures over the names of its fields. A class that derives
-from one of these takes this decorator too.
+`__init__` is compiled when a class makes its first object; the other methods are closures over the names of its fields. Classes of either
+decorator derive from those of the other.
 """
 
 from __future__ import annotations
@@ -22,7 +22,16 @@ else:
             return lambda cls: dataclass(cls, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
         own = {name for name, value in vars(cls).items() if (name, value) != ("__hash__", None)}
         cls.__doc__ = cls.__doc__ or cls.__name__  # Python would write one, from the signature
-        _collected(cls, init=False, repr=False, eq=False, kw_only=kw_only)
+        # Python compiles two methods of a class that it calls frozen, and derives none that is not from one that is.
+        params = [p for p in (getattr(c, "__dataclass_params__", None) for c in cls.__mro__[1:]) if p and p.frozen]
+        for p in params:
+            p.frozen = False
+        try:
+            _collected(cls, init=False, repr=False, eq=False, kw_only=kw_only)
+        finally:
+            for p in params:
+                p.frozen = True
+        cls.__dataclass_params__.frozen = frozen
         methods = {"__init__": _LateInit(cls, frozen)}
         if repr:
             methods["__repr__"] = _repr

@@ -209,7 +209,8 @@ class WasmtimeEngine:
             with suppress(wasmtime.WasmtimeError):
                 return wasmtime.Module.deserialize(self._engine, bytes(kept))
         made = wasmtime.Module(self._engine, binary)
-        keep_entry("wasm", key, f"machine code, {bytes_text(len(binary))} of WebAssembly", [made.serialize()])
+        code = (module.serialize() for module in [made])
+        keep_entry("wasm", key, f"machine code, {bytes_text(len(binary))} of WebAssembly", code)
         return made
 
     def arguments(self, module: Linked, name: str) -> int | None:

@@ -36,7 +36,8 @@ def _key(piece: np.ndarray, kind: str) -> tuple[str, bytes]:
 
 
 class SharedBlocks:
-    """Finds pieces in the blocks of a Model's Programs. A block is forgotten once no Program holds it."""
+    """Finds pieces in the blocks of a Model's Programs. A block is forgotten once no Program holds it. The dicts are never changed, as
+    another thread may read them."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, bytes], tuple[weakref.ref[np.ndarray], int]] = {}
@@ -51,8 +52,8 @@ class SharedBlocks:
     def enter(self, block: np.ndarray, pieces: Mapping[tuple[str, bytes], int]) -> None:
         """Add a complete block, with the offsets of its pieces."""
         held = weakref.ref(block)
-        self._places = {k: place for k, place in self._places.items() if place[0]() is not None}
-        self._places.update({key: (held, at) for key, at in pieces.items()})
+        others = {k: place for k, place in self._places.items() if place[0]() is not None}
+        self._places = others | {key: (held, at) for key, at in pieces.items()}
 
     def pieces(self, block: np.ndarray) -> dict[tuple[str, bytes], int]:
         """The offsets of a block's pieces, by kind and digest."""
@@ -65,8 +66,8 @@ class SharedBlocks:
 
     def name(self, block: np.ndarray, digest: str) -> str:
         """Note the digest of a block."""
-        self._named = {k: held for k, held in self._named.items() if held() is not None}
-        self._named[digest] = weakref.ref(block)
+        others = {k: held for k, held in self._named.items() if held() is not None}
+        self._named = others | {digest: weakref.ref(block)}
         return digest
 
     def named(self, digest: str) -> np.ndarray | None:

@@ -17,6 +17,7 @@ from devices import slow
 
 import singe as sg
 from singe import ort
+from singe.files.kept import finish_keeping
 from singe.ort import placed
 from singe.ort.settings import providers, warned
 
@@ -330,6 +331,7 @@ def test_the_file_may_be_removed_once_it_is_loaded(tmp_path: Path, monkeypatch: 
         for _ in range(2):
             np.testing.assert_array_equal(session.run(None, {"x": X, "w": Y})[0], X + 1)
             np.testing.assert_array_equal(session.run(None, {"x": X})[0], X + np.float32([1, 2, 3]))
+        finish_keeping()
         kept = [*(tmp_path / "cache" / "compiled").glob("program*")]
         assert len(kept) >= 2
         for path in kept:  # so that the second session knows the file, and must compile it

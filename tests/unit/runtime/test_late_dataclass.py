@@ -123,3 +123,22 @@ def test_methods_of_a_class_stay() -> None:
             return 7
 
     assert (repr(Own(1)), Own(1) == 3, hash(Own(1))) == ("own", True, 7)
+
+
+@pytest.mark.parametrize(
+    ("base", "derived"), [(dataclass, late_dataclass.dataclass), (late_dataclass.dataclass, dataclass)]
+)
+def test_either_kind_derives_from_the_other(base: Made, derived: Made) -> None:
+    @base(frozen=True)
+    class One:
+        x: int
+
+    @derived(frozen=True)
+    class Two(One):
+        y: int = 2
+
+    made = Two(1)
+    assert (made.x, made.y, made == Two(1), hash(made) == hash(Two(1))) == (1, 2, True, True)
+    for name in ("x", "y"):
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, name, 3)
