@@ -59,7 +59,8 @@ class _LateInit:
 
 def _init(cls: Any, frozen: bool) -> Callable[..., None]:
     """What Python compiles too: a function with a parameter for each field."""
-    known: dict[str, Any] = {"_put": object.__setattr__, "_UNSET": _UNSET}
+    # By the name of its module, a function is told from those of users.
+    known: dict[str, Any] = {"__name__": cls.__module__, "_put": object.__setattr__, "_UNSET": _UNSET}
     parameters: list[str] = []
     named: list[str] = []
     lines: list[str] = []
@@ -80,7 +81,6 @@ def _init(cls: Any, frozen: bool) -> Callable[..., None]:
     exec(f"def __init__({listed}):\n " + "\n ".join(lines or ["pass"]), known)
     made = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__module__ = cls.__module__
     return made
 
 

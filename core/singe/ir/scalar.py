@@ -157,13 +157,16 @@ _interning: Final = threading.Lock()
 
 def exact(value: Any) -> Any:
     """A key that is equal for values of one type and with the same bits: it tells 0.0 from -0.0, and 1 from True."""
+    kind = value.__class__
+    if kind is int or kind is str or value is None:
+        return kind, value
     if isinstance(value, tuple):
-        return tuple(map(exact, value))
-    return type(value), struct.pack("d", value) if isinstance(value, float) else value
+        return tuple([exact(v) for v in value])
+    return kind, struct.pack("d", value) if isinstance(value, float) else value
 
 
 def _make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
-    key = (word, args, dtype, exact(value))
+    key = (word, args, dtype, None if value is None else exact(value))
     found = _interned.get(key)
     if found is None:
         found = Expr()
@@ -390,19 +393,19 @@ def make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> 
 
 def postorder(roots: Iterable[Expr]) -> list[Expr]:
     """Every expression below the roots once, arguments before users."""
-    seen: set[Expr] = set()
-    order: list[Expr] = []
-    stack = [(e, False) for e in reversed(list(roots))]
+    order: dict[Expr, None] = {}
+    stack = [*roots]
+    stack.reverse()
     while stack:
-        e, ready = stack.pop()
-        if ready:
-            order.append(e)
-        elif e not in seen:
-            seen.add(e)
-            stack.append((e, True))
-            stack.extend((a, False) for a in reversed(e.args) if a not in seen)
-    # A node can be reached twice before it is expanded: keep its first completion.
-    return list(dict.fromkeys(order))
+        e = stack[-1]
+        waiting = [a for a in e.args if a not in order] if e not in order else ()
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+        else:
+            order[e] = None
+            stack.pop()
+    return [*order]
 
 
 def fold(roots: Iterable[Expr], step: Callable[[Expr, tuple[T, ...]], T]) -> list[T]:
@@ -410,7 +413,7 @@ def fold(roots: Iterable[Expr], step: Callable[[Expr, tuple[T, ...]], T]) -> lis
     roots = list(roots)
     done: dict[Expr, T] = {}
     for e in postorder(roots):
-        done[e] = step(e, tuple(done[a] for a in e.args))
+        done[e] = step(e, tuple([done[a] for a in e.args]))
     return [done[r] for r in roots]
 
 
