@@ -31,6 +31,7 @@ from ...ir.kernel import Routine
 from ...late_dataclass import dataclass
 from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, View
 from ...shapes import product
+from ._alike import AlikeGroups
 from ._assemble import Group as Group
 from ._assemble import Maker
 from ._growth import MAX_MEMBERS, Growth
@@ -119,6 +120,7 @@ class _Fuser:
         self.members: dict[Node, Growth] = {}  # node ↦ the group of which it is a member
         self.kept: set[Node] = set()
         self.costs: dict[Node, _Cost] = {}
+        self.made = AlikeGroups(self.kept)
 
     def run(self) -> list[Group]:
         growths = [self._grow(n) for n in self.graph.nodes if isinstance(n.row, Nest) and n not in self.members]
@@ -289,8 +291,7 @@ class _Fuser:
         if growth is None:  # a later node's group stores it
             return
         while True:
-            maker = Maker(self.kept, growth)
-            group = maker.group()
+            group = self.made.of(growth)
             if len(group.kernel.ports) <= self.max_ports:
                 groups[n] = group
                 return
