@@ -159,6 +159,10 @@ class WasmtimeEngine:
     def reserved(self) -> int:
         return self._linear.data_len(self._store)
 
+    @property
+    def untouched(self) -> int:
+        return self._heap.untouched
+
     def trim(self) -> None:
         if self._heap.end <= self.reserved - _PAGE:
             self._move(self._heap.end)
