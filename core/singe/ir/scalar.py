@@ -210,8 +210,12 @@ def load(buffer: int, index: Expr, stored: DType) -> Expr:
 
 def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     """Arguments as expressions of one type: Python numbers take the type of the other arguments."""
-    typed = next((a.dtype for a in arguments if isinstance(a, Expr)), None)
-    if typed is None:
+    typed = None
+    for a in arguments:
+        if isinstance(a, Expr):
+            typed = a.dtype
+            break
+    else:
         typed = (
             bool_
             if isinstance(arguments[0], bool)
@@ -219,9 +223,9 @@ def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
             if all(isinstance(a, int) for a in arguments)
             else float32
         )
-    args = tuple(a if isinstance(a, Expr) else const(a, typed) for a in arguments)
+    args = tuple([a if isinstance(a, Expr) else const(a, typed) for a in arguments])
     kind = WORDS[word].kinds
-    if any(a.dtype is not typed for a in args) or not _KINDS[kind](typed):
+    if [a for a in args if a.dtype is not typed] or not _KINDS[kind](typed):
         raise DTypeError(
             f"{word} takes {WORDS[word].arity} {kind} value(s) of one type, got {', '.join(map(repr, (a.dtype for a in args)))}"
         )
@@ -231,7 +235,7 @@ def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
 def _apply(word: str, *argument: ExprLike) -> Expr:
     args = _meet(word, argument)
     row = WORDS[word]
-    if all(a.word == "const" for a in args):
+    if not [a for a in args if a.word != "const"]:
         return _folded(word, args, result_of(word, args[0].dtype))
     if row.commutes and args[0].word == "const":
         args = (args[1], args[0])

@@ -34,7 +34,7 @@ _HAS_DISK: Final = sys.platform != "emscripten"  # a page's files lie in memory
 
 def _key(piece: np.ndarray, kind: str) -> tuple[str, bytes]:
     """What equal pieces of a kind have in common. A cryptographic hash would take four times as long as this and a comparison."""
-    return kind, piece.size.to_bytes(8, "little") + crc32(piece).to_bytes(4, "little")
+    return kind, piece.size.to_bytes(8, "little") + crc32(piece.data).to_bytes(4, "little")
 
 
 class SharedBlocks:

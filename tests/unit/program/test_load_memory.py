@@ -100,7 +100,7 @@ def test_a_block_is_the_same_in_a_file(spill: int) -> None:
 
 @pytest.mark.parametrize("spill", [0, 1 << 30])
 def test_pieces_of_one_checksum_are_told_apart(spill: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("singe.program.block.crc32", lambda piece: 7)
+    monkeypatch.setattr("singe.program.block.crc32", lambda data: 7)
     shared = SharedBlocks()
     pieces = [np.full(300, k, np.uint8) for k in (1, 2, 1, 2)]
     for _ in range(2):  # the second Program finds some in the block of the first
