@@ -94,11 +94,11 @@ def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
     if not keeps():
         return
     given = kept_folder(), _name(kind, key), text, pieces
-    if isinstance(threading.current_thread(), _Writer):
+    if isinstance(threading.current_thread(), _EntryWriter):
         _write(*given)
     else:
         _writers[:] = [w for w in _writers if w.is_alive()]
-        writer = _Writer(target=_write, args=given, daemon=False)
+        writer = _EntryWriter(target=_write, args=given, daemon=False)
         try:
             writer.start()
         except RuntimeError:  # the process is about to end
@@ -109,16 +109,16 @@ def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
 
 def finish_keeping() -> None:
     """Wait until the entries of this process are written."""
-    if not isinstance(threading.current_thread(), _Writer):
+    if not isinstance(threading.current_thread(), _EntryWriter):
         for writer in list(_writers):
             writer.join()
 
 
-class _Writer(threading.Thread):
+class _EntryWriter(threading.Thread):
     """Writes an entry."""
 
 
-_writers: Final[list[_Writer]] = []
+_writers: Final[list[_EntryWriter]] = []
 
 
 def _write(folder: Path, name: str, text: str, pieces: Iterable[Any]) -> None:
