@@ -101,7 +101,7 @@ def test_a_block_is_the_same_in_a_file(spill: int) -> None:
 @pytest.mark.parametrize("spill", [0, 1 << 30])
 def test_pieces_of_one_checksum_are_told_apart(spill: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("singe.program.block.crc32", lambda data: 7)
-    shared = SharedBlocks()
+    shared, held = SharedBlocks(), list[np.ndarray]()
     pieces = [np.full(300, k, np.uint8) for k in (1, 2, 1, 2)]
     for _ in range(2):  # the second Program finds some in the block of the first
         writer = BlockWriter(spill, shared)
@@ -110,8 +110,7 @@ def test_pieces_of_one_checksum_are_told_apart(spill: int, monkeypatch: pytest.M
         for start, piece in zip(starts, pieces, strict=True):
             at = max(s for s in blocks if s <= start)
             np.testing.assert_array_equal(blocks[at][start - at :][: piece.size], piece)
-        held = list(blocks.values())
-    assert held
+        held += blocks.values()
 
 
 def test_without_room_on_the_disk_a_block_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
