@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from ....compiler.compile import compile_graph
 from ....compiler.options import Options
 from ....errors import SingeError
 from ....graph import Graph, Node
+from ....late_dataclass import dataclass
 from ....model.program import Program
 from ....program.weight_codecs import decode
 from ....runtime.device import Device
