@@ -3,7 +3,8 @@
  *
  * Contract: `sampler(options)` checks the options and gives `choose(logits, seen)`, the id of a token: with temperature 0 the
  * likeliest, of equal ones the first; else one drawn from what `topK`, `topP` and `minP` leave. `seen` are the tokens so far: the
- * penalties count the last `LAST` of them. Equal seeds draw equal numbers. `logits` are changed.
+ * penalties count the last `LAST` of them. Equal seeds draw equal numbers. `logits` are changed. `row(tokens)` are the numbers with
+ * which a run of the decoder chooses the next of so many tokens, if `byRuns` says that it can: see language/choosing.py.
  */
 
 /** @import { SamplingOptions } from "../types/public.d.ts" */
@@ -24,6 +25,28 @@ const NUMBERS = {
   frequencyPenalty: [0, Number.isFinite, "a number"],
 };
 export const SAMPLING = [...Object.keys(NUMBERS), "seed"];
+/** In the place of a token: that which the run before has chosen. */
+export const LATEST = -1;
+const NO_TOKEN = -2;
+/** A run draws one of so many tokens at most. */
+const MOST_DRAWN = 64;
+
+/** The inputs of a run that chooses no token. */
+export const NOT_CHOSEN = Object.freeze({
+  sampling: { data: new Float32Array(0), shape: [0, Object.keys(NUMBERS).length + 2] },
+  before: { data: new Int32Array(0), shape: [0, LAST] },
+});
+
+/**
+ * The inputs of a run that chooses one.
+ * @param {Float32Array<ArrayBuffer>} row
+ * @param {readonly number[]} seen
+ */
+export function choosing(row, seen) {
+  const before = new Int32Array(LAST).fill(NO_TOKEN);
+  before.set(seen.slice(-LAST));
+  return { sampling: { data: row, shape: [1, row.length] }, before: { data: before, shape: [1, LAST] } };
+}
 
 /**
  * @param {SamplingOptions} options
@@ -43,12 +66,12 @@ export function sampler(options) {
    * @param {Float32Array} logits
    * @param {readonly number[]} seen
    */
-  return (logits, seen) => {
+  const choose = (logits, seen) => {
     if (repeat !== 1 || presence || frequency) penalise(logits, seen.slice(-LAST), repeat, presence, frequency);
     if (!temperature) return likeliest(logits);
     const ids = best(logits, topK || logits.length);
     const highest = logits[ids[0]];
-    if (!Number.isFinite(highest)) throw new SingeError("input", `the model's highest score is ${highest}: its weights or its prompt give no numbers`);
+    if (!Number.isFinite(highest)) throw noNumbers(highest);
     const chances = ids.map((id) => Math.exp(logits[id] - highest));
     let total = chances.reduce((sum, chance) => sum + chance, 0);
     let count = 0;
@@ -59,7 +82,16 @@ export function sampler(options) {
     const drawn = weights.findIndex((weight) => (left -= weight) < 0);
     return ids[drawn < 0 ? weights.length - 1 : drawn];
   };
+  return {
+    choose,
+    byRuns: !temperature || (topK > 0 && topK <= MOST_DRAWN),
+    /** @param {number} tokens */
+    row: (tokens) => Float32Array.of(temperature, temperature ? topK : 1, topP, minP, repeat, presence, frequency, temperature ? draw() : 0, tokens),
+  };
 }
+
+/** @param {number | string} highest */
+export const noNumbers = (highest) => new SingeError("input", `the model's highest score is ${highest}: its weights or its prompt give no numbers`);
 
 /** @param {Float32Array} logits */
 function likeliest(logits) {

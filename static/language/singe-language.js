@@ -9,12 +9,15 @@
 /** @import { ChatOptions, GenerateOptions, LanguageModel as PublicLanguageModel, LoadOptions, Message, Model, Session, TypedArray } from "../types/public.d.ts" */
 /** @import { LanguageFacts } from "../types/program.d.ts" */
 
+/** @typedef {ReturnType<typeof sampler>} Chooser */
+/** @typedef {{ scores: Float32Array, tokens: Int32Array }} RunAnswer */
+
 import { Files } from "../loading/singe-files.js";
 import { IS, SingeError, check } from "../program/singe-format.js";
 import { Answer } from "./singe-language-answer.js";
 import { completions } from "./singe-language-completions.js";
 import { prompts } from "./singe-language-prompts.js";
-import { SAMPLING, sampler } from "./singe-language-sampling.js";
+import { LATEST, NOT_CHOSEN, SAMPLING, choosing, noNumbers, sampler } from "./singe-language-sampling.js";
 import { ChatTemplate } from "./singe-language-template.js";
 import { Tokenizer } from "./singe-language-tokenizer.js";
 
@@ -218,25 +221,59 @@ class LanguageSession {
     if (ids.length >= context) {
       throw new SingeError("input", `the prompt has ${ids.length} tokens, and there is room for ${context - 1} and an answer: shorten it, or export with a larger --context`);
     }
-    const choose = sampler(sampling);
+    const chooser = sampler(sampling);
     const most = Math.min(maxTokens, context - ids.length);
     const { tokenizer } = this.#llm;
-    return new Answer(this.#inTurn.bind(this), (reused) => this.#tokens(ids, choose, most, signal, reused), { tokenizer, ends: this.#facts.ends, prompt: ids.length, stop, most });
+    return new Answer(this.#inTurn.bind(this), (reused) => this.#tokens(ids, chooser, most, signal, reused), { tokenizer, ends: this.#facts.ends, prompt: ids.length, stop, most });
   }
 
   /**
    * The ids of an answer. reused: is told how many tokens of the prompt were held.
    * @param {number[]} prompt
-   * @param {ReturnType<typeof sampler>} choose
+   * @param {Chooser} chooser
    * @param {number} most
    * @param {AbortSignal | undefined} signal
    * @param {(count: number) => void} reused
    */
-  async *#tokens(prompt, choose, most, signal, reused) {
+  async *#tokens(prompt, chooser, most, signal, reused) {
     const seen = [...prompt];
     reused(this.#keep(prompt));
+    if (chooser.byRuns && this.#llm.device === "webgpu") return yield* this.#chosen(seen, chooser, most, signal);
     for (let count = 0; count < most; count++) {
-      const id = choose(await this.#logits(seen, signal), seen);
+      const { scores } = await this.#read(seen, signal);
+      const id = chooser.choose(scores, seen);
+      seen.push(id);
+      yield id;
+    }
+  }
+
+  /**
+   * The ids of an answer, chosen by the runs. If the session can go back, the run after a token is asked for before the token is known.
+   * @param {number[]} seen
+   * @param {Chooser} chooser
+   * @param {number} most
+   * @param {AbortSignal | undefined} signal
+   */
+  async *#chosen(seen, chooser, most, signal) {
+    const row = () => chooser.row(this.#llm.tokenizer.size);
+    /** @type {Promise<RunAnswer> | undefined} */
+    let coming;
+    for (let count = 1, own = row(), next = own; count <= most; count++, own = next) {
+      let answer = coming ? undefined : await this.#read(seen, signal, own);
+      const run = coming;
+      coming = undefined;
+      next = row();
+      if (count < most && this.#facts.rewinds) {
+        coming = this.#run([LATEST], seen.length + 1, 0, signal, choosing(next, [...seen, LATEST]));
+        coming.catch(() => {}); // told when it is waited for
+      }
+      answer ??= await /** @type {Promise<RunAnswer>} */ (run).catch((error) => {
+        coming = undefined;
+        return this.#again(error, seen, signal, own);
+      });
+      const [id] = answer.tokens;
+      if (id < 0) throw noNumbers("no number");
+      this.#held.push(...seen.slice(this.#held.length));
       seen.push(id);
       yield id;
     }
@@ -255,31 +292,60 @@ class LanguageSession {
   }
 
   /**
-   * The scores of what follows `ids`, of which those that are held come first.
+   * The scores of what follows `ids`, of which those that are held come first; or with `row` the token that a run chooses by it.
    * @param {number[]} ids
    * @param {AbortSignal | undefined} signal
+   * @param {Float32Array<ArrayBuffer>} [row]
    * @param {boolean} [again]
-   * @returns {Promise<Float32Array>}
+   * @returns {Promise<RunAnswer>}
    */
-  async #logits(ids, signal, again = true) {
+  async #read(ids, signal, row, again = true) {
     try {
       if (!this.#held.length && !this.#facts.rewinds) await this.#reset();
       while (true) {
         const at = this.#held.length;
         const part = ids.slice(at, at + this.#facts.chunk);
-        const keys = { data: NOTHING, shape: [at + part.length, 0] };
-        const inputs = { ids: Int32Array.from(part), keys, rows: { data: NOTHING, shape: [1, 0] } };
-        const [logits] = Object.values(await this.#session.run(inputs, { signal }));
+        const isLast = at + part.length === ids.length;
+        const answer = await this.#run(part, at + part.length, isLast && !row ? 1 : 0, signal, isLast && row ? choosing(row, ids) : NOT_CHOSEN);
         this.#held.push(...part);
-        // A model may score more ids than its tokenizer has.
-        if (this.#held.length === ids.length) return /** @type {Float32Array} */ (logits.data).subarray(0, this.#llm.tokenizer.size);
+        if (isLast) return answer;
       }
     } catch (error) {
+      if (again) return this.#again(/** @type {SingeError} */ (error), ids, signal, row);
       this.#held = [];
-      if (/** @type {SingeError} */ (error).code !== "lost" || !again) throw error;
-      await this.#reset();
-      return this.#logits(ids, signal, false);
+      throw error;
     }
+  }
+
+  /**
+   * Read everything once more, if the device was lost.
+   * @param {SingeError} error
+   * @param {number[]} ids
+   * @param {AbortSignal | undefined} signal
+   * @param {Float32Array<ArrayBuffer>} [row]
+   */
+  async #again(error, ids, signal, row) {
+    this.#held = [];
+    if (error.code !== "lost") throw error;
+    await this.#reset();
+    return this.#read(ids, signal, row, false);
+  }
+
+  /**
+   * A run of the decoder.
+   * @param {number[]} ids
+   * @param {number} used how many tokens there are with these
+   * @param {number} rows of how many there are scores
+   * @param {AbortSignal | undefined} signal
+   * @param {typeof NOT_CHOSEN} chosen
+   * @returns {Promise<RunAnswer>}
+   */
+  async #run(ids, used, rows, signal, chosen) {
+    const [keys, after] = [used, rows].map((count) => ({ data: NOTHING, shape: [count, 0] }));
+    const inputs = { ids: Int32Array.from(ids), keys, rows: after, ...chosen };
+    const [scores, tokens] = Object.values(await this.#session.run(inputs, { signal }));
+    // A model may score more ids than its tokenizer has.
+    return { scores: /** @type {Float32Array} */ (scores.data).subarray(0, this.#llm.tokenizer.size), tokens: /** @type {Int32Array} */ (tokens.data) };
   }
 
   /**

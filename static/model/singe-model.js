@@ -97,14 +97,15 @@ export class Opened {
    * @param {BoundInputs} inputs
    * @param {Wanted} outputs
    * @param {Handle} [states]
+   * @param {() => void} [submitted] called when a later run over states may begin
    * @returns {Promise<Record<string, Answer>>}
    */
-  async run(inputs, outputs, states) {
+  async run(inputs, outputs, states, submitted) {
     const { buffers, outputs: found } = this.program;
     const { given, sizes } = await bind(this, inputs);
     const names = found.map((i) => buffers[i].name);
     if (Object(outputs) === outputs && !Array.isArray(outputs)) await checkNames(/** @type {object} */ (outputs), names, "output", "this model gives");
-    const results = await this.device.run(given, sizes, outputs, states);
+    const results = await this.device.run(given, sizes, outputs, states, submitted);
     return Object.fromEntries(names.map((name, k) => [name, results[k]]));
   }
 }
@@ -119,8 +120,18 @@ export class Model {
    * @type {ModelState}
    */
   #state;
-  /** @type {Promise<unknown>} */
+  /**
+   * When all that was asked for has ended, and when the next run may begin: what comes before it was given to the device.
+   * @type {Promise<unknown>}
+   */
   #last = Promise.resolve();
+  /** @type {Promise<unknown>} */
+  #given = this.#last;
+  /**
+   * While a device is opened in the place of one that failed.
+   * @type {Promise<void> | undefined}
+   */
+  #reopened;
   /** @type {Promise<void> | undefined} */
   #disposed;
 
@@ -207,8 +218,8 @@ export class Model {
     const { outputs = "data", signal } = options ?? {};
     if (outputs === "data") this.#state.now.device.wake?.();
     let bound = /** @type {BoundInputs} */ (inputs);
-    const turn = async () => (signal?.aborted ? {} : this.#attempt((bound = await this.#elements(inputs)), outputs, session));
-    const results = await runWith(options, () => this.#inTurn(turn));
+    const turn = async (/** @type {() => void} */ given) => (signal?.aborted ? {} : this.#attempt((bound = await this.#elements(inputs)), outputs, session, given));
+    const results = await runWith(options, () => this.#inTurn(turn, true));
     this.#improve(bound).catch(() => {}); // the choice stays
     return results;
   }
@@ -252,13 +263,14 @@ export class Model {
    * @param {BoundInputs} inputs
    * @param {Wanted} outputs
    * @param {OneSession | undefined} session
+   * @param {() => void} given
    */
-  async #attempt(inputs, outputs, session) {
+  async #attempt(inputs, outputs, session, given) {
     const { now, auto, gpuDevice, sessions, tell } = this.#state;
     const states = await sessions?.handleOf(/** @type {OneSession} */ (session));
     tell?.("run");
     try {
-      const results = await now.run(inputs, outputs, states);
+      const results = await now.run(inputs, outputs, states, given);
       this.#state.tell = undefined;
       return results;
     } catch (error) {
@@ -266,13 +278,27 @@ export class Model {
       const isMoving = auto && now.name === "webgpu" && ["lost", "device"].includes(/** @type {SingeError} */ (error).code) && !sessions;
       const other = isMoving && outputs !== "gpu" && ![inputs, outputs].some(holdsGpuBuffer);
       if (!again && !other) throw error;
-      now.device.dispose();
-      sessions?.lose(/** @type {OneSession} */ (session));
-      await this.start(again ? now.name : "wasm");
+      if (this.#state.now === now) await (this.#reopened ??= this.#reopen(again ? now.name : "wasm", session));
       if (sessions) throw error;
       return await this.#state.now.run(inputs, outputs);
     } finally {
       tell?.("ready");
+    }
+  }
+
+  /**
+   * Open a device in the place of one that failed.
+   * @param {DeviceName} name
+   * @param {OneSession | undefined} session
+   */
+  async #reopen(name, session) {
+    const { now, sessions } = this.#state;
+    now.device.dispose();
+    sessions?.lose(/** @type {OneSession} */ (session));
+    try {
+      await this.start(name);
+    } finally {
+      this.#reopened = undefined;
     }
   }
 
@@ -291,14 +317,21 @@ export class Model {
   }
 
   /**
+   * Do a task after all that was asked for; a run, as soon as the device was given what comes before it.
    * @template T
-   * @param {() => T | Promise<T>} task
+   * @param {(given: () => void) => T | Promise<T>} task
+   * @param {boolean} [isRun]
    * @returns {Promise<T>}
    */
-  #inTurn(task) {
+  #inTurn(task, isRun = false) {
     this.#check();
-    const turn = this.#last.then(task);
-    this.#last = turn.catch(() => {});
+    /** @type {() => void} */
+    let given = () => {};
+    const isGiven = new Promise((done) => (given = () => done(undefined)));
+    const turn = (isRun ? this.#given : this.#last).then(() => task(given));
+    const ended = turn.catch(() => {});
+    this.#given = isRun ? Promise.race([isGiven, ended]) : ended;
+    this.#last = Promise.all([this.#last, ended]);
     return turn;
   }
 }

@@ -199,7 +199,7 @@ async function timeOnWasm({ device }, given, sizes, seconds, heads, states) {
         [last, at] = [now, next];
       }
     };
-    await /** @type {WasmRunner} */ (device).run(/** @type {TypedArray[]} */ (given), sizes, "data", states, timed);
+    await /** @type {WasmRunner} */ (device).runBy(timed, /** @type {TypedArray[]} */ (given), sizes, "data", states);
     const end = performance.now();
     parts[0] += (first ?? end) - start;
     parts[heads.length + 1] += end - (first ?? end) - within;

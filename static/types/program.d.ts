@@ -284,7 +284,7 @@ export interface Device {
   readonly slow?: boolean;
   readonly gpuDevice?: GPUDevice;
   wake?(): void;
-  run(inputs: GivenInput[], sizes: Sizes, wanted: Wanted, states?: Handle): Promise<Answer[]>;
+  run(inputs: GivenInput[], sizes: Sizes, wanted: Wanted, states?: Handle, submitted?: () => void): Promise<Answer[]>;
   dispose(): void;
   newStates(): Handle;
   resetStates(states: Handle): void | Promise<void>;
@@ -305,7 +305,7 @@ export interface OpenDevice {
   readonly name: DeviceName;
   readonly program: Program;
   readonly device: Device;
-  run(inputs: BoundInputs, outputs: Wanted, states?: Handle): Promise<Record<string, Answer>>;
+  run(inputs: BoundInputs, outputs: Wanted, states?: Handle, submitted?: () => void): Promise<Record<string, Answer>>;
 }
 
 /** A run's inputs by name, where lists and pictures are typed arrays. */
@@ -376,16 +376,7 @@ export interface SharedCalls {
 /** What this thread does, shared calls by part. */
 export interface ThreadJob {
   id: number;
-  list: { call: (...given: number[]) => number; given?: number[]; kernel?: number; parts?: ThreadPart[] }[];
-}
-
-/** A part of a call: its arguments. Those between two of them are the words from `at` on, in the memory, which a run sets. */
-export interface ThreadPart {
-  given: number[];
-  words: Int32Array;
-  from: number;
-  to: number;
-  at: number;
+  list: { call: (...given: number[]) => number; given?: number[]; kernel?: number; parts?: number[][] }[];
 }
 
 /** Makes the calls and copies between two words in place of the device: singe-profile.js measures so. */

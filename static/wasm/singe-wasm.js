@@ -94,16 +94,8 @@ class Device {
   /** @type {typeof made.arraysFor | undefined} */
   #into;
   #slow = 0;
-  /**
-   * Of the sizes that are not bounded, and of states: their plan serves all others.
-   * @type {Recent<[unbounded: Sizes, states?: Handle], WasmPlan>}
-   */
-  #plans = new Recent(PLANS, (_, states) => this.#planned(this.#sizes, states));
-  /**
-   * Of the latest run.
-   * @type {Sizes}
-   */
-  #sizes = {};
+  /** @type {Recent<[sizes: Sizes, states?: Handle], WasmPlan>} */
+  #plans = new Recent(PLANS, (sizes, states) => new WasmPlan(this.parts, sizes, this.#placed(states)));
   /**
    * The offset of each state from a session's address, and their total bytes.
    * @type {number[]}
@@ -136,17 +128,28 @@ class Device {
   }
 
   /**
-   * Typed arrays of the dtypes' own elements in; { data, shape, dtype } out. `by` makes the calls itself.
+   * Typed arrays of the dtypes' own elements in; { data, shape, dtype } out.
    * @param {TypedArray[]} inputs
    * @param {Sizes} sizes
    * @param {Wanted} wanted
    * @param {Handle} [states]
-   * @param {WasmCaller} [by]
+   */
+  run(inputs, sizes, wanted, states) {
+    return this.runBy(undefined, inputs, sizes, wanted, states);
+  }
+
+  /**
+   * `run` where `by` makes the calls itself.
+   * @param {WasmCaller | undefined} by
+   * @param {TypedArray[]} inputs
+   * @param {Sizes} sizes
+   * @param {Wanted} wanted
+   * @param {Handle} [states]
    * @returns {Promise<Answer[]>}
    */
-  async run(inputs, sizes, wanted, states, by) {
+  async runBy(by, inputs, sizes, wanted, states) {
     const { program, memory } = this.parts;
-    const plan = this.#plan(sizes, states);
+    const plan = this.#plans.at(sizes, states);
     const arraysFor = wanted === "data" ? () => [] : (this.#into ??= (await import("../program/singe-outputs.js")).arraysFor);
     plan.begin();
     let into = arraysFor(plan.outputs, wanted); // those of late sizes come after the run
@@ -170,26 +173,6 @@ class Device {
       /** @type {AnyElements} */ (answer.data).set(/** @type {AnyElements} */ (new ARRAYS[dtype](memory.buffer, plan.addresses[index], count)));
       return answer;
     });
-  }
-
-  /**
-   * @param {Sizes} sizes
-   * @param {Handle | undefined} states
-   */
-  #plan(sizes, states) {
-    const { bounds, specialised } = this.parts.program;
-    const isOpen = (/** @type {string} */ name) => Object.hasOwn(bounds, name) && !specialised.some((part) => Object.hasOwn(part.sizes, name));
-    this.#sizes = sizes;
-    const plan = this.#plans.at(Object.fromEntries(Object.entries(sizes).filter(([name]) => !isOpen(name))), states);
-    return plan.refit(sizes) ? plan : this.#planned(sizes, states);
-  }
-
-  /**
-   * @param {Sizes} sizes
-   * @param {Handle | undefined} states
-   */
-  #planned(sizes, states) {
-    return new WasmPlan(this.parts, sizes, this.#placed(states));
   }
 
   dispose() {

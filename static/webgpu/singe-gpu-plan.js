@@ -148,14 +148,15 @@ export class GpuPlan extends Plan {
    * @param {Wanted} wanted
    * @param {GPUBuffer[]} states
    * @param {typeof io | undefined} kept
+   * @param {() => void} [submitted] called when a later run over states may begin
    * @returns {Promise<Answer[]>}
    */
-  async run(inputs, wanted, states, kept) {
+  async run(inputs, wanted, states, kept, submitted) {
     if (this.isStraight && !(kept && states.length)) {
       if (!this.commands || (states.length && this.#states !== states) || this.#over !== this.#device.grown) this.#record(states);
       if (kept) return kept.run(this, inputs, wanted);
       inputs.forEach((data, k) => this.upload(k, /** @type {TypedArray} */ (data)));
-      return this.answer();
+      return this.answer(this.commands, [], states.length ? submitted : undefined);
     }
     this.commands = undefined;
     this.begin();
@@ -338,25 +339,37 @@ export class GpuPlan extends Plan {
    * The outputs after some commands, by one copy each and one wait.
    * @param {GpuCommand[]} [commands]
    * @param {(TypedArray | undefined)[]} [into]
+   * @param {() => void} [submitted]
    * @returns {Promise<Answer[]>}
    */
-  async answer(commands = this.commands ?? [], into = []) {
+  async answer(commands = this.commands ?? [], into = [], submitted = () => {}) {
     const { device } = this.gpu;
+    const { outputs } = this;
     if (this.commands) this.written = performance.now();
     let total = 0;
-    const starts = this.outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
-    const buffer = this.#device.stage(Math.max(total, this.room));
-    const targets = starts.map((offset) => ({ buffer, offset }));
-    buffer.unmap(); // saves a message
+    const starts = outputs.map(({ bytes }) => (total += align(bytes)) - align(bytes));
     const own = commands === this.commands;
-    device.queue.submit([own && this.#next?.buffer === buffer ? this.#next.run : this.encode(commands, targets)]);
+    const next = own ? this.#next : undefined;
+    const buffer = this.#device.stage(Math.max(total, this.room), next?.buffer);
+    const encode = (/** @type {GPUBuffer} */ target) => {
+      const targets = starts.map((offset) => ({ buffer: target, offset }));
+      return this.encode(commands, targets);
+    };
+    buffer.unmap(); // saves a message
+    device.queue.submit([next?.buffer === buffer ? next.run : encode(buffer)]);
     const done = mapped(device, buffer);
-    if (own) this.#next = { run: this.encode(commands, targets), buffer }; // while the GPU is busy
+    if (own) {
+      const later = this.#device.nextStage(buffer);
+      this.#next = { run: encode(later), buffer: later }; // while the GPU is busy
+    }
+    submitted();
     await done;
     const range = buffer.getMappedRange();
-    return this.outputs.map((output, k) => {
+    const answers = outputs.map((output, k) => {
       return { data: elementsOf(range, starts[k], output, into[k]), shape: [...output.shape], dtype: output.dtype };
     });
+    this.#device.unstage(buffer);
+    return answers;
   }
 
   // --- stops

@@ -236,10 +236,10 @@ class Device {
    */
   buffers = {};
   /**
-   * Where outputs go to be read.
-   * @type {GPUBuffer | undefined}
+   * Where outputs go to be read, and whether they are on their way.
+   * @type {Map<GPUBuffer, boolean>}
    */
-  #staging;
+  #staging = new Map();
   /** When the last run ended. */
   #worked = -Infinity;
   /** How often a buffer grew in mid-run: commands that were made before name the one that went. */
@@ -284,16 +284,36 @@ class Device {
   }
 
   /**
-   * The buffer from which so many bytes of outputs are read.
+   * A buffer from which so many bytes of outputs are read, until `unstage`: this one, if it may be.
    * @param {number} bytes
+   * @param {GPUBuffer} [wanted]
    */
-  stage(bytes) {
-    if (!(Number(this.#staging?.size) >= bytes)) {
-      this.gpu.free(this.#staging);
-      this.#staging = undefined;
-      this.#staging = this.gpu.allocate(Math.max(bytes, LEAST), USAGE.read | USAGE.target);
+  stage(bytes, wanted) {
+    const idle = [...this.#staging.keys()].filter((buffer) => !this.#staging.get(buffer));
+    const fits = idle.filter(({ size }) => size >= bytes);
+    let found = wanted && fits.includes(wanted) ? wanted : fits[0];
+    if (!found) {
+      for (const buffer of idle) {
+        this.#staging.delete(buffer);
+        this.gpu.free(buffer);
+      }
+      found = this.gpu.allocate(Math.max(bytes, LEAST), USAGE.read | USAGE.target);
     }
-    return /** @type {GPUBuffer} */ (this.#staging);
+    this.#staging.set(found, true);
+    return found;
+  }
+
+  /** @param {GPUBuffer} buffer */
+  unstage(buffer) {
+    if (this.#staging.has(buffer)) this.#staging.set(buffer, false);
+  }
+
+  /**
+   * The buffer that a run after the one that reads from `buffer` will read from, if these go on as they do.
+   * @param {GPUBuffer} buffer
+   */
+  nextStage(buffer) {
+    return [...this.#staging.keys()].find((other) => other !== buffer && this.#staging.get(other) && other.size === buffer.size) ?? buffer;
   }
 
   /**
@@ -323,9 +343,9 @@ class Device {
       });
     } catch (error) {
       this.#plans.clear();
-      [this.#staging, ...Object.values(this.buffers).flat()].forEach((buffer) => this.gpu.free(buffer));
+      [...this.#staging.keys(), ...Object.values(this.buffers).flat()].forEach((buffer) => this.gpu.free(buffer));
       this.buffers = {};
-      this.#staging = undefined;
+      this.#staging.clear();
       throw error;
     } finally {
       this.#worked = performance.now();
@@ -351,11 +371,12 @@ class Device {
    * @param {Sizes} sizes
    * @param {Wanted} wanted
    * @param {GPUBuffer[]} [states]
+   * @param {() => void} [submitted] called when a later run over states may begin
    * @returns {Promise<Answer[]>}
    */
-  async run(inputs, sizes, wanted, states = []) {
+  async run(inputs, sizes, wanted, states = [], submitted) {
     const kept = await this.#kept(inputs, wanted);
-    return this.#attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept));
+    return this.#attempt(sizes, (plan) => plan.run(inputs, wanted, states, kept, submitted));
   }
 
   /**

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
-from ..late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ..graph import Graph

@@ -12,13 +12,12 @@ into one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Final
 
 from ..dtypes import float32, int32
-from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, product
 from . import affine, scalar
 from .kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_operands
@@ -92,11 +91,10 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
-    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn: along all of it, or along
-    pieces of it, as those of attention's heads."""
+    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn."""
     last = next((v for v in reversed(inner) if v.word == "var"), None)
-    steps = [affine.linear(x.args[0])[0].items() for x in scalar.postorder([e]) if x.word == "load"]
-    return any(n == 1 and (v is last or (v.word == "rem" and v.args[0] is last)) for terms in steps for v, n in terms)
+    loads = [x for x in scalar.postorder([e]) if x.word == "load"]
+    return last is not None and any(affine.linear(x.args[0])[0].get(last) == 1 for x in loads)
 
 
 def _matmul(kernel: Kernel) -> Contraction | None:

@@ -1,8 +1,9 @@
 """The decoder: one module for all architectures, which reads its description, and takes its weights of a file.
 
 A run takes the ids of T new tokens, which follow K − T tokens that the cache holds, and gives the scores of the token after each of
-the last R. K and R are sizes: they come as the lengths of empty inputs, as sizes that a run computes do (ops/sizes.py), so that one
-Program serves all of them. The cache is states of a fixed room, written in place; one set of weights serves all sessions.
+the last R, and the tokens that it chooses after the last S (choosing.py). K and R are sizes: they come as the lengths of empty inputs,
+as sizes that a run computes do (ops/sizes.py), so that one Program serves all of them. The cache is states of a fixed room, written in
+place; one set of weights serves all sessions.
 """
 
 from __future__ import annotations
@@ -16,22 +17,42 @@ from ..gradients import checkpoint
 from ..nn import Module
 from ..ops import ROWS
 from ..tensors.calls import apply_row
-from ..tensors.functions.creation import arange, concat, tensor, zeros
+from ..tensors.functions.creation import arange, concat, tensor, where, zeros
 from ..tensors.tensor import Tensor
+from .choosing import LATEST_TOKEN, SAMPLING, chosen
 from .description import DecoderDescription, LayerDescription, Rotation
 from .files import Tensors
 from .layers import Norm, Projections, embeddings, floats
+from .sampling import REMEMBERED
 
 KEYS: Final = "keys"
 VALUES: Final = "values"
 """The states whose names begin so hold what positions have; others hold what the latest positions leave."""
 CACHE_AXIS: Final = 1
 """Of those, the axis of positions."""
-ONE_TOKEN: Final[Mapping[str, int]] = {"T": 1, "R": 1}
-"""The sizes of the runs that write a text, token by token."""
+LATEST: Final = "latest"
+"""The state that is the token that a run has chosen last: a later one takes it by the number `LATEST_TOKEN`."""
+ONE_TOKEN: Final[Sequence[Mapping[str, int]]] = ({"T": 1, "R": 0, "S": 1}, {"T": 1, "R": 1, "S": 0})
+"""The sizes of the runs that write a text, token by token: chosen by the run, or by the host."""
+INPUTS: Final[Mapping[str, Sequence[int | str]]] = {
+    "ids": ("T",), "keys": ("K", 0), "rows": ("R", 0), "sampling": ("S", len(SAMPLING)), "before": ("S", REMEMBERED)
+}  # fmt: skip
+"""Of `forward`: names and shapes."""
+TYPES: Final[Mapping[str, str]] = {
+    "ids": "int32",
+    "keys": "bool",
+    "rows": "bool",
+    "sampling": "float32",
+    "before": "int32",
+}
 
 
 States = Mapping[str, Tensor]
+
+
+def bounded(room: int) -> dict[str, Sequence[int | str]]:
+    """The inputs of `forward` with room for so many positions."""
+    return {**INPUTS, "keys": (f"K<={room}", 0)}
 
 
 def numbered(name: str, k: int) -> str:
@@ -235,25 +256,33 @@ class Decoder(Module):
         self.embedding_scale, self.logit_divisor, self.logit_cap = d.embedding_scale, d.logit_divisor, d.logit_cap
         tensors.check_all_taken()
 
-    def states(self) -> dict[str, tuple[int, ...]]:
-        """The shapes of the states by name."""
-        return {
-            f"{what}_{i}": shape
+    def states(self) -> dict[str, tuple[tuple[int, ...], str]]:
+        """The shapes and types of the states by name."""
+        held = {
+            f"{what}_{i}": (shape, "float32")
             for i, layer in enumerate(self.layers)
             for what, shape in layer.mixer.states(self.room).items()
         }
+        return {**held, LATEST: ((1,), "int32")}
 
-    def forward(self, ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-        """ids (T,); keys (K, 0) and rows (R, 0) are empty: see the module's docstring."""
-        length, used = ids.shape[0], keys.shape[0]
+    def forward(
+        self, ids: Tensor, keys: Tensor, rows: Tensor, sampling: Tensor, before: Tensor, latest: Tensor, **states: Tensor
+    ) -> tuple[tuple[Tensor, Tensor], dict[str, Tensor]]:  # fmt: skip
+        """ids (T,); keys (K, 0) and rows (R, 0) are empty: see the module's docstring. sampling and before: of `chosen`."""
+        length, used, count = ids.shape[0], keys.shape[0], sampling.shape[0]
+        ids, before = (where(x == LATEST_TOKEN, latest, x) for x in (ids, before))
         x, updated = self._layers(ids, [self._part(0, length, used)], [states])
-        return self._logits(self.norm(x[length - rows.shape[0] :])), dict(updated[0])
+        scores, ends = (self._logits(self.norm(x[length - n :])) for n in (rows.shape[0], count))
+        tokens = chosen(ends, sampling, before)
+        after = concat([latest, tokens])
+        after = apply_row(ROWS["slice"], (after,), starts=(count,), steps=(1,), sizes=(1,))
+        return (scores, tokens), {**updated[0], LATEST: after}
 
     def vectors(self, ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """As `forward`, what the scores are made of: (R, width)."""
         length, used = ids.shape[0], keys.shape[0]
         x, updated = self._layers(ids, [self._part(0, length, used)], [states])
-        return self.norm(x[length - rows.shape[0] :]), dict(updated[0])
+        return self.norm(x[length - rows.shape[0] :]), {**updated[0], LATEST: states[LATEST]}
 
     def side_by_side(self, ids: Tensor, *keys: Tensor, **states: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         """A token of each of several conversations: ids (B,), B times keys (K, 0), and each state once for each, numbered. The scores
@@ -262,7 +291,8 @@ class Decoder(Module):
         names = self.states()
         held = [{name: states[numbered(name, k)] for name in names} for k in range(len(keys))]
         x, updated = self._layers(ids, parts, held)
-        after = {numbered(name, k): value for k, one in enumerate(updated) for name, value in one.items()}
+        own = [{**one, LATEST: before[LATEST]} for one, before in zip(updated, held, strict=True)]
+        after = {numbered(name, k): value for k, one in enumerate(own) for name, value in one.items()}
         return self._logits(self.norm(x)), after
 
     def _part(self, first: int, length: Any, used: Any, texts: Any = 1) -> ConversationPart:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from ..errors import InputError
-from ..late_dataclass import dataclass
+from .choosing import can_choose, remembered
 from .drafts import MAX_DRAFTS, Drafts
 from .sampling import REMEMBERED, Chosen, Sampler, SamplingOptions
 from .templating import CallForm, CallReader
@@ -147,6 +148,8 @@ class Generation(Iterator[str]):
         self._calls: Final = None if options.calls is None else CallReader(options.calls)
         self._drafts: Final = Drafts(options.drafts, self._prompt) if options.drafts else None
         self._constraint: Final = options.constraint
+        chosen_by_host = options.constraint or options.drafts or options.logprobs is not None
+        self._chosen_by_runs: Final = session.llm.chooses and not chosen_by_host and can_choose(options.sampling)
         self._place = 0 if options.constraint is None else options.constraint.start
         self._parts: list[str] = []
         self._tokens: list[int] = []
@@ -201,10 +204,18 @@ class Generation(Iterator[str]):
             self.begin()
             while self.finish_reason is None:
                 guessed = () if self._drafts is None or len(self.pending) > 1 else self._drafts.guess(self._room)
-                if part := self._checked(guessed) if guessed else self.take(self.session.feed(self.pending)):
+                if part := self._checked(guessed) if guessed else self._next():
                     yield part
         finally:
             self._ended()
+
+    def _next(self) -> str:
+        """Add what is pending; the text that is certain with the token that follows."""
+        session = self.session
+        if not self._chosen_by_runs:
+            return self.take(session.feed(self.pending))
+        row = self._sampler.row(len(session.llm.tokenizer.vocabulary))
+        return self._add(session.choose(self.pending, row, remembered(self._latest)))
 
     @property
     def _room(self) -> int:
@@ -236,31 +247,35 @@ class Generation(Iterator[str]):
 
     def take(self, scores: np.ndarray) -> str:
         """Choose the token that follows those that were pending; the text that is certain now."""
+        vocabulary = len(self.session.llm.tokenizer.vocabulary)
+        chosen = self._sampler.choose(scores[:vocabulary], self._latest, self._allowed(vocabulary))
+        self._note(chosen)
+        return self._add(chosen.token)
+
+    def _add(self, token: int) -> str:
+        """Add the token that follows those that were pending; the text that is certain now."""
         options, session = self._options, self.session
         is_full = session.count == session.llm.context
-        if not self._tokens:
-            self._read = time.perf_counter()
-        vocabulary = len(session.llm.tokenizer.vocabulary)
-        chosen = self._sampler.choose(scores[:vocabulary], self._latest, self._allowed(vocabulary))
         self._last = time.perf_counter()
-        self._tokens.append(chosen.token)
-        self._latest = [*self._latest[1 - REMEMBERED :], chosen.token]
+        if not self._tokens:
+            self._read = self._last
+        self._tokens.append(token)
+        self._latest = [*self._latest[1 - REMEMBERED :], token]
         if self._drafts is not None:
-            self._drafts.add(chosen.token)
-        self.pending = (chosen.token,)
-        self._note(chosen)
-        if self._constraint is not None and chosen.token not in session.llm.ends:
-            self._place = self._constraint.after(self._place, session.llm.tokenizer.vocabulary[chosen.token])
-        if chosen.token in session.llm.ends:
+            self._drafts.add(token)
+        self.pending = (token,)
+        if self._constraint is not None and token not in session.llm.ends:
+            self._place = self._constraint.after(self._place, session.llm.tokenizer.vocabulary[token])
+        if token in session.llm.ends:
             self.finish_reason, part = "stop", ""
         else:
-            part = self._held.feed(self._stream.feed(chosen.token))
+            part = self._held.feed(self._stream.feed(token))
             if self._held.found or (self._constraint is not None and self._constraint.is_whole(self._place)):
                 self.finish_reason = "stop"
             elif len(self._tokens) == options.max_tokens or (is_full and options.shift is None):
                 self.finish_reason = "length"
             elif is_full:
-                tokens = options.fitted((*session.tokens, chosen.token))
+                tokens = options.fitted((*session.tokens, token))
                 self.pending = tokens[session.keep_common(tokens) :]
         if self.finish_reason and not self._held.found:
             part += self._held.feed(self._stream.finish())

@@ -145,6 +145,11 @@ class LanguageModel:
         return LanguageSession(self, self.decoder.session())
 
     @property
+    def chooses(self) -> bool:
+        """Whether runs choose tokens: where it costs more to read the scores."""
+        return execution_of(self.device.target).launches
+
+    @property
     def session_bytes(self) -> int:
         """The memory of a session's keys and values."""
         return sum(math.prod(s.shape or ()) * s.dtype.size for s in self.decoder.states)
@@ -377,5 +382,6 @@ def _decoder(models: DecoderModels) -> Model:
     """What computes the scores."""
     model = models.of_text("forward")
     if execution_of(model.device.target).launches:
-        model.specialise(**ONE_TOKEN)
+        for sizes in ONE_TOKEN:
+            model.specialise(**sizes)
     return model

@@ -13,7 +13,7 @@ from ..model.kept import KeptFile, kept_model
 from ..model.model import Model
 from ..model.sizes import without_bounds
 from ..runtime.device import Device
-from .decoder import Decoder, numbered
+from .decoder import INPUTS, TYPES, Decoder, bounded, numbered
 
 
 class DecoderModels:
@@ -41,7 +41,8 @@ class DecoderModels:
 
     def of_text(self, function: str) -> Model:
         """A Model of `forward` or `vectors`."""
-        return self._of(function, {"ids": ("T",), "keys": (f"K<={self.room}", 0), "rows": ("R", 0)})
+        names = INPUTS if function == "forward" else ("ids", "keys", "rows")
+        return self._of(function, {name: shape for name, shape in bounded(self.room).items() if name in names})
 
     def of_several(self, width: int) -> Model:
         """A Model of `side_by_side` for so many conversations."""
@@ -56,11 +57,11 @@ class DecoderModels:
         def traced() -> Model:
             decoder = network()
             states = {
-                state if width is None else numbered(state, k): (shape, "float32")
+                state if width is None else numbered(state, k): kind
                 for k in range(width or 1)
-                for state, shape in decoder.states().items()
+                for state, kind in decoder.states().items()
             }
-            kinds = {k: "int32" if k == "ids" else "bool" for k in shapes}
+            kinds = {k: TYPES.get(k, "bool") for k in shapes}
             return Model.of(getattr(decoder, function), shapes, device, dtypes=kinds, states=states, name=name)
 
         if self._kept is None:

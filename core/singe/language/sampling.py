@@ -1,18 +1,20 @@
 """The choice of the next token from the scores of all: penalties, then the likeliest few, then a draw.
 
-Seeded draws are the same again for the same scores. Nothing here knows a device: scores are an array of NumPy.
+Seeded draws are the same again for the same scores. Nothing here knows a device: scores are an array of NumPy. choosing.py is the same
+as a part of a run.
 """
 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
-from ..late_dataclass import dataclass
 
 REMEMBERED: Final = 64
 """How many of the latest tokens are penalised when they come again."""
@@ -54,6 +56,22 @@ _RANGES: Final = (
 )
 
 
+class TokenDraws:
+    """Numbers of [0, 1) from a seed, by SplitMix32: those of singe-language-sampling.js."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed ^ seed >> 32
+
+    def random(self) -> float:
+        self._state = z = (self._state + 0x9E3779B9) & _WORD
+        z = (z ^ z >> 16) * 0x21F0AAAD & _WORD
+        z = (z ^ z >> 15) * 0x735A2D97 & _WORD
+        return (z ^ z >> 15) / 2**32
+
+
+_WORD: Final = 0xFFFFFFFF
+
+
 class Chosen(NamedTuple):
     """A token, the logarithm of its probability among all tokens, and the likeliest ones with theirs."""
 
@@ -67,7 +85,14 @@ class Sampler:
 
     def __init__(self, options: SamplingOptions, told: int = 0) -> None:
         self._options, self._told = options, told
-        self._draws = np.random.default_rng(options.seed)
+        self._draws = TokenDraws(random.getrandbits(32) if options.seed is None else options.seed)
+
+    def row(self, tokens: int) -> np.ndarray:
+        """The numbers with which a run chooses the next token (choosing.py), of so many."""
+        o = self._options
+        most = o.top_k if o.temperature else 1
+        limits = (o.temperature, most, o.top_p, o.min_p, o.repeat_penalty, o.presence_penalty, o.frequency_penalty)
+        return np.array([[*limits, self._draws.random() if o.temperature else 0.0, tokens]], np.float32)
 
     def choose(self, scores: np.ndarray, before: Sequence[int], allowed: np.ndarray | None = None) -> Chosen:
         """scores: (tokens,) of the model; before: the tokens so far; allowed: whether each token may be chosen, None for all."""

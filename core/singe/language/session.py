@@ -13,7 +13,8 @@ from ..files import write
 from ..model.session import Session
 from ..weights import read_weights
 from ..weights.safetensors import safetensors_pieces
-from .decoder import CACHE_AXIS, KEYS, VALUES
+from .choosing import NOT_CHOSEN
+from .decoder import CACHE_AXIS, KEYS, LATEST, VALUES
 from .generation import Generation
 from .shifting import common_beginning
 
@@ -76,11 +77,26 @@ class LanguageSession:
 
     def run(self, tokens: Sequence[int], rows: int) -> np.ndarray:
         """Add tokens in one run; the scores (rows, vocabulary) after each of the last ones."""
+        return self.add(tokens, rows, *NOT_CHOSEN)[0]
+
+    def choose(self, tokens: Sequence[int], sampling: np.ndarray, before: np.ndarray) -> int:
+        """Add tokens; the one that follows them, which the run chooses (choosing.py)."""
+        *parts, last = chunks(tokens)
+        for part in parts:
+            self.add(part, 0, *NOT_CHOSEN)
+        (token,) = self.add(last, 0, sampling, before)[1]
+        return int(token)
+
+    def add(
+        self, tokens: Sequence[int], rows: int, sampling: np.ndarray, before: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Add tokens in one run: the scores after each of the last `rows`, and what it chooses (choosing.py)."""
         ids = self.llm.checked(tokens)
         used = self.check_room(len(ids))
-        scores = self.states(ids, np.empty((used, 0), np.bool_), np.empty((rows, 0), np.bool_))
+        found = self.states(ids, np.empty((used, 0), np.bool_), np.empty((rows, 0), np.bool_), sampling, before)
         self.added(ids.tolist())
-        return scores
+        scores, chosen = found.values()
+        return scores, chosen
 
     def check_room(self, count: int) -> int:
         """How many tokens there will be with so many more; an error if there is no room for them."""
@@ -131,6 +147,8 @@ class LanguageSession:
         arrays = {_TOKENS: np.asarray(self._tokens, np.int32)}
         if self._tokens:
             for name in self.states.names:
+                if name == LATEST:
+                    continue
                 arrays[name] = np.ascontiguousarray(self._used(name, self.states.read(name)))
         write(Path(path), safetensors_pieces(arrays, {"format": FORMAT, "model": self.llm.fingerprint}))
 
@@ -155,6 +173,8 @@ class LanguageSession:
         if not len(ids):
             return
         for spec in self.states.states:
+            if spec.name == LATEST:
+                continue
             whole = np.zeros(spec.shape or (), np.float32)
             part = self._used(spec.name, whole, len(ids))
             held = stored.get(spec.name)

@@ -145,13 +145,13 @@ def test_drafts_give_the_same_tokens_in_fewer_runs(
 ) -> None:
     llm = sg.language.load(path, device_name, context=96)
     counts = list[int]()
-    run = sg.language.LanguageSession.run
+    run = sg.language.LanguageSession.add
 
-    def counted(self: sg.language.LanguageSession, tokens: Any, rows: int) -> Any:
-        counts.append(rows)
-        return run(self, tokens, rows)
+    def counted(self: sg.language.LanguageSession, tokens: Any, rows: int, sampling: Any, before: Any) -> Any:
+        counts.append(rows + len(sampling))
+        return run(self, tokens, rows, sampling, before)
 
-    monkeypatch.setattr(sg.language.LanguageSession, "run", counted)
+    monkeypatch.setattr(sg.language.LanguageSession, "add", counted)
     repeats = {"max_tokens": 40, "regex": "(hello you ){9}.*"}
     cases: list[dict[str, Any]] = [
         {**GREEDY}, {**repeats, "temperature": 0}, {**repeats, "seed": 3, "stop": "you hello yo"}, {**repeats, "seed": 4, "logprobs": 1},

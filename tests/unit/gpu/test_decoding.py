@@ -3,6 +3,7 @@ commands."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from dataclasses import replace
 from typing import Any, Final
@@ -13,11 +14,14 @@ from decoder_cases import config_of, read_fixture, weights_of
 
 from singe.compiler.compile import compile_graph
 from singe.dtypes import float32
-from singe.language.decoder import ONE_TOKEN, Decoder
+from singe.language.choosing import LATEST_TOKEN, NOT_CHOSEN, remembered
+from singe.language.decoder import ONE_TOKEN, TYPES, Decoder, bounded
 from singe.language.description import of_config
 from singe.language.files import Tensors
+from singe.language.sampling import Sampler, SamplingOptions
 from singe.model.model import Model
 from singe.ops.products.blocks import packed
+from singe.program import words
 from singe.program.program import ProgramData
 from singe.shapes import known
 from singe.weights.stored import PackedMatrix, StoredArray
@@ -29,7 +33,9 @@ from singe_webgpu.code.dialect import WGSL
 
 MAX_DISPATCHES_PER_LAYER: Final = 8
 MAX_OTHER_DISPATCHES: Final = 4
-"""The embedding, the rotations, the last norm and the scores."""
+"""The number of the token, the embedding, the rotations, the last norm with the scores."""
+MAX_DISPATCHES_OF_A_CHOICE: Final = 12
+"""Of few tokens: with more, the likeliest are found in several turns."""
 ROOM: Final = 64
 """The positions for which a decoder has room."""
 
@@ -67,12 +73,13 @@ def decoder(case: str, device: str, zeros: bool = False) -> Model:
     network = Decoder(description, Tensors(stored, case), ROOM)
     model = Model.of(
         network.forward,
-        {"ids": ("T",), "keys": (f"K<={ROOM}", 0), "rows": ("R", 0)},
+        bounded(ROOM),
         device,
-        dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
-        states={name: (shape, "float32") for name, shape in network.states().items()},
+        dtypes=TYPES,
+        states=network.states(),
     )
-    model.specialise(**ONE_TOKEN)
+    for sizes in ONE_TOKEN:
+        model.specialise(**sizes)
     return model
 
 
@@ -81,7 +88,9 @@ def dispatches(program: ProgramData, **sizes: int) -> list[str]:
     part = program.at(sizes)
     found = []
     for g in part.groups:
-        assert g.head >= 0, "only calls of kernels"
+        assert g.head >= words.COPY, "calls of kernels, and copies"
+        if g.head == words.COPY:
+            continue
         code = program.kernels[g.head]
         if all(known(d, sizes) for d in code.variants[0].groups):
             found.append(code.label)
@@ -94,9 +103,10 @@ def test_a_layer_takes_few_dispatches_for_a_token(case: str, dialect: Dialect) -
     model = decoder(case, "numpy")
     program = compile_graph(model.graph(), GpuTarget(dialect), replace(model.options, specialised=model.specialised))
     layers = config_of(case)["num_hidden_layers"]
-    for used in (1, ROOM):
-        found = dispatches(program, **ONE_TOKEN, K=used)
-        assert len(found) <= layers * MAX_DISPATCHES_PER_LAYER + MAX_OTHER_DISPATCHES, found
+    for sizes, used in itertools.product(ONE_TOKEN, (1, ROOM)):
+        found = dispatches(program, **sizes, K=used)
+        most = layers * MAX_DISPATCHES_PER_LAYER + MAX_OTHER_DISPATCHES + sizes["S"] * MAX_DISPATCHES_OF_A_CHOICE
+        assert len(found) <= most, found
 
 
 def require_webgpu() -> None:
@@ -112,7 +122,40 @@ def text_of(model: Model) -> np.ndarray:
     session = model.session()
     ids = np.random.default_rng(3).integers(0, 90, 12).astype(np.int32)
     parts = [(0, 4), *((k, k + 1) for k in range(4, 12))]
-    return np.concatenate([session(ids[a:b], np.empty((b, 0), np.bool_), np.empty((1, 0), np.bool_)) for a, b in parts])
+    one = np.empty((1, 0), np.bool_)
+    runs = (session(ids[a:b], np.empty((b, 0), np.bool_), one, *NOT_CHOSEN).values() for a, b in parts)
+    return np.concatenate([scores for scores, _ in runs])
+
+
+def chosen_text(model: Model, follows: bool) -> list[int]:
+    """Tokens that runs choose. follows: a run takes the token before by what the run before has left, not from the host."""
+    session, sampler = model.session(), Sampler(SamplingOptions(seed=5, repeat_penalty=1.2))
+    ids, latest = np.array([3, 14, 15], np.int32), [3, 14, 15]
+    tokens = list[int]()
+    for used in range(3, 20):
+        before = remembered([*latest[:-1], LATEST_TOKEN] if follows and tokens else latest)
+        used_, none = np.empty((used, 0), np.bool_), np.empty((0, 0), np.bool_)
+        _, (token,) = session(ids, used_, none, sampler.row(90), before).values()
+        tokens.append(int(token))
+        latest.append(int(token))
+        ids = np.array([LATEST_TOKEN if follows else token], np.int32)
+    return tokens
+
+
+@pytest.mark.slow
+def test_runs_choose_as_the_host_does() -> None:
+    """The same tokens on numpy and webgpu, whether the host tells a run the token before or not, as the host chooses from the scores."""
+    require_webgpu()
+    session, sampler = decoder("llama", "numpy").session(), Sampler(SamplingOptions(seed=5, repeat_penalty=1.2))
+    wanted, latest = list[int](), [3, 14, 15]
+    for used in range(3, 20):
+        new = np.array(latest[3:][-1:] or latest, np.int32)
+        sizes = np.empty((used, 0), np.bool_), np.empty((1, 0), np.bool_)
+        (scores,), _ = session(new, *sizes, *NOT_CHOSEN).values()
+        wanted.append(sampler.choose(scores[:90], latest).token)
+        latest.append(wanted[-1])
+    for device, follows in (("numpy", True), ("webgpu", False), ("webgpu", True)):
+        assert chosen_text(decoder("llama", device), follows) == wanted
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from ...errors import InputError
 from ...model.model import Model
 from ...nn import Module
 from ...tensors.tensor import Tensor
+from ..decoder import TYPES, bounded
 from .lora import LanguageAdapter, adapted, check_matrices
 
 if TYPE_CHECKING:
@@ -27,18 +28,18 @@ def with_states(llm: LanguageModel, adapter: Module) -> LanguageModel:
     network = llm.network
     held = {OF_STEP + path: t.numpy() for path, t in adapter.state_dict().items()}
 
-    def read(ids: Tensor, keys: Tensor, rows: Tensor, **states: Tensor) -> tuple[Any, dict[str, Tensor]]:
+    def read(*inputs: Tensor, **states: Tensor) -> tuple[Any, dict[str, Tensor]]:
         weights = {name: states.pop(name) for name in held}
         present = adapter.with_state({name.removeprefix(OF_STEP): w for name, w in weights.items()})
-        scores, updated = adapted(network, present.matrices).forward(ids, keys, rows, **states)
-        return scores, {**updated, **weights}
+        found, updated = adapted(network, present.matrices).forward(*inputs, **states)
+        return found, {**updated, **weights}
 
     model = Model.of(
         read,
-        {"ids": ("T",), "keys": (f"K<={network.room}", 0), "rows": ("R", 0)},
+        bounded(network.room),
         llm.device,
-        dtypes={"ids": "int32", "keys": "bool", "rows": "bool"},
-        states={**{name: (shape, "float32") for name, shape in network.states().items()}, **held},
+        dtypes=TYPES,
+        states={**network.states(), **held},
         name=llm.decoder.name,
     )
     made = copy.copy(llm)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias, get_args
 
 from ...errors import OutOfMemory
-from ...late_dataclass import dataclass
 from ...shapes import bytes_text
 
 MemoryKind: TypeAlias = Literal["weights", "states", "scratch", "tensors"]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ...late_dataclass import dataclass
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
 from ..pictures import Frame

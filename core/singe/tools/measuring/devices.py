@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...errors import DeviceError
-from ...late_dataclass import dataclass
 from ...runtime.device import Device
 from ...runtime.devices import Unopened, devices, in_words
 from ...runtime.devices import device as open_device

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from ...errors import FormatError
-from ...late_dataclass import dataclass
 from ..monitor.summary import EpochLine
 
 
