@@ -325,6 +325,7 @@ MOVED: Final[Mapping[str, Rule]] = {
         "test_counting_models.py refuses such models in one process"
     ),
     "training/test_step.py::test_a_part_of_a_batch_may_be_a_module": one_device,
+    "training/test_layer_statistics.py::test_the_gradients_are_those_of_the_next_step": one_device,
     "training/test_learner.py::test_a_run_goes_on_exactly": every(8),
     "training/runs/test_hostile_runs.py::test_hostile_folders_are_read_or_refused_in_bounded_time": only(count=16),
     # pages: hosts × devices × models, and what installs a bundler

@@ -322,9 +322,9 @@ def test_a_learner_stops_and_says_where_it_began(device_name: str, how: str, tmp
     summary = one.fit(data(2), epochs=3)
     assert summary.reason == "nonfinite"
     assert re.search(f"epoch 2, step 7: {SAID[how]}", summary.message)
-    newest = max(one._files.steps())  # pyright: ignore[reportOptionalMemberAccess]
+    newest = max(one._files.checkpoints.steps())  # pyright: ignore[reportOptionalMemberAccess]
     assert newest == 4
-    assert summary.message.endswith(f"the last checkpoint is {one._files.path(4)}")  # pyright: ignore[reportOptionalMemberAccess]
+    assert summary.message.endswith(f"the last checkpoint is {one._files.checkpoints.path(4)}")  # pyright: ignore[reportOptionalMemberAccess]
     assert all(np.isfinite(t.numpy()).all() for t in one.model.parameters())
     assert "stopped at a number that is not finite" in str(summary)
 

@@ -45,6 +45,17 @@ class Figures:
     """The share of zeros, from 0 to 1."""
     nan: int
     infinite: int
+    bins: tuple[int, ...] = ()
+    """How many finite numbers are in each of equal parts from the least to the most, where that was counted; equal numbers are one part."""
+
+    @property
+    def norm(self) -> float:
+        """The root of the sum of the squares of the finite numbers."""
+        return (
+            math.sqrt((self.size - self.nan - self.infinite) * (self.std**2 + self.mean**2))
+            if math.isfinite(self.mean)
+            else 0.0
+        )
 
     def __add__(self, other: Figures) -> Figures:
         """Those of both."""
@@ -65,8 +76,8 @@ class Figures:
         )
 
 
-def figures(name: str, kind: str, x: Any) -> Figures:
-    """The figures of an array of numbers."""
+def figures(name: str, kind: str, x: Any, bins: int = 0) -> Figures:
+    """The figures of an array of numbers. bins: in how many parts they are counted."""
     array = np.asarray(widened(np.asarray(x)))
     wide = np.abs(array) if array.dtype.kind == "c" else array
     values = wide.astype(np.float64).ravel()
@@ -74,7 +85,8 @@ def figures(name: str, kind: str, x: Any) -> Figures:
     finite = values[np.isfinite(values)] if nan or infinite else values
     zeros = float((values == 0).mean()) if values.size else 0.0
     mean, std, least, most = (float(f(finite)) if finite.size else math.nan for f in (np.mean, np.std, np.min, np.max))
-    return Figures(name, kind, array.shape, values.size, mean, std, least, most, zeros, nan, infinite)
+    counts = tuple(map(int, np.histogram(finite, bins if most > least else 1)[0])) if bins and finite.size else ()
+    return Figures(name, kind, array.shape, values.size, mean, std, least, most, zeros, nan, infinite, counts)
 
 
 @dataclass(frozen=True)

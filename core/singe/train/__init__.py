@@ -9,6 +9,7 @@ from .events import CheckpointSaved as CheckpointSaved
 from .events import EpochBegan as EpochBegan
 from .events import EpochEnded as EpochEnded
 from .events import Event as Event
+from .events import LayersObserved as LayersObserved
 from .events import Listener as Listener
 from .events import Note as Note
 from .events import RunBegan as RunBegan

@@ -1,6 +1,6 @@
 """What a Learner tells while it trains: a stream of small frozen values, which a listener takes one at a time.
 
-One fit is: RunBegan; for each epoch EpochBegan, the BatchEnded of "train", then those of "valid", EpochEnded, and
+One fit is: RunBegan; for each epoch EpochBegan, the BatchEnded of "train" (before some of them LayersObserved), then those of "valid", EpochEnded, and
 CheckpointSaved whenever one is written; at the end Stopped, whatever the reason. A Note may come at any time. RunBegan comes
 again when all workers of a cluster were lost and training goes on from a checkpoint. Epochs, batches and steps count from 1;
 steps are counted through all epochs.
@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, Protocol, TypeAlias
+
+from ..tensors.layer_statistics import LayerStatistics
 
 Phase: TypeAlias = Literal["train", "valid"]
 PHASES: Final[tuple[Phase, ...]] = ("train", "valid")
@@ -87,6 +89,17 @@ class BatchEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class LayersObserved:
+    """The parameters before a step, and their gradients in it, before they are clipped; with `statistics` of a Learner."""
+
+    epoch: int
+    step: int
+    """The step that comes now."""
+    weights: LayerStatistics
+    gradients: LayerStatistics
+
+
+@dataclass(frozen=True, slots=True)
 class EpochEnded:
     """An epoch is trained and validated; `values` are those over all of its batches."""
 
@@ -130,7 +143,7 @@ class Stopped:
     """More about the reason, in one line: "no better valid loss for 5 epochs", or the text of the exception."""
 
 
-Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | EpochEnded | CheckpointSaved | Note | Stopped
+Event: TypeAlias = RunBegan | EpochBegan | BatchEnded | LayersObserved | EpochEnded | CheckpointSaved | Note | Stopped
 
 
 class Listener(Protocol):

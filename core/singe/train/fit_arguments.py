@@ -62,3 +62,11 @@ def position(data: Iterable[Any]) -> dict[str, Any] | None:
 
 def length(data: Iterable[Any]) -> int | None:
     return len(data) if hasattr(data, "__len__") else None  # pyright: ignore[reportArgumentType]
+
+
+def check_statistics(every: object, shared: bool) -> None:
+    """Refuse statistics every so many steps, if that is no number of them, or if a step is shared by several devices."""
+    if not isinstance(every, int) or isinstance(every, bool) or every < 1:
+        raise InputError(f"Learner: statistics: got {every!r:.60}, expected a number of steps, at least 1")
+    if shared:
+        raise InputError("Learner: statistics are those of a step on one device; give one, and no workers")

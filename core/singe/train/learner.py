@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,6 @@ import numpy as np
 from ..ending import OrderlyEnd
 from ..errors import DeviceLost, InputError, NonFinite
 from ..files import clear_parts
-from ..files import reason as why
 from ..metrics import LearningRate, Metric
 from ..nn import Module
 from ..optim import ReduceLROnPlateau
@@ -27,14 +26,15 @@ from ..runtime.decorators import Fusion, Router
 from ..runtime.device import Device
 from ..runtime.devices import in_words, separate
 from ..runtime.random_keys import KEY, new_seed
-from .best_value import EarlyStopping, Mode, Watch, best_mode
-from .config import plain, write_config
+from .best_value import EarlyStopping
+from .config import plain
 from .events import (
     BatchEnded,
     CheckpointSaved,
     EpochBegan,
     EpochEnded,
     Event,
+    LayersObserved,
     Listener,
     Note,
     Phase,
@@ -42,24 +42,26 @@ from .events import (
     RunBegan,
     Stopped,
 )
-from .fit_arguments import check_asked, check_data, length, position
-from .folder import BEST, CHECKPOINTS, CONFIG
+from .fit_arguments import check_asked, check_data, check_statistics, length, position
 from .interrupts import interruptible
 from .metric_totals import LOSS, Tallies, checked_metrics, of_predictions
 from .monitor.dashboard import Kind, dashboard, try_to_say
 from .monitor.logs import Log, logs_of
 from .monitor.summary import EpochLine, Summary, flat, not_finite
-from .saving.checkpoints import Checkpoint, CheckpointFolder, Checkpoints, read_arrays, write_arrays
+from .saving.checkpoints import Checkpoint, Checkpoints
 from .saving.folder_lock import locked
 from .saving.progress import Progress
+from .saving.run_files import RunFiles
 from .steps.batches import fields_of, items_of
 from .steps.fault import told_fault
+from .steps.layer_figures import layer_figures
 from .steps.nonfinite import Nonfinite, checked_kind
 from .steps.objective import Evaluation, Loss, checked_model, objective
 from .steps.optimizers import RATE_SCALE, averages_of, rate_of, within
 from .steps.parallel import Workers, step_over
 from .steps.several import beside_model, spread_over
-from .steps.step import Precision
+from .steps.step import Precision, TrainStep
+from .watched_values import WatchedValues
 
 STEP: Final = "step/"
 TALLIES: Final = "epoch/"
@@ -86,7 +88,9 @@ class Learner:
     TrainStep says; evaluation is in float32. nonfinite: what is done when the loss or the norm of the gradients of a step is NaN or infinite. "stop"
     ends training there, and says in which layer it began; so does a loss or a metric of an epoch that is not finite. "skip" leaves
     out that step, which changes no weight, and counts it among the values of the epoch ("skipped"); an epoch without another step
-    ends training. "ignore" goes on. seed: of what is drawn at random, by default of the sequence that `sg.manual_seed` begins; the
+    ends training. "ignore" goes on. statistics: in the first step and after every so many, figures of each parameter and of its
+    gradient are told to hooks, as LayersObserved, and written to the folder: a table, and histograms for TensorBoard; such a step
+    takes twice as long. seed: of what is drawn at random, by default of the sequence that `sg.manual_seed` begins; the
     Loader has its own for the order of the data. hooks: functions that are called with every event. config: a dataclass (or a dict)
     that is written beside the weights. dashboard: "auto", "terminal", "plain", or None for silence.
 
@@ -113,6 +117,7 @@ class Learner:
         seed: int | None = None,
         precision: Precision = "float32",
         nonfinite: Nonfinite = "stop",
+        statistics: int | None = None,
         hooks: Sequence[Listener] = (),
         config: object = None,
         dashboard: Kind | None = "auto",
@@ -133,6 +138,9 @@ class Learner:
         places = [device] if isinstance(device, (str, Device)) and not isinstance(device, Router) else [*device]
         if len(places) > 1 and workers is not None:
             raise InputError("Learner: got several devices and workers; give one device, on which each worker computes")
+        if statistics is not None:
+            check_statistics(statistics, len(places) > 1 or workers is not None or self._spread is not None)
+        self._statistics: Final = statistics
         self.devices: Final = separate(places)
         self.device: Final = self.devices[0]
         self._step, self._remote = step_over(self._spread or self.devices, workers, *training, **steps)
@@ -140,7 +148,6 @@ class Learner:
         self._precision: Final = precision
         self._trains: Final = type(model).__name__
         self._rate = rate_of(optimizer, accumulate)
-        self._plateau = within(optimizer, ReduceLROnPlateau)
         self._averaged: Final = averaged
         self._scale = 1.0  # of the learning rate, by it
         if self._rate is None and any(isinstance(m, LearningRate) for m in self.metrics):
@@ -149,23 +156,18 @@ class Learner:
             )
         self._tallies = Tallies(self.metrics)
         self._progress = Progress()
-        self._modes: dict[str, Mode | None] = {m.name: m.best for m in self.metrics}
-        best = self.checkpoints.best
-        self._best = Watch(best, self.checkpoints.mode or self._mode(best))
+        self._watched: Final = WatchedValues(
+            self.metrics, self.checkpoints, early_stopping, within(optimizer, ReduceLROnPlateau)
+        )
         self._best_state: Mapping[str, np.ndarray] | None = None
-        stop = self._stopping = early_stopping
-        self._patience = stop and Watch(stop.value, stop.mode or self._mode(stop.value), stop.min_delta)
-        self._files = self.folder and CheckpointFolder(self.folder / CHECKPOINTS, self.checkpoints.keep)
+        self._files: Final = RunFiles(self.folder, self.checkpoints.keep, config, lambda text: self._tell(Note(text)))
         self._settings = plain(config) if config is not None else {"optimizer": repr(optimizer), **settings}
         self._workers = workers
-        self._config, self._hooks = config, tuple(hooks)
+        self._hooks: Final = tuple(hooks)
         self._dashboard: Kind | None = dashboard
         self._listeners: list[Listener] = []
         self._asked: Reason | None = None
-        self._order = OrderlyEnd(self._lost, self._kept)
-        self._saved = 0, 0.0  # the step of the last checkpoint, or of the start, and when that was
-        self._watched = False
-        """Whether the names of values that are watched were compared with those that there are."""
+        self._order = self._new_order()
 
     def __repr__(self) -> str:
         kept = f"; folder: {self.folder}" if self.folder is not None else ""
@@ -182,8 +184,8 @@ class Learner:
     @property
     def best(self) -> Module:
         """The model with the weights of the best epoch; with its present ones if no epoch has ended."""
-        if self._best_state is None and self._best.epoch and self.folder is not None:  # of a run that was resumed
-            self._best_state = read_arrays(self.folder / BEST)[0]
+        if self._best_state is None and self._watched.best.epoch:  # of a run that was resumed
+            self._best_state = self._files.best()
         return self.model if self._best_state is None else self.model.with_state(self._best_state)
 
     @property
@@ -215,9 +217,7 @@ class Learner:
         it at once, and the last checkpoint is what stays. While the first batch is computed or its kernels are compiled, when
         nothing would be lost, the first one does.
         """
-        asking = {"early stopping": self._stopping, "ReduceLROnPlateau": self._plateau}
-        watched = {who: one.value for who, one in asking.items() if one}
-        check_asked(train, valid, epochs, None if resume else self.epoch, watched)
+        check_asked(train, valid, epochs, None if resume else self.epoch, self._watched.named())
         self._asked = None
         epochs = int(epochs)
         reason: Reason = "failed"
@@ -229,8 +229,8 @@ class Learner:
             if self._remote is not None:
                 stack.callback(self._remote.close)
             notes = self._begin(train, resume)
-            self._saved = self.step, time.perf_counter()
-            self._order = OrderlyEnd(self._lost, self._kept)
+            self._files.begin(self.step)
+            self._order = self._new_order()
             # Before the dashboard, which has handlers of its own.
             at_once = stack.enter_context(interruptible(self._interrupt, self._order))
             start = time.perf_counter()
@@ -254,11 +254,13 @@ class Learner:
                 self._tell(Stopped(reason, self._progress.epoch, time.perf_counter() - start, message))
         now = self._progress
         skipped = now.skipped_before + now.skipped
-        summary = Summary(reason, message, now.step, now.seconds, tuple(now.rows), self._modes, self.folder, skipped)
+        summary = Summary(
+            reason, message, now.step, now.seconds, tuple(now.rows), self._watched.modes, self.folder, skipped
+        )
         if self._dashboard is not None:
             try_to_say(str(summary))
             if reason in ("asked", "interrupted", "terminated"):
-                try_to_say(self._kept())
+                try_to_say(self._files.kept(self.step))
         return summary
 
     def evaluate(self, data: Iterable[Any], model: Module | None = None) -> dict[str, float]:
@@ -276,7 +278,7 @@ class Learner:
                 return self._epochs(train, valid, epochs)
             except DeviceLost as e:
                 step = self._progress.step
-                if self._workers is None or self._files is None or not self._files.steps() or step <= lost:
+                if self._workers is None or not (files := self._files.checkpoints) or not files.steps() or step <= lost:
                     raise
                 lost = step
                 self._tell(Note(f"{e}; training goes on from the last checkpoint"))
@@ -306,7 +308,7 @@ class Learner:
             skipped = {SKIPPED: now.skipped} if self._nonfinite == "skip" else {}
             values = {"train": {**skipped, **self._tallies.values()}, **values}
             if self._nonfinite == "stop" and (wrong := not_finite(values)):
-                return "nonfinite", f"epoch {epoch}: {wrong}{self._newest}"
+                return "nonfinite", f"epoch {epoch}: {wrong}{self._files.newest()}"
             message = self._end_epoch(values, last=epoch == epochs)
             if message:
                 return "patience", message
@@ -321,11 +323,13 @@ class Learner:
         rest = iter(train) if now.loader is not None else islice(train, now.batch, None)
         for batch in rest:
             fields, skipped = fields_of(batch), self._step.skipped
+            if self._statistics and now.step % self._statistics == 0 and isinstance(self._step, TrainStep):
+                self._tell(LayersObserved(epoch, now.step + 1, *layer_figures(self._step, fields)))
             try:
                 found = self._step(*fields)
                 loss, told = found if isinstance(found, tuple) else (found, {})
             except NonFinite as e:
-                return f"epoch {epoch}, step {now.step + 1}: {e}{self._fault(fields)}{self._newest}"
+                return f"epoch {epoch}, step {now.step + 1}: {e}{self._fault(fields)}{self._files.newest()}"
             items = items_of(fields)
             ended = time.perf_counter()
             rate = self._rate and self._rate(now.step, self._scale)
@@ -333,7 +337,7 @@ class Learner:
             values = self._tallies.update(loss, told, fields[-1], items, ended - last, rate) if counts else {LOSS: loss}
             if rate is not None:
                 values["lr"] = rate
-            self._check_watched(fields)
+            self._watched.check(self._tallies.values, lambda fields=fields: self._measured([fields], None))
             now.batch, now.step, now.items, now.loader = now.batch + 1, now.step + 1, now.items + items, position(train)
             now.skipped, now.trained = now.skipped + (not counts), now.batch == length(train)
             self._tell(BatchEnded(epoch, "train", now.batch, values, ended - last, items, self._memory(), now.step))
@@ -356,15 +360,8 @@ class Learner:
         now.trained = now.skipped < now.batch
         if not now.trained:
             fault = self._fault(fields) if fields else ""
-            return (
-                f"epoch {epoch}: each of its {now.batch} steps was skipped, as it was not finite{fault}{self._newest}"
-            )
+            return f"epoch {epoch}: each of its {now.batch} steps was skipped, as it was not finite{fault}{self._files.newest()}"
         return ""
-
-    @property
-    def _newest(self) -> str:
-        """The newest checkpoint, for an error."""
-        return self._files.newest_in_words() if self._files is not None else ""
 
     def _memory(self) -> int | None:
         return self.device.memory().in_use if self.device.counts_memory else None
@@ -397,100 +394,57 @@ class Learner:
             last = ended
         return tallies.values()
 
-    def _check_watched(self, fields: Sequence[Any]) -> None:
-        """After the first batch: refuse to watch a value that there is neither in training nor in evaluation."""
-        if self._watched:
-            return
-        self._watched = True
-        for watch in (self._best, self._patience, self._plateau):
-            names = self._tallies.values()
-            if watch and (name := watch.value.partition(".")[2]) not in names:
-                names |= self._measured([fields], None)
-                if name not in names:
-                    raise InputError(f"there is no value {watch.value!r} to watch; there are {', '.join(names)}")
-
     def _end_epoch(self, values: Mapping[Phase, Mapping[str, float]], last: bool) -> str:
         """Why it was the last although it need not have been; "" if it was not."""
         now = self._progress
         row = EpochLine(now.done + 1, now.step, now.epoch_seconds, values)
         watched = flat(values)
-        if "valid" not in values and self._best.value not in watched:
-            watched[self._best.value] = watched.get(self._best.value.replace("valid.", "train.", 1), math.nan)
-        best = self._best.see(row.epoch, watched)
-        if self._patience:
-            self._patience.see(row.epoch, watched)
-        if self._plateau:
-            self._scale = self._step.observe(watched[self._plateau.value])
+        best = self._watched.see(row.epoch, watched, "valid" in values)
+        if self._watched.plateau:
+            self._scale = self._step.observe(watched[self._watched.plateau.value])
         items = now.items
         now.end_epoch(row)
         self._tallies = Tallies(self.metrics)
         self._tell(EpochEnded(row.epoch, values, row.seconds, items, best, row.step))
         if best:
             self._keep_best()
-        waited = row.epoch - self._patience.epoch if self._patience else 0
-        stops = self._stopping if self._stopping and waited >= self._stopping.patience and not last else None
-        if last or stops or row.epoch % self.checkpoints.every == 0:
+        why = "" if last else self._watched.ends(row.epoch)
+        if last or why or row.epoch % self.checkpoints.every == 0:
             self._save()
-        return f"no better {stops.value} for {waited} epoch{'s' * (waited > 1)}" if stops else ""
+        return why
 
     # --- what is kept ------------------------------------------------------------------------------------------------
 
     def _keep_best(self) -> None:
         self._best_state = {name: np.array(t.numpy()) for name, t in self.model.state_dict().items()}
-        if self.folder is not None:
-            facts = {"epoch": self._best.epoch, self._best.value: self._best.best}
-            self._written(self.folder / BEST, lambda path: write_arrays(path, self._best_state or {}, facts))
+        best = self._watched.best
+        self._files.write_best(self._best_state, {"epoch": best.epoch, best.value: best.best})
 
     def _save(self) -> None:
         """Write a checkpoint, if there is a folder."""
-        files, now = self._files, self._progress
-        if files is None:
+        if self.folder is None:
             return
+        now = self._progress
         arrays = {STEP + name: array for name, array in self._step.state().items()}
         arrays |= {TALLIES + name: array for name, array in self._tallies.arrays().items()}
-        facts = {
-            "progress": now.facts(),
-            "best": self._best.state(),
-            "patience": self._patience.state() if self._patience else None,
-        }
-        if self._written(files.path(now.step), lambda _: files.write(Checkpoint(now.step, arrays, facts))):
-            self._saved = now.step, time.perf_counter()
-            best = self._best.epoch == now.done and not now.batch
-            self._tell(CheckpointSaved(now.epoch, str(files.path(now.step)), best))
-
-    def _written(self, path: Path, write: Callable[[Path], object]) -> bool:
-        """Whether a file could be written; if not, a note says so, and training goes on."""
-        try:
-            write(path)
-        except OSError as e:
-            self._tell(Note(f"{path} could not be written, and training goes on without it: {why(e)}"))
-            return False
-        return True
+        facts = {"progress": now.facts(), **self._watched.state()}
+        if path := self._files.write_checkpoint(Checkpoint(now.step, arrays, facts)):
+            best = self._watched.best.epoch == now.done and not now.batch
+            self._tell(CheckpointSaved(now.epoch, path, best))
 
     def _begin(self, train: Iterable[Any], resume: bool) -> list[str]:
         """Bring all to where training begins or goes on; returns notes about damaged checkpoints."""
         notes: list[str] = []
-        now = self._progress
-        if resume and self._files is None:
+        if resume and self.folder is None:
             raise InputError("fit: resume=True needs the folder of a run; give run=… to the Learner")
-        if self._files is not None and not now.step:
-            found = self._files.newest(notes.append) if resume else None
+        if not self._progress.step:
+            found, notes = self._files.found(resume)
             if found is not None:
                 self._resume(found)
-            elif self._files.steps():
-                what = (
-                    "are damaged"
-                    if resume
-                    else "are there already; resume=True (--resume on a command line) goes on from the newest"
-                )
-                raise InputError(
-                    f"fit: checkpoints in {self._files.folder} {what}, and another folder begins a new run: give run=…"
-                )
         loader = getattr(train, "resume", None)
         if loader is not None and self._progress.loader is not None and (resume or self._progress.batch):
             loader(self._progress.loader)
-        if self.folder is not None and self._config is not None:
-            write_config(self.folder / CONFIG, self._config)
+        self._files.write_settings()
         return notes
 
     def _resume(self, checkpoint: Checkpoint) -> None:
@@ -500,9 +454,7 @@ class Learner:
             {k.removeprefix(TALLIES): a for k, a in checkpoint.arrays.items() if k.startswith(TALLIES)}
         )
         self._progress = Progress.of(checkpoint.facts["progress"])
-        self._best.resume(checkpoint.facts["best"])
-        if self._patience and checkpoint.facts["patience"]:
-            self._patience.resume(checkpoint.facts["patience"])
+        self._watched.resume(checkpoint.facts)
 
     # --- who is told -------------------------------------------------------------------------------------------------
 
@@ -518,32 +470,21 @@ class Learner:
         batches: dict[Phase, int | None] = {"train": length(train)}
         if valid is not None:
             batches["valid"] = length(valid)
-        name = self._best.value.partition(".")[2]
+        best = self._watched.best
+        name = best.value.partition(".")[2]
         folder = self.folder
         each = " + ".join(in_words(d.name, d.describe()) for d in self.devices)
         device = f"{self._workers}, each on {each}; exchange: {self._remote.exchange}" if self._remote else each
         return RunBegan(
             folder.name if folder else "training", epochs, batches, device, now.done + 1, now.batch, now.step,
-            str(folder) if folder else None, self._settings, (name, self._best.mode), self._modes,
+            str(folder) if folder else None, self._settings, (name, best.mode), self._watched.modes,
         )  # fmt: skip
 
     def _interrupt(self, reason: Reason) -> bool:
         asked, self._asked = self._asked is not None, reason
         return asked
 
-    def _lost(self) -> float:
-        """The seconds of training that are in no checkpoint. Without a folder, all that was trained is in the model."""
-        step, since = self._saved
-        if self._files is None:
-            return math.inf
-        return 0.0 if step == self.step else time.perf_counter() - since
-
-    def _kept(self) -> str:
-        """What is on the disk of a run that was ended early."""
-        if self._files is None:
-            return "kept: the model in memory; nothing is on the disk, as the Learner has no folder (run=…)"
-        return self._files.kept(self.step)
-
-    def _mode(self, value: str) -> Mode:
-        """Which value is the best, of one such as "valid.accuracy"."""
-        return best_mode(value.partition(".")[2], self._modes) or "least"
+    def _new_order(self) -> OrderlyEnd:
+        """What an end asked for by signals must know."""
+        files = self._files
+        return OrderlyEnd(lambda: files.lost(self.step), lambda: files.kept(self.step))

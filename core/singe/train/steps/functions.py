@@ -124,6 +124,16 @@ class StepFunctions:
         told, _ = checked("ignore", told, None)
         return {**told, GRADIENTS: flat, **changed}, states
 
+    def gradients(self, batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
+        """Those that a step would have before it clips them, without a scale. Nothing changes, so that the step draws the same again."""
+        told, grads, _ = self._differentiated(batch, states)
+        told, _ = checked("ignore", told, None)
+        scale = states.get(SCALE)
+        near = None if scale is None else beside_each(scale[0])
+        wide = {path: g.cast(float32) for path, g in grads.items()}
+        found = {GRADIENTS + path: g if near is None else g / near(g) for path, g in wide.items()}
+        return {**told, **found}, states
+
     def second_half(self, buffers: Sequence[str], batch: Sequence[Any], states: Mapping[str, Tensor]) -> Traced:
         gradients, loss, *given = (x for x in batch if isinstance(x, Tensor))
         new = dict(zip(buffers, given, strict=True))

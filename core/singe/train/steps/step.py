@@ -221,6 +221,15 @@ class TrainStep:
         self._runs.write(after)
         return float(after[RATE_SCALE])
 
+    def gradients(self, *batch: Any) -> dict[str, np.ndarray]:
+        """The gradients of each parameter on a batch by path, as the next step on it computes them before it clips them, with the same
+        draws. Nothing is learned."""
+        self._check_one_device("gradients")
+        self._own_sequence()
+        found = resolve(self._started("gradients", self._functions.gradients, batch), _WHOLE)
+        told = self._checks.passed(found, learning=False)
+        return {name.removeprefix(GRADIENTS): x for name, x in told.items() if name.startswith(GRADIENTS)}
+
     def program(self, *batch: Any) -> Program:
         """The Program of a step on batches of these shapes and types."""
         return self._runs.program("step", self._functions.checked, batch)
@@ -246,7 +255,7 @@ class TrainStep:
     def share(self, *batch: Any, on_device: bool = False) -> Share:
         """The first half of a step: what a part of a batch adds to it. No weight changes. on_device: the gradients stay where they
         are, as a Tensor."""
-        self._check_replica("share")
+        self._check_one_device("share")
         self._own_sequence()
         started = self._started("share", self._functions.first_half, batch, (GRADIENTS,) if on_device else ())
         found = self._checks.passed(resolve(started, _WHOLE), learning=False)
@@ -257,7 +266,7 @@ class TrainStep:
     def update(self, gradients: np.ndarray | Tensor, buffers: Mapping[str, np.ndarray], loss: float = 0.0) -> None:
         """The second half: the update of the weights, by the averages of all replicas; a Tensor on the step's device is used where
         it is. loss: theirs; one that is not finite is treated as `nonfinite` says."""
-        self._check_replica("update")
+        self._check_one_device("update")
         self._own_sequence()
         half = functools.partial(self._functions.second_half, tuple(buffers))
         given = [gradients, np.float32(loss), *buffers.values()]
@@ -302,7 +311,7 @@ class TrainStep:
         if self._runs.follows:
             self._begin(random_keys.begun(random_keys.new_seed()))
 
-    def _check_replica(self, what: str) -> None:
+    def _check_one_device(self, what: str) -> None:
         if isinstance(self._runs, RoutedRuns):
             refuse_several(what)
 

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ...events import Event, Listener
-from ...folder import BATCHES, EPOCHS, FACTS, REPORT, TENSORBOARD
+from ...folder import BATCHES, EPOCHS, FACTS, LAYERS, REPORT, TENSORBOARD
 from .facts import FactsLog as FactsLog
 from .final_report import ReportLog as ReportLog
 from .tables import CsvLog as CsvLog
+from .tables import LayersLog as LayersLog
 from .tables import SqliteLog as SqliteLog
 from .tensorboard import TensorBoardLog as TensorBoardLog
 
@@ -33,6 +34,7 @@ class Log:
 def logs_of(folder: Path, tell: Callable[[str], object]) -> list[Log]:
     """The logs of a run's folder. tell: is called with a text when one cannot be written."""
     kinds: dict[str, Callable[[Path], Listener]] = {
-        FACTS: FactsLog, EPOCHS: CsvLog, BATCHES: SqliteLog, TENSORBOARD: TensorBoardLog, REPORT: ReportLog,
+        FACTS: FactsLog, EPOCHS: CsvLog, BATCHES: SqliteLog, LAYERS: LayersLog, TENSORBOARD: TensorBoardLog,
+        REPORT: ReportLog,
     }  # fmt: skip
     return [Log(kind(folder / name), folder / name, tell) for name, kind in kinds.items()]

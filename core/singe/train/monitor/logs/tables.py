@@ -1,4 +1,4 @@
-"""Values as tables: one of epochs as CSV, and epochs and batches in SQLite.
+"""Values as tables: one of epochs and one of layers as CSV, and epochs and batches in SQLite.
 
 When a run goes on from a checkpoint, what was recorded after it is removed: it comes again.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ....files import write
-from ...events import BatchEnded, EpochEnded, Event, RunBegan, Stopped
+from ...events import BatchEnded, EpochEnded, Event, LayersObserved, RunBegan, Stopped
 from ..reports.batches import check_batches
 from ..summary import flat
 
@@ -22,6 +22,48 @@ if TYPE_CHECKING:
 
 KEYS: Final = ("epoch", "step", "seconds")
 """The first columns of the CSV table; then come values such as train.loss and valid.accuracy."""
+
+
+OF_LAYERS: Final = (
+    "step", "epoch", "what", "layer", "norm", "mean", "std", "min", "max", "zeros", "nan", "infinite",
+)  # fmt: skip
+"""The columns of the table of layers, where `what` is "weight" or "gradient"."""
+
+
+class LayersLog:
+    """A CSV file with a row for each parameter and each gradient, whenever a Learner looks at them; there is none before."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case RunBegan():
+                if self.path.is_file():
+                    lines = self.path.read_text("utf-8").splitlines(keepends=True)
+                    steps = [line.partition(",")[0] for line in lines]
+                    kept = [
+                        line
+                        for line, k in zip(lines[1:], steps[1:], strict=True)
+                        if k.isdigit() and int(k) <= event.step
+                    ]
+                    write(self.path, [self._line(OF_LAYERS), *(line.encode() for line in kept)])
+            case LayersObserved():
+                rows = [
+                    (event.step, event.epoch, what, r.name, r.norm, r.mean, r.std, r.least, r.most, r.zeros, r.nan, r.infinite)
+                    for what, found in (("weight", event.weights), ("gradient", event.gradients))
+                    for r in found.rows
+                ]  # fmt: skip
+                head = [] if self.path.is_file() else [OF_LAYERS]
+                with self.path.open("ab") as file:
+                    file.write(b"".join(map(self._line, [*head, *rows])))
+            case _:
+                pass
+
+    def _line(self, values: Sequence[object]) -> bytes:
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerow([f"{v:.6g}" if isinstance(v, float) else v for v in values])
+        return text.getvalue().encode()
 
 
 class CsvLog:

@@ -2,7 +2,8 @@
 
 A record is: length (uint64), checksum of the length (uint32), data, checksum of the data (uint32), all little-endian. The
 checksum is a CRC-32C, rotated and shifted. The data is an Event: 1 wall_time (double), 2 step (int64), 3 file_version
-(string), 5 summary, 7 session_log; a Summary: 1 value (repeated); a Value: 1 tag (string), 2 simple_value (float); a
+(string), 5 summary, 7 session_log; a Summary: 1 value (repeated); a Value: 1 tag (string), 2 simple_value (float), 5 histo; a histogram: 1 min,
+2 max, 3 num, 4 sum, 5 sum_squares (doubles), 6 bucket_limit and 7 bucket (packed doubles): how many numbers are up to each limit; a
 SessionLog: 1 status (1: START, after which TensorBoard drops what it has of this step and later ones).
 """
 
@@ -17,7 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from ...events import BatchEnded, EpochEnded, Event, RunBegan, Stopped
+from ....tensors.layer_statistics import Figures
+from ...events import BatchEnded, EpochEnded, Event, LayersObserved, RunBegan, Stopped
 
 VERSION: Final = b"brain.Event:2"
 _POLYNOMIAL: Final = 0x82F63B78
@@ -59,6 +61,21 @@ def summary_of(values: Mapping[str, float]) -> bytes:
     return _bytes(5, b"".join(_bytes(1, _bytes(1, tag.encode()) + b"\x15" + _float(v)) for tag, v in values.items()))
 
 
+def histograms_of(rows: Mapping[str, Figures]) -> bytes:
+    """The field of an Event that holds histograms by tag."""
+    values = b""
+    for tag, r in rows.items():
+        if r.bins:
+            wide = (r.most - r.least) / len(r.bins)
+            limits = [r.least + wide * (k + 1) for k in range(len(r.bins))]
+            count = sum(r.bins)
+            facts = (r.least, r.most, count, r.mean * count, r.norm**2)
+            heads = b"".join(bytes([k << 3 | 1]) + struct.pack("<d", x) for k, x in enumerate(facts, 1))
+            packed = b"".join(_bytes(k, struct.pack(f"<{len(x)}d", *x)) for k, x in ((6, limits), (7, r.bins)))
+            values += _bytes(1, _bytes(1, tag.encode()) + _bytes(5, heads + packed))
+    return _bytes(5, values)
+
+
 def _bytes(field: int, data: bytes) -> bytes:
     return bytes([field << 3 | 2]) + _varint(len(data)) + data
 
@@ -79,7 +96,8 @@ def _float(value: float) -> bytes:
 
 
 class TensorBoardLog:
-    """An event file in a folder: the tags batch/loss, …, for each step, and train/loss, valid/loss, …, for the last step of each epoch."""
+    """An event file in a folder: the tags batch/loss, …, for each step, and train/loss, valid/loss, …, for the last step of each epoch; of
+    layers, where a Learner looks at them, "gradient norm/PATH" and the histogram gradient/PATH, and the same of "weight"."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,6 +110,13 @@ class TensorBoardLog:
             case EpochEnded():
                 values = {f"{phase}/{name}": v for phase, found in event.values.items() for name, v in found.items()}
                 self._put(event.step, summary_of(values))
+            case LayersObserved():
+                found = {"weight": event.weights, "gradient": event.gradients}
+                norms = {f"{what} norm/{r.name}": r.norm for what, x in found.items() for r in x.rows}
+                self._put(event.step, summary_of(norms))
+                self._put(
+                    event.step, histograms_of({f"{what}/{r.name}": r for what, x in found.items() for r in x.rows})
+                )
             case RunBegan():
                 self._begin(event)
             case Stopped():
