@@ -344,6 +344,10 @@ def cast(a: Expr, to: DType) -> Expr:
         return a
     if a.word == "const":
         return const(convert(np.asarray(a.value, a.dtype.numpy), to.numpy).item(), to)
+    if a.word == "cast" and all(x.is_int for x in (a.args[0].dtype, a.dtype, to)):
+        first, between = a.args[0], a.dtype
+        if between.size >= max(first.dtype.size, to.size):  # a type that is wide enough keeps all bits
+            return cast(first, to)
     return _make("cast", (a,), to)
 
 

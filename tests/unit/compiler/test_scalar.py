@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from singe.dtypes import DType, bool_, dtype, float32, int32, int64, uint8
+from singe.dtypes import DType, bool_, dtype, float32, int32, int64, uint8, uint32, uint64
 from singe.errors import DTypeError
 from singe.ir import affine, scalar
 from singe.ir.arrays import NUMPY, convert
@@ -380,3 +380,14 @@ def test_simple_indices_stay_simple() -> None:
     assert not affine.below(flat, N * 4 - 1)
     assert affine.unflatten(flat, (N, 4)) == (i, j)
     assert isinstance(affine.bounds(flat)[1], Size)
+
+
+def test_casts_of_integers_meet_only_where_nothing_is_lost() -> None:
+    kinds = [int32, uint32, int64, uint64]
+    for first, between, last in itertools.product(kinds, repeat=3):
+        x = np.array([-(2**31), -1, 0, 1, 2**31 - 1, 2**40, 2**63 - 1]).astype(first.numpy)
+        leaf = var("x", first)
+        found = value_of(scalar.cast(scalar.cast(leaf, between), last), {leaf: x})
+        assert np.array_equal(found, x.astype(between.numpy).astype(last.numpy)), (first, between, last)
+    leaf = var("x", int32)
+    assert scalar.cast(scalar.cast(leaf, int64), int32) is leaf

@@ -23,6 +23,8 @@ REDUCTIONS: Final = ("add", "mul", "max", "min")
 
 _BLOCK: Final = 64
 """So many boxes are compared with each other at once."""
+_PAIRS: Final = 1 << 15
+"""So many pairs of boxes are compared at once: what that takes is in the processor's cache."""
 
 
 def _along(x: Shaped, axis: int, what: str) -> int:
@@ -183,18 +185,21 @@ def _nms(
         order = np.flatnonzero(mine > floor)
         order = order[np.argsort(-mine[order], kind="stable")]
         near = partial(_overlaps, low[batch], high[batch], area[batch], threshold)
-        kept = order[:0]
-        for start in range(0, order.size, _BLOCK):
-            if kept.size >= most:
-                break
-            block = order[start : start + _BLOCK]
-            block = block[~near(kept, block).any(0)]
+        kept, start, ahead = order[:0], 0, _BLOCK
+        while start < order.size and kept.size < most:
+            block = order[start : start + ahead]
+            left = np.flatnonzero(~near(kept, block).any(0))
+            if left.size > _BLOCK:  # compared with each other in small blocks
+                block, left = block[: left[_BLOCK]], left[:_BLOCK]
+            start += block.size
+            ahead, block = _BLOCK * block.size // (left.size + 1), block[left]
             hides, waits, best = near(block, block), np.ones(block.size, bool), []
             while waits.any():
                 best.append(int(waits.argmax()))
                 waits &= ~hides[best[-1]]
                 waits[best[-1]] = False
             kept = np.append(kept, block[best])
+            ahead = max(_BLOCK, min(ahead, _PAIRS // kept.size))
         found += [(batch, kind, i) for i in kept[:most]]
     return np.array(found, np.int64).reshape(-1, 3)
 
@@ -205,10 +210,17 @@ def _overlaps(
     """Which boxes overlap which others by more than the threshold; a row for each of `some`."""
     (x0, y0), (x1, y1) = low[some].T[..., None], high[some].T[..., None]
     (u0, v0), (u1, v1) = low[others].T, high[others].T
-    shared = np.maximum(np.minimum(x1, u1) - np.maximum(x0, u0), 0)
-    shared *= np.maximum(np.minimum(y1, v1) - np.maximum(y0, v0), 0)
-    union = area[some][:, None] + area[others] - shared
-    return ~(np.divide(shared, union, out=np.zeros_like(shared), where=union > 0) <= threshold)
+    width, height = np.minimum(x1, u1), np.minimum(y1, v1)
+    width -= np.maximum(x0, u0)
+    height -= np.maximum(y0, v0)
+    shared = np.fmax(width, 0, out=width)
+    shared *= np.fmax(height, 0, out=height)
+    union = area[some][:, None] + area[others]
+    union -= shared
+    shared /= np.fmax(
+        union, np.finfo(np.float32).tiny, out=union
+    )  # boxes without an area, or that are NaN, overlap none
+    return ~(shared <= threshold)
 
 
 # --- scattered sums --------------------------------------------------------------------------------------------------
