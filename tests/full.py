@@ -274,6 +274,7 @@ MOVED: Final[Mapping[str, Rule]] = {
     "conformance/language/test_tokenizer_families.py::test_a_gguf_file_gives_the_same_ids": only(part=1),
     "conformance/tflite/test_tflite_ops.py::test_an_op_computes_what_the_interpreter_does": one_device,
     "conformance/tflite/test_hostile_tflite.py::test_changed_files_are_read_or_refused": only(part=0),
+    "conformance/language/test_hostile_gguf.py": only(part=0),
     "conformance/language/test_hostile_tokenizers.py": only(part=0),
     "conformance/language/test_hostile_tokenizers.py::test_nested_and_endless_files_are_refused": every(1),
     "conformance/language/test_hostile_tokenizers.py::test_long_words_take_time_in_proportion": every(1),
