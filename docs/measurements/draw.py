@@ -55,6 +55,9 @@ class Curves:
 
 PLOTS: Final[Mapping[str, Plot | Curves]] = {
     "device-losses": Curves("device-losses", "Loss by step, one network and one seed, on each device"),
+    "language-context": Curves("language-context", "SmolLM2-135M, tokens a second by the tokens before, one thread"),
+    "language-batch": Curves("language-batch", "SmolLM2-135M, tokens a second by conversations, one thread"),
+    "language-sizes": Plot("language-sizes", "Tokens a second by the model, one thread", ("writes", "reads 128")),
     "page-cpu": Plot(
         "page-cpu-models",
         "Time of a run over onnxruntime-web's, WebAssembly",
@@ -161,11 +164,11 @@ def curves_text(plot: Curves) -> str:
     for k in range(5):
         y = top + tall * k / 4
         parts.append(f'<path class="grid" d="M{left} {y:.1f}h{wide}"/>')
-        parts.append(f'<text class="end" x="{left - 6}" y="{y + 4:.1f}">{most * (4 - k) / 4:.2f}</text>')
+        parts.append(f'<text class="end" x="{left - 6}" y="{y + 4:.1f}">{most * (4 - k) / 4:.3g}</text>')
     for k in range(0, len(table), 2):
-        parts.append(
-            f'<text x="{left + wide * table[k][0] / last - 6:.1f}" y="{top + tall + 18}">{table[k][0]:g}</text>'
-        )
+        label = f"{table[k][0]:g}"
+        x = left + wide * table[k][0] / last - 4 * len(label)
+        parts.append(f'<text x="{x:.1f}" y="{top + tall + 18}">{label}</text>')
     for i in range(count):
         points = [f"{left + wide * row[0] / last:.1f} {top + tall * (1 - row[i + 1] / most):.1f}" for row in table]
         hue, width = 360 * i // count, 1 + 1.5 * (count - 1 - i)
