@@ -122,7 +122,7 @@ def declarations() -> Mapping[str, str]:
 
 def build(folder: Path) -> None:
     """Write the scripts of a release."""
-    from singe.tools.export.scripts import joined_scripts  # noqa: PLC0415  # which a check does without
+    from singe.tools.export.page.scripts import joined_scripts  # noqa: PLC0415  # which a check does without
 
     esbuild = tool("esbuild/bin/esbuild")
     folder.mkdir(parents=True, exist_ok=True)

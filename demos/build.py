@@ -25,9 +25,9 @@ from typing import Any, Final
 
 import singe as sg
 from singe import nn
-from singe.tools.export.own_page import CHAT, TASK, own_page
-from singe.tools.export.scripts import LANGUAGE, compact, readable_scripts
-from singe.tools.export.snippet import links
+from singe.tools.export.page.own_page import CHAT, TASK, own_page
+from singe.tools.export.page.scripts import LANGUAGE, compact, readable_scripts
+from singe.tools.export.page.snippet import links
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -205,10 +205,9 @@ def demos() -> list[Demo]:
 
 
 def classify_options(model: sg.Model) -> Mapping[str, Any]:
-    labels = json.loads((HERE / "classify" / "labels.json").read_text("utf-8"))
     facts = weights().model_module("classify")
     picture = sg.PictureSpec((facts.SIDE, facts.SIDE), crop=facts.CROP, mean=(facts.MEAN,), std=(facts.STD,))
-    return {"picture": picture, "labels": dict(enumerate(labels))}
+    return {"picture": picture, "labels": "imagenet"}
 
 
 class Products(nn.Module):
@@ -374,9 +373,8 @@ def source_stamp() -> str:
     folders = (ROOT / "core", ROOT / "gpu", ROOT / "webgpu", ROOT / "wasm", STATIC, HERE / "trained")
     scripts = (p for place in (HERE, *(HERE / name for name in FOLDERS)) for p in sorted(place.glob("*.py")))
     sources = [*(p for f in folders for p in files_under(f)), *scripts, ROOT / "pyproject.toml"]
-    labels = HERE / "classify" / "labels.json"
     digest = hashlib.sha256()
-    for path in [*sources, *([labels] if labels.exists() else [])]:
+    for path in sources:
         digest.update(f"{path.relative_to(ROOT)}\0{path.stat().st_size}\0".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

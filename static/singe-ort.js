@@ -3,7 +3,8 @@
  *
  * Contract: `InferenceSession`, `Tensor` and `env` are called as onnxruntime-web's are. A model is a stub, the small .onnx file
  * that `singe export --stub` writes in the place of a model and that names its bundle, or the address of a bundle, which ends
- * with a slash. What cannot be honoured is an error that says so; settings that have no meaning here are ignored.
+ * with a slash; in a page with Pyodide and Singe, an ONNX file too. What cannot be honoured is an error that says so; settings
+ * that have no meaning here are ignored.
  */
 
 /** @import { Model, Output, TypedArray } from "./types/public.d.ts" */
@@ -259,18 +260,20 @@ export class InferenceSession {
     const isAddress = typeof source === "string" || source instanceof URL;
     const [at, count] = [first, length].map((given) => (typeof given === "number" ? given : undefined));
     const bytes = isAddress ? undefined : source instanceof Uint8Array ? source : new Uint8Array(source, at, count);
-    const found = await bundleOf(isAddress ? String(source) : undefined, bytes);
-    if (typeof found !== "string") return new InferenceSession(found, options);
-    const { numThreads: threads = 0, proxy: worker } = env.wasm;
-    for (;;) {
-      const device = /** @type {"auto" | "wasm" | "webgpu"} */ (devices.shift());
-      try {
-        const more = device === "webgpu" ? { gpuDevice: await (await import("./ort/singe-ort-gpu.js")).sharedDevice(env.webgpu) } : { worker };
-        return new InferenceSession(/** @type {Model} */ (await load(found, { device, threads, ...more })), options);
-      } catch (error) {
-        if (!devices.length || /** @type {Unchecked} */ (error).code !== "device") throw error;
+    const { numThreads: threads = 0, proxy } = env.wasm;
+    const open = async (/** @type {string} */ address, worker = proxy) => {
+      for (;;) {
+        const device = /** @type {"auto" | "wasm" | "webgpu"} */ (devices.shift());
+        try {
+          const more = device === "webgpu" ? { gpuDevice: await (await import("./ort/singe-ort-gpu.js")).sharedDevice(env.webgpu) } : { worker };
+          return /** @type {Model} */ (await load(address, { device, threads, ...more }));
+        } catch (error) {
+          if (!devices.length || /** @type {Unchecked} */ (error).code !== "device") throw error;
+        }
       }
-    }
+    };
+    const found = await bundleOf(isAddress ? String(source) : undefined, bytes, { options, devices, open });
+    return new InferenceSession(typeof found === "string" ? await open(found) : found, options);
   }
 
   get inputNames() {

@@ -1,9 +1,9 @@
 /** Tasks, and what a page makes of outputs itself: classes, boxes, vectors that are compared. Loaded only by who imports it. */
 
-import type { LoadOptions, Model, Output, TaskInfo } from "./singe.js";
+import type { Answer, LoadOptions, Model, Output, TaskInfo } from "./singe.js";
 
 /** Open the bundle of a task in the folder `url`: a function of a picture. See Task. */
-export function task(url: string | URL, options?: LoadOptions): Promise<Task>;
+export function task<Answer extends TaskAnswer = TaskAnswer>(url: string | URL, options?: LoadOptions): Promise<Task<Answer>>;
 
 /** The likeliest classes of one row of scores, sorted. Scores that are not 1 together go through a softmax. */
 export function classes(output: Output, options?: {
@@ -63,8 +63,8 @@ export interface TaskSettings {
 }
 
 /** A class, an object, a face, a part of a picture; in pixels of the source. */
-export interface TaskFinding {
-  label: string;
+export interface TaskFinding<Label extends string = string> {
+  label: Label;
   score: number;
   index: number;
   box?: { xmin: number; ymin: number; xmax: number; ymax: number };
@@ -87,11 +87,23 @@ export interface PixelMap<D = Uint8Array | Float32Array> {
   toCanvas(picture?: CanvasImageSource): OffscreenCanvas;
 }
 
-/** A list, the likeliest first; of cutout a mask, of depth a depth, of embed-image a vector of length 1. */
-export type TaskAnswer = TaskFinding[] | { mask: PixelMap } | { depth: PixelMap } | { vector: Float32Array };
+/** What a kind of task answers with: a list, the likeliest first, or a mask, a depth, a vector of length 1. */
+export interface TaskAnswers<Label extends string = string> {
+  classify: TaskFinding<Label>[];
+  detect: TaskFinding<Label>[];
+  faces: TaskFinding<Label>[];
+  segment: TaskFinding<Label>[];
+  cutout: { mask: PixelMap };
+  depth: { depth: PixelMap };
+  "embed-image": { vector: Float32Array };
+}
+export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
-/** `const detect = await task<TaskFinding[]>("./detect/"); const found = await detect(video);` It runs in a worker, unless `worker` is false. */
-export interface Task<A = TaskAnswer> {
+/**
+ * `const detect = await task<TaskAnswers["detect"]>("./detect/"); const found = await detect(video);` `model.d.ts` of its bundle has the type
+ * with its labels, `task<Answer>("./detect/")`. It runs in a worker, unless `worker` is false.
+ */
+export interface Task<A extends TaskAnswer = TaskAnswer> {
   (source: TaskSource, settings?: TaskSettings & { signal?: AbortSignal }): Promise<A>;
   (sources: readonly TaskSource[], settings?: TaskSettings & { signal?: AbortSignal }): Promise<A[]>;
   readonly info: TaskInfo;

@@ -5,7 +5,7 @@
  * SingeError with the code "input".
  */
 
-/** @import { FoundBox, Found, Labels, LoadOptions, Output, Placed, Task, TypedArray } from "./types/public.d.ts" */
+/** @import { FoundBox, Found, Labels, LoadOptions, Output, Placed, Task, TaskAnswer, TypedArray } from "./types/public.d.ts" */
 
 /** @import { Numbers } from "./types/program.d.ts" */
 
@@ -13,13 +13,14 @@ import { SingeError } from "./program/singe-format.js";
 
 /**
  * Open the bundle of a task in the folder `url`: a function of a picture. See Task.
+ * @template {TaskAnswer} [Answer=TaskAnswer]
  * @param {string | URL} url
  * @param {LoadOptions} [options]
- * @returns {Promise<Task>}
+ * @returns {Promise<Task<Answer>>}
  */
 export async function task(url, options) {
   const { openTask } = await import("./tasks/singe-task-runner.js");
-  return openTask(url, options);
+  return /** @type {any} */ (openTask(url, options));
 }
 
 /** @param {string} what */

@@ -71,7 +71,9 @@ export interface Progress {
   phase: "download" | "compile" | "run" | "ready";
 }
 
-export interface Model extends Runs {
+/** `model.d.ts` of a bundle has the inputs and outputs of its model: `load<BundleModel>("./digits/")`. */
+export interface Model<Inputs extends Record<string, Input> = Record<string, Input>, Outputs extends Record<string, Output> = Record<string, Output>>
+  extends Runs<Inputs, Outputs> {
   readonly name: string;
   readonly device: "wasm" | "webgpu" | "remote";
   /** On the device "remote". */
@@ -94,7 +96,7 @@ export interface Model extends Runs {
   /** What a session keeps from run to run; empty if the model has no states. */
   readonly states: State[];
   /** A step of training with a bundle that has states: the same as `run`, which changes them; else an error. */
-  step: Runs["run"];
+  step: Runs<Inputs, Outputs>["run"];
 
   /**
    * Begin the random numbers of a seed, an integer of at most 64 bits, in the model's own session: equal seeds, equal numbers,
@@ -106,19 +108,19 @@ export interface Model extends Runs {
    * A new session with the initial values of the states; an error if the model has none. Sessions share the weights, and
    * their runs take turns. The model's own `run` uses a session of its own.
    */
-  session(): Session;
+  session(): Session<Inputs, Outputs>;
 
   /**
    * Measure where the time of a run goes, for about `seconds` (default: 1), during which other runs wait. The outputs are
    * discarded. With 0 seconds nothing is run, and the profile has only operations and bytes.
    */
-  profile(inputs: Record<string, Input>, options?: { seconds?: number }): Promise<Profile>;
+  profile(inputs: Inputs, options?: { seconds?: number }): Promise<Profile>;
 
   /** Free all memory, after pending runs. */
   dispose(): Promise<void>;
 }
 
-export interface Runs {
+export interface Runs<Inputs extends Record<string, Input> = Record<string, Input>, Outputs extends Record<string, Output> = Record<string, Output>> {
   /**
    * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
    * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
@@ -130,8 +132,8 @@ export interface Runs {
    * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
    * run is done. In a worker, runs that wait are made too.
    */
-  run(inputs: Record<string, Input>, options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal }): Promise<Record<string, Output>>;
-  run(inputs: Record<string, Input>, options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal }): Promise<Record<string, Output<GPUBuffer>>>;
+  run(inputs: Inputs, options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal }): Promise<Outputs>;
+  run(inputs: Inputs, options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal }): Promise<{ [name in keyof Outputs]: Output<GPUBuffer> }>;
 }
 
 /**
@@ -140,10 +142,11 @@ export interface Runs {
  * once and then starts again from the initial values. A model with states stays on the device that it was loaded on:
  * "auto" chooses only when it loads.
  */
-export interface Session extends Runs {
+export interface Session<Inputs extends Record<string, Input> = Record<string, Input>, Outputs extends Record<string, Output> = Record<string, Output>>
+  extends Runs<Inputs, Outputs> {
   readonly states: State[];
   /** A step of training with a bundle that has one: the same as `run`. */
-  step: Runs["run"];
+  step: Runs<Inputs, Outputs>["run"];
   /** Start again from the initial values. */
   reset(): Promise<void>;
   /** A copy of a state's elements. */
@@ -152,7 +155,7 @@ export interface Session extends Runs {
   seed(seed: number | bigint): Promise<void>;
   write(name: string, data: TypedArray): Promise<void>;
   /** A new session with the states that this one has after the calls made so far. */
-  copy(): Session;
+  copy(): Session<Inputs, Outputs>;
   /** Free its memory, after the calls made so far. */
   dispose(): Promise<void>;
 }

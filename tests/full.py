@@ -418,6 +418,9 @@ MOVED: Final[Mapping[str, Rule]] = {
     "browser/python/test_pyodide_hosts.py::test_a_strict_policy": none(
         "embedding/test_policies.py has such policies, test_a_device_whose_scripts_are_to_be_imported the scripts for them"
     ),
+    "browser/python/test_pyodide_hosts.py::test_a_model_that_was_not_compiled_before_is_compiled_in_the_page": none(
+        "test_external_data_and_what_singe_refuses_come_to_the_page compiles one there, dropin/test_ort.py runs bundles on both devices"
+    ),
     "browser/python/test_pyodide_hosts.py::test_a_tab_that_dies_is_replaced_by_one_that_has_learnt_the_same": none(
         "it tests what these tests do where a tab dies, which is rare"
     ),

@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 from . import starting as _starting  # noqa: F401 (it hears Ctrl-C while a command imports what follows)
 
 # isort: split
+import sys as _sys
 from importlib import import_module as _import_module
 
 from .lazy_names import by_name as _by_name
@@ -130,3 +131,9 @@ def _functions() -> list[str]:
 def __dir__() -> list[str]:
     """The public names only: Python also puts every submodule that was imported here."""
     return [*_named(), *_functions()]
+
+
+if _sys.platform == "emscripten":
+    from .page_seam import offer as _offer
+
+    _offer()

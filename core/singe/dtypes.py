@@ -10,7 +10,6 @@ ml_dtypes where it is installed (`own`, `outward`, `plain`). It is imported when
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from typing import Any, Final
@@ -18,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from .errors import DTypeError
+from .late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from .awaitables import IN_PAGE
+from .late_dataclass import dataclass
 from .starting import INTERRUPTED
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from .errors import DeviceError
 from .hints import suggest
+from .late_dataclass import dataclass
 
 LISTS: Final = (".dist-info", ".egg-info")
 """How the folders end that describe packages."""

@@ -6,10 +6,10 @@ Names may come from untrusted files: control characters are shown escaped.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from html import escape
 from typing import Any, Final, TypeAlias
 
+from .late_dataclass import dataclass
 from .texts import escaped
 
 Column: TypeAlias = tuple[str, Callable[[str, int], str]]

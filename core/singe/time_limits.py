@@ -12,10 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final
 
 from .errors import DeviceError
+from .late_dataclass import dataclass
 
 LOOK_SECONDS: Final = 0.05
 """How often the thread that stops what is late looks whether something is."""

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from singe.extension import CompileError, DType, Expr, scalar
 
-from .rates import MatrixCut, Rate
+from .rates import Cut, MatrixCut, Rate
 
 SHADER_F16: Final = "shader-f16"
 """A feature of devices: elements and values of float16."""
@@ -20,6 +20,8 @@ SUBGROUPS: Final = "subgroups"
 """A feature of devices: operations over the invocations of a subgroup, which the entry point numbers."""
 SUBGROUP_MATRIX: Final = "subgroup-matrix-f16-f32-16x16x16"
 """A kind of subgroup matrix, listed among the features; static/README.md says what it guarantees."""
+WIDE_MATRIX: Final = "wide-matrix-f16-f32"
+"""A feature of devices: four subgroups together multiply matrices of 16 bits straight from workgroup memory."""
 PACKED_DOTS: Final = "packed_4x8_integer_dot_product"
 """A feature of the language, not of the device: instructions on four bytes in a word."""
 ENTRY: Final = "main"
@@ -58,7 +60,8 @@ class Matrices:
     """What texts with subgroup matrices may use.
 
     types: the elements of the operands ↦ their name in the types of matrices; float32 only if its products are as exact as in float32.
-    rates: for these, the cuts among which one is chosen, each with its measured times. workgroup_bytes: of workgroup memory.
+    rates: for these, the cuts among which one is chosen, each with its measured times; wide ones, too, where devices may have the
+    feature WIDE_MATRIX. workgroup_bytes, wide_bytes: of workgroup memory, and of that for wide cuts.
     ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an
     invocation goes on. barrier: the statement after which a subgroup's invocations see what the others of it wrote to workgroup
     memory.
@@ -67,6 +70,7 @@ class Matrices:
     types: Mapping[DType, str]
     rates: Mapping[DType, Mapping[MatrixCut, Rate]]
     workgroup_bytes: int = 1 << 15
+    wide_bytes: int = 0
     ahead: bool = False
     barrier: str = BARRIER
 
@@ -109,6 +113,8 @@ class Dialect:
     """A constant of a compute type."""
     features: Sequence[str]
     """The features that a text may require, the more useful one first."""
+    rates: Mapping[Cut, Rate]
+    """The cuts of products without matrices, each with its measured times."""
     matrices: Matrices
     max_ports: int
     """How many buffers a kernel may bind."""

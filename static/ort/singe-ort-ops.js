@@ -1,11 +1,12 @@
 /**
  * Models of one op, computed here: transformers.js makes some of its own, for what it does with a model's outputs.
  *
- * Contract: `operatorOf(bytes, from)` gives what runs an ONNX model whose graph is one node with an op of OPS, and with attributes that
- * it takes. It has what an InferenceSession uses of a Model. Any other bytes are an error that says how to compile a model.
+ * Contract: `operatorOf(bytes, from, given)` gives what runs an ONNX model whose graph is one node with an op of OPS, and with attributes
+ * that it takes. It has what an InferenceSession uses of a Model. Other models are compiled by Singe's Python, where the page has
+ * loaded it (singe-ort-python.js); without it, they are an error that says how to compile them.
  */
 
-/** @import { Model, Output, Port } from "../types/public.d.ts" */
+/** @import { Model, OrtSessionOptions, Output, Port } from "../types/public.d.ts" */
 /** @import { Unchecked } from "../types/program.d.ts" */
 
 /** The length of a model of one op at most. */
@@ -14,6 +15,10 @@ const MOST_BYTES = 4096;
 /** @typedef {{ data: Unchecked, shape: number[], dtype: Output["dtype"] }} Array */
 /** @typedef {Record<string, number | string>} Attributes */
 /** @typedef {Pick<Model, "inputs" | "outputs" | "device" | "run" | "profile" | "dispose">} OrtOperator */
+/**
+ * What `create` was given, the devices to try, and its way to load a bundle on the first of them that opens.
+ * @typedef {{ options: OrtSessionOptions, devices: readonly ("auto" | "wasm" | "webgpu")[], open(address: string, worker?: boolean): Promise<Model> }} OrtGiven
+ */
 
 /**
  * The fields of a protobuf message: its number, and a number or bytes. What is no message is a RangeError.
@@ -253,14 +258,19 @@ const OPS = {
 
 /**
  * @param {Uint8Array} bytes
- * @param {URL} [from]
+ * @param {URL | undefined} from
+ * @param {OrtGiven} given
+ * @returns {Promise<OrtOperator>}
  */
-export function operatorOf(bytes, from) {
+export async function operatorOf(bytes, from, given) {
   const found = bytes.length <= MOST_BYTES && oneOp(bytes);
   if (found) return found;
-  const name = from?.pathname.split("/").pop() ?? "model.onnx";
+  const name = from?.pathname.split("/").pop() || "model.onnx";
+  const compile = /** @type {Unchecked} */ (globalThis)[Symbol.for("singe.python")];
+  if (compile) return (await import("./singe-ort-python.js")).compiled(compile, name, bytes, given);
   const what = `got ${bytes.length} bytes that are no stub of Singe, which runs models that were compiled before`;
-  throw new Error(`${from ?? "the model"}: ${what}: run \`singe export ${name} -o public/${name} --stub\` and serve what it writes in the model's place`);
+  const way = `run \`singe export ${name} -o public/${name} --stub\` and serve what it writes in the model's place, or load Pyodide with Singe in this page`;
+  throw new Error(`${from ?? "the model"}: ${what}: ${way}`);
 }
 
 /**

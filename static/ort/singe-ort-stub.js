@@ -1,14 +1,14 @@
 /**
  * Stubs: the small .onnx files that `singe export --stub` writes in the place of models, and that name their bundles.
  *
- * Contract: `bundleOf(address, bytes)` gives the address of the bundle that a stub names, or of the bundle that the address is; of
- * bytes that are no stub, what singe-ort-ops.js makes of them.
+ * Contract: `bundleOf(address, bytes, given)` gives the address of the bundle that a stub names, or of the bundle that the address is; of
+ * bytes that are no stub, what singe-ort-ops.js makes of them, which reads `given`.
  * A bundle is where the stub says (`--url`), beside the stub if its address is known, or else beside a file of the stub's name
  * that this page has fetched or has in its caches. Its manifest must have the hash that the stub says; the manifest has those of
  * all other files.
  */
 
-/** @import { OrtOperator } from "./singe-ort-ops.js" */
+/** @import { OrtGiven, OrtOperator } from "./singe-ort-ops.js" */
 
 /** A stub's entry among the metadata of the ONNX model: static/README.md, "Stubs". */
 const ENTRY = /singe\.bundle[\s\S]{1,6}?stub (\{[^{}]*\})/;
@@ -21,14 +21,15 @@ const base = () => globalThis.document?.baseURI ?? globalThis.location?.href ?? 
 /**
  * @param {string | undefined} address
  * @param {Uint8Array | undefined} bytes
+ * @param {OrtGiven} given
  * @returns {Promise<string | OrtOperator>}
  */
-export async function bundleOf(address, bytes) {
+export async function bundleOf(address, bytes, given) {
   const from = address === undefined ? undefined : new URL(address, base());
   if (from?.pathname.endsWith("/")) return from.href; // a bundle
-  const given = bytes ?? (await read(/** @type {URL} */ (from)));
-  const stub = stubIn(given);
-  return stub ? placed(stub, from) : (await import("./singe-ort-ops.js")).operatorOf(given, from);
+  const file = bytes ?? (await read(/** @type {URL} */ (from)));
+  const stub = stubIn(file);
+  return stub ? placed(stub, from) : (await import("./singe-ort-ops.js")).operatorOf(file, from, given);
 }
 
 /**

@@ -1,8 +1,8 @@
 /**
  * A program's words at the sizes of a run, and their execution.
  *
- * Contract: a Plan sets the words that depend on the sizes that the inputs give, and `learn` those that depend on sizes
- * found in mid-run. `walk(plan, machine)` executes the words; WebAssembly modules do so too, and leave the stops to
+ * Contract: a Plan sets the words that depend on the sizes that the inputs give, `refit` sets them for others, and `learn`
+ * those that depend on sizes found in mid-run. `walk(plan, machine)` executes the words; WebAssembly modules do so too, and leave the stops to
  * `carryOut`. The program was checked by singe-checks.js.
  */
 
@@ -27,6 +27,16 @@ export class Plan {
    * @type {{ at: number, names: string[], value: () => number }[]}
    */
   #open = [];
+  /**
+   * What sets the words that depend on bounded sizes.
+   * @type {{ at: number, set: () => void }[]}
+   */
+  #bounded = [];
+  /**
+   * The buffers whose bytes depend on bounded sizes.
+   * @type {ProgramBuffer[] | undefined}
+   */
+  #sized;
   /** @type {Sizes} */
   #given;
   /**
@@ -53,6 +63,45 @@ export class Plan {
   }
 
   /**
+   * Set the words for the sizes of other inputs, of which only those differ that are bounded; returns the positions of these
+   * words. Nothing is done if a buffer needs more memory than `areas` gave it, for the most of these sizes.
+   * @param {Sizes} sizes
+   */
+  refit(sizes) {
+    if (Object.entries(sizes).every(([name, size]) => this.#given[name] === size)) return [];
+    this.#sized ??= this.program.buffers.filter(({ shape }) => this.#isBounded(shape.flatMap(namesIn)));
+    const { most } = this;
+    const needs = (/** @type {ProgramBuffer} */ buffer, /** @type {Sizes} */ at) => this.#room(buffer, byName(at));
+    if (this.#sized.some((buffer) => needs(buffer, sizes) > Math.max(needs(buffer, most), needs(buffer, this.#given)))) return undefined;
+    this.resize(sizes);
+    this.#given = {}; // until all words are set
+    for (const { set } of this.#bounded) set();
+    this.#given = sizes;
+    return this.#bounded.map(({ at }) => at);
+  }
+
+  /** The sizes; where they are bounded, the most that they may be. */
+  get most() {
+    return byName(this.sizes, this.program.bounds);
+  }
+
+  /** @param {string[]} names */
+  #isBounded(names) {
+    return names.some((name) => Object.hasOwn(this.program.bounds, name));
+  }
+
+  /**
+   * Do it now, and when the plan is fitted again if that changes one of these sizes.
+   * @param {number} at
+   * @param {string[]} names
+   * @param {() => void} set
+   */
+  #keep(at, names, set) {
+    set();
+    if (this.#isBounded(names)) this.#bounded.push({ at, set });
+  }
+
+  /**
    * Set the words of a group, or note that they are set when their sizes are known.
    * @param {number} at
    */
@@ -71,8 +120,14 @@ export class Plan {
       const count = counts[words[at + 3]];
       this.#number(at + 3, [count], () => Math.min(MOST, Math.max(0, evaluate(count, this.sizes))));
     } else if (head === STOP) {
-      const stop = stops[words[at + 2]];
-      if (stop.do === "check" && this.#known(namesIn(stop.dim)) && evaluate(stop.dim, this.sizes) >= 0) [words[at], words[at + 2]] = [JUMP, 3];
+      const number = words[at + 2];
+      const stop = stops[number];
+      if (stop.do !== "check") return;
+      const names = namesIn(stop.dim);
+      if (!this.#known(names)) return;
+      const isMet = () => evaluate(stop.dim, this.sizes) >= 0;
+      this.#keep(at, names, () => void (words[at] = isMet() ? JUMP : STOP));
+      this.#keep(at + 2, names, () => void (words[at + 2] = isMet() ? 3 : number));
     }
   }
 
@@ -84,7 +139,8 @@ export class Plan {
    */
   #number(at, dims, value) {
     const names = dims.flatMap(namesIn);
-    if (this.#known(names)) this.words[at] = value();
+    const set = () => void (this.words[at] = value());
+    if (this.#known(names)) this.#keep(at, names, set);
     else this.#open.push({ at, names, value });
   }
 
@@ -176,7 +232,7 @@ export class Plan {
       output: program.outputs.map(() => ALIGN),
     };
     const isBounded = Object.keys(program.bounds).length > 0;
-    const most = byName(sizes, program.bounds);
+    const { most } = this;
     for (const buffer of program.buffers) {
       const [kind, k] = buffer.place;
       if (kind === "weights" || kind === "state" || !this.#isSized(buffer)) continue;

@@ -376,7 +376,16 @@ export interface SharedCalls {
 /** What this thread does, shared calls by part. */
 export interface ThreadJob {
   id: number;
-  list: { call: (...given: number[]) => number; given?: number[]; kernel?: number; parts?: number[][] }[];
+  list: { call: (...given: number[]) => number; given?: number[]; kernel?: number; parts?: ThreadPart[] }[];
+}
+
+/** A part of a call: its arguments. Those between two of them are the words from `at` on, in the memory, which a run sets. */
+export interface ThreadPart {
+  given: number[];
+  words: Int32Array;
+  from: number;
+  to: number;
+  at: number;
 }
 
 /** Makes the calls and copies between two words in place of the device: singe-profile.js measures so. */

@@ -72,7 +72,9 @@ export interface Progress {
   phase: "download" | "compile" | "run" | "ready";
 }
 
-export interface Model extends Runs {
+/** `model.d.ts` of a bundle has the inputs and outputs of its model: `load<BundleModel>("./digits/")`. */
+export interface Model<Inputs extends Record<string, Input> = Record<string, Input>, Outputs extends Record<string, Output> = Record<string, Output>>
+  extends Runs<Inputs, Outputs> {
   readonly name: string;
   readonly device: "wasm" | "webgpu" | "remote";
   /** On the device "remote". */
@@ -95,7 +97,7 @@ export interface Model extends Runs {
   /** What a session keeps from run to run; empty if the model has no states. */
   readonly states: State[];
   /** A step of training with a bundle that has states: the same as `run`, which changes them; else an error. */
-  step: Runs["run"];
+  step: Runs<Inputs, Outputs>["run"];
 
   /**
    * Begin the random numbers of a seed, an integer of at most 64 bits, in the model's own session: equal seeds, equal numbers,
@@ -107,19 +109,19 @@ export interface Model extends Runs {
    * A new session with the initial values of the states; an error if the model has none. Sessions share the weights, and
    * their runs take turns. The model's own `run` uses a session of its own.
    */
-  session(): Session;
+  session(): Session<Inputs, Outputs>;
 
   /**
    * Measure where the time of a run goes, for about `seconds` (default: 1), during which other runs wait. The outputs are
    * discarded. With 0 seconds nothing is run, and the profile has only operations and bytes.
    */
-  profile(inputs: Record<string, Input>, options?: { seconds?: number }): Promise<Profile>;
+  profile(inputs: Inputs, options?: { seconds?: number }): Promise<Profile>;
 
   /** Free all memory, after pending runs. */
   dispose(): Promise<void>;
 }
 
-export interface Runs {
+export interface Runs<Inputs extends Record<string, Input> = Record<string, Input>, Outputs extends Record<string, Output> = Record<string, Output>> {
   /**
    * Run the model. Overlapping runs are queued in order; do not change an input's array until its run is done. Outputs are
    * copies that the caller owns. { outputs: "gpu" } returns GPU buffers, which the caller destroys and which live as long
@@ -131,8 +133,8 @@ export interface Runs {
    * out; one that has begun goes on, and what it writes into the caller's arrays and states is undefined until the next
    * run is done. In a worker, runs that wait are made too.
    */
-  run(inputs: Record<string, Input>, options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal }): Promise<Record<string, Output>>;
-  run(inputs: Record<string, Input>, options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal }): Promise<Record<string, Output<GPUBuffer>>>;
+  run(inputs: Inputs, options?: { outputs?: "data" | Record<string, TypedArray>; signal?: AbortSignal }): Promise<Outputs>;
+  run(inputs: Inputs, options: { outputs: "gpu" | Record<string, GPUBuffer>; signal?: AbortSignal }): Promise<{ [name in keyof Outputs]: Output<GPUBuffer> }>;
 }
 
 /**
@@ -141,10 +143,11 @@ export interface Runs {
  * once and then starts again from the initial values. A model with states stays on the device that it was loaded on:
  * "auto" chooses only when it loads.
  */
-export interface Session extends Runs {
+export interface Session<Inputs extends Record<string, Input> = Record<string, Input>, Outputs extends Record<string, Output> = Record<string, Output>>
+  extends Runs<Inputs, Outputs> {
   readonly states: State[];
   /** A step of training with a bundle that has one: the same as `run`. */
-  step: Runs["run"];
+  step: Runs<Inputs, Outputs>["run"];
   /** Start again from the initial values. */
   reset(): Promise<void>;
   /** A copy of a state's elements. */
@@ -153,7 +156,7 @@ export interface Session extends Runs {
   seed(seed: number | bigint): Promise<void>;
   write(name: string, data: TypedArray): Promise<void>;
   /** A new session with the states that this one has after the calls made so far. */
-  copy(): Session;
+  copy(): Session<Inputs, Outputs>;
   /** Free its memory, after the calls made so far. */
   dispose(): Promise<void>;
 }
@@ -580,8 +583,8 @@ export interface TaskSettings {
 }
 
 /** A class, an object, a face, a part of a picture; in pixels of the source. */
-export interface TaskFinding {
-  label: string;
+export interface TaskFinding<Label extends string = string> {
+  label: Label;
   score: number;
   index: number;
   box?: { xmin: number; ymin: number; xmax: number; ymax: number };
@@ -604,11 +607,23 @@ export interface PixelMap<D = Uint8Array | Float32Array> {
   toCanvas(picture?: CanvasImageSource): OffscreenCanvas;
 }
 
-/** A list, the likeliest first; of cutout a mask, of depth a depth, of embed-image a vector of length 1. */
-export type TaskAnswer = TaskFinding[] | { mask: PixelMap } | { depth: PixelMap } | { vector: Float32Array };
+/** What a kind of task answers with: a list, the likeliest first, or a mask, a depth, a vector of length 1. */
+export interface TaskAnswers<Label extends string = string> {
+  classify: TaskFinding<Label>[];
+  detect: TaskFinding<Label>[];
+  faces: TaskFinding<Label>[];
+  segment: TaskFinding<Label>[];
+  cutout: { mask: PixelMap };
+  depth: { depth: PixelMap };
+  "embed-image": { vector: Float32Array };
+}
+export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
-/** `const detect = await task<TaskFinding[]>("./detect/"); const found = await detect(video);` It runs in a worker, unless `worker` is false. */
-export interface Task<A = TaskAnswer> {
+/**
+ * `const detect = await task<TaskAnswers["detect"]>("./detect/"); const found = await detect(video);` `model.d.ts` of its bundle has the type
+ * with its labels, `task<Answer>("./detect/")`. It runs in a worker, unless `worker` is false.
+ */
+export interface Task<A extends TaskAnswer = TaskAnswer> {
   (source: TaskSource, settings?: TaskSettings & { signal?: AbortSignal }): Promise<A>;
   (sources: readonly TaskSource[], settings?: TaskSettings & { signal?: AbortSignal }): Promise<A[]>;
   readonly info: TaskInfo;

@@ -10,6 +10,8 @@
  * part, all threads wait. So after a caller has waited long, workers yield between parts, before they are descheduled.
  */
 
+/** @import { ThreadPart } from "../types/program.d.ts" */
+
 /** Words, each in cache lines of its own. GO is odd while PLAN and BASE, a run's first ticket, are being changed. */
 const [GO, PLAN, BASE, OPEN, NEXT, DONE, FAILED, SLEEPING, CROWDED] = [0, 32, 64, 96, 128, 160, 192, 224, 256];
 const WORDS = 288;
@@ -29,6 +31,15 @@ const CROWD = { WAIT_MS: 0.7, RUNS: 32, TURN_MS: 2.5, REST_MS: 0.05 };
  * @param {number} other
  */
 const before = (ticket, other) => ((ticket - other) | 0) < 0;
+
+/**
+ * A part's arguments; the sizes among them are those of this run.
+ * @param {ThreadPart} part
+ */
+export function argumentsOf({ given, words, from, to, at }) {
+  for (let k = from; k < to; k++) given[k] = words[at + k];
+  return given;
+}
 
 export class Barrier {
   #sleeps;

@@ -6,11 +6,11 @@
  * until one says LEAVE, and returns to its messages.
  */
 
-/** @import { Unchecked, WasmFunctions } from "../types/program.d.ts" */
+/** @import { ThreadPart, Unchecked, WasmFunctions } from "../types/program.d.ts" */
 
 /** @typedef {{ act(part: number): void, tickets: number }} ThreadPlan */
 
-import { Barrier, LEAVE } from "./singe-barrier.js";
+import { Barrier, LEAVE, argumentsOf } from "./singe-barrier.js";
 
 const MOST_PLANS = 64;
 const port = typeof WorkerGlobalScope === "function" ? /** @type {Worker} */ (/** @type {unknown} */ (globalThis)) : process.getBuiltinModule("worker_threads").parentPort;
@@ -29,13 +29,13 @@ async function start({ memory, module, names, words }) {
   functions = names.map((name) => /** @type {WasmFunctions} */ (exports)[name]);
 }
 
-/** @param {{ id: number, calls: { kernel: number, parts: number[][] }[] }} plan */
+/** @param {{ id: number, calls: { kernel: number, parts: ThreadPart[] }[] }} plan */
 function learn({ id, calls }) {
-  /** @type {[WasmFunctions[string], number[]][]} */
-  const parts = calls.flatMap(({ kernel, parts }) => parts.map((given) => [functions[kernel], given]));
+  /** @type {[WasmFunctions[string], ThreadPart][]} */
+  const parts = calls.flatMap(({ kernel, parts }) => parts.map((part) => [functions[kernel], part]));
   const act = (/** @type {number} */ ticket) => {
-    const [call, given] = parts[ticket];
-    call(...given);
+    const [call, part] = parts[ticket];
+    call(...argumentsOf(part));
   };
   plans.set(id, { act, tickets: parts.length });
   if (plans.size > MOST_PLANS) plans.delete(/** @type {number} */ (plans.keys().next().value));

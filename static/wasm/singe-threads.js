@@ -14,7 +14,7 @@
 /** @import { Files } from "../loading/singe-files.js" */
 /** @import { Plan } from "../program/singe-plan.js" */
 
-import { Barrier, LEAVE } from "./singe-barrier.js";
+import { Barrier, LEAVE, argumentsOf } from "./singe-barrier.js";
 import { SingeError, align, bytesOf, evaluate } from "../program/singe-format.js";
 import { headsOf } from "../program/singe-words.js";
 import { fromFiles, sharedMemory } from "./singe-shared.js";
@@ -22,6 +22,9 @@ import { spawn } from "../loading/singe-spawn.js";
 import { enough, pays } from "../program/singe-timing.js";
 
 const PAGE = 65536;
+const WORD = 4;
+/** Words of a group before the arguments. */
+const HEAD_WORDS = 2;
 const MOST = 8;
 /** A call is shared if it takes one thread about this many microseconds: a few times as long as a barrier. */
 const STEP_US = 2;
@@ -195,14 +198,15 @@ class Team {
     } catch {
       return undefined;
     }
+    const words = new Int32Array(this.#memory.buffer);
     const list = all.map((given, k) => {
       if (!shared[k]) return { call: this.#exports.run, given: marks.slice(k, k + 2) };
       const kernel = plan.words[heads[k]];
-      const { ports, workspace } = plan.program.kernels[kernel];
+      const { ports, sizes, workspace } = plan.program.kernels[kernel];
       const parts = cut(workspace ? 0 : shared[k], count).map(([part, of]) => {
         const own = [...given, part, of];
         if (workspace && part) own[ports - 1] = end + (part - 1) * space;
-        return own;
+        return { given: own, words, from: ports, to: ports + sizes.length, at: marks[k] / WORD + HEAD_WORDS };
       });
       return { call: this.#exports[this.#names[kernel]], kernel, parts };
     });
@@ -231,7 +235,7 @@ class Team {
         /** @type {number | undefined} */
         let until;
         const late = () => performance.now() > (until ??= 2 * performance.now() - start + PATIENCE_MS);
-        this.#barrier.share(parts.length, (/** @type {number} */ part) => call(...parts[part]), late, meanwhile);
+        this.#barrier.share(parts.length, (/** @type {number} */ part) => call(...argumentsOf(parts[part])), late, meanwhile);
         meanwhile = undefined;
       }
     } catch (cause) {
@@ -275,11 +279,11 @@ function timesAlone({ plan, heads }) {
 }
 
 /**
- * The bytes of the largest workspace of some calls, as far as sizes are known.
+ * The bytes of the largest workspace of some calls, at the most of bounded sizes, as far as sizes are known.
  * @param {Plan} plan
  * @param {number[]} heads
  */
-function mostSpace({ program: { kernels, buffers }, words, sizes }, heads) {
+function mostSpace({ program: { kernels, buffers }, words, most: sizes }, heads) {
   let most = 0;
   for (const at of heads) {
     const { workspace, ports } = kernels[words[at]] ?? {};

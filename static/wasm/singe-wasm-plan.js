@@ -89,6 +89,15 @@ export class WasmPlan extends Plan {
     grow(parts, this.end);
   }
 
+  /** @param {Sizes} sizes */
+  refit(sizes) {
+    const changed = super.refit(sizes);
+    if (!changed) return undefined;
+    for (const at of changed) if (at < this.code.length) this.code[at] = this.words[at];
+    if (!this.late.size) this.outputs = this.sizedOutputs();
+    return changed;
+  }
+
   /** Before a run: the words and addresses as the inputs' sizes give them. */
   begin() {
     super.begin();

@@ -94,8 +94,16 @@ class Device {
   /** @type {typeof made.arraysFor | undefined} */
   #into;
   #slow = 0;
-  /** @type {Recent<[sizes: Sizes, states?: Handle], WasmPlan>} */
-  #plans = new Recent(PLANS, (sizes, states) => new WasmPlan(this.parts, sizes, this.#placed(states)));
+  /**
+   * Of the sizes that are not bounded, and of states: their plan serves all others.
+   * @type {Recent<[unbounded: Sizes, states?: Handle], WasmPlan>}
+   */
+  #plans = new Recent(PLANS, (_, states) => this.#planned(this.#sizes, states));
+  /**
+   * Of the latest run.
+   * @type {Sizes}
+   */
+  #sizes = {};
   /**
    * The offset of each state from a session's address, and their total bytes.
    * @type {number[]}
@@ -149,7 +157,7 @@ class Device {
    */
   async runBy(by, inputs, sizes, wanted, states) {
     const { program, memory } = this.parts;
-    const plan = this.#plans.at(sizes, states);
+    const plan = this.#plan(sizes, states);
     const arraysFor = wanted === "data" ? () => [] : (this.#into ??= (await import("../program/singe-outputs.js")).arraysFor);
     plan.begin();
     let into = arraysFor(plan.outputs, wanted); // those of late sizes come after the run
@@ -173,6 +181,26 @@ class Device {
       /** @type {AnyElements} */ (answer.data).set(/** @type {AnyElements} */ (new ARRAYS[dtype](memory.buffer, plan.addresses[index], count)));
       return answer;
     });
+  }
+
+  /**
+   * @param {Sizes} sizes
+   * @param {Handle | undefined} states
+   */
+  #plan(sizes, states) {
+    const { bounds, specialised } = this.parts.program;
+    const isOpen = (/** @type {string} */ name) => Object.hasOwn(bounds, name) && !specialised.some((part) => Object.hasOwn(part.sizes, name));
+    this.#sizes = sizes;
+    const plan = this.#plans.at(Object.fromEntries(Object.entries(sizes).filter(([name]) => !isOpen(name))), states);
+    return plan.refit(sizes) ? plan : this.#planned(sizes, states);
+  }
+
+  /**
+   * @param {Sizes} sizes
+   * @param {Handle | undefined} states
+   */
+  #planned(sizes, states) {
+    return new WasmPlan(this.parts, sizes, this.#placed(states));
   }
 
   dispose() {

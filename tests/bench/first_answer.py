@@ -34,7 +34,7 @@ from playwright.sync_api import sync_playwright
 from singe.model.files import load
 from singe.tools.export.bundle import export
 from singe.tools.export.package import write_package
-from singe.tools.export.snippet import snippet, version
+from singe.tools.export.page.snippet import snippet, version
 from singe.tools.serving.folder_server import Server, _Handler
 
 ROOT: Final = Path(__file__).parents[2]

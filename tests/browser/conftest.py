@@ -18,7 +18,7 @@ from bundles import GRAPHS, MODELS, ROOT, model_graph, write_bundle
 from sites import built_site, served
 
 from singe.files.assets import DIST
-from singe.tools.export import scripts
+from singe.tools.export.page import scripts
 
 
 @pytest.fixture(scope="session")

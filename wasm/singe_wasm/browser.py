@@ -106,6 +106,7 @@ class SharedEngine(_PageEngine):
 
     strategy = "exact"
     reserved = None
+    untouched = None
 
     def __init__(self, page_scripts: Any, features: frozenset[str], memory: Any) -> None:
         super().__init__(page_scripts, features, memory)
@@ -174,6 +175,10 @@ class OwnEngine(_PageEngine):
     @property
     def reserved(self) -> int:
         return self._memory.buffer.byteLength
+
+    @property
+    def untouched(self) -> int:
+        return self._heap.untouched
 
     def trim(self) -> None:
         """The memory of a module never becomes smaller."""

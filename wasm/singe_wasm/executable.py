@@ -122,9 +122,11 @@ class WasmExecutable:
     def _new_state(self, buffer: int, initial: int | None) -> WasmArray:
         engine, b = self.backend.engine, self.program.buffers[buffer]
         self._check_held()
+        untouched = engine.untouched
         made = WasmArray(self.backend, tuple(known(d, {}) for d in b.shape), b.dtype, "states")
         if initial is None:
-            engine.write(made.address, np.zeros(made.bytes, np.uint8))
+            if untouched is None or made.address < untouched:
+                engine.write(made.address, np.zeros(made.bytes, np.uint8))
         else:
             start = self.weight(self.program.buffers[initial].place[1])
             engine.run(self._module, as_words([heads.COPY, 3, made.address, start, made.bytes]), 0)

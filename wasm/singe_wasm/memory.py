@@ -43,6 +43,11 @@ class Engine(Protocol):
         """The bytes of the memory; None if it is not the engine's own."""
         ...
 
+    @property
+    def untouched(self) -> int | None:
+        """The address from which on the memory is zero, as nothing was ever there; None if it is not known."""
+        ...
+
     def trim(self) -> None:
         """Give the end of the memory, if it is idle, back to the system, where that can be."""
         ...

@@ -159,6 +159,10 @@ class WasmtimeEngine:
     def reserved(self) -> int:
         return self._linear.data_len(self._store)
 
+    @property
+    def untouched(self) -> int:
+        return self._heap.untouched
+
     def trim(self) -> None:
         if self._heap.end <= self.reserved - _PAGE:
             self._move(self._heap.end)
@@ -209,7 +213,8 @@ class WasmtimeEngine:
             with suppress(wasmtime.WasmtimeError):
                 return wasmtime.Module.deserialize(self._engine, bytes(kept))
         made = wasmtime.Module(self._engine, binary)
-        keep_entry("wasm", key, f"machine code, {bytes_text(len(binary))} of WebAssembly", [made.serialize()])
+        code = (module.serialize() for module in [made])
+        keep_entry("wasm", key, f"machine code, {bytes_text(len(binary))} of WebAssembly", code)
         return made
 
     def arguments(self, module: Linked, name: str) -> int | None:

@@ -62,7 +62,7 @@ def print_opaque(
         return _printed(levels, (), lambda sizes, _: write(sizes), scratch=sort.scratch, alike=True)
     if op == "attention":
         found = attention(attrs, inputs)
-        return None if found is None or strips.is_short(found) else _attention(levels, strips.Strips(found))
+        return None if found is None else _attention(levels, strips.Strips(found))
     if op in scatter.OPS:
         write = partial(scatter.print_scatter, op, attrs, inputs)
         return _printed(levels, (), lambda sizes, _: write(sizes), alike=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ..dtypes import DTYPES, DType, promote
 from ..dtypes import dtype as dtype_of
 from ..errors import DTypeError, InputError
+from ..late_dataclass import dataclass
 from ..tensors.argument_errors import check_functions
 from ..tensors.nodes.promotion import PLAIN, common_type
 from ..tensors.tensor import Tensor

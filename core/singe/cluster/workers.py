@@ -14,12 +14,13 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from ..errors import DeviceError, DeviceLost, InputError
+from ..late_dataclass import dataclass
 from ..nn import Module
 from ..runtime.decorators import Fusion
 from ..runtime.random_keys import new_seed

@@ -10,18 +10,19 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 from ..dtypes import string
 from ..errors import DTypeError, HostNeeded, InputError, ShapeError
+from ..garbage import collector_resting
 from ..graph import Graph, checks_at, layers_of
 from ..ir import scalar
 from ..ir.kernel import Kernel, Routine, Store
+from ..late_dataclass import dataclass
 from ..program.block import BlockWriter
 from ..program.program import Buffer, Code, Host, ProgramData, Specialised, State
 from ..shapes import Checks, Dim, deferring, product, show, size, size_name, symbols
-from .garbage import collector_resting
 from .index_ranges import input_ranges
 from .lower.runtime_sizes import late_sizes
 from .options import PLAIN, Options

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Final
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 
 if TYPE_CHECKING:
     from ..graph import Graph

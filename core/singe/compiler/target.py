@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from ..dtypes import DType
 from ..errors import DeviceError
+from ..late_dataclass import dataclass
 from ..lazy_names import LateModule
 from ..plugins import check_plugin, load_plugin
 from ..program.program import HOST, ProgramData, Variant

@@ -13,12 +13,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
+from ..late_dataclass import dataclass
 from ..tensors.tensor import Tensor
 
 

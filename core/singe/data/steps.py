@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ..errors import DTypeError, InputError, ShapeError
+from ..late_dataclass import dataclass
 from .draws import Draws
 
 _ATTEMPTS: Final = 10

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from .draws import Draws
 from .steps import Step, span
 

@@ -26,13 +26,14 @@ import string
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 from urllib.parse import quote, unquote, urldefrag, urlsplit
 
 from ..awaitables import IN_PAGE
 from ..errors import FormatError, InputError
+from ..late_dataclass import dataclass
 from ..shapes import bytes_text
 from ..texts import escaped
 from .folder import cache_folder

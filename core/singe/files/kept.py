@@ -2,7 +2,8 @@
 
 An entry is a file in the folder `compiled` of the cache folder, called by its kind and its key, which is a hash of all that it was
 computed from. It begins with a checksum of its contents and with a line for people; a damaged one counts as none. An entry is
-written whole or not at all, so that processes may share them. The least recently used go when there are too many.
+written whole or not at all, so that processes may share them. The least recently used go when there are too many. A thread writes it, which
+the process, and whoever looks for entries in it, waits for: a first answer does not wait for what only the next process needs.
 
 Entries may hold machine code, so they are trusted only in a folder of the user's own that nobody else can write to, which is checked at
 each use. SINGE_CACHE=off keeps nothing.
@@ -18,9 +19,9 @@ import os
 import shutil
 import stat
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -28,6 +29,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from ..awaitables import IN_PAGE
+from ..late_dataclass import dataclass
 from .folder import OFF, cache_folder, is_off
 from .local import clear_parts, reason, write
 
@@ -73,8 +75,9 @@ def recall_entry(kind: str, key: str) -> memoryview | None:
     """The contents of an entry; None if there is none, or if it cannot be trusted."""
     if not keeps():
         return None
+    finish_keeping()
     try:
-        with _opened() as opened:
+        with _opened(kept_folder()) as opened:
             file = os.open(_name(kind, key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
             try:
                 return _checked(file, _name(kind, key))
@@ -86,21 +89,51 @@ def recall_entry(kind: str, key: str) -> memoryview | None:
 
 
 def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
-    """Keep an entry, in consecutive pieces of bytes. text: what it is, for people. Where it cannot be written, it is not kept."""
+    """Keep an entry, in consecutive pieces of bytes, in a thread that also iterates over them. text: what it is, for people. Where it cannot
+    be written, it is not kept."""
     if not keeps():
         return
+    given = kept_folder(), _name(kind, key), text, pieces
+    if isinstance(threading.current_thread(), _EntryWriter):
+        _write(*given)
+    else:
+        _writers[:] = [w for w in _writers if w.is_alive()]
+        writer = _EntryWriter(target=_write, args=given, daemon=False)
+        try:
+            writer.start()
+        except RuntimeError:  # the process is about to end
+            _write(*given)
+        else:
+            _writers.append(writer)
+
+
+def finish_keeping() -> None:
+    """Wait until the entries of this process are written."""
+    if not isinstance(threading.current_thread(), _EntryWriter):
+        for writer in list(_writers):
+            writer.join()
+
+
+class _EntryWriter(threading.Thread):
+    """Writes an entry."""
+
+
+_writers: Final[list[_EntryWriter]] = []
+
+
+def _write(folder: Path, name: str, text: str, pieces: Iterable[Any]) -> None:
     try:
-        with _opened(make=True):
+        with _opened(folder, make=True):
             raw = text.encode()[: _START - _SUM - _LENGTH]
             head = len(raw).to_bytes(_LENGTH, "little") + raw
             head += bytes(_START - _SUM - len(head))
             held, checksum = list(pieces), crc32(head)
             size = sum(map(len, held))
-            if size > MAX_ENTRY_BYTES or shutil.disk_usage(kept_folder()).free < FREE_DISK_BYTES + size:
+            if size > MAX_ENTRY_BYTES or shutil.disk_usage(folder).free < FREE_DISK_BYTES + size:
                 return
             for piece in held:
                 checksum = crc32(piece, checksum)
-            write(kept_folder() / _name(kind, key), [checksum.to_bytes(_SUM, "little"), head, *held], mode=0o600)
+            write(folder / name, [checksum.to_bytes(_SUM, "little"), head, *held], mode=0o600)
         _trim_sometimes()
     except (OSError, _Distrusted) as e:
         _tell(e)
@@ -108,6 +141,7 @@ def keep_entry(kind: str, key: str, text: str, pieces: Iterable[Any]) -> None:
 
 def entries() -> list[Entry]:
     """All entries, the latest used first."""
+    finish_keeping()
     found: list[Entry] = []
     for path, status in _files():
         kind = path.name.partition("-")[0]
@@ -121,6 +155,7 @@ def entries() -> list[Entry]:
 
 def clear() -> int:
     """Remove all entries; their bytes."""
+    finish_keeping()
     removed = 0
     for path, status in _files():
         with contextlib.suppress(OSError):
@@ -171,15 +206,15 @@ def _name(kind: str, key: str) -> str:
 
 
 @contextmanager
-def _opened(make: bool = False) -> Iterator[int]:
+def _opened(folder: Path, make: bool = False) -> Iterator[int]:
     """The folder's descriptor, once it is known that only this user can write there."""
     if make:
-        kept_folder().parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            kept_folder().mkdir(mode=0o700)
-    opened = os.open(kept_folder(), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            folder.mkdir(mode=0o700)
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        _check_owner(opened, f"the folder {kept_folder()}")
+        _check_owner(opened, f"the folder {folder}")
         yield opened
     finally:
         os.close(opened)

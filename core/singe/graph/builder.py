@@ -153,6 +153,20 @@ class Builder:
             self._nodes[key] = found
         return found
 
+    def again(self, n: Node, inputs: tuple[Node, ...]) -> Node:
+        """The node of a node's row and attributes over other inputs. Over inputs of the same shapes and types it has the same results."""
+        row = n.row
+        assert row is not None
+        if isinstance(row, (Composite, Result, Region)) or SIZES in n.attrs:
+            return self.node(row, *inputs, **n.attrs)
+        key = _key(row, inputs, n.attrs)
+        found = self._nodes.get(key)
+        if found is None:
+            same = all(x is y or x.results == y.results for x, y in zip(inputs, n.inputs, strict=True))
+            found = Node(row, inputs, n.attrs, n.results) if same else self._plain(row, inputs, dict(n.attrs))
+            self._nodes[key] = found
+        return found
+
     def _plain(self, row: Row, arguments: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
         """A node of any other row. Dimensions that only a run can find get names."""
         results = row.infer_results(arguments, attrs)
@@ -261,7 +275,7 @@ _RESULT: Final = ROWS["result"]
 
 
 def _key(row: Row, inputs: tuple[Node | None, ...], attrs: Mapping[str, Any]) -> Any:
-    return row.name, inputs, exact(tuple(sorted(attrs.items()))), repetitions()
+    return row.name, inputs, exact(tuple(sorted(attrs.items()))) if attrs else (), repetitions()
 
 
 def _frozen(value: Any) -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from .. import shapes
+from ..late_dataclass import dataclass
 from ..shapes import Dim
 from .node import Node, postorder, symbols_of
 

@@ -8,10 +8,10 @@ leaves, as separate inputs and outputs; element k of the sequence `x` is called 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ..dtypes import DType
+from ..late_dataclass import dataclass
 from ..shapes import Shape
 from .node import Node
 

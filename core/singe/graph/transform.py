@@ -32,8 +32,8 @@ def rebuild(
     for n in graph.nodes:
         if n in done:
             continue
-        given = tuple(done[x] for x in n.inputs)
-        done[n] = rule(builder, n, given) or (n if n.row is None else builder.node(n.row, *given, **n.attrs))
+        given = tuple([done[x] for x in n.inputs])
+        done[n] = rule(builder, n, given) or (n if n.row is None else builder.again(n, given))
         if noted and n in ORIGINS:
             ORIGINS.setdefault(done[n], ORIGINS[n])
     return renamed(graph, done)

@@ -15,7 +15,6 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -23,6 +22,7 @@ import numpy as np
 from ..awaitables import resolve
 from ..dtypes import DType, narrowed, string, widened
 from ..errors import InputError, ShapeError, SingeError
+from ..late_dataclass import dataclass
 from ..model.arguments import TensorSpec
 from ..model.compiled import CompiledModel
 from ..model.model import Model

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import prod
 from typing import Any, Final
@@ -41,6 +40,7 @@ from ..dtypes import (
     widened,
 )
 from ..errors import InputError, SingeError
+from ..late_dataclass import dataclass
 from ..model.arguments import TensorSpec
 from ..shapes import MAX_ELEMENTS, show
 

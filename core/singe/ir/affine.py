@@ -208,7 +208,7 @@ def _recombine(terms: dict[Expr, Dim], constant: Dim) -> Expr:
                     terms = {k: v for k, v in terms.items() if v != 0}
                     changed = True
                     break
-    return from_linear(dict(sorted(terms.items(), key=_term_order)), constant)
+    return from_linear(dict(sorted(terms.items(), key=_term_order)) if len(terms) > 1 else terms, constant)
 
 
 def _term_order(term: tuple[Expr, Dim]) -> tuple[int, float, str]:

@@ -8,10 +8,10 @@ of the values times that; when the largest score grows, both sums are scaled dow
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..dtypes import DType, bool_, float16, float32
+from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, product, strides
 
 MAX_KEY_SIZE: Final = 256

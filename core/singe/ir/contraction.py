@@ -12,12 +12,13 @@ into one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from math import prod
 from typing import Final
 
 from ..dtypes import float32, int32
+from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, product
 from . import affine, scalar
 from .kernel import Kernel, Reduce, Routine, Store, collapse, loop_vars, matmul_operands
@@ -91,10 +92,11 @@ def contraction(routine: Routine, images: bool = False) -> Contraction | None:
 
 
 def _walks(e: Expr, inner: tuple[Expr, ...]) -> bool:
-    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn."""
+    """Whether the operand reads contiguous elements along the last inner loop that has more than one turn: along all of it, or along
+    pieces of it, as those of attention's heads."""
     last = next((v for v in reversed(inner) if v.word == "var"), None)
-    loads = [x for x in scalar.postorder([e]) if x.word == "load"]
-    return last is not None and any(affine.linear(x.args[0])[0].get(last) == 1 for x in loads)
+    steps = [affine.linear(x.args[0])[0].items() for x in scalar.postorder([e]) if x.word == "load"]
+    return any(n == 1 and (v is last or (v.word == "rem" and v.args[0] is last)) for terms in steps for v, n in terms)
 
 
 def _matmul(kernel: Kernel) -> Contraction | None:

@@ -19,13 +19,14 @@ kind, which names the template, and the facts that the template needs. Without a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ..dtypes import DType, int32
+from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, Size, evaluate, product, show
 from . import affine, scalar
 from .scalar import Expr

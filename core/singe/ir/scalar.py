@@ -29,7 +29,6 @@ import struct
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeAlias, TypeVar, Union
 
@@ -37,6 +36,7 @@ import numpy as np
 
 from ..dtypes import DTYPES, DType, bool_, float32, int32
 from ..errors import DTypeError
+from ..late_dataclass import dataclass
 from ..shapes import Dim
 from .arrays import NUMPY, convert
 
@@ -157,13 +157,16 @@ _interning: Final = threading.Lock()
 
 def exact(value: Any) -> Any:
     """A key that is equal for values of one type and with the same bits: it tells 0.0 from -0.0, and 1 from True."""
+    kind = value.__class__
+    if kind is int or kind is str or value is None:
+        return kind, value
     if isinstance(value, tuple):
-        return tuple(map(exact, value))
-    return type(value), struct.pack("d", value) if isinstance(value, float) else value
+        return tuple([exact(v) for v in value])
+    return kind, struct.pack("d", value) if isinstance(value, float) else value
 
 
 def _make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> Expr:
-    key = (word, args, dtype, exact(value))
+    key = (word, args, dtype, None if value is None else exact(value))
     found = _interned.get(key)
     if found is None:
         found = Expr()
@@ -207,8 +210,12 @@ def load(buffer: int, index: Expr, stored: DType) -> Expr:
 
 def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
     """Arguments as expressions of one type: Python numbers take the type of the other arguments."""
-    typed = next((a.dtype for a in arguments if isinstance(a, Expr)), None)
-    if typed is None:
+    typed = None
+    for a in arguments:
+        if isinstance(a, Expr):
+            typed = a.dtype
+            break
+    else:
         typed = (
             bool_
             if isinstance(arguments[0], bool)
@@ -216,9 +223,9 @@ def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
             if all(isinstance(a, int) for a in arguments)
             else float32
         )
-    args = tuple(a if isinstance(a, Expr) else const(a, typed) for a in arguments)
+    args = tuple([a if isinstance(a, Expr) else const(a, typed) for a in arguments])
     kind = WORDS[word].kinds
-    if any(a.dtype is not typed for a in args) or not _KINDS[kind](typed):
+    if [a for a in args if a.dtype is not typed] or not _KINDS[kind](typed):
         raise DTypeError(
             f"{word} takes {WORDS[word].arity} {kind} value(s) of one type, got {', '.join(map(repr, (a.dtype for a in args)))}"
         )
@@ -228,7 +235,7 @@ def _meet(word: str, arguments: tuple[ExprLike, ...]) -> tuple[Expr, ...]:
 def _apply(word: str, *argument: ExprLike) -> Expr:
     args = _meet(word, argument)
     row = WORDS[word]
-    if all(a.word == "const" for a in args):
+    if not [a for a in args if a.word != "const"]:
         return _folded(word, args, result_of(word, args[0].dtype))
     if row.commutes and args[0].word == "const":
         args = (args[1], args[0])
@@ -394,19 +401,19 @@ def make(word: str, args: tuple[Expr, ...], dtype: DType, value: Any = None) -> 
 
 def postorder(roots: Iterable[Expr]) -> list[Expr]:
     """Every expression below the roots once, arguments before users."""
-    seen: set[Expr] = set()
-    order: list[Expr] = []
-    stack = [(e, False) for e in reversed(list(roots))]
+    order: dict[Expr, None] = {}
+    stack = [*roots]
+    stack.reverse()
     while stack:
-        e, ready = stack.pop()
-        if ready:
-            order.append(e)
-        elif e not in seen:
-            seen.add(e)
-            stack.append((e, True))
-            stack.extend((a, False) for a in reversed(e.args) if a not in seen)
-    # A node can be reached twice before it is expanded: keep its first completion.
-    return list(dict.fromkeys(order))
+        e = stack[-1]
+        waiting = [a for a in e.args if a not in order] if e not in order else ()
+        if waiting:
+            waiting.reverse()
+            stack += waiting
+        else:
+            order[e] = None
+            stack.pop()
+    return [*order]
 
 
 def fold(roots: Iterable[Expr], step: Callable[[Expr, tuple[T, ...]], T]) -> list[T]:
@@ -414,7 +421,7 @@ def fold(roots: Iterable[Expr], step: Callable[[Expr, tuple[T, ...]], T]) -> lis
     roots = list(roots)
     done: dict[Expr, T] = {}
     for e in postorder(roots):
-        done[e] = step(e, tuple(done[a] for a in e.args))
+        done[e] = step(e, tuple([done[a] for a in e.args]))
     return [done[r] for r in roots]
 
 

@@ -7,8 +7,10 @@ norms and added to what goes on, a last norm, and scores of all tokens. A file t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
+
+from ..late_dataclass import dataclass
 
 _LLAMA_TENSORS: Final[Mapping[str, str]] = {
     r"model\.embed_tokens": "token_embd",

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 from .architectures import ARCHITECTURES, MODEL_TYPES, Architecture
 
 MAX_LAYERS: Final = 1024

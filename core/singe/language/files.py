@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ import numpy as np
 from ..errors import FormatError, InputError
 from ..files import reason
 from ..files.places import local_file
+from ..late_dataclass import dataclass
 from ..weights import read_weights
 from ..weights.quantised import quantised_matrices
 from ..weights.stored import StoredArray, Weights

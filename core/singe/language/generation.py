@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from .choosing import can_choose, remembered
 from .drafts import MAX_DRAFTS, Drafts
 from .sampling import REMEMBERED, Chosen, Sampler, SamplingOptions

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 
 REMEMBERED: Final = 64
 """How many of the latest tokens are penalised when they come again."""

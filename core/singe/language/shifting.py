@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ..dtypes import plain
 from ..errors import InputError, ShapeError
+from ..late_dataclass import dataclass
 
 State: TypeAlias = dict[str, np.ndarray]
 """What batches have counted: plain arrays by name, which can be kept in a file."""

@@ -13,12 +13,12 @@ The threshold is compared with the predictions as they are: it is 0.5 for probab
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from ..errors import DTypeError, InputError, ShapeError
+from ..late_dataclass import dataclass
 from ._metric import Metric, State, array, one_of, ratio, shares
 
 Average: TypeAlias = Literal["micro", "macro", "weighted"] | None

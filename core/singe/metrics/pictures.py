@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..late_dataclass import dataclass
 from ._metric import Metric, State, array, paired, ratio
 
 

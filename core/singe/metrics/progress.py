@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..late_dataclass import dataclass
 from ._metric import Metric, State, ratio
 
 

@@ -7,12 +7,12 @@ classes) against the others with targets (batch).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from ..errors import ShapeError
+from ..late_dataclass import dataclass
 from ._metric import Metric, State, array, joined, one_of
 from .classes import numbers
 

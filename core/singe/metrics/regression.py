@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ..late_dataclass import dataclass
 from ._metric import Metric, State, paired, ratio
 
 

@@ -6,12 +6,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
 from ..errors import InputError, ShapeError
+from ..late_dataclass import dataclass
 from ._metric import Metric, State, array, one_of, ratio
 from .classes import check_classes, numbers
 

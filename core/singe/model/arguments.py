@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from ..dtypes import TEXT, DType, check_fits, own, string, strings
 from ..errors import DTypeError, InputError
 from ..ir.arrays import convert
+from ..late_dataclass import dataclass
 from ..shapes import Shape, show
 from ..texts import escaped
 

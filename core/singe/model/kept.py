@@ -12,7 +12,7 @@ import hashlib
 import json
 import sys
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,7 +25,8 @@ from ..compiler.target import Target, kept_as, kept_part
 from ..dtypes import DType, contents
 from ..errors import FormatError, InputError, SingeError, ValueNeeded
 from ..files import inside, mapped
-from ..files.kept import MAX_ENTRY_BYTES, code_version, entry_key, keep_entry, recall_entry
+from ..files.kept import MAX_ENTRY_BYTES, code_version, entry_key, keep_entry, keeps, recall_entry
+from ..garbage import collector_resting
 from ..lazy_names import LateModule
 from ..program.block import SharedBlocks
 from ..program.container import decode_dim, dtype_named, encode_dim
@@ -68,7 +69,7 @@ class KeptFile:
         the files and the device, as data of JSON. None if nothing is to be kept."""
         target = device.target
         mark, packages = kept_as(target), _packages(target)
-        if mark is None or packages is None or looking():
+        if mark is None or packages is None or looking() or not keeps():
             return None
         whole = isinstance(path, (bytes, memoryview))
         paths = [] if whole else [Path(path)] if isinstance(path, (str, Path)) else path
@@ -133,10 +134,12 @@ class KeptFile:
     def keep_program(self, key: Any, data: ProgramData, blocks: SharedBlocks) -> None:
         """blocks: that hold those of the Program."""
         text = f"{self._name} on {data.target}"
-        told = [
-            _kept_block(blocks, start, block, text) for start, block in ({0: data.weights} | dict(data.shared)).items()
-        ]
-        keep_entry("program", self._program_key(key), text, pieces_without_weights(data, told))
+
+        def pieces() -> Iterator[Any]:
+            held = {0: data.weights} | dict(data.shared)
+            yield from pieces_without_weights(data, [_kept_block(blocks, k, block, text) for k, block in held.items()])
+
+        keep_entry("program", self._program_key(key), text, pieces())
 
     def keep_refusal(self, key: Any, error: ValueNeeded) -> None:
         """Keep that there is no Program under a key."""
@@ -334,6 +337,7 @@ class _GraphAgain:
         return None if isinstance(found, Needed) else found
 
 
+@collector_resting()
 def model_of_file(
     path: FileOrBytes,
     make: Callable[[], tuple[Source, Sequence[str]]],
@@ -360,6 +364,7 @@ def model_of_file(
     return KeptModel(source, device, name, kept, None, files, **chosen)
 
 
+@collector_resting()
 def kept_model(kept: KeptFile, make: Callable[[], Source], device: Device, name: str, **options: Any) -> Model:
     """One of the Models that are made of the files of `kept`, which tells them apart. make: reads the files. options: of the Model."""
     told = kept.signature()

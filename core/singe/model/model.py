@@ -8,7 +8,7 @@ and why. Then each set of these gets a Program; the latest MAX_PROGRAMS of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ from ..awaitables import MaybeAwaitable, map_result, resolve, resolve_async
 from ..compiler.options import Options
 from ..dtypes import contents, dtype
 from ..errors import ImportFailure, InputError, ShapeError, SingeError, SizeNeeded, ValueNeeded
+from ..garbage import collector_resting
 from ..lazy_names import LateModule
 from ..program.block import SharedBlocks
 from ..runtime.debugging import debug, looking
@@ -197,12 +198,13 @@ class Model:
     ) -> MaybeAwaitable[Any]:
         refuse_call_when_traced()
         model, arrays = self.bound(args, kwargs)
-        runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
-        if runnable.data.states:
-            session = session or self._own
-        outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
-        names = tuple(runnable.results) or tuple(p.name for p in runnable.outputs)
-        return map_result(outputs, lambda found: unwrap(self.results(runnable, found), names))
+        with nullcontext() if len(model._programs) else collector_resting():  # the first answer waits for no collection
+            runnable = model.program({k: a.shape for k, a in arrays.items()}, arrays)
+            if runnable.data.states:
+                session = session or self._own
+            outputs = runnable.start([arrays[p.name] for p in runnable.inputs], session)
+            names = tuple(runnable.results) or tuple(p.name for p in runnable.outputs)
+            return map_result(outputs, lambda found: unwrap(self.results(runnable, found), names))
 
     def bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Model, dict[str, np.ndarray]]:
         """Arguments as arrays by input name, and the model whose inputs these are: if arguments are lists, dicts or None,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from ..errors import CompileError, DeviceError, InputError, ShapeError
 from ..files import write
 from ..graph import Builder, Graph
 from ..ir.kernel import Routine
+from ..late_dataclass import dataclass
 from ..ops import View, find_row
 from ..program.program import Bind, Host, ProgramData
 from ..program.words import COPY, WordGroup

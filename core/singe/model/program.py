@@ -190,9 +190,10 @@ class Program:
         return self._present()._started(arrays, session or self)
 
     def start_on_device(
-        self, inputs: Sequence[Any], session: Session, kept: Collection[int]
+        self, inputs: Sequence[Any], session: Session | None, kept: Collection[int]
     ) -> MaybeAwaitable[list[Any]]:
         """`start`, where inputs may be values of the device, and outputs of these numbers stay there as such."""
+        session = session or self._own
         on = self.device.eager
         given = [own(x) if isinstance(x, np.ndarray) else x for x in inputs]
         if self.data.ranges:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..errors import InputError
 from ..graph import Graph
 from ..graph.structure import constants, structure
+from ..late_dataclass import dataclass
 from .source import GraphSource
 
 if TYPE_CHECKING:

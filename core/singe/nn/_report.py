@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from ..late_dataclass import dataclass
 from ..shapes import show
 from ..texts import escaped
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
 from ..dtypes import DType, dtype, float32
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..shapes import Dim, plain, show, size
 from ..tensors.nodes.promotion import plain_array
 from ..tensors.tensor import Tensor

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, Protocol
@@ -21,6 +21,7 @@ from ..dtypes import uint32
 from ..errors import ImportFailure, ValueNeeded
 from ..graph import Builder, Node, Value, postorder
 from ..graph.objects import mapped
+from ..late_dataclass import dataclass
 from ..runtime.random_keys import KEY, after, as_array
 from ..shapes import Dim, deferring, product
 from .model import OnnxGraph, OnnxNode, OnnxRef

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 
 VARINT, I64, LEN, I32 = 0, 1, 2, 5
 FIXED_SIZE: Final = {I64: 8, I32: 4}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import float32
+from ..late_dataclass import dataclass
 from ..tensors.functions.creation import where
 from ..tensors.tensor import Tensor
 from ._optimizer import Optimizer

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..tensors.functions.creation import tensor, where, zeros
 from ..tensors.tensor import Tensor
 from ._gradients import beside, beside_each, gradient_of

@@ -7,10 +7,10 @@ traced; `evaluate` is compiled.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..tensors.functions.creation import cat, tensor, zeros
 from ..tensors.tensor import Tensor
 from ._gradients import beside, gradient_of

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..tensors.functions.creation import where
 from ..tensors.tensor import Tensor
 from ._adam import AdamW

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import wraps
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from ..dtypes import DType, float32, float64
 from ..errors import InputError, ShapeError
 from ..hints import check_arguments, suggest
+from ..late_dataclass import dataclass
 from ..nn import Module
 from ..nn._module import matches
 from ..shapes import same_form, show

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import float32
+from ..late_dataclass import dataclass
 from ..tensors.tensor import Tensor
 from ._optimizer import Optimizer
 from ._schedule import Rate

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, TypeAlias
 
 from ..dtypes import float32
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..tensors.functions.creation import where
 from ..tensors.tensor import Tensor
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..tensors.functions.creation import where
 from ..tensors.tensor import Tensor
 from ._optimizer import Optimizer

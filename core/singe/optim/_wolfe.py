@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from ..late_dataclass import dataclass
 
 ENOUGH_FALL: Final = 1e-4
 """The loss must fall by this share of what its slope at the start promises."""

@@ -1,7 +1,7 @@
 """IOBinding: inputs and outputs of a session bound to memory before a run.
 
-Memory is that of this process: an address on another device is refused, with what to do. A run copies the inputs to the session's
-device and the outputs back.
+A run takes the inputs that lie on its device as they are, and copies others there; outputs that are bound to that device stay on it.
+Addresses are of this process's memory: one on another device is refused, with what to do.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ import numpy as np
 
 from ..dtypes import outward, own
 from ..errors import SingeError
+from ..runtime.device import Device
 from .descriptions import element_of
 from .errors import ValueKindError
+from .placed import PlacedTensor, device_of
 from .values import OrtDevice, OrtValue, memory_at
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ class IOBinding:
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
         self._inputs: dict[str, OrtValue] = {}
-        self._outputs: dict[str, OrtValue | None] = {}  # None: the run makes it
+        self._outputs: dict[str, OrtValue | Device | None] = {}
+        """Where the outputs go: into a value, to a device, or, with None, into this process's memory."""
         self._found: list[OrtValue] = []
 
     @property
@@ -60,10 +63,9 @@ class IOBinding:
         self, name: str, device_type: str = "cpu", device_id: int = 0, element_type: Any = None,
         shape: Sequence[int] | None = None, buffer_ptr: int | None = None,
     ) -> None:  # fmt: skip
-        """Ask for an output; with an address, it is written there."""
+        """Ask for an output on a device; with an address, it is written there."""
         if buffer_ptr is None:
-            OrtDevice(device_type, device_id)
-            self._outputs[name] = None
+            self._outputs[name] = device_of(OrtDevice(device_type, device_id).name, device_id)
         else:
             self._outputs[name] = OrtValue._of(_at(name, device_type, device_id, element_type, shape or (), buffer_ptr))
 
@@ -87,7 +89,7 @@ class IOBinding:
 
     def copy_outputs_to_cpu(self) -> list[Any]:
         """The outputs of the latest run as arrays."""
-        return [value._value for value in self._found]
+        return [value.numpy() if value.is_tensor() else value._value for value in self._found]
 
     def clear_binding_inputs(self) -> None:
         """Forget the inputs."""
@@ -109,14 +111,30 @@ class IOBinding:
         """Run, and write the outputs to where they are bound."""
         if not self._outputs:
             raise ValueKindError("Error in execution: At least one output should be requested: bind_output(name)")
+        on = self._session.device
+        places = {name: _place_of(bound) for name, bound in self._outputs.items()}
+        kept = [name for name, place in places.items() if place is on]
         try:
-            values = self._session.run(list(self._outputs), self._inputs, run_options)
+            values = self._session._run(self._inputs, list(places), run_options, kept)
         except SingeError as e:
             raise ValueKindError(f"Error in execution: {e}") from e
+        found = {name: _moved(values[name], place) for name, place in places.items()}
         self._found = [
-            OrtValue._of(value) if bound is None else _written(name, bound, value)
-            for (name, bound), value in zip(self._outputs.items(), values, strict=True)
+            _written(name, bound, found[name]) if isinstance(bound, OrtValue) else OrtValue._of(found[name])
+            for name, bound in self._outputs.items()
         ]
+
+
+def _place_of(bound: OrtValue | Device | None) -> Device | None:
+    """The device to which an output goes; None: this process's memory."""
+    if not isinstance(bound, OrtValue):
+        return bound
+    return bound._value.device if isinstance(bound._value, PlacedTensor) else None
+
+
+def _moved(value: Any, place: Device | None) -> Any:
+    """An output where it is wanted."""
+    return PlacedTensor.of(own(value), place) if place is not None and isinstance(value, np.ndarray) else value
 
 
 def _at(
@@ -136,17 +154,20 @@ def _at(
 
 def _written(name: str, bound: OrtValue, value: Any) -> OrtValue:
     """The OrtValue to which an output is bound, with the output in it."""
-    held, found = bound._value, own(value) if isinstance(value, np.ndarray) else value
-    if not isinstance(held, np.ndarray) or not isinstance(found, np.ndarray):
+    held, tensors = bound._value, (np.ndarray, PlacedTensor)
+    if not isinstance(held, tensors) or not isinstance(value, tensors):
         bound._value = value
         return bound
-    if own(held).dtype != found.dtype:
+    if bound.element_type() != (found := OrtValue._of(value)).element_type():
         raise ValueKindError(
-            f"Error in execution: Unexpected output data type. Actual: {held.dtype}, expected: {value.dtype} for {name!r}"
+            f"Error in execution: Unexpected output data type. Actual: {bound.data_type()}, expected: {found.data_type()} for {name!r}"
         )
-    if held.shape != found.shape:
+    if held.shape != value.shape:
         raise ValueKindError(
-            f"Error in execution: the output {name!r} has the shape {found.shape}, and is bound to memory of the shape {held.shape}"
+            f"Error in execution: the output {name!r} has the shape {value.shape}, and is bound to memory of the shape {held.shape}"
         )
-    held[...] = value
+    if isinstance(held, PlacedTensor):
+        bound._value = value
+    else:
+        held[...] = value
     return bound

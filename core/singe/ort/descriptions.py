@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import DTYPES, DType
+from ..late_dataclass import dataclass
 from ..onnx.model import OnnxType, OnnxValue
 from ..onnx.tensors import ELEMENTS
 from ..shapes import Size

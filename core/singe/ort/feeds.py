@@ -10,9 +10,11 @@ import numpy as np
 from ..dtypes import DTYPES, int32, int64, own, string, uint32, uint64
 from ..errors import DTypeError, InputError
 from ..onnx.model import OnnxType, OnnxValue
+from ..runtime.device import Device
 from ..texts import with_article
 from .descriptions import node_arg, tensor_type
 from .errors import Fail, InvalidArgument, ValueKindError
+from .placed import PlacedTensor
 from .values import OrtValue, dtype_of
 
 _WIDENED: Final = {int32: int64, uint32: uint64} if np.dtype(np.intp).itemsize == 4 else {}
@@ -45,11 +47,19 @@ def check_names(
             raise InvalidArgument(f"Invalid output name: {name}; the outputs are {', '.join(outputs)}")
 
 
-def fed(value: Any, spec: OnnxValue) -> Any:
-    """A value as the input `spec` takes it: an array of its type, or a list, a dict or None of such."""
+def fed(value: Any, spec: OnnxValue, device: Device) -> Any:
+    """A value as the input `spec` takes it: an array of its type, a tensor that lies on this device, or a list, a dict or None of such."""
     if isinstance(value, OrtValue):
         value = value._value
     assert spec.type is not None
+    if isinstance(value, PlacedTensor):
+        if spec.type.kind != "tensor" or value.device is not device:
+            value = value.array()
+        elif value.dtype is not DTYPES[spec.type.dtype or ""]:
+            raise _wrong_type(spec, value.dtype.name, DTYPES[spec.type.dtype or ""].name)
+        else:
+            _check_shape(value.shape, spec.type.shape, spec.name)
+            return value
     return _of_type(value, spec.type, spec)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -187,14 +187,18 @@ class InferenceSession:
             )
         return list(output_names or self._output_names)
 
-    def _run(self, feed: Mapping[str, Any], wanted: Sequence[str], run_options: RunOptions | None) -> dict[str, Any]:
+    def _run(
+        self, feed: Mapping[str, Any], wanted: Sequence[str], run_options: RunOptions | None, kept: Collection[str] = ()
+    ) -> dict[str, Any]:
+        """kept: outputs that stay on the device, if they are tensors."""
         if run_options is not None and not isinstance(run_options, RunOptions):
             raise DTypeError(f"run: got {run_options!r:.80}, expected RunOptions() or None")
         check_names(feed, [a.name for a in self._inputs_meta], self._specs, self._output_names, wanted)
         if run_options is not None and run_options.terminate:
             raise Fail("Exiting due to terminate flag being set to true: run_options.terminate is set")
         with translated():
-            return self._variants.run({k: fed(v, self._specs[k]) for k, v in feed.items() if k in self._specs})
+            given = {k: fed(v, self._specs[k], self.device) for k, v in feed.items() if k in self._specs}
+            return self._variants.run(given, kept)
 
     def run_async(
         self,

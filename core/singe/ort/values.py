@@ -1,7 +1,7 @@
 """Values and devices by onnxruntime's names: OrtValue, OrtDevice, OrtMemoryInfo.
 
-An OrtValue holds its elements in this process's memory, as an array that `numpy()` shares. One that is asked for on another device is
-held there too, and a warning says so once: a session copies its inputs to its device itself.
+An OrtValue holds its elements in this process's memory, as an array that `numpy()` shares, or on a device of Singe, where a session on
+that device takes them without a copy. One that is asked for on a device that is not here is in memory, and a warning says so once.
 """
 
 from __future__ import annotations
@@ -9,17 +9,18 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import DType, dtype, outward, own, string
 from ..errors import DTypeError, InputError
+from ..late_dataclass import dataclass
+from ..runtime.registry import backend_names
 from .descriptions import CODES, element_of, tensor_type
 from .errors import ValueKindError
+from .placed import PlacedTensor, device_of
 from .settings.enums import OrtAllocatorType, OrtDeviceVendorId, OrtMemType
-from .settings.warned import warn_once
 
 _TYPES: Final = dict(  # noqa: C408 (these are onnxruntime's words)
     cpu=(0, OrtDeviceVendorId.NONE),
@@ -30,19 +31,19 @@ _TYPES: Final = dict(  # noqa: C408 (these are onnxruntime's words)
     npu=(3, OrtDeviceVendorId.NONE),
     cann=(3, OrtDeviceVendorId.HUAWEI),
 )
-"""onnxruntime's names of devices ↦ their number and their vendor."""
-_HOST: Final = "an OrtValue on {!r} is held in this process's memory; a session copies it to its device in each run"
+"""onnxruntime's names of devices ↦ their number and their vendor; those of Singe's other devices are names, too."""
 
 
 class OrtDevice:
     """A device's type and number."""
 
     def __init__(self, name: str, device_id: int = 0, vendor_id: int = -1) -> None:
-        if name.lower() not in _TYPES:
-            raise InputError(f"Unsupported device type: {name!r:.40}; expected one of {', '.join(_TYPES)}")
+        known = dict.fromkeys((*_TYPES, *backend_names()))
+        if name.lower() not in known:
+            raise InputError(f"Unsupported device type: {name!r:.40}; expected one of {', '.join(known)}")
         self.name: Final = name.lower()
         self._id = int(device_id)
-        self._type, vendor = _TYPES[self.name]
+        self._type, vendor = _TYPES.get(self.name, _TYPES["cpu"])
         self._vendor = int(vendor) if vendor_id < 0 else vendor_id
 
     @staticmethod
@@ -89,7 +90,7 @@ class OrtValue:
 
     @classmethod
     def _of(cls, value: Any) -> OrtValue:
-        """The OrtValue that holds this array (of a type of callers), list, dict or None."""
+        """The OrtValue that holds this array (of a type of callers), PlacedTensor, list, dict or None."""
         made = cls.__new__(cls)
         made._value = value
         return made
@@ -98,12 +99,20 @@ class OrtValue:
     def ortvalue_from_numpy(
         cls, numpy_obj: np.ndarray, /, device_type: str = "cpu", device_id: int = 0, vendor_id: int = -1
     ) -> OrtValue:
-        """An OrtValue over the memory of an array."""
+        """An OrtValue over the memory of an array, or on a device with a copy of it."""
         if not isinstance(numpy_obj, np.ndarray) or dtype_of(numpy_obj) is None:
             given = numpy_obj.dtype if isinstance(numpy_obj, np.ndarray) else type(numpy_obj).__name__
             raise ValueKindError(f"ortvalue_from_numpy: got {given}, expected an array of numbers")
-        _place(device_type, device_id, vendor_id)
-        return cls._of(np.ascontiguousarray(numpy_obj) if numpy_obj.ndim else numpy_obj)
+        return cls._on(
+            OrtDevice(device_type, device_id, vendor_id),
+            np.ascontiguousarray(numpy_obj) if numpy_obj.ndim else numpy_obj,
+        )
+
+    @classmethod
+    def _on(cls, place: OrtDevice, array: np.ndarray) -> OrtValue:
+        """The OrtValue of an array on a device."""
+        device = device_of(place.name, place.device_id())
+        return cls._of(array if device is None else PlacedTensor.of(own(array), device))
 
     @classmethod
     def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, /, onnx_element_type: int) -> OrtValue:
@@ -123,8 +132,8 @@ class OrtValue:
     ) -> OrtValue:  # fmt: skip
         """An OrtValue of zeros."""
         kind = element_of(element_type)
-        _place(device_type if memory_info is None else memory_info.name, device_id, vendor_id)
-        return cls._of(outward(np.zeros(tuple(shape), kind.numpy)))
+        place = OrtDevice(device_type if memory_info is None else memory_info.name, device_id, vendor_id)
+        return cls._on(place, outward(np.zeros(tuple(shape), kind.numpy)))
 
     @classmethod
     def from_dlpack(cls, data: Any, /) -> OrtValue:
@@ -142,33 +151,42 @@ class OrtValue:
     def _get_c_value(self) -> OrtValue:
         return self
 
-    def _tensor(self, what: str) -> np.ndarray:
-        if not isinstance(self._value, np.ndarray):
+    def _tensor(self, what: str) -> np.ndarray | PlacedTensor:
+        if not isinstance(self._value, (np.ndarray, PlacedTensor)):
             raise ValueKindError(
                 f"{what}: the OrtValue holds a {type(self._value).__name__}, expected a tensor; ask is_tensor() before"
             )
         return self._value
 
     def numpy(self) -> np.ndarray:
-        """The tensor as an array over the same memory."""
-        return self._tensor("numpy")
+        """The tensor as an array over the same memory; of one on a device, a copy."""
+        found = self._tensor("numpy")
+        return found.array() if isinstance(found, PlacedTensor) else found
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.numpy(), dtype=dtype, copy=copy) if copy else np.asarray(self.numpy(), dtype=dtype)
 
     def __dlpack__(self, *, stream: Any = None, **_: Any) -> Any:
-        return self.numpy().__dlpack__()
+        value = self._tensor("__dlpack__")
+        return value.exported().__dlpack__(stream=stream) if isinstance(value, PlacedTensor) else value.__dlpack__()
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+        value = self._tensor("__dlpack_device__")
+        return value.exported().__dlpack_device__() if isinstance(value, PlacedTensor) else (1, 0)
 
     def data_ptr(self) -> int:
         """The address of the first element."""
-        return self._tensor("data_ptr").ctypes.data
+        value = self._tensor("data_ptr")
+        if isinstance(value, PlacedTensor):
+            raise ValueKindError(
+                f"data_ptr: the elements are on {value.device.name}, which tells no address; from_dlpack of another library takes the "
+                "OrtValue, and numpy() copies it"
+            )
+        return value.ctypes.data
 
     def device_name(self) -> str:
-        """Where the elements are: "cpu"."""
-        return "cpu"
+        """Where the elements are: "cpu", "cuda", or another device of Singe."""
+        return self._value.device.name.partition(":")[0] if isinstance(self._value, PlacedTensor) else "cpu"
 
     def shape(self) -> list[int]:
         """The tensor's shape."""
@@ -186,7 +204,7 @@ class OrtValue:
 
     def tensor_size_in_bytes(self) -> int:
         """The bytes of its elements."""
-        return math.prod(self.shape()) * _kind(self._value).size
+        return math.prod(self.shape()) * _kind(self._tensor("tensor_size_in_bytes")).size
 
     def has_value(self) -> bool:
         """Whether it holds something: False for an optional that holds nothing."""
@@ -194,7 +212,7 @@ class OrtValue:
 
     def is_tensor(self) -> bool:
         """Whether it is a tensor."""
-        return isinstance(self._value, np.ndarray)
+        return isinstance(self._value, (np.ndarray, PlacedTensor))
 
     def is_sparse_tensor(self) -> bool:
         """Whether it is a sparse tensor: never."""
@@ -210,12 +228,15 @@ class OrtValue:
         if not isinstance(given, np.ndarray):
             raise DTypeError(f"update_inplace: got a {type(data).__name__}, expected an array or an OrtValue")
         held = self._tensor("update_inplace")
-        if given.size != held.size:
+        if given.size != math.prod(held.shape):
             raise ValueKindError(
-                f"update_inplace: got {given.size} elements of shape {given.shape}, expected {held.size}, of shape {held.shape}"
+                f"update_inplace: got {given.size} elements of shape {given.shape}, expected {math.prod(held.shape)}, of shape {held.shape}"
             )
-        if given.dtype != held.dtype:
-            raise ValueKindError(f"update_inplace: got elements of {given.dtype}, expected {held.dtype}")
+        if _kind(given) is not _kind(held):
+            raise ValueKindError(f"update_inplace: got elements of {given.dtype}, expected {_kind(held)}")
+        if isinstance(held, PlacedTensor):
+            self._value = PlacedTensor.of(own(given).reshape(held.shape), held.device)
+            return
         if not held.flags.writeable:
             raise ValueKindError(
                 "update_inplace: the OrtValue is over memory that cannot be written; make it of a copy"
@@ -245,16 +266,8 @@ def dtype_of(array: np.ndarray) -> DType | None:
     return None if found is string else found
 
 
-def _kind(array: np.ndarray) -> DType:
-    return dtype_of(array) or string
-
-
-def _place(device_type: str, device_id: int, vendor_id: int) -> OrtDevice:
-    """The device that is asked for; a warning says once that values are not there."""
-    found = OrtDevice(device_type, device_id, vendor_id)
-    if found.device_type():
-        warn_once(_HOST.format(found.name))
-    return found
+def _kind(held: np.ndarray | PlacedTensor) -> DType:
+    return held.dtype if isinstance(held, PlacedTensor) else dtype_of(held) or string
 
 
 def memory_at(address: int, shape: Sequence[int], kind: DType) -> np.ndarray:

@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import IO, Final
+from zlib import crc32
 
 import numpy as np
 
@@ -32,18 +33,20 @@ _HAS_DISK: Final = sys.platform != "emscripten"  # a page's files lie in memory
 
 
 def _key(piece: np.ndarray, kind: str) -> tuple[str, bytes]:
-    return kind, hashlib.blake2b(piece.data, digest_size=16).digest()
+    """What equal pieces of a kind have in common. A cryptographic hash would take four times as long as this and a comparison."""
+    return kind, piece.size.to_bytes(8, "little") + crc32(piece.data).to_bytes(4, "little")
 
 
 class SharedBlocks:
-    """Finds pieces in the blocks of a Model's Programs. A block is forgotten once no Program holds it."""
+    """Finds pieces in the blocks of a Model's Programs. A block is forgotten once no Program holds it. The dicts are never changed, as
+    another thread may read them."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, bytes], tuple[weakref.ref[np.ndarray], int]] = {}
         self._named: dict[str, weakref.ref[np.ndarray]] = {}  # blocks that are kept from process to process, by digest
 
     def find(self, key: tuple[str, bytes]) -> tuple[np.ndarray, int] | None:
-        """The block that holds a piece of this kind and digest, and the piece's offset in it."""
+        """The block that holds a piece of this key, and the piece's offset in it."""
         block, at = self._places.get(key, (lambda: None, 0))
         found = block()
         return None if found is None else (found, at)
@@ -51,11 +54,11 @@ class SharedBlocks:
     def enter(self, block: np.ndarray, pieces: Mapping[tuple[str, bytes], int]) -> None:
         """Add a complete block, with the offsets of its pieces."""
         held = weakref.ref(block)
-        self._places = {k: place for k, place in self._places.items() if place[0]() is not None}
-        self._places.update({key: (held, at) for key, at in pieces.items()})
+        others = {k: place for k, place in self._places.items() if place[0]() is not None}
+        self._places = others | {key: (held, at) for key, at in pieces.items()}
 
     def pieces(self, block: np.ndarray) -> dict[tuple[str, bytes], int]:
-        """The offsets of a block's pieces, by kind and digest."""
+        """The offsets of a block's pieces, by their keys."""
         return {key: at for key, (held, at) in self._places.items() if held() is block}
 
     def digest(self, block: np.ndarray) -> str:
@@ -65,8 +68,8 @@ class SharedBlocks:
 
     def name(self, block: np.ndarray, digest: str) -> str:
         """Note the digest of a block."""
-        self._named = {k: held for k, held in self._named.items() if held() is not None}
-        self._named[digest] = weakref.ref(block)
+        others = {k: held for k, held in self._named.items() if held() is not None}
+        self._named = others | {digest: weakref.ref(block)}
         return digest
 
     def named(self, digest: str) -> np.ndarray | None:
@@ -83,8 +86,8 @@ class BlockWriter:
         self._spill = spill if _HAS_DISK else _ANY
         self._file: IO[bytes] | None = None
         self._written = 0
-        self._pieces: list[np.ndarray] = []
-        self._known: dict[tuple[str, bytes], int] = {}  # kind and digest of a piece ↦ its offset
+        self._pieces: dict[int, np.ndarray] = {}  # those in memory, by their offsets
+        self._known: dict[tuple[str, bytes], int] = {}  # the key of a piece ↦ its offset
         self.size = 0
 
     def add(self, piece: np.ndarray, kind: str = "") -> int:
@@ -93,11 +96,11 @@ class BlockWriter:
         Equal pieces of one kind are stored once.
         """
         key = _key(piece, kind)
-        found = self._found(key)
+        found = self._found(piece, key)
         if found is not None:
             return found
         start = self._known[key] = self.size
-        self._pieces.append(piece)
+        self._pieces[start] = piece
         self.size += align(piece.size)
         if self.size - self._written > self._spill:
             self._write()
@@ -105,14 +108,24 @@ class BlockWriter:
 
     def find(self, piece: np.ndarray, kind: str = "") -> int | None:
         """Where such bytes lie already."""
-        return self._found(_key(piece, kind))
+        return self._found(piece, _key(piece, kind))
 
-    def _found(self, key: tuple[str, bytes]) -> int | None:
-        found = self._shared and self._shared.find(key)
-        if key not in self._known and found:
-            block, at = found
-            self._known[key] = self._start(block) + at
-        return self._known.get(key)
+    def _found(self, piece: np.ndarray, key: tuple[str, bytes]) -> int | None:
+        at = self._known.get(key)
+        if at is not None:
+            return at if np.array_equal(self._at(at, piece.size), piece) else None
+        block, place = (self._shared and self._shared.find(key)) or (None, 0)
+        if block is None or not np.array_equal(block[place : place + piece.size], piece):
+            return None
+        at = self._known[key] = self._start(block) + place
+        return at
+
+    def _at(self, at: int, size: int) -> np.ndarray:
+        """The bytes that were added, or that another Program holds, at an offset."""
+        if at in self._pieces:
+            return self._pieces[at]
+        start, block = next(((s, b) for s, b in self.others.items() if s <= at < s + b.size), (0, None))
+        return (self._mapped() if block is None else block)[at - start : at - start + size]
 
     def _start(self, block: np.ndarray) -> int:
         """The start offset given to a block of another Program."""
@@ -130,7 +143,7 @@ class BlockWriter:
                 self._file = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the writer; its mapping lives on)
                 weakref.finalize(self, self._file.close)
             self._file.seek(self._written)
-            for piece in self._pieces:
+            for piece in self._pieces.values():
                 self._file.write(piece.data)
                 self._file.write(bytes(align(piece.size) - piece.size))
             self._file.flush()
@@ -155,10 +168,8 @@ class BlockWriter:
             return start
         out = aligned(self.size)
         out[: self._written] = start
-        at = self._written
-        for piece in self._pieces:
+        for at, piece in self._pieces.items():
             out[at : at + piece.size] = piece
-            at += align(piece.size)
         self._pieces.clear()
         return out
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from ..late_dataclass import dataclass
 from ..shapes import MAX_ELEMENTS, Dim, evaluate, known, symbols
 from .program import Check, Place, ProgramData, Stop, check_found, sized_by
 from .words import COPY, JUMP, LOOP, UNLESS

@@ -11,7 +11,7 @@ in the same dispatch) or place all of them in one memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from ..dtypes import DType
 from ..errors import DeviceError, InputError, ShapeError
+from ..late_dataclass import dataclass
 from ..shapes import (
     MAX_ELEMENTS,
     Dim,

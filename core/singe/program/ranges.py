@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ..errors import OutOfRange
+from ..late_dataclass import dataclass
 from ..shapes import Dim, known, symbols
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 from .container import ALIGN, count
 
 STORED: Final[Mapping[str, str]] = {"words": "<u4", "float16": "<f2", "int8": "i1", "integers": "i1", "bytes": "i1"}

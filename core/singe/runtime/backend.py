@@ -7,13 +7,14 @@ imports no engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from ..awaitables import MaybeAwaitable
 from ..dtypes import DType
+from ..late_dataclass import dataclass
 from ..program.program import ProgramData
 
 

@@ -7,12 +7,12 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Final
 
 from ..awaitables import MaybeAwaitable, finished, map_result, resolve, resolve_async
 from ..errors import DeviceError, InputError
+from ..late_dataclass import dataclass
 from ..plugins import version_of
 from .backend import Backend
 from .device import Device

@@ -9,12 +9,12 @@ may be missing. A device's name is that of its backend, and for a backend with s
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ..awaitables import MaybeAwaitable, map_result
 from ..compiler.target import Target
 from ..errors import DeviceError, SingeError
+from ..late_dataclass import dataclass
 from ..lazy_names import LateModule
 from ..plugins import check_plugin, line, load_plugin, missing, package, plugin_names, plugins
 from ..program.program import ProgramData

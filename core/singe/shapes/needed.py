@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ..errors import ImportFailure, ShapeError, SizeNeeded, ValueNeeded
+from ..late_dataclass import dataclass
 
 
 @dataclass(frozen=True)

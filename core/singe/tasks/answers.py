@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from ..late_dataclass import dataclass
 from ..texts import escaped
 
 MANY: Final = 8

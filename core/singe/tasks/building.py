@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from ..dtypes import int64
 from ..errors import InputError
 from ..graph import Graph, Node
+from ..late_dataclass import dataclass
 from ..model.model import Model
 from ..shapes import Size, show
 from ..tensors.functions.creation import tensor

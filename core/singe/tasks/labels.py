@@ -17,14 +17,19 @@ COCO: Final = (
     "cell phone,microwave,oven,toaster,sink,refrigerator,book,clock,vase,scissors,teddy bear,hair drier,toothbrush"
 )  # fmt: skip
 SETS: Final[Mapping[str, Sequence[str]]] = {"coco": tuple(COCO.split(",")), "face": ("face",)}
-"""Sets of labels by name: the 80 classes of COCO's detectors, and that of a detector of faces."""
+FILES: Final[Mapping[str, str]] = {"imagenet": "imagenet.json"}
+"""Sets of labels by name: the 80 classes of COCO's detectors, that of a detector of faces, and in files the 1,000 of ImageNet."""
 
 
 def read_labels(path: str | None) -> Mapping[int, str] | None:
-    """The names of classes, if a file is named: a JSON list, a JSON object from numbers to names, or text with one name
+    """The names of classes, if a set or a file is named: a JSON list, a JSON object from numbers to names, or text with one name
     per line."""
     if path is None:
         return None
+    if path in SETS:
+        return dict(enumerate(SETS[path]))
+    if path in FILES:
+        path = str(Path(__file__).with_name(FILES[path]))
     try:
         text = Path(path).read_text("utf-8-sig")
     except UnicodeDecodeError as e:
@@ -42,11 +47,11 @@ def labels_of(labels: str | Path | Sequence[str] | Mapping[int, str] | None) -> 
     """Labels as they are given: a set by its name, a file, a list, or names by number."""
     if labels is None:
         return ()
-    if isinstance(labels, str) and labels in SETS:
-        return tuple(SETS[labels])
     if isinstance(labels, (str, Path)):
-        if not Path(labels).is_file():
-            raise InputError(f"labels: got {str(labels)!r}, expected a file, a list, or one of {', '.join(SETS)}")
+        if str(labels) not in (*SETS, *FILES) and not Path(labels).is_file():
+            raise InputError(
+                f"labels: got {str(labels)!r}, expected a file, a list, or one of {', '.join((*SETS, *FILES))}"
+            )
         labels = read_labels(str(labels))
     if isinstance(labels, Mapping):
         return tuple(labels.get(k, f"class {k}") for k in range(max(labels, default=-1) + 1))

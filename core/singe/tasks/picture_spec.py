@@ -7,7 +7,6 @@ shorter side to size / crop, then crop the centre". Transparent pixels are blend
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..files.pictures import MODES, read_pixels
+from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, show
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}

@@ -7,10 +7,10 @@ least one pixel of the source, so a picture that shrinks is antialiased.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ..dtypes import DType
+from ..late_dataclass import dataclass
 from ..shapes import Dim, dim_max, dim_min
 from ..tensors.functions.creation import arange, concatenate, full, stack, tensor, where
 from ..tensors.tensor import Tensor

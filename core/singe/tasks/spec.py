@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Final
 
 from ..errors import FormatError, InputError
+from ..late_dataclass import dataclass
 from ..shapes import show
 from .picture_spec import PictureSpec
 

@@ -107,8 +107,12 @@ def task(
         model = zoo.default_for(kind)
     if isinstance(model, str) and model.startswith(ZOO) and kind not in CHAINS:
         row, _ = zoo.zoo_file(model)
-        labels, licence = labels or row.options.get("labels"), licence or row.licence
-        picture = {name: x for name, x in row.options.items() if name != "labels"} | picture
+        labels, licence, size = (
+            labels or row.options.get("labels"),
+            licence or row.licence,
+            size or row.options.get("size"),
+        )
+        picture = {name: x for name, x in row.options.items() if name not in ("labels", "size")} | picture
     given = {
         name: x
         for name, x in {"labels": labels, "size": size, "head": head, "licence": licence, **picture}.items()

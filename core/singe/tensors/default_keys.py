@@ -12,13 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, SupportsIndex
 
 import numpy as np
 
 from ..dtypes import uint32
 from ..errors import InputError
+from ..late_dataclass import dataclass
 from ..ops import ROWS
 from ..runtime import random_keys
 from ..runtime.device import Device

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -18,6 +17,7 @@ import numpy as np
 from ..dtypes import widened
 from ..errors import InputError
 from ..files import write
+from ..late_dataclass import dataclass
 from ..report import LEFT, LINE, NAMES, RIGHT, PictureLine, bar, picture, table
 from ..shapes import show
 

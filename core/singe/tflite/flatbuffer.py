@@ -12,13 +12,13 @@ one a million times. An error is a FormatError with the file, the byte and the p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 
 _OFFSET, _SIGNED, _SHORT = Struct("<I"), Struct("<i"), Struct("<H")
 VTABLE_HEADER: Final = 4

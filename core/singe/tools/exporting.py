@@ -16,11 +16,12 @@ from ..runtime.devices import DEFAULT
 from ..shapes import bytes_text
 from ..tasks.labels import read_labels
 from ..texts import say
-from .export.bundle import ONNX_SUFFIX, describe_bundle
+from .export.bundle import ONNX_SUFFIX
 from .export.bundle import export as export_bundle
+from .export.describing import describe_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
-from .export.single_page import is_single
-from .export.snippet import snippet
+from .export.page.single_page import is_single
+from .export.page.snippet import snippet
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
@@ -28,7 +29,7 @@ from .progress import doing
 from .tasking import task_of
 
 _OF_BUNDLES: Final = (
-    "stub", "hub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state",
+    "stub", "hub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state", "outputs",
     "donate", "specialise",
 )  # fmt: skip
 """Options that say what the bundle of a model of numbers has."""
@@ -77,7 +78,7 @@ def export(args: Namespace) -> int | None:
     options: dict[str, Any] = {
         "targets": args.targets, "dtype": args.dtype, "activations": args.activations, "picture": picture_of(args, model),
         "labels": labels, "force": args.force, "samples": read_samples(args, model), "readable": args.readable,
-        "device": args.device or DEFAULT,
+        "device": args.device or DEFAULT, "outputs": args.outputs,
     }  # fmt: skip
     with doing("exporting"):
         if args.stub:
@@ -140,7 +141,7 @@ def _export_language(args: Namespace) -> None:
 
 
 def _export_task(args: Namespace) -> None:
-    _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device"))
+    _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
     made = task_of(args, args.task, DEFAULT)
     with doing("exporting"):
         bundle = export_bundle(
@@ -153,7 +154,8 @@ def _export_task(args: Namespace) -> None:
     say(f"\n{made!r}, decoded as {made.info.head!r}")
     say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     folder = f"./{quote(Path(args.out).resolve().name)}/"
-    say(f"\nIn a page beside the folder:\n\n{TASK.format(folder=folder)}")
+    lines = snippet(folder, bundle.manifest, bundle.files) if args.snippet else TASK.format(folder=folder)
+    say(f"\nIn a page beside the folder:\n\n{lines}")
 
 
 TASK: Final = """\
@@ -192,6 +194,7 @@ for (const {{ name }} of reading.states) await reading.write(name, await trainin
 
 OF_PAGES: Final = (
     "stub", "hub", "url", "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout", "rate",
+    "outputs",
 )  # fmt: skip
 """Options of a page's folder."""
 

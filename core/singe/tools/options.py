@@ -201,6 +201,12 @@ def _export(command: argparse.ArgumentParser) -> None:
     )
     _activations(command, "with --dtype int8 or --freestanding: ")
     command.add_argument(
+        "--outputs",
+        metavar="NAME,NAME",
+        type=names,
+        help="the outputs that the page gets, and nothing that only others need (default: all)",
+    )
+    command.add_argument(
         "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}"
     )
     text = (
@@ -449,7 +455,7 @@ def _labels(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--labels",
         metavar="FILE",
-        help="names of the classes: a JSON list or object, or one per line; of a task, also `coco`",
+        help="names of the classes: a JSON list or object, or one per line; or `imagenet` or `coco`",
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from ..errors import InputError
+from ..late_dataclass import dataclass
 
 Mode: TypeAlias = Literal["least", "most"]
 LEAST: Final = ("loss", "error", "perplexity", "mse", "mae", "cer", "wer", "distance", "fid", "entropy")

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 
 STEPS: Final = 4_000_000
 """The most opcodes in a pickle; a model of a thousand layers has about a hundred thousand."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import DTYPES, DType
 from ..errors import FormatError, InputError
+from ..late_dataclass import dataclass
 from ..shapes import MAX_RANK, bytes_text
 from .archive import Archive
 from .pickles import Instance, Machine, is_key, shown

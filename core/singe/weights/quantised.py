@@ -7,13 +7,13 @@ theirs (GPTQ's act-order) is held with its inputs sorted, and the order beside i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ..dtypes import float32
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 from ..ops.products.blocks import BITS, BITS_PER_WORD, packed
 from .gguf.blocks import AT_ONCE
 from .stored import PackedMatrix, StoredArray

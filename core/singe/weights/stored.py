@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..dtypes import DType, dtype, outward
 from ..errors import FormatError
+from ..late_dataclass import dataclass
 from ..shapes import MAX_ELEMENTS, MAX_RANK
 
 

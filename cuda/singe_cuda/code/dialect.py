@@ -5,15 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 from singe.extension import DType, bfloat16, float16, float32
-from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect, Matrices
-from singe_gpu.rates import AHEAD_RATES, SINGLE_RATES
+from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect, Matrices
+from singe_gpu.rates import RATES
 
 from .elements import ELEMENTS
+from .rates import HALF_RATES, SINGLE_RATES
 from .text import bindings, join
 from .words import SPELLINGS, TYPES, VECTOR_CASTS, VECTOR_WORDS, literal
 
 WORKGROUP_BYTES: Final = 96 << 10
 """Of workgroup memory for matrices: consumers' cards have 99 KiB."""
+WIDE_BYTES: Final = 227 << 10
+"""Of that on the cards that have WIDE_MATRIX."""
 
 
 def element_size(dtype: DType) -> int:
@@ -29,11 +32,13 @@ CUDA: Final = Dialect(
     vector_words=VECTOR_WORDS,
     vector_casts=VECTOR_CASTS,
     literal=literal,
-    features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    features=(WIDE_MATRIX, SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    rates=RATES,
     matrices=Matrices(
         {float16: "f16", bfloat16: "bf16", float32: "f32"},
-        {float16: AHEAD_RATES, bfloat16: AHEAD_RATES, float32: SINGLE_RATES},
+        {float16: HALF_RATES, bfloat16: HALF_RATES, float32: SINGLE_RATES},
         WORKGROUP_BYTES,
+        WIDE_BYTES,
         ahead=True,
         barrier="subgroupBarrier();",
     ),

@@ -272,6 +272,45 @@ template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_ma
   return d;
 }
 
+// --- wide products: four subgroups multiply straight from workgroup memory, by Hopper's wgmma, and go on meanwhile ----------------------
+
+// How a tile lies there: lines of 128 bytes, whose eight vectors are in another order in each of eight lines; eight lines take 1,024 bytes,
+// and blocks of 64 lines lie beside each other where a line across the depth is longer.
+template <int N> u64 wideTile(const array<vec4<u32>, N> *tile, u32 at) {
+  return u64(u32(__cvta_generic_to_shared(&tile->parts[at])) >> 4) | u64(8192 >> 4) << 16 | u64(1024 >> 4) << 32 | u64(1) << 62;
+}
+// What invocations wrote to workgroup memory themselves is seen by wgmma after this.
+inline void wideBarrier() {
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+  __syncthreads();
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+inline void wideEnd() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int N> void wideWait() { asm volatile("wgmma.wait_group.sync.aligned %0;" :: "n"(N) : "memory"); }
+
+#define TEN(A) "%" #A "0, %" #A "1, %" #A "2, %" #A "3, %" #A "4, %" #A "5, %" #A "6, %" #A "7, %" #A "8, %" #A "9, "
+#define TO_29 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, " TEN(1) TEN(2)
+#define TO_59 TO_29 TEN(3) TEN(4) TEN(5)
+#define TO_119 TO_59 TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11)
+#define SUMS(I) "+f"(s[I].sums[0]), "+f"(s[I].sums[1]), "+f"(s[I].sums[2]), "+f"(s[I].sums[3]), \
+    "+f"(s[I].sums[4]), "+f"(s[I].sums[5]), "+f"(s[I].sums[6]), "+f"(s[I].sums[7])
+#define SUMS_4(I) SUMS(I), SUMS(I + 1), SUMS(I + 2), SUMS(I + 3)
+#define SUMS_8(I) SUMS_4(I), SUMS_4(I + 4)
+#define WIDE(COLUMNS, TYPE, LIST, LEFT, RIGHT, A, B, ...) \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n" #COLUMNS "k16.f32." TYPE "." TYPE " {" LIST "}, %" #LEFT ", %" #RIGHT ", 1, 1, 1, %" #A ", %" #B ";" \
+      : __VA_ARGS__ : "l"(left), "l"(right), "n"(LEFT_ORDER == col_major), "n"(RIGHT_ORDER == row_major))
+#define WIDE_OF(TYPE, NAME) \
+  template <Order LEFT_ORDER, Order RIGHT_ORDER, int COUNT> void addWide(TYPE *, subgroup_matrix_result<f32, 16, 16> *s, u64 left, u64 right) { \
+    if constexpr (COUNT == 4) WIDE(64, NAME, TO_29 "%30, %31", 32, 33, 34, 35, SUMS_4(0)); \
+    else if constexpr (COUNT == 8) WIDE(128, NAME, TO_59 "%60, %61, %62, %63", 64, 65, 66, 67, SUMS_8(0)); \
+    else WIDE(256, NAME, TO_119 "%120, %121, %122, %123, %124, %125, %126, %127", 128, 129, 130, 131, SUMS_8(0), SUMS_8(8)); \
+  }
+WIDE_OF(f16, "f16") WIDE_OF(bf16, "bf16")
+template <class T, Order LEFT, Order RIGHT, int COUNT, int M, int N> void multiplyWide(
+    array<subgroup_matrix_result<f32, 16, 16>, COUNT> *sums, const array<vec4<u32>, M> *a, u32 at_a, const array<vec4<u32>, N> *b, u32 at_b) {
+  addWide<LEFT, RIGHT, COUNT>((T *)nullptr, sums->parts, wideTile(a, at_a), wideTile(b, at_b));
+}
+
 // --- copies to workgroup memory while an invocation goes on ------------------------------------------------------------------------------
 
 template <class T> void copyAhead(T *to, const ReadPort<T> &from, u32 i) {

@@ -69,7 +69,7 @@ def join(parts: ShaderParts) -> str:
     shared = {name: _bytes(kind) for name, kind in parts.shared.items()}
     places = [f"__shared__ {kind} {name};" for name, kind in parts.shared.items()]
     if sum(shared.values()) > STATIC_BYTES:  # the rest is asked for at the launch
-        places, at = [f"extern __shared__ vec4<u32> workgroup[]; // {sum(shared.values())} bytes"], 0
+        places, at = [f"extern __shared__ __align__(1024) vec4<u32> workgroup[]; // {sum(shared.values())} bytes"], 0
         for name, kind in parts.shared.items():
             places.append(f"{kind} &{name} = *({kind} *)(workgroup + {at // 16});")
             at += shared[name]

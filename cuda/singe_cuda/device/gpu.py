@@ -24,15 +24,23 @@ import numpy as np
 
 from singe.extension import DeviceError, DeviceLost, bytes_text, entry_key, keep_entry, recall_entry
 from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Timed
-from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS
+from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX
 
 from ..code.text import ENTRY_POINT, launch_bytes, prelude, threads
 from .driver import Driver, architectures, compile_text, nvrtc_version
 
 LEAST_CAPABILITY: Final = 75
 """The least compute capability, times ten."""
-_FEATURES: Final = {SUBGROUPS: 75, SHADER_F16: 75, PACKED_DOTS: 75, SUBGROUP_MATRIX: 80}
-"""Feature ↦ the least compute capability that has it."""
+HOPPER: Final = 90
+"""The capability whose own instructions no later one has; code that uses them is compiled for it alone."""
+_FEATURES: Final = {
+    SUBGROUPS: range(75, 1000),
+    SHADER_F16: range(75, 1000),
+    PACKED_DOTS: range(75, 1000),
+    SUBGROUP_MATRIX: range(80, 1000),
+    WIDE_MATRIX: range(HOPPER, HOPPER + 1),
+}
+"""Feature ↦ the compute capabilities that have it."""
 MAX_BINDING_BYTES: Final = (1 << 31) - 4
 """Kernels number elements in 32 bits, and an element may be a byte."""
 MAX_WORKGROUPS: Final = 65535
@@ -119,7 +127,7 @@ class CudaGpu:
             raise DeviceError(
                 f"cuda:{number} has the compute capability {self.capability / 10}, expected {LEAST_CAPABILITY / 10} or more; use sg.WebGpu()"
             )
-        self.features: frozenset[str] = frozenset(f for f, least in _FEATURES.items() if self.capability >= least)
+        self.features: frozenset[str] = frozenset(f for f, those in _FEATURES.items() if self.capability in those)
         self.lost = False
         self._device: Final = device
         self._context: Final = c_void_p()
@@ -136,7 +144,7 @@ class CudaGpu:
         self.limits: Final = Limits(self.memory, MAX_BINDING_BYTES, MAX_WORKGROUPS)
         self._pipelines: Final[WeakValueDictionary[str, CudaKernel]] = WeakValueDictionary()
         self._lately: Final[deque[CudaKernel]] = deque(maxlen=MAX_UNUSED_PIPELINES)
-        self._architecture, self._binary = _architecture(self.capability)
+        self._architecture, self._binary = architecture_of(self.capability)
         self._version: Final = nvrtc_version()
 
     def _enter(self) -> None:
@@ -354,7 +362,7 @@ class CudaGpu:
             self._call("DevicePrimaryCtxRelease_v2", self._device)
 
 
-def _architecture(capability: int) -> tuple[str, bool]:
+def architecture_of(capability: int) -> tuple[str, bool]:
     """NVRTC's name of what to compile for, and whether it makes a binary: PTX for cards newer than the compiler."""
     known = [a for a in architectures() if a <= capability]
     if not known:
@@ -362,4 +370,6 @@ def _architecture(capability: int) -> tuple[str, bool]:
             f"NVRTC {nvrtc_version()} makes code from compute capability {architectures()[0] / 10} on, this card has {capability / 10}; "
             "install an older nvidia-cuda-nvrtc"
         )
-    return (f"sm_{capability}", True) if known[-1] == capability else (f"compute_{known[-1]}", False)
+    if known[-1] < capability:
+        return f"compute_{known[-1]}", False
+    return f"sm_{capability}{'a' if capability == HOPPER else ''}", True

@@ -1,7 +1,7 @@
 """The variants of a kernel: which are made, in which order, and what each requires.
 
 A kernel is first printed without features. That text names the features that would make it faster; the kernel is then
-printed for those too. The fastest variant comes first, the last runs anywhere; there are at most four.
+printed for those too. The fastest variant comes first, the last runs anywhere; there are at most five.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Final, TypeAlias
 
 from singe.extension import Dim, Port, Printed, Variant
 
-from ..dialect import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect
+from ..dialect import ENTRY, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX, Dialect
 from .shader import Shader, Text
 
 MATRIX_FEATURES: Final = (SHADER_F16, SUBGROUPS, SUBGROUP_MATRIX)
 """The features that a text with subgroup matrices requires."""
+WIDE_FEATURES: Final = (*MATRIX_FEATURES, WIDE_MATRIX)
+"""Those of a text in a wide cut."""
+_ON_MATRICES: Final = {WIDE_MATRIX: WIDE_FEATURES, SUBGROUP_MATRIX: MATRIX_FEATURES}
 Print: TypeAlias = Callable[[Shader], Text]
 """Prints a kernel into a shader, with the features of that shader."""
 
@@ -43,6 +46,6 @@ def for_all_sizes(printed: Iterable[Printed]) -> Printed:
 def _feature_sets(dialect: Dialect, wanted: Collection[str]) -> list[tuple[str, ...]]:
     """The sets of features to print for, the best first."""
     features = [word for word in dialect.features if word in wanted]
-    others = [word for word in features if word != SUBGROUP_MATRIX]
+    others = [word for word in features if word not in _ON_MATRICES]
     some = [tuple(compress(others, chosen)) for chosen in product((True, False), repeat=len(others))]
-    return [MATRIX_FEATURES] * (SUBGROUP_MATRIX in features) + some[:-1]
+    return [needed for word, needed in _ON_MATRICES.items() if word in features] + some[:-1]

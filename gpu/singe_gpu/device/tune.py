@@ -31,9 +31,9 @@ from singe.extension import Contraction, DeviceError, Expr, Routine, cache_folde
 
 from ..code.variants import variants
 from ..dialect import Dialect
-from ..kernels.cut_choice import RATES, Sizes, costs, extents, print_cut, ranked
+from ..kernels.cut_choice import Sizes, costs, extents, print_cut, ranked
 from ..kernels.cuts import Cuts, choose, divided, outputs, samples
-from ..kernels.gemm import Cut
+from ..rates import Cut
 from .memory import Gpu
 from .timing import text_seconds
 
@@ -112,7 +112,7 @@ class Tuner:
         printed = [variants(self._dialect, ports, partial(print_cut, routine, c, cut)) for cut in tried]
         times = np.array([text_seconds(self._gpu, self._dialect, routine.kernel, printed, sizes) for sizes in some])
         for row, sizes in zip(times, some, strict=True):
-            costs_of = costs(c, RATES, sizes)
+            costs_of = costs(c, self._dialect.rates, sizes)
             row[min(range(len(tried)), key=lambda k: costs_of[tried[k]])] *= REPLACING_TIME_RATIO
         counts = [outputs(c, sizes) for sizes in some]
         # Between the samples that were timed, and beyond them, logarithms are interpolated.
@@ -132,7 +132,7 @@ def _worth(dialect: Dialect, routine: Routine, c: Contraction, some: list[Sizes]
     """The cuts to try: at each of these sizes, those with the best estimates."""
     found: dict[Cut, None] = {}
     for sizes in some:
-        costs_of, order = costs(c, RATES, sizes), ranked(dialect, routine, c, sizes)
+        costs_of, order = costs(c, dialect.rates, sizes), ranked(dialect, routine, c, sizes)
         most = MAX_TIMED_CUTS if len(some) == 1 else MAX_CUTS_PER_SAMPLE
         found.update(
             dict.fromkeys(cut for cut in order[:most] if costs_of[cut] <= MAX_ESTIMATE_RATIO * costs_of[order[0]])

@@ -17,12 +17,12 @@ from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias, TypeVar
 
-from singe.extension import Contraction, DType, Routine, ShapeError, collapse, contraction, float32, known, product
+from singe.extension import Contraction, Routine, ShapeError, collapse, contraction, float32, known, product
 
 from ..code.shader import Shader, Text
-from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, Dialect
-from ..rates import MatrixCut, Rate
-from .gemm import Cut, Thin, Tile, print_contraction
+from ..dialect import PACKED_DOTS, SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
+from ..rates import Cut, MatrixCut, Rate, Tile
+from .gemm import print_contraction
 from .integers import print_integers
 from .matrix import elements, fitting, print_matrix
 from .nest import print_kernel
@@ -33,26 +33,6 @@ Sizes: TypeAlias = Mapping[str, int]
 """Numbers for the open sizes of a product."""
 
 
-RATES: Final[Mapping[Cut, Rate]] = {
-    Tile(128, 128, 16, 16, 8, unroll=16): Rate(3.73, 0.00962, 12.6),
-    Tile(128, 64, 16, 8, 8, unroll=16): Rate(2.69, 0.00548, 10.9),
-    Tile(64, 64, 16, 8, unroll=16): Rate(2.37, 0.00385, 7.88),
-    Tile(128, 32, 16, 8, unroll=16): Rate(2.06, 0.00395, 10.5),
-    Tile(64, 32, 16, 8, unroll=16): Rate(2.01, 0.00205, 10.8),
-    Tile(256, 16, 8, 8, unroll=8): Rate(1.54, 0.00278, 15.8),
-    Tile(64, 16, 16): Rate(2.24, 0.00177, 8.05),
-    Tile(16, 64, 16): Rate(2.69, 0.00178, 5.17),
-    Tile(16, 32, 16, slices=4): Rate(5.34, 0.00516, 2.23),
-    Thin(1, 8, 128): Rate(15.2, 0.0072, 0.201),
-    Thin(1, 16, 64): Rate(8.44, 0.00324, 1.05),
-    Thin(1, 32, 32): Rate(5.38, 0.00216, 1.85),
-    Thin(4, 16, 64): Rate(5.68, 0.00929, 2.29),
-    Thin(4, 16, 32): Rate(4.22, 0.00269, 3.14),
-    Thin(4, 64, 16): Rate(2.48, 0.00456, 5.39),
-    Thin(8, 32, 8): Rate(2.04, 0.00176, 7.81),
-    None: Rate(0.0898, 3.1e-05, 174),
-}  # fmt: skip
-"""Fitted to 286 products on an NVIDIA H200."""
 LEAST_MULTIPLY_ADDS_OF_SINGLES: Final = 1 << 27
 """With fewer, products of float32 on subgroup matrices take longer than without them, up to twice as long: on an H200."""
 WINDOWS: Final = (2, 4)
@@ -81,20 +61,22 @@ def product_of(routine: Routine) -> Contraction | None:
 
 def ranked(dialect: Dialect, routine: Routine, c: Contraction, sizes: Sizes) -> list[Cut]:
     """The possible cuts at these sizes, the best estimate first."""
-    costs_of = costs(c, RATES, sizes)
+    costs_of = costs(c, dialect.rates, sizes)
     return sorted(possible(dialect, routine, c), key=costs_of.__getitem__)
 
 
 def possible(dialect: Dialect, routine: Routine, c: Contraction) -> list[Cut]:
     """The cuts that suit a Routine."""
     quads = {"a", "b"} <= quads_of(Shader(dialect, c.kernel.ports), c)
-    return [cut for cut in RATES if _suits(routine, c, cut, quads)]
+    return [cut for cut in dialect.rates if _suits(routine, c, cut, quads)]
 
 
-def _on_matrices(dialect: Dialect, c: Contraction, kind: DType, sizes: Sizes) -> MatrixCut:
-    """The cut for subgroup matrices with the lowest estimated cost."""
+def _on_matrices(dialect: Dialect, c: Contraction, sizes: Sizes, wide: bool) -> MatrixCut:
+    """The cut for subgroup matrices with the lowest estimated cost, among wide ones or only among others."""
+    kind = elements(dialect, c)
+    assert kind is not None
     costs_of = costs(c, dialect.matrices.rates[kind], sizes)
-    return min(fitting(dialect, c, costs_of), key=costs_of.__getitem__)
+    return min((cut for cut in fitting(dialect, c, costs_of) if wide or not cut.wide), key=costs_of.__getitem__)
 
 
 def _gains(dialect: Dialect, c: Contraction, sizes: Sizes) -> bool:
@@ -138,15 +120,15 @@ def _suits(routine: Routine, c: Contraction, cut: Cut, quads: bool) -> bool:
 def print_at(routine: Routine, c: Contraction, cut: Cut, sizes: Sizes, shader: Shader) -> Text:
     """A product in this cut; or on subgroup matrices, in one that suits the sizes."""
     if SUBGROUP_MATRIX in shader.features:
-        kind = elements(shader.dialect, c)
-        assert kind is not None
-        return print_matrix(c, _on_matrices(shader.dialect, c, kind, sizes), shader)
+        return print_matrix(c, _on_matrices(shader.dialect, c, sizes, WIDE_MATRIX in shader.features), shader)
     if routine.kind.endswith("_integers") and isinstance(cut, Tile):
         if PACKED_DOTS in shader.features:
             return print_integers(c, shader)
         shader.wanted_features.add(PACKED_DOTS)
     if cut is not None and _gains(shader.dialect, c, sizes):
         shader.wanted_features.add(SUBGROUP_MATRIX)
+        if _on_matrices(shader.dialect, c, sizes, wide=True).wide:
+            shader.wanted_features.add(WIDE_MATRIX)
     return print_cut(routine, c, cut, shader)
 
 

@@ -20,9 +20,9 @@ from singe.extension import Contraction, Dim, Printed, Routine, dim_min, known, 
 
 from ..code.variants import for_all_sizes, variants
 from ..dialect import Dialect
+from ..rates import Cut
 from .aligned import forms
-from .cut_choice import RATES, Sizes, costs, extents, possible, print_at
-from .gemm import Cut
+from .cut_choice import Sizes, costs, extents, possible, print_at
 
 Cuts: TypeAlias = Sequence[tuple[int, Cut]]
 """The cuts of a product, each with the least number of outputs for which it is used; the first with 0."""
@@ -42,7 +42,7 @@ def choose(dialect: Dialect, routine: Routine, c: Contraction) -> Cuts:
     """The cuts with the lowest estimated costs."""
     cuts = possible(dialect, routine, c)
     every = samples(c)
-    times = [[there[cut] for cut in cuts] for there in (costs(c, RATES, sizes) for sizes in every)]
+    times = [[there[cut] for cut in cuts] for there in (costs(c, dialect.rates, sizes) for sizes in every)]
     return divided([outputs(c, sizes) for sizes in every], cuts, np.array(times))
 
 

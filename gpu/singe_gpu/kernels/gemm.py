@@ -13,94 +13,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import Final
 
 from singe.extension import Contraction, Dim, ceildiv, product
 
 from ..code.shader import Shader, Text
 from ..code.statements import Statements
+from ..rates import Thin, Tile
 from .nest import bind_coordinates
 from .operands import Loads, arguments, divides_rows, element, put_functions, quads_of, split_rows, unpacks
 from .tile_loaders import Fetched, Filled, TileLayout, TileLoader
 from .vectorize import VECTOR_COMPONENTS, VECTOR_LENGTH
 
-
-@dataclass(frozen=True)
-class Tile:
-    """A cut by tiles: the tile of a workgroup and the part of it that one invocation holds, in elements.
-
-    All are powers of two; the invocation's sides are multiples of 4, since it works on vectors. With `slices` > 1, that
-    many teams of the workgroup each sum over a part of the depth, for products too small to fill a device otherwise.
-    The innermost loop is unrolled `unroll` times; if that covers the tile's depth there is no loop.
-    """
-
-    rows: int
-    columns: int
-    depth: int
-    thread_rows: int = 4
-    thread_columns: int = 4
-    slices: int = 1
-    unroll: int = 4
-
-    def __str__(self) -> str:
-        sliced = f"×{self.slices}" if self.slices > 1 else ""
-        return f"{self.rows}×{self.columns}×{self.depth}{sliced} by {self.thread_rows}×{self.thread_columns}"
-
-    @property
-    def team(self) -> int:
-        """How many invocations compute the tile together."""
-        return self.rows // self.thread_rows * (self.columns // self.thread_columns)
-
-    @property
-    def threads(self) -> int:
-        return self.team * self.slices
-
-    @property
-    def reach(self) -> int:
-        """How much of the depth a workgroup covers in one turn."""
-        return self.depth * self.slices
-
-    @property
-    def shared_bytes(self) -> int:
-        """Bytes of workgroup memory; every device has 16 KiB."""
-        return 4 * self.slices * self.depth * (self.rows + self.columns)
-
-
-@dataclass(frozen=True)
-class Thin:
-    """A cut for a small product: a workgroup's tile, of which each invocation has all rows, and slices of the depth."""
-
-    rows: int
-    columns: int
-    slices: int
-
-    def __str__(self) -> str:
-        return f"thin {self.rows}×{self.columns}×{self.slices}"
-
-    @property
-    def vectors(self) -> int:
-        """Vectors in a row of the tile."""
-        return self.columns // VECTOR_LENGTH
-
-    @property
-    def threads(self) -> int:
-        return self.vectors * self.slices
-
-    @property
-    def reach(self) -> int:
-        return self.slices * VECTOR_LENGTH
-
-    @property
-    def shared_bytes(self) -> int:
-        return 16 * self.rows * self.threads
-
-
 MAX_SLICES_PER_INVOCATION: Final = 16
 """How many slices' sums one invocation adds."""
 MAX_WORKGROUPS_PER_DIMENSION: Final = 65535
 """The workgroups that every device can dispatch in one dimension. More are spread over two; the surplus does nothing."""
-Cut: TypeAlias = "Tile | Thin | None"
-"""How a product is computed; None: by the plain kernel."""
 
 
 def print_contraction(c: Contraction, cut: Tile | Thin, shader: Shader) -> Text:

@@ -10,6 +10,9 @@ Each line of a tile is padded by one vector, so that the eight lines read at onc
 of 32 bits are read one by one, across lines. Offsets of matrices are u32: shaders check each offset, and checking an i32
 halved the speed on an H200.
 
+In a wide cut, four subgroups multiply straight from workgroup memory, and go on before the product is there. Lines then have 128 bytes
+each, whose vectors lie in an order of each line's own instead of a padding; longer ones are cut into blocks of such lines.
+
 Matrices of float32 are a dialect's own: it computes their products as exactly as in float32, from parts of fewer digits. An
 infinity or a number next to the largest one has no such parts, so that a sum which is not finite is computed again, by `exact`.
 """
@@ -37,8 +40,13 @@ MATRIX_SIDE: Final = 16
 MAX_SHORT_LINES: Final = 128
 """The most lines in a tile if they have 32 bytes each: with 256, a product took twice as long."""
 SHORT_LINE_VECTORS: Final = 2
+MAX_STRIP_MATRICES: Final = 4
 UNIT_BYTES: Final = 16
 """Of a vector of workgroup memory."""
+WIDE_LINE_VECTORS: Final = 8
+"""The vectors of a line of a wide cut, and the lines whose orders differ."""
+WIDE_ROWS: Final = 64
+"""The rows of which four subgroups compute 16 each."""
 MAX_ROWS_WITHOUT_MATRICES: Final = 2
 """With at most this many rows, matrices would be mostly empty."""
 
@@ -80,8 +88,8 @@ class _SumStrip(NamedTuple):
 
     @staticmethod
     def of(cut: MatrixCut, ahead: bool) -> _SumStrip:
-        """A whole row where parts are copied ahead, whose memory is free by then; otherwise one matrix."""
-        count = cut.sub_columns // MATRIX_SIDE if ahead else 1
+        """Several of a row where parts are copied ahead, whose memory is free by then; otherwise one matrix."""
+        count = min(cut.sub_columns // MATRIX_SIDE, MAX_STRIP_MATRICES) if ahead else 1
         line = count * MATRIX_SIDE // VECTOR_LENGTH
         return _SumStrip(count, line, line + (count > 1))  # lines of several matrices would be in the same banks
 
@@ -111,12 +119,13 @@ def _words(shader: Shader, c: Contraction, kind: DType) -> set[str]:
 
 def fitting(dialect: Dialect, c: Contraction, cuts: Iterable[MatrixCut]) -> list[MatrixCut]:
     """The cuts of which the tiles fit into workgroup memory, without too many short lines."""
-    kind = elements(dialect, c)
+    kind, matrices = elements(dialect, c), dialect.matrices
     assert kind is not None
     found = list[MatrixCut]()
     for cut in cuts:
-        operands = [_Operand.of(name, c, cut, kind, dialect.matrices) for name in "ab"]
-        if UNIT_BYTES * sum(x.room for x in operands) <= dialect.matrices.workgroup_bytes and all(
+        operands = [_Operand.of(name, c, cut, kind, matrices) for name in "ab"]
+        most = matrices.wide_bytes if cut.wide else matrices.workgroup_bytes
+        if UNIT_BYTES * sum(x.room for x in operands) <= most and all(
             x.lines <= MAX_SHORT_LINES or x.units > SHORT_LINE_VECTORS for x in operands
         ):
             found.append(cut)
@@ -209,6 +218,8 @@ class _Operand:
 
     @property
     def stride(self) -> int:
+        if self.cut.wide:
+            return self.units
         return self.units + (1 if self.deep or self.kind.size == 2 else 2)
 
     @property
@@ -227,6 +238,10 @@ class _Operand:
             unit = f"(i32(lane) + {turn * self.cut.threads}i)" if turn else "i32(lane)"
             out.put(f"let {self.name}_line{turn} = {unit} / {self.units}i;")
             out.put(f"let {self.name}_unit{turn} = {unit} % {self.units}i;")
+            if self.cut.wide:
+                line, place, side = f"{self.name}_line{turn}", f"{self.name}_unit{turn}", f"{WIDE_LINE_VECTORS}i"
+                block = f"({place} / {side} * {self.lines}i + {line}) * {side}"
+                out.put(f"let {self.name}_at{turn} = {block} + (({place} % {side}) ^ ({line} % {side}));")
             if not ahead:
                 out.put(f"var next_{self.name}{turn} = vec4<u32>();")
 
@@ -260,6 +275,8 @@ class _Operand:
 
     def _at(self, turn: int, part: int) -> str:
         """Where they lie in the tile."""
+        if self.cut.wide:
+            return f"{part * self.vectors}i + {self.name}_at{turn}"
         return f"{part * self.vectors}i + {self.name}_line{turn} * {self.stride}i + {self.name}_unit{turn}"
 
     def gather(self) -> str:
@@ -288,6 +305,14 @@ class _Operand:
         shape = f"subgroup_matrix_{kind}<{self.element}, {MATRIX_SIDE}, {MATRIX_SIDE}>"
         return f"subgroupMatrixLoad<{shape}, {order}>(&{self.tile}, {at}, {self.stride}u)"
 
+    def wide(self, part: int, rows: str, step: int) -> tuple[str, str]:
+        """The order of a tile's elements, and where the matrix of 16 along the depth begins that four subgroups take. rows: the first
+        of those of the left side, a multiple of 64; of the right side they take all columns."""
+        order = "row_major" if self.deep == (self.name == "a") else "col_major"
+        along = step * MATRIX_SIDE * (1 if self.deep else WIDE_LINE_VECTORS * self.unit) // self.unit
+        at = f"{part * self.vectors + along}u"
+        return order, f"{rows} * {WIDE_LINE_VECTORS}u + {at}" if self.name == "a" else at
+
 
 def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Operand) -> list[list[str]]:
     """Write the loop over the depth; returns the names of a subgroup's sums."""
@@ -296,13 +321,18 @@ def _sums(out: Statements, c: Contraction, cut: MatrixCut, a: _Operand, b: _Oper
     down = cut.rows // cut.sub_rows
     out.put(f"let upper = subgroup / {across}u % {down}u * {cut.sub_rows}u;")
     out.put(f"let left = subgroup % {across}u * {cut.sub_columns}u;")
-    sums = [[f"c{i}_{j}" for j in range(cut.sub_columns // MATRIX_SIDE)] for i in range(cut.sub_rows // MATRIX_SIDE)]
+    count = cut.sub_columns // MATRIX_SIDE
+    sums = [[f"c{i}_{j}" for j in range(count)] for i in range(cut.sub_rows // MATRIX_SIDE)]
     ahead = out.shader.dialect.matrices.ahead
     for operand in (a, b):
         operand.prepare(out, ahead)
-    for line in sums:
-        for name in line:
-            out.put(f"var {name} = subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>();")
+    kind = f"subgroup_matrix_result<f32, {MATRIX_SIDE}, {MATRIX_SIDE}>"
+    if cut.wide:
+        out.put(f"var sums = array<{kind}, {count}>();")
+        sums = [[f"sums[{j}]" for j in range(count)]]
+    else:
+        for name in (name for line in sums for name in line):
+            out.put(f"var {name} = {kind}();")
     turns = f"for (var base = 0i; base < {out.shader.dim(c.depth)}; base += {cut.depth * cut.parts}i)"
     if ahead:
         _put_turns_ahead(out, turns, c.depth, cut, a, b, sums)
@@ -321,8 +351,8 @@ def _put_turns_ahead(
     out: Statements, turns: str, depth: Dim, cut: MatrixCut, a: _Operand, b: _Operand, sums: Sequence[Sequence[str]]
 ) -> None:  # fmt: skip
     """The loop where parts are copied ahead. Parts beyond the depth are neither copied, since all workgroups would read the last
-    element, nor multiplied."""
-    on_their_way, end = cut.parts - 1, out.shader.dim(depth)
+    element, nor multiplied. In a wide cut, the part before is still being multiplied while the next is copied."""
+    on_their_way, end = cut.parts - (2 if cut.wide else 1), out.shader.dim(depth)
     for part in range(on_their_way):
         _copy(out, (a, b), depth, f"{part * cut.depth}i", part)
     with out.scope(turns) as turn:
@@ -330,12 +360,30 @@ def _put_turns_ahead(
             if part and not divides(depth, cut.depth * cut.parts):
                 turn.put(f"if (base + {part * cut.depth}i >= {end}) {{ break; }}")
             turn.put(f"copiesWait<{on_their_way - 1}>();")
-            turn.put(BARRIER)
             later = part + on_their_way
-            _copy(turn, (a, b), depth, f"base + {later * cut.depth}i", later % cut.parts)
-            _multiply(turn, cut, a, b, sums, part)
+            following = (turn, (a, b), depth, f"base + {later * cut.depth}i", later % cut.parts)
+            if cut.wide:
+                _multiply_wide(turn, cut, a, b, part)
+                _copy(*following)
+                turn.put("wideWait<1>();")
+            else:
+                turn.put(BARRIER)
+                _copy(*following)
+                _multiply(turn, cut, a, b, sums, part)
+    if cut.wide:
+        out.put("wideWait<0>();")
     out.put("copiesWait<0>();")
     out.put(BARRIER)
+
+
+def _multiply_wide(out: Statements, cut: MatrixCut, a: _Operand, b: _Operand, part: int) -> None:
+    """Begin to multiply one part of the depth."""
+    out.put("wideBarrier();")
+    for step in range(cut.depth // MATRIX_SIDE):
+        rows = f"(upper / {WIDE_ROWS}u * {WIDE_ROWS}u)"
+        (left, from_a), (right, from_b) = a.wide(part, rows, step), b.wide(part, "", step)
+        out.put(f"multiplyWide<{a.element}, {left}, {right}>(&sums, &{a.tile}, {from_a}, &{b.tile}, {from_b});")
+    out.put("wideEnd();")
 
 
 def _copy(out: Statements, operands: Sequence[_Operand], depth: Dim, base: str, part: int) -> None:

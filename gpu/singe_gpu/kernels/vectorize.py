@@ -17,8 +17,8 @@ from singe.extension import DType, Expr, Store, affine, divides, int32, scalar
 from ..code.shader import Shader
 from ..code.statements import MAX_INLINE_CHARACTERS, Statements
 from ..dialect import Dialect
+from ..rates import VECTOR_LENGTH
 
-VECTOR_LENGTH: Final = 4
 VECTOR_COMPONENTS: Final = "xyzw"
 
 

@@ -1,6 +1,7 @@
 """gpu.py matrices: times products in a browser or on CUDA, in all cuts on subgroup matrices, and fits their rates.
 
-It prints MATRIX_RATES of gpu/singe_gpu/rates.py; AHEAD_RATES with `--device cuda:0`, and SINGLE_RATES with `--kind float32`, too.
+It prints MATRIX_RATES of gpu/singe_gpu/rates.py; with `--device cuda:0` HALF_RATES of cuda/singe_cuda/code/rates.py, and with `--kind float32`
+SINGLE_RATES, too.
 gpu_tune.py does the same for RATES, natively. To try a
 new cut, add it to the table with any rate. gpu_page.py checks the products' results.
 """
@@ -12,11 +13,14 @@ import json
 import shlex
 import tempfile
 from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
 from gpu_page import asked
-from gpu_tune import Collector, Row, fit, table, told
+from gpu_tune import Collector, Row, fit, table, told, written
 
 import singe as sg
 from singe.compiler.compile import compile_graph
@@ -24,20 +28,20 @@ from singe.dtypes import DType, dtype, float16
 from singe.graph import Builder, Graph
 from singe.ir.contraction import Contraction, contraction
 from singe.ir.kernel import Routine
-from singe_gpu.code.shader import Shader, Text
+from singe_cuda.code.dialect import CUDA
+from singe_gpu.code.shader import Shader
 from singe_gpu.code.variants import MATRIX_FEATURES, variants
 from singe_gpu.device.timing import text_seconds
-from singe_gpu.dialect import SUBGROUP_MATRIX, Dialect
-from singe_gpu.kernels.cut_choice import print_cut
-from singe_gpu.kernels.gemm import Tile
+from singe_gpu.dialect import Dialect
 from singe_gpu.kernels.matrix import fitting, print_matrix
-from singe_gpu.rates import AHEAD_RATES, MATRIX_RATES, SINGLE_RATES, MatrixCut
+from singe_gpu.rates import MatrixCut
 from singe_webgpu.code.dialect import WGSL
 
 SIZES: Final = (
     (4096, 4096, 4096), (2048, 2048, 2048), (1024, 1024, 1024), (512, 512, 512), (256, 256, 256), (8192, 1024, 1024),
     (1024, 4096, 1024), (1500, 384, 1536), (197, 768, 768), (197, 768, 3072), (197, 3072, 768), (196, 672, 112),
     (64, 4096, 4096), (16, 4096, 4096), (12544, 96, 24), (12544, 96, 16), (3136, 144, 24), (49, 1152, 320),
+    (4096, 512, 512), (4096, 512, 2048), (4096, 2048, 512), (1024, 384, 384),
 )  # fmt: skip
 WASTE: Final = 5.0
 """A cut is not timed if its tiles have this many times the elements of the product."""
@@ -116,7 +120,7 @@ def product(m: int, k: int, n: int, kind: DType) -> Graph:
 def tried(dialect: Dialect, kind: DType) -> Iterator[tuple[tuple[int, int, int], Routine, Contraction, MatrixCut]]:
     """Each product in each cut that is worth timing."""
     for m, k, n in SIZES:
-        compile_graph(product(m, k, n, kind), collector := Collector())
+        compile_graph(product(m, k, n, kind), collector := Collector(dialect))
         (routine,) = collector.routines
         c = contraction(routine)
         assert c is not None
@@ -140,21 +144,15 @@ def measured(device: str, kind: DType) -> list[Row]:
     """The seconds of each product in each cut on a device of this process, in the form of gpu_tune.py."""
     backend: Any = getattr(sg.device(device).eager, "backend")  # noqa: B009
     dialect = backend.target.dialect
-    rows: dict[tuple[int, ...], Row] = {}
-    for shape, routine, c, cut in tried(dialect, kind):
-
-        def write(shader: Shader, c: Contraction = c, cut: MatrixCut = cut, routine: Routine = routine) -> Text:
-            if SUBGROUP_MATRIX in shader.features:
-                return print_matrix(c, cut, shader)
-            shader.wanted_features.add(SUBGROUP_MATRIX)
-            return print_cut(routine, c, Tile(64, 64, 16, 8, unroll=16), shader)
-
-        printed = variants(dialect, routine.kernel.ports, write)
-        seconds = text_seconds(backend.gpu, dialect, routine.kernel, [printed], {})[0]
-        m, k, n = shape
-        row = rows.setdefault(shape, {"batch": 1, "rows": m, "depth": k, "columns": n, "count": 1, "times": {}})
-        row["times"][str(cut)] = seconds
-    return list(rows.values())
+    rows: list[Row] = []
+    for (m, k, n), several in groupby(tried(dialect, kind), itemgetter(0)):
+        every = list(several)
+        _, routine, c, _ = every[0]
+        cuts = [cut for *_, cut in every]
+        printed = [variants(dialect, routine.kernel.ports, partial(written, routine, c, cut)) for cut in cuts]
+        times = dict(zip(map(str, cuts), text_seconds(backend.gpu, dialect, routine.kernel, printed, {}), strict=True))
+        rows.append({"batch": 1, "rows": m, "depth": k, "columns": n, "count": 1, "times": times})
+    return rows
 
 
 def survey(browser: str, flags: list[str]) -> list[Row]:
@@ -195,7 +193,7 @@ def main(arguments: list[str], folder: Path) -> None:
         best = sorted(row["times"].items(), key=lambda item: item[1])[:3]
         speeds = ", ".join(f"{cut} {seconds * 1e6:.1f} µs ({work / seconds / 1e12:.3g})" for cut, seconds in best)
         print(f"{row['rows']} × {row['depth']} · {row['columns']}: {speeds}")
-    present = MATRIX_RATES if not args.device else SINGLE_RATES if args.kind == "float32" else AHEAD_RATES
+    present = (CUDA if args.device else WGSL).matrices.rates[dtype(args.kind)]
     print(f"by the present rates: {told(rows, present)}")
     rates = fit(rows, present)
     print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")

@@ -1,7 +1,7 @@
-"""gpu.py tune: times many products in all cuts on this device, and fits the RATES.
+"""gpu.py tune: times many products of float32 in all cuts on this device, and fits the rates of its dialect.
 
-It prints the table of gpu/singe_gpu/kernels/cut_choice.py, and how far the choices by the current and by the fitted
-table are from the fastest cut. To try a new cut, add it to the table with any rate.
+It prints the tables of gpu/singe_gpu/rates.py, and how far the choices by the current and by the fitted tables are from the fastest
+cut. Where matrices multiply float32, their cuts are timed and fitted with the others. To try a new cut, add it to the table with any rate.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.compiler.target import Printed
+from singe.dtypes import float32
 from singe.errors import DeviceError
 from singe.graph import Graph
 from singe.ir.contraction import Contraction, contraction
@@ -27,21 +29,23 @@ from singe.ir.kernel import Kernel, Routine
 from singe.model.files import load
 from singe.shapes import known, product
 from singe.tools.measuring.bench import gemm, machine
-from singe_gpu.code.shader import Shader
+from singe_cuda.code.dialect import CUDA
+from singe_gpu.code.shader import Shader, Text
 from singe_gpu.code.variants import variants
 from singe_gpu.device.timing import text_seconds
-from singe_gpu.kernels.cut_choice import RATES, print_cut, ranked, work
-from singe_gpu.kernels.gemm import Cut, Thin, Tile
+from singe_gpu.dialect import SUBGROUP_MATRIX, WIDE_MATRIX, Dialect
+from singe_gpu.kernels.cut_choice import print_cut, ranked, work
+from singe_gpu.kernels.matrix import elements, fitting, print_matrix
 from singe_gpu.kernels.operands import quads_of
-from singe_gpu.rates import MatrixCut, Rate
+from singe_gpu.rates import RATES, Cut, MatrixCut, Rate, Thin, Tile
+from singe_gpu.target import GpuTarget
 from singe_webgpu.code.dialect import WGSL
-from singe_webgpu.target import WgslTarget
 
 SIZES: Final = (
     (128, 128, 128), (256, 256, 256), (512, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048), (4096, 4096, 4096),
     (33, 47, 129), (1, 1000, 1280), (1, 4096, 4096), (4, 4096, 4096), (16, 4096, 4096), (64, 1024, 1024),
     (77, 512, 2048), (197, 768, 768), (197, 768, 3072), (197, 3072, 768), (1500, 384, 1536), (8192, 64, 64),
-    (12544, 96, 16), (196, 672, 112), (49, 1152, 320), (100000, 32, 32), (65536, 256, 8),
+    (12544, 96, 16), (196, 672, 112), (49, 1152, 320), (100000, 32, 32), (65536, 256, 8), (1024, 384, 384), (1024, 1536, 384), (4096, 512, 512),
 )  # fmt: skip
 """(m, k, n) of typical products, timed in addition to those of the given models."""
 BATCHES: Final = (1, 64)
@@ -53,6 +57,10 @@ PLAIN: Final = 3e8
 """From this number, the plain kernel is not timed."""
 SMALL: Final = 3e8
 """From this number, cuts without tiles in workgroup memory are not timed."""
+LEAST_ON_MATRICES: Final = 1e7
+"""From this number, cuts on matrices of float32 are timed."""
+PLAIN_TILE: Final = Tile(64, 64, 16, 8, unroll=16)
+"""What stands for a cut on matrices where there are none."""
 FAR: Final = 4.0
 """Cuts that take this many times as long as the best do not count in the fit."""
 STEPS: Final = 1500
@@ -61,11 +69,11 @@ Row = dict[str, Any]
 C = TypeVar("C", bound="Cut | MatrixCut")
 
 
-class Collector(WgslTarget):
+class Collector(GpuTarget):
     """A target that collects the Routines that it prints."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, dialect: Dialect) -> None:
+        super().__init__(dialect)
         self.routines: list[Routine] = []
 
     def print(self, kernel: Kernel | Routine, constants: Collection[int]) -> Printed | None:
@@ -92,19 +100,19 @@ def graphs(folder: Path) -> Iterator[tuple[str, Graph]]:
             yield f"{path.stem}, batch {batch}", graph
 
 
-def products(folder: Path) -> list[tuple[Routine, Contraction, Row]]:
+def products(folder: Path, dialect: Dialect) -> list[tuple[Routine, Contraction, Row]]:
     """The products of all graphs, each once, with its facts."""
     seen: dict[Any, Row] = {}
     found: list[tuple[Routine, Contraction, Row]] = []
     for where, graph in graphs(folder):
-        collector = Collector()
+        collector = Collector(dialect)
         compile_graph(graph, collector)
         for r in collector.routines:
             c = contraction(r)
             if c is None or c.columns == 1:
                 continue
             batch, rows, columns, depth = (known(d, {}) for d in (product(c.batch), c.rows, c.columns, c.depth))
-            quads = "".join(sorted(quads_of(Shader(WGSL, c.kernel.ports), c)))
+            quads = "".join(sorted(quads_of(Shader(dialect, c.kernel.ports), c)))
             row = {
                 "kind": r.kind, "batch": batch, "rows": rows, "columns": columns, "depth": depth, "a_deep": c.a_deep,
                 "b_deep": c.b_deep, "quads": quads, "window": c.window, "ports": len(c.kernel.ports), "strides": str(r.facts.get("strides")),
@@ -141,19 +149,43 @@ def plausible(row: Row) -> list[Cut]:
     return [cut for cut in RATES if worth(cut)]
 
 
+def matrix_cuts(dialect: Dialect, c: Contraction) -> list[MatrixCut]:
+    """Those on matrices of float32 that are worth timing."""
+    if elements(dialect, c) is not float32:
+        return []
+    batch, rows, columns, depth = (known(d, {}) for d in (product(c.batch), c.rows, c.columns, c.depth))
+    least = LEAST_ON_MATRICES if batch * rows * columns * depth >= LEAST_ON_MATRICES else math.inf
+    held = {
+        cut: -(-rows // cut.rows) * cut.rows * -(-columns // cut.columns) * cut.columns
+        for cut in dialect.matrices.rates[float32]
+    }
+    return [cut for cut in fitting(dialect, c, held) if held[cut] <= WASTE * min(held.values()) and least < math.inf]
+
+
+def written(r: Routine, c: Contraction, cut: Cut | MatrixCut, shader: Shader) -> Text:
+    """A product in a given cut, for the features that it needs."""
+    if not isinstance(cut, MatrixCut):
+        return print_cut(r, c, cut, shader)
+    needed = WIDE_MATRIX if cut.wide else SUBGROUP_MATRIX
+    if needed in shader.features:
+        return print_matrix(c, cut, shader)
+    shader.wanted_features.add(needed)
+    return print_cut(r, c, PLAIN_TILE, shader)
+
+
 def survey(backend: Any, folder: Path, limit: float) -> list[Row]:
     """The seconds of each product in each cut."""
-    found = []
+    found, dialect = [], backend.target.dialect
     start = time.perf_counter()
-    todo = products(folder)
+    todo = products(folder, dialect)
     for number, (r, c, row) in enumerate(todo):
         if time.perf_counter() - start > limit:
             print(f"{limit:.0f} seconds are over: {number} of {len(todo)} products")
             break
-        cuts = plausible(row)
-        printed = [variants(WGSL, r.kernel.ports, partial(print_cut, r, c, cut)) for cut in cuts]
+        cuts = [*plausible(row), *matrix_cuts(dialect, c)]
+        printed = [variants(dialect, r.kernel.ports, partial(written, r, c, cut)) for cut in cuts]
         try:
-            times = text_seconds(backend.gpu, WGSL, r.kernel, printed, {})
+            times = text_seconds(backend.gpu, dialect, r.kernel, printed, {})
         except DeviceError as e:
             print(f"{row['where']}: {e}")
             continue
@@ -161,7 +193,7 @@ def survey(backend: Any, folder: Path, limit: float) -> list[Row]:
             row
             | {
                 "times": {str(cut): t for cut, t in zip(cuts, times, strict=True)},
-                "chosen": str(ranked(WGSL, r, c, {})[0]),
+                "chosen": str(ranked(dialect, r, c, {})[0]),
             }
         )
     return found
@@ -229,7 +261,7 @@ def table(rates: Mapping[C, Rate]) -> str:
     for cut, r in rates.items():
         plain = {} if cut is None else {f.name: (getattr(cut, f.name), f.default) for f in fields(cut)}
         given = ", ".join(
-            f"{k}={v}" if k in ("slices", "unroll") and isinstance(cut, Tile) else str(v)
+            f"{k}={v}" if k == "wide" or (k in ("slices", "unroll") and isinstance(cut, Tile)) else str(v)
             for k, (v, d) in plain.items()
             if v != d
         )
@@ -240,22 +272,23 @@ def table(rates: Mapping[C, Rate]) -> str:
 
 def main(arguments: list[str], folder: Path) -> None:
     parser = argparse.ArgumentParser(prog="gpu.py tune", description=__doc__)
+    parser.add_argument("--device", default="webgpu", help="the device, such as cuda:0")
     parser.add_argument("--out", type=Path, help="write all times as JSON")
     parser.add_argument("--times", type=Path, help="fit times that --out wrote instead of taking them")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which no more is timed")
     parser.add_argument("--models", type=Path, default=folder, help=f"ONNX models with recordings (default: {folder})")
     args = parser.parse_args(arguments)
+    dialect = CUDA if args.device.startswith("cuda") else WGSL
     if args.times:
         rows = json.loads(args.times.read_text("utf-8"))["products"]
     else:
-        from singe_webgpu.device.native import WebGpuBackend  # noqa: PLC0415  # gpu_matrices.py needs no wgpu
-
-        backend = WebGpuBackend()
+        backend: Any = getattr(sg.device(args.device).eager, "backend")  # noqa: B009
         rows = survey(backend, args.models, args.limit)
         if args.out:
             data = {"machine": machine(), "device": backend.describe(), "products": rows}
             args.out.write_text(json.dumps(data, indent=1, default=str), "utf-8")
     print(f"{len(rows)} products")
-    print(f"by the present RATES: {told(rows, RATES)}")
-    rates = fit(rows, RATES)
-    print(f"by RATES as fitted: {told(rows, rates)}\n\n{table(rates)}")
+    present: dict[Cut | MatrixCut, Rate] = {**dialect.rates, **dialect.matrices.rates.get(float32, {})}
+    print(f"by the present rates: {told(rows, present)}")
+    rates = fit(rows, present)
+    print(f"as fitted: {told(rows, rates)}\n\n{table(rates)}")

@@ -459,7 +459,7 @@ def test_its_types_are_those_of_onnxruntimes_interface(tmp_path: Path) -> None:
 def test_other_bundles_have_none_of_it_and_those_of_stubs_have(folder: Path, bundle: Callable[[str], Path]) -> None:
     assert not list(bundle("small").glob("singe-ort*"))
     names = {path.name for path in (folder / "small.onnx.singe").glob("singe-ort*.js")}
-    assert names == {f"singe-ort{part}.js" for part in ("", "-global", "-gpu", "-lost", "-ops", "-picture")}
+    assert names == {f"singe-ort{part}.js" for part in ("", "-global", "-gpu", "-lost", "-ops", "-picture", "-python")}
 
 
 def test_what_every_page_of_it_fetches_is_small(built_scripts: dict[str, bytes]) -> None:

@@ -23,7 +23,8 @@ from packages import npm, npm_package
 from pages import node
 from sites import Console, served_plainly
 
-from singe.tools.export.scripts import EAGER, MAIN, bundler_scripts, joined_scripts
+import singe as sg
+from singe.tools.export.page.scripts import EAGER, MAIN, bundler_scripts, joined_scripts
 
 TYPESCRIPT: Final = (
     f"typescript@{json.loads((STATIC / 'package.json').read_text('utf-8'))['devDependencies']['typescript']}"
@@ -162,9 +163,28 @@ def test_vite(page: Any, project: Path, digits: Digits, mode: str) -> None:
     assert console.complaints == []
 
 
+TYPED: Final = """
+import {{ load }} from "singe";
+import {{ task }} from "singe/tasks";
+import type {{ Answer, Label }} from "./task/model.d.ts";
+import type {{ BundleModel }} from "./model/model.d.ts";
+const model = await load<BundleModel>("./model/");
+const {{ {output} }} = await model.run({{ {input}: new Float32Array(784) }});
+export const first: number = {output}.data[0] ?? 0;
+export const session: Promise<number> = model.session().run({{ {input}: [1] }}).then((found) => found.{output}.data.length);
+const ask = await task<Answer>("./task/");
+for (const {{ label }} of await ask("a.png")) if (label === "{label}") console.log(label);
+export const known: Label = "cat";
+"""
+"""A script that uses the types of two bundles."""
+
+
 @pytest.mark.slow
-def test_types(package: Path, tmp_path: Path) -> None:
-    """typed.ts is right for TypeScript, and what is wrong is not."""
+def test_types(package: Path, digits: Digits, tmp_path: Path) -> None:
+    """typed.ts, and what uses a bundle's types, is right for TypeScript, and what is wrong is not."""
+    net = sg.Model.of(lambda x: x.mean((2, 3)), {"images": (1, 3, 8, 8)})
+    sg.export(sg.task("classify", net, labels=["cat", "dog", 'a "quoted" */ one']), tmp_path / "task")
+    shutil.copytree(digits.folder, tmp_path / "model")
     (tmp_path / "package.json").write_text('{ "private": true, "type": "module" }')
     npm("install", str(package), TYPESCRIPT, cwd=tmp_path)
     good = (EMBED / "typed.ts").read_text()
@@ -179,13 +199,17 @@ def test_types(package: Path, tmp_path: Path) -> None:
         "an output": ("logits?.data instanceof", "logits?.values instanceof"),
     }
     cases = {"good.ts": good, **{f"{k}.ts": good.replace(*change) for k, change in wrong.items()}}
+    names = {"input": "input", "output": "logits", "label": "dog"}
+    cases["good of a bundle.ts"] = TYPED.format(**names)
+    for key in names:
+        cases[f"no {key} of a bundle.ts"] = TYPED.format(**{**names, key: "other"})
     for name, text in cases.items():
         (tmp_path / name).write_text(text)
     for resolution in (("--module", "nodenext"), ("--module", "esnext", "--moduleResolution", "bundler")):
         command = ["npx", "tsc", "--strict", "--noEmit", "--target", "es2022", *resolution, *cases]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         found = {line.split("(")[0] for line in done.stdout.splitlines() if ": error TS" in line}
-        assert found == set(cases) - {"good.ts"}, done.stdout
+        assert found == {name for name in cases if not name.startswith("good")}, done.stdout
 
 
 @pytest.mark.slow

@@ -10,20 +10,21 @@ import numpy as np
 import pytest
 from bundles import ROOT, small_graph
 from firefox import firefox
+from sites import until
 
 import singe as sg
 from singe.model.model import Model
 from singe.tasks import picture_spec as images
 from singe.tasks.picture_spec import PictureSpec
-from singe.tools.export import single_page
 from singe.tools.export.bundle import export, make_bundle
+from singe.tools.export.page import single_page
 
 PHOTO = ROOT / "docs" / "digits.png"
 
 
 def told(page: Any) -> str:
     status = page.get_by_test_id("status")
-    page.wait_for_function("document.querySelector('[data-testid=status]').dataset.state !== 'loading'")
+    until(page, "document.querySelector('[data-testid=status]').dataset.state !== 'loading'")
     return status.inner_text()
 
 
@@ -54,7 +55,7 @@ def test_it_runs_from_the_disk(opened: Callable[[Path], Any], tmp_path: Path, de
     export(Model(small_graph(), "numpy", "small </script> & <b>"), tmp_path / "small.html")
     assert [p.name for p in tmp_path.iterdir()] == ["small.html"]
     page = opened(tmp_path / "small.html")
-    page.wait_for_function("document.querySelector('[data-testid=status]').textContent.includes('nothing is loaded')")
+    until(page, "document.querySelector('[data-testid=status]').textContent.includes('nothing is loaded')")
     assert page.title() == "small </script> & <b>"
     page.get_by_test_id("backend").select_option(device)
     for name, text in {"x": "[[1, 2, 3], [0, 0, 1]]", "k": "[[5], [7]]", "keep": "[[true], [0]]"}.items():
@@ -77,7 +78,7 @@ def test_it_takes_a_picture_and_names_the_classes(opened: Callable[[Path], Any],
     model = Model.of(lambda picture: picture.mean((2, 3)), {"picture": (1, 3, 8, 8)}, "numpy")
     export(model, tmp_path / "colours.html", picture=spec, labels=["red", "green", "blue"])
     page = opened(tmp_path / "colours.html")
-    page.wait_for_function("document.querySelector('[data-testid=status]').textContent.includes('Ready')")
+    until(page, "document.querySelector('[data-testid=status]').textContent.includes('Ready')")
     page.get_by_test_id("backend").select_option("wasm")
     page.get_by_test_id("file").set_input_files(str(PHOTO))
     page.get_by_test_id("top-1").wait_for(timeout=60_000)
@@ -89,7 +90,7 @@ def test_a_folders_page_that_is_opened_as_a_file_says_what_to_do(browser: Any, t
     export(Model(small_graph(), "numpy"), tmp_path / "small", ["wasm"])
     page = browser.new_page()
     page.goto((tmp_path / "small" / "index.html").as_uri())
-    page.wait_for_function("document.querySelector('[data-testid=status]').dataset.state === 'error'")
+    until(page, "document.querySelector('[data-testid=status]').dataset.state === 'error'")
     assert "singe serve" in told(page)
     page.close()
 

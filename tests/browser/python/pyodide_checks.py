@@ -12,6 +12,8 @@ from importlib.metadata import distribution
 import js
 import numpy as np
 import pyodide_js
+from pyodide.code import run_js
+from pyodide.ffi import to_js
 
 import singe as sg
 import singe_wasm.browser
@@ -43,6 +45,40 @@ async def recorded(models: str, name: str):
     """A model's recorded inputs, and onnxruntime's outputs."""
     with np.load(io.BytesIO(await read(f"{models}/{name}.npz"))) as data:
         return [{k[len(p) :]: v for k, v in data.items() if k.startswith(p)} for p in ("in:", "out:")]
+
+
+RUN_SESSION = """async ({ scripts, url, external, provider, feeds }) => {
+  const { InferenceSession, Tensor, env } = await import(scripts);
+  env.wasm.proxy = true;
+  const file = new Uint8Array(await (await fetch(url)).arrayBuffer());
+  const options = { executionProviders: [provider], externalData: external };
+  const session = await InferenceSession.create(external ? file : url, options);
+  const given = feeds.map(([name, type, data, dims]) => [name, new Tensor(type, data, dims)]);
+  const outputs = await session.run(Object.fromEntries(given));
+  await session.release();
+  return Object.entries(outputs).map(([name, { data, dims }]) => [name, Array.from(data, Number), dims]);
+}"""
+
+
+async def run_session(address, url, provider, feeds, external=None):
+    """What a session of singe/ort answers, of an ONNX file at an address and its external data."""
+    given = {
+        "scripts": f"{address}scripts/singe-ort.js",
+        "url": url,
+        "external": external,
+        "provider": provider,
+        "feeds": feeds,
+    }
+    found = await run_js(RUN_SESSION)(to_js(given, dict_converter=js.Object.fromEntries))
+    return found.to_py()
+
+
+async def dropped_in(address, models, name, provider):
+    """How far a recorded model that was not compiled before is from onnxruntime, through singe/ort."""
+    inputs, outputs = await recorded(models, name)
+    feeds = [[name, str(x.dtype), x.ravel().tolist(), list(x.shape)] for name, x in inputs.items()]
+    found = await run_session(address, f"{models}/{name}.onnx", provider, feeds)
+    return [difference(np.array(data, outputs[n].dtype).reshape(shape), outputs[n]) for n, data, shape in found]
 
 
 def difference(found, expected) -> float:

@@ -196,13 +196,14 @@ class Tab:
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """A site with the assembled folder at /python/, the shared models at /models/, a page at /, a strict one at /strict."""
+    """A site with the assembled folder at /python/, the shared models at /models/, scripts beside that folder at /scripts/, a page at /, a
+    strict one at /strict."""
 
     protocol_version = "HTTP/1.1"
     types: Final = {".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm"}
 
     def __init__(self, *args: Any, folder: Path, **kwargs: Any) -> None:
-        self.folders = {"python": folder, "models": MODELS}
+        self.folders = {"python": folder, "models": MODELS, "scripts": folder.parent / "scripts"}
         super().__init__(*args, **kwargs)
 
     def do_GET(self) -> None:

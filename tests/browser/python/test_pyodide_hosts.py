@@ -23,6 +23,7 @@ from singe.compiler.compile import compile_graph
 from singe.compiler.target import find_target
 from singe.onnx.model import read_model
 from singe.onnx.source import OnnxSource
+from singe.tools.export.page.scripts import bundle_scripts
 
 NAMES = ("basic_pitch", "efficientnet_lite0", "magika", "mnist_cnn", "ppocr_cls", "ppocr_det")
 MOST_OF_IT = 10_000_000
@@ -107,6 +108,50 @@ def test_donated_inputs(host: Host, device: str) -> None:
     """NumPy's arrays are written over where WebAssembly works in their memory, and copied to a GPU."""
     in_place = device != "webgpu"
     assert host.call("donated", device) == [[True, in_place, True, True, True]] * 2
+
+
+@pytest.fixture(scope="module")
+def scripts(folder: Path) -> None:
+    """singe/ort on the site."""
+    place = folder.parent / "scripts"
+    place.mkdir()
+    for name, data in bundle_scripts().items():
+        (place / name).write_bytes(data)
+
+
+@pytest.mark.parametrize(("where", "provider"), [("page", "wasm"), ("worker", "webgpu")])
+def test_a_model_that_was_not_compiled_before_is_compiled_in_the_page(
+    request: pytest.FixtureRequest, scripts: None, address: str, where: str, provider: str
+) -> None:
+    host = request.getfixturevalue(where)
+    need("mnist_cnn")
+    assert max(host.call("dropped_in", address, host.models, "mnist_cnn", provider)) < BOUND
+
+
+def test_external_data_and_what_singe_refuses_come_to_the_page(
+    page: Host, scripts: None, address: str, folder: Path
+) -> None:
+    onnx = pytest.importorskip("onnx")
+    weights = onnx.numpy_helper.from_array(np.arange(600, dtype=np.float32).reshape(2, 300), "w")
+    info = onnx.helper.make_tensor_value_info
+    for name, op in (("scaled", "MatMul"), ("strange", "Unheard")):
+        node, ports = (
+            onnx.helper.make_node(op, ["x", "w"], ["y"]),
+            ([info("x", 1, ["N", 2])], [info("y", 1, ["N", 300])]),
+        )
+        model = onnx.helper.make_model(onnx.helper.make_graph([node], name, *ports, [weights]))
+        place = {"save_as_external_data": True, "location": f"{name}.data", "size_threshold": 0}
+        onnx.save(model, folder.parent / "scripts" / f"{name}.onnx", **place)
+    feeds = [["x", "float32", [1, 10], [1, 2]]]
+    given = {"path": "./scaled.data", "data": f"{address}scripts/scaled.data"}
+    ((name, data, shape),) = page.call("run_session", address, f"{address}scripts/scaled.onnx", "wasm", feeds, [given])
+    assert (name, shape) == ("y", [1, 300])
+    assert data == [3000 + 11 * k for k in range(300)]
+    for path, message in (("strange.data", "Unheard"), ("../strange.data", "expected one beside the model")):
+        with pytest.raises(Failed, match=message):
+            page.call(
+                "run_session", address, f"{address}scripts/strange.onnx", "wasm", feeds, [{**given, "path": path}]
+            )
 
 
 def test_modules(host: Host, device: str) -> None:

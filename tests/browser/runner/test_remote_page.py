@@ -13,7 +13,7 @@ from pages import Page, open_page, phases, stopped_by
 
 import singe as sg
 from singe.tools.export.bundle import export
-from singe.tools.export.scripts import bundle_scripts
+from singe.tools.export.page.scripts import bundle_scripts
 
 pytest.importorskip("websockets", reason="the extra `remote` is not installed")
 pytestmark = pytest.mark.slow

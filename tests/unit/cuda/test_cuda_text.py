@@ -17,13 +17,14 @@ from singe.compiler.compile import compile_graph
 from singe.dtypes import bfloat16, float16, float32, float64, int8, int64
 from singe.graph import Builder, Graph
 from singe.model.files import load
-from singe.shapes import size
+from singe.shapes import Dim, size
 from singe_cuda.code.dialect import CUDA
+from singe_cuda.code.rates import HALF_RATES, SINGLE_RATES
 from singe_cuda.code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
 from singe_cuda.device.driver import architectures, compile_text
-from singe_cuda.device.gpu import OPTIONS
+from singe_cuda.device.gpu import HOPPER, OPTIONS, architecture_of
 from singe_cuda.target import CudaTarget
-from singe_gpu.rates import AHEAD_RATES, SINGLE_RATES, Rate
+from singe_gpu.rates import Rate
 from singe_gpu.target import GpuTarget
 
 GOLDEN: Final = Path(__file__).parents[2] / "golden"
@@ -42,12 +43,17 @@ def nvrtc() -> None:
 
 
 def refused(texts: Iterable[str], architecture: int) -> str:
-    """What NVRTC says of texts, warnings too. They are compiled together, since most of the time goes to the prelude."""
+    """What NVRTC says of the texts for an architecture, warnings too. They are compiled together, since most of the time goes to the
+    prelude."""
     spaces = [
         f"namespace text{k} {{\n{text.replace(f'{ENTRY_POINT}(', f'{ENTRY_POINT}{k}(')}\n}}"
         for k, text in enumerate(texts)
+        if architecture == HOPPER or "multiplyWide" not in text
     ]
-    source, options = "\n".join((prelude(), *spaces)), (f"--gpu-architecture=sm_{architecture}", *OPTIONS)
+    source, options = (
+        "\n".join((prelude(), *spaces)),
+        (f"--gpu-architecture={architecture_of(architecture)[0]}", *OPTIONS),
+    )
     try:
         return compile_text(source, "kernels.cu", options, True)[1]
     except sg.DeviceError as e:
@@ -76,10 +82,11 @@ def test_cuda_text_is_golden(name: str) -> None:
     assert code == path.read_text()
 
 
-def test_a_product_of_halves_on_tensor_cores_is_golden() -> None:
-    found = CudaTarget().print(matmul_bias_relu(size("N"), kind=float16), ())
+@pytest.mark.parametrize(("name", "rows"), [("matmul_matrices", size("N")), ("matmul_wide", 1 << 14)])
+def test_products_of_halves_on_tensor_cores_are_golden(name: str, rows: Dim) -> None:
+    found = CudaTarget().print(matmul_bias_relu(rows, kind=float16), ())
     assert found is not None
-    path = GOLDEN / "matmul_matrices.cu"
+    path = GOLDEN / f"{name}.cu"
     if os.environ.get("SINGE_UPDATE_GOLDEN"):
         path.write_text(found.code[0])
     assert found.code[0] == path.read_text()
@@ -149,19 +156,24 @@ def test_without_a_driver_the_device_says_what_to_do() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [float16, bfloat16])
-@pytest.mark.parametrize("cut", AHEAD_RATES, ids=str)
+@pytest.mark.parametrize("cut", HALF_RATES, ids=str)
 def test_products_of_small_floats_are_copied_ahead_to_tensor_cores(nvrtc: None, cut: Any, kind: Any) -> None:
-    """With operands along and across the depth, and where no whole vectors can be copied."""
+    """With operands along and across the depth, and where no whole vectors can be copied. Wide tiles begin at whole blocks."""
     texts = []
-    alone = GpuTarget(replace(CUDA, matrices=replace(CUDA.matrices, rates={kind: {cut: AHEAD_RATES[cut]}})))
+    rates = {cut: Rate(1e-9, 1e-9, 0), **{other: Rate(1, 1, 0) for other in HALF_RATES if cut.wide and not other.wide}}
+    alone = GpuTarget(replace(CUDA, matrices=replace(CUDA.matrices, rates={kind: rates})))
     for (m, k, n), turned in product(((512, 256, 512), (33, 17, 5)), (False, True)):
         b = Builder()
         x, w = b.input("x", (m, k), kind), b.input("w", (n, k) if turned else (k, n), kind)
         y = b.matmul(x, b.transpose(w, perm=(1, 0)) if turned else w)
         texts += texts_of([Graph((x, w), (y,), ("y",))], alone)
     assert any("copyAhead" in text for text in texts)
-    assert max(map(launch_bytes, texts)) <= CUDA.matrices.workgroup_bytes
-    assert refused(texts, 80) == ""
+    if cut.wide:
+        texts = [text for text in texts if "multiplyWide" in text]
+        assert len(texts) == 4
+        assert all(map(launch_bytes, texts))
+    assert max(map(launch_bytes, texts)) <= (CUDA.matrices.wide_bytes if cut.wide else CUDA.matrices.workgroup_bytes)
+    assert refused(texts, HOPPER if cut.wide else 80) == ""
 
 
 @pytest.mark.slow

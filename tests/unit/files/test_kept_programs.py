@@ -168,6 +168,7 @@ def test_a_file_that_changes_after_it_was_loaded_is_refused_where_it_is_read(tmp
 def test_a_damaged_entry_is_made_anew(tmp_path: Path, cache_folder: Path) -> None:
     path = saved(tmp_path / "m.onnx")
     sg.load(path, "wasm")(X)
+    kept.finish_keeping()
     names = sorted(p.name for p in (cache_folder / "compiled").iterdir())
     assert {name.partition("-")[0] for name in names} == {"model", "program", "wasm", "weights"}
     for name in names:
@@ -176,6 +177,7 @@ def test_a_damaged_entry_is_made_anew(tmp_path: Path, cache_folder: Path) -> Non
         for damaged in (b"", whole[:100], whole[:-1], whole[:-1] + bytes([whole[-1] ^ 1]), bytes(len(whole))):
             entry.write_bytes(damaged)
             np.testing.assert_allclose(sg.load(path, "wasm")(X), answer(), rtol=1e-5)
+            kept.finish_keeping()
             assert entry.read_bytes() == whole
 
 
@@ -186,6 +188,7 @@ def test_what_others_could_have_written_is_not_used(
 ) -> None:
     path = saved(tmp_path / "m.onnx")
     sg.load(path, "wasm")(X)
+    kept.finish_keeping()
     folder = cache_folder / "compiled"
     for place in [folder] if what == "the folder" else list(folder.iterdir()):
         if kind == "mode":
@@ -204,6 +207,7 @@ def test_what_others_could_have_written_is_not_used(
 def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path, cache_folder: Path) -> None:
     path = saved(tmp_path / "m.onnx")
     sg.load(path, "wasm")(X)
+    kept.finish_keeping()
     (cache_folder / "compiled").rename(tmp_path / "elsewhere")
     (cache_folder / "compiled").symlink_to(tmp_path / "elsewhere")
     assert not was_kept(sg.load(path, "wasm"))
@@ -226,6 +230,7 @@ def test_a_disk_that_is_nearly_full_and_a_folder_that_cannot_be_are_no_errors(
     monkeypatch.setattr(kept, "FREE_DISK_BYTES", 1 << 62)
     path = saved(tmp_path / "m.onnx")
     np.testing.assert_allclose(sg.load(path, "wasm")(X), answer(), rtol=1e-5)
+    kept.finish_keeping()
     assert not list((cache_folder / "compiled").iterdir())
     (tmp_path / "file").write_text("no folder")
     monkeypatch.setenv("SINGE_CACHE", str(tmp_path / "file"))
@@ -237,6 +242,7 @@ def test_a_disk_that_is_nearly_full_and_a_folder_that_cannot_be_are_no_errors(
 def test_the_least_recently_used_go_when_there_are_too_many(cache_folder: Path) -> None:
     for k in range(6):
         kept.keep_entry("program", kept.entry_key(k), f"entry {k}", [bytes(1000)])
+        kept.finish_keeping()
         os.utime(cache_folder / "compiled" / f"program-{kept.entry_key(k)}", (k, k))
     assert kept.recall_entry("program", kept.entry_key(0)) is not None  # which uses it
     kept.trim(most=3)
@@ -273,6 +279,7 @@ def test_the_command_lists_and_clears(tmp_path: Path, cache_folder: Path, capsys
     assert "machine code" in told
     assert main(["cache", "--clear"]) == 0
     assert "removed" in capsys.readouterr().out
+    kept.finish_keeping()
     assert not list((cache_folder / "compiled").iterdir())
 
 

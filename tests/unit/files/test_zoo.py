@@ -8,10 +8,13 @@ import re
 import tarfile
 import threading
 import zipfile
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import singe as sg
@@ -88,7 +91,9 @@ def test_sources_never_change() -> None:
             assert re.fullmatch(r"(@[\w-]+/)?[\w.-]+@\d[\w.]*", source.package)
         else:
             assert isinstance(source, Url)
-            assert re.search(r"/raw/v?\d|/[0-9a-f]{40}/", source.address), "expected a tag or a commit"
+            assert re.search(r"/(raw|releases/download)/v?\d|/[0-9a-f]{40}/", source.address), (
+                "expected a tag or a commit"
+            )
 
 
 def test_the_next_source_is_asked_where_one_fails_or_has_another_file(
@@ -145,8 +150,36 @@ def test_offline_nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_task_has_a_model_by_itself_or_asks_for_one() -> None:
     for kind, name in DEFAULTS.items():
         assert MODELS[name].task == kind
-    with pytest.raises(InputError, match="depth: which model"):
-        sg.task("depth")
+    with pytest.raises(InputError, match="segment: which model"):
+        sg.task("segment")
+
+
+SHAPES: dict[str, tuple[int, Callable[[sg.Tensor], Any], str]] = {
+    "yolox-tiny": (416, lambda x: sg.zeros(1, 3549, 85) + x.mean(), "yolox"),
+    "yolox": (640, lambda x: sg.zeros(1, 8400, 85) + x.mean(), "yolox"),
+    "rtdetr": (
+        640, lambda x: {"logits": sg.zeros(1, 300, 80) + x.mean(), "pred_boxes": sg.zeros(1, 300, 4) + x.mean().sigmoid()}, "detr",
+    ),
+    "mobilenet": (224, lambda x: sg.zeros(1, 1000) + x.mean(), "scores"),
+    "modnet": (512, lambda x: x.mean(1, keepdims=True).sigmoid(), "alpha"),
+    "depth-anything": (518, lambda x: x.mean(1), "distance"),
+}  # fmt: skip
+"""A row whose model no test fetches ↦ the side of its pictures, a function with outputs of its shape, and its head."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_row_says_how_outputs_of_its_shape_are_decoded(name: str) -> None:
+    side, function, head = SHAPES[name]
+    row = MODELS[name]
+    made = sg.task(row.task, sg.Model.of(function, {"images": (1, 3, side, side)}, "numpy"), **row.options)
+    assert made.info.head == head
+    assert made.info.preparation.size == (side, side)
+    answer = made(np.full((30, 40, 3), 200, np.uint8))
+    if row.task in ("cutout", "depth"):
+        assert getattr(answer, "mask" if row.task == "cutout" else "depth").shape == (30, 40)
+    else:
+        assert len(made.info.labels) == {"detect": 80, "classify": 1000}[row.task]
 
 
 def test_a_task_is_told_what_its_row_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -165,7 +198,7 @@ def test_a_task_is_told_what_its_row_says(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_name_that_is_unknown_or_not_whole_is_told_the_names() -> None:
-    with pytest.raises(InputError, match="'nothing' is no model of the zoo, which has blazeface, "):
+    with pytest.raises(InputError, match="'nothing' is no model of the zoo, which has yolox-tiny, "):
         fetch("zoo:nothing")
     with pytest.raises(InputError, match=r"ppocr has several files; give zoo:ppocr/det\.onnx, zoo:ppocr/cls\.onnx"):
         fetch("zoo:ppocr")

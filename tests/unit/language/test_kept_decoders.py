@@ -59,6 +59,7 @@ def test_the_second_process_compiles_nothing(
     path = packed(tmp_path / "tiny.gguf")
     first = sg.language.load(path, device_name, context=32)
     wanted = answers(first)
+    kept.finish_keeping()
     sizes = [entry.stat().st_size for entry in cache_folder.glob("weights-*")]
     assert sum(sizes) < 1.2 * max(sizes)
     with monkeypatch.context() as patched:
@@ -80,6 +81,7 @@ def test_programs_that_come_later_share_kept_weights(tmp_path: Path, cache_folde
     sg.language.load(path, device_name, context=32).logits(IDS)
     llm = sg.language.load(path, device_name, context=32)
     answers(llm)
+    kept.finish_keeping()
     sizes = [entry.stat().st_size for entry in cache_folder.glob("weights-*")]
     assert sum(sizes) < 1.2 * max(sizes)
 
@@ -110,6 +112,7 @@ def test_another_file_and_other_options_are_compiled_anew(
 def test_damaged_weights_are_made_anew(tmp_path: Path, cache_folder: Path) -> None:
     path = tiny_gguf(tmp_path / "tiny.gguf")
     wanted = sg.language.load(path, "numpy", context=32).logits(IDS)
+    kept.finish_keeping()
     for entry in sorted(cache_folder.glob("weights-*")):
         whole = entry.read_bytes()
         for damaged in (b"", whole[:-1] + bytes([whole[-1] ^ 1])):
@@ -117,6 +120,7 @@ def test_damaged_weights_are_made_anew(tmp_path: Path, cache_folder: Path) -> No
             entry.write_bytes(damaged)
             entry.chmod(0o600)
             np.testing.assert_array_equal(sg.language.load(path, "numpy", context=32).logits(IDS), wanted)
+            kept.finish_keeping()
             assert entry.read_bytes() == whole
 
 
@@ -152,7 +156,9 @@ def test_what_would_fill_the_cache_is_not_kept(
     path = tiny_gguf(tmp_path / "tiny.gguf")
     monkeypatch.setattr("singe.model.kept.MAX_ENTRY_BYTES", path.stat().st_size - 1)
     sg.language.load(path, "numpy", context=32).logits(IDS)
+    kept.finish_keeping()
     assert not list(cache_folder.glob("*"))
     monkeypatch.setattr(kept, "MAX_ENTRY_BYTES", 10)
     kept.keep_entry("program", kept.entry_key(1), "large", [bytes(11)])
+    kept.finish_keeping()
     assert not list(cache_folder.glob("*"))

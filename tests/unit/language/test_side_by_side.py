@@ -31,6 +31,25 @@ def test_scores_are_those_of_each_conversation_alone(tmp_path: Path, device_name
     assert together[0].feed([7]).shape == scores[0].shape
 
 
+@pytest.mark.slow
+def test_on_wasm_a_text_has_the_same_bits_alone_beside_others_and_in_parts(tmp_path: Path) -> None:
+    """Rounding to 16 bits would make a last bit that differs anywhere a difference in all scores."""
+    pytest.importorskip("wasmtime")
+    llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "wasm", context=64)
+    text = [5 + 7 * k % 40 for k in range(30)]
+    whole, alone, parts = llm.session(), llm.session(), llm.session()
+    wanted = np.concatenate([alone.run([token], 1) for token in text])
+    np.testing.assert_array_equal(whole.run(text, 30), wanted)
+    sizes = (1, 2, 3, 4, 5, 6, 9)
+    cut = [text[sum(sizes[:k]) : sum(sizes[: k + 1])] for k in range(len(sizes))]
+    np.testing.assert_array_equal(np.concatenate([parts.run(part, len(part)) for part in cut]), wanted)
+    some = [llm.session() for _ in range(3)]
+    for k, session in enumerate(some):
+        session.feed(text[: k + 1])
+    found = llm.side_by_side.feed(some, text[1:4])
+    np.testing.assert_array_equal(found, wanted[1:4])
+
+
 def test_a_conversation_that_is_full_is_refused(tmp_path: Path) -> None:
     llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy", context=4)
     sessions = [llm.session(), llm.session()]

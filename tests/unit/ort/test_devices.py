@@ -17,7 +17,9 @@ from devices import slow
 
 import singe as sg
 from singe import ort
-from singe.ort.settings import warned
+from singe.files.kept import finish_keeping
+from singe.ort import placed
+from singe.ort.settings import providers, warned
 
 OWN = "SingeExecutionProvider"
 
@@ -152,11 +154,100 @@ def test_addresses_on_other_devices_are_refused() -> None:
         binding.bind_input("x", "cuda", 0, np.float32, (2, 3), 4096)
 
 
-def test_values_on_other_devices_are_held_here_and_said_once() -> None:
-    with pytest.warns(UserWarning, match=r"held in this process's memory"):
-        value = ort.OrtValue.ortvalue_from_numpy(X, "cuda", 0)
-    assert value.device_name() == "cpu"
-    np.testing.assert_array_equal(value.numpy(), X)
+def test_a_device_that_is_not_here_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its sessions run on the CPU, and its values are in memory."""
+
+    def absent(name: str) -> sg.Device:
+        if name.startswith("cuda"):
+            raise sg.DeviceError("no driver")
+        return sg.device(name)
+
+    for module in (placed, providers):
+        monkeypatch.setattr(module, "open_device", absent)
+
+    def run() -> tuple[ort.InferenceSession, ort.OrtValue, np.ndarray]:
+        session = ort.InferenceSession(ADD, providers=["CUDAExecutionProvider", "CPUExecutionProvider"])
+        value, binding = ort.OrtValue.ortvalue_from_numpy(X, "cuda", 0), session.io_binding()
+        binding.bind_output("z", "cuda")
+        binding.bind_ortvalue_input("x", value)
+        binding.bind_cpu_input("y", Y)
+        session.run_with_iobinding(binding)
+        return session, value, binding.get_outputs()[0].numpy()
+
+    with pytest.warns(UserWarning, match=r"not here: no driver") as said:
+        session, value, z = run()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run()
+    assert len(said) == 2
+    assert (session.get_providers(), value.device_name()) == (["CPUExecutionProvider"], "cpu")
+    assert np.shares_memory(value.numpy(), X)
+    np.testing.assert_array_equal(z, X + Y)
+
+
+def test_the_provider_of_cuda_is_cuda_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = sg.device("numpy")
+    monkeypatch.setattr(providers, "open_device", {"cuda": device, "cuda:1": device}.__getitem__)
+    for provider in ("CUDAExecutionProvider", ("CUDAExecutionProvider", {"device_id": 1})):
+        session = ort.InferenceSession(ADD, providers=[provider])
+        assert session.device is device
+        assert session.get_providers() == ["CUDAExecutionProvider", "CPUExecutionProvider"]
+
+
+@pytest.fixture(params=["wasm", *slow("webgpu")])
+def place(request: pytest.FixtureRequest) -> str:
+    try:
+        sg.device(request.param)
+    except sg.DeviceError as e:
+        pytest.skip(f"no {request.param} here: {e}")
+    return request.param
+
+
+def test_values_stay_on_the_device_of_a_session(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output that is bound to the device is an input of the next run, and nothing is copied in between."""
+    session = ort.InferenceSession(TWO, providers=[(OWN, {"device": place})])
+    device = sg.device(place)
+    x, y = (ort.OrtValue.ortvalue_from_numpy(a, place, 0) for a in (X, Y))
+    assert (x.device_name(), x.shape(), x.data_type(), x.tensor_size_in_bytes()) == (place, [2, 3], "tensor(float)", 24)
+    into = ort.OrtValue.ortvalue_from_shape_and_type([2, 3], np.float32, place)
+    binding = session.io_binding()
+    binding.bind_ortvalue_input("y", y)
+    binding.bind_output("z", place)
+    binding.bind_ortvalue_output("w", into)
+    with monkeypatch.context() as patched:
+        for copies in ("fetch", "upload"):
+            patched.setattr(device, copies, lambda *_: pytest.fail("a copy"))
+        for _ in range(3):
+            binding.bind_ortvalue_input("x", x)
+            session.run_with_iobinding(binding)
+            x = binding.get_outputs()[0]
+    assert x.device_name() == into.device_name() == place
+    np.testing.assert_allclose(x.numpy(), X + 3 * Y)
+    np.testing.assert_allclose(into.numpy(), (X + 2 * Y) * Y)
+    np.testing.assert_allclose(np.from_dlpack(x), X + 3 * Y)
+    np.testing.assert_allclose(binding.copy_outputs_to_cpu()[0], X + 3 * Y)
+    y.update_inplace(Y + 1)
+    (z,) = session.run_with_ort_values(["z"], {"x": x, "y": y})
+    np.testing.assert_allclose(z.numpy(), X + 4 * Y + 1)
+
+
+def test_a_value_on_a_device_serves_sessions_elsewhere(place: str) -> None:
+    """And sessions that must know elements, or take lists."""
+    run = lambda data, feed, on="numpy": ort.InferenceSession(data, providers=[(OWN, {"device": on})]).run(None, feed)[
+        0
+    ]
+    x, y = (ort.OrtValue.ortvalue_from_numpy(a, place) for a in (X, Y))
+    np.testing.assert_allclose(run(ADD, {"x": x, "y": y}), X + Y)
+    np.testing.assert_allclose(run(ADD, {"x": x, "y": Y}, place), X + Y)
+    np.testing.assert_allclose(run(RANKLESS, {"x": x}, place), np.maximum(X, 0))
+    number = ort.OrtValue.ortvalue_from_numpy(np.array(1), place)
+    np.testing.assert_allclose(run(SEQUENCE, {"s": [Y, Y * 2], "i": number}, place), Y * 2)
+    with pytest.raises(ort.capi.onnxruntime_pybind11_state.InvalidArgument, match=r"Unexpected input data type"):
+        run(ADD, {"x": x, "y": number}, place)
+    with pytest.raises(RuntimeError, match=r"tells no address"):
+        x.data_ptr()
+    with pytest.raises(RuntimeError, match=r"got 3 elements.*expected 6"):
+        x.update_inplace(Y)
 
 
 def test_external_data_of_a_model_in_memory(tmp_path: Path) -> None:
@@ -240,6 +331,7 @@ def test_the_file_may_be_removed_once_it_is_loaded(tmp_path: Path, monkeypatch: 
         for _ in range(2):
             np.testing.assert_array_equal(session.run(None, {"x": X, "w": Y})[0], X + 1)
             np.testing.assert_array_equal(session.run(None, {"x": X})[0], X + np.float32([1, 2, 3]))
+        finish_keeping()
         kept = [*(tmp_path / "cache" / "compiled").glob("program*")]
         assert len(kept) >= 2
         for path in kept:  # so that the second session knows the file, and must compile it

@@ -13,7 +13,7 @@ import pytest
 from devices import RUNNERS
 from onnx import TensorProto, helper
 
-from singe.program.block import BlockWriter
+from singe.program.block import BlockWriter, SharedBlocks
 
 SIDE, LAYERS = 1024, 28
 MOST = 1.3
@@ -96,6 +96,21 @@ def test_a_block_is_the_same_in_a_file(spill: int) -> None:
     for start, piece in zip(starts, pieces, strict=True):
         np.testing.assert_array_equal(block[start : start + piece.size], piece)
     assert not block[3:256].any()
+
+
+@pytest.mark.parametrize("spill", [0, 1 << 30])
+def test_pieces_of_one_checksum_are_told_apart(spill: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("singe.program.block.crc32", lambda data: 7)
+    shared, held = SharedBlocks(), list[np.ndarray]()
+    pieces = [np.full(300, k, np.uint8) for k in (1, 2, 1, 2)]
+    for _ in range(2):  # the second Program finds some in the block of the first
+        writer = BlockWriter(spill, shared)
+        starts = [writer.add(piece) for piece in pieces]
+        blocks = {0: writer.block()} | writer.others
+        for start, piece in zip(starts, pieces, strict=True):
+            at = max(s for s in blocks if s <= start)
+            np.testing.assert_array_equal(blocks[at][start - at :][: piece.size], piece)
+        held += blocks.values()
 
 
 def test_without_room_on_the_disk_a_block_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

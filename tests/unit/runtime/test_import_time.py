@@ -45,8 +45,8 @@ NOT_FOR_A_SESSION = (
     "singe.random",
 )
 """The same of a session of singe.ort, which says what the file does in ONNX's types."""
-MOST_MODULES_FOR_LOADING = 83
-MOST_MODULES_FOR_A_SESSION = 105
+MOST_MODULES_FOR_LOADING = 85
+MOST_MODULES_FOR_A_SESSION = 107
 
 SCRIPT = """
 import time, sys

@@ -92,9 +92,13 @@ def test_demos_use_public_names_only() -> None:
     public = {*singe.__all__, *vars(singe)["_SUBMODULES"]}
     names = {"singe": public, "singe.nn": set(nn.__all__), "singe.data": set(data.__all__)}
     names["singe.train.examples.mnist"] = {"Digits", "MEAN", "STD"}  # the network that the training page has, too
-    names["singe.tools.export.scripts"] = {"LANGUAGE", "compact", "readable_scripts"}  # the site serves these, small
-    names["singe.tools.export.own_page"] = {"CHAT", "TASK", "own_page"}  # the site has the pages of such bundles
-    names["singe.tools.export.snippet"] = {"links"}
+    names["singe.tools.export.page.scripts"] = {
+        "LANGUAGE",
+        "compact",
+        "readable_scripts",
+    }  # the site serves these, small
+    names["singe.tools.export.page.own_page"] = {"CHAT", "TASK", "own_page"}  # the site has the pages of such bundles
+    names["singe.tools.export.page.snippet"] = {"links"}
     used: set[str] = set()
     for path in demo_files(".py"):
         for node in ast.walk(ast.parse(path.read_text())):

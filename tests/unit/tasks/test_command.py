@@ -66,9 +66,8 @@ def test_answers_are_drawn(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_model_must_be_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _, err = run(capsys, folder / "a.png")
-    assert code == 2
-    assert "classify: which model? The zoo has one" in err
+    assert cli.main(["task", "segment", str(folder / "a.png")]) == 2
+    assert "segment: which model? The zoo has one" in capsys.readouterr().err
 
 
 def test_a_setting_that_the_kind_lacks_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,9 +33,10 @@ from singe.program.program import Buffer, ProgramData
 from singe.shapes import size
 from singe.tasks.picture_spec import PictureSpec
 from singe.tools import cli
-from singe.tools.export.bundle import Bundle, describe_bundle, export, make_bundle, page_targets
+from singe.tools.export.bundle import Bundle, export, make_bundle, page_targets
+from singe.tools.export.describing import describe_bundle
 from singe.tools.export.language import spoken_of
-from singe.tools.export.snippet import snippet, version
+from singe.tools.export.page.snippet import snippet, version
 from singe.tools.export.stored.weights import PIECE
 
 OWN = ("/program", "/preparation", "/options", "/settings")
@@ -315,6 +316,34 @@ def test_a_snippet_names_files_that_are_there_and_a_version_of_their_contents() 
         version(make_bundle(model(dense())).files) == version(bundle.files) != version(make_bundle(model(two())).files)
     )
     assert "kernels-webgpu.json" in snippet("./m/", make_bundle(model(dense()), ["webgpu"]).manifest, bundle.files)
+
+
+def test_the_snippet_of_a_task_asks_it() -> None:
+    net = sg.Model.of(lambda x: x.mean((2, 3)), {"images": (1, 3, 8, 8)}, "numpy")
+    task = sg.task("classify", net, labels=["cat", "dog", "owl"], device="numpy")
+    bundle = make_bundle(task.model, task=task.info)
+    text = snippet("./what/", bundle.manifest, bundle.files)
+    assert f'task("./what/?v={version(bundle.files)}"' in text
+    assert "model.run" not in text
+    assert 'Label = "cat" | "dog" | "owl";' in bundle.files["model.d.ts"].decode()
+
+
+def test_chosen_outputs_alone_are_there() -> None:
+    bundle = make_bundle(model(two()), outputs=["powers"])
+    assert [x["name"] for x in bundle.manifest["outputs"]] == ["powers"]
+    assert "powers: Output<Float32Array>" in bundle.files["model.d.ts"].decode()
+    with pytest.raises(InputError, match="outputs: got 'power', expected some of sum, powers"):
+        make_bundle(model(two()), outputs=["power"])
+
+
+def test_types_have_any_names() -> None:
+    b = Builder()
+    x = b.input('a "b" */', (size("N"),), float32)
+    bundle = make_bundle(Model(Graph((x,), (b.exp(x),), ("0",)), "numpy", "m */ n\nm"))
+    text = bundle.files["model.d.ts"].decode()
+    assert '"a \\"b\\" */": Input' in text
+    assert '"0": Output<Float32Array>' in text
+    assert text.startswith("/** The types of m * / n m:")
 
 
 def test_the_page_allows_its_own_script_and_style_alone() -> None:

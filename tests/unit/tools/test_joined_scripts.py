@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from singe.tools.export import scripts
-from singe.tools.export.scripts import EAGER, bundle_scripts, compact, joined_scripts, readable_scripts
+from singe.tools.export.page import scripts
+from singe.tools.export.page.scripts import EAGER, bundle_scripts, compact, joined_scripts, readable_scripts
 
 DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 

@@ -11,8 +11,8 @@ import pytest
 import singe as sg
 import singe_wasm.printing as printing
 from singe.compiler.compile import compile_graph
-from singe.compiler.garbage import collector_resting
 from singe.compiler.options import Options
+from singe.garbage import collector_resting
 from singe.graph import Builder, Graph
 from singe.shapes import Dim, size
 from singe_wasm.target import WasmTarget

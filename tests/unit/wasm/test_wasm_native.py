@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import singe as sg
 from singe.compiler.compile import compile_graph
 from singe.dtypes import float32
 from singe.errors import DeviceError
@@ -160,3 +161,19 @@ functools.kept = {kept}
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_states_begin_with_zeros_also_where_others_were() -> None:
+    device = sg.device("wasm")
+
+    def count(x: sg.Tensor, total: sg.Tensor) -> tuple[sg.Tensor, dict[str, sg.Tensor]]:
+        return total + x, {"total": total + x}
+
+    model = sg.Model.of(count, {"x": (3000,)}, device, states={"total": ((3000,), "float32")})
+    ones = np.ones(3000, np.float32)
+    for _ in range(3):  # each session takes the memory of the one before it
+        session = model.session()
+        for k in range(1, 3):
+            np.testing.assert_array_equal(session(ones), k * ones)
+        del session
+        gc.collect()

@@ -14,7 +14,7 @@ pytest.importorskip("wgpu")
 from networks.blocks_cases import CASES, N, made
 from wgsl_checks import this_gpu
 
-from singe_gpu.kernels.gemm import Cut, Thin, Tile
+from singe_gpu.rates import Cut, Thin, Tile
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 

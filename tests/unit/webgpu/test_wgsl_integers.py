@@ -20,7 +20,7 @@ pytest.importorskip("wgpu")
 from wgsl_checks import this_gpu
 
 from singe_gpu.dialect import PACKED_DOTS
-from singe_gpu.kernels.gemm import Cut, Thin, Tile
+from singe_gpu.rates import Cut, Thin, Tile
 from singe_webgpu.device.native import WebGpuBackend
 from singe_webgpu.target import WgslTarget
 

@@ -22,8 +22,7 @@ from singe.program.program import ProgramData
 from singe.shapes import size
 from singe.tools.measuring.bench import gemm
 from singe_gpu.dialect import SHADER_F16, SUBGROUP_MATRIX
-from singe_gpu.kernels.gemm import Tile
-from singe_gpu.rates import MatrixCut, Rate
+from singe_gpu.rates import MatrixCut, Rate, Tile
 from singe_gpu.target import GpuTarget
 from singe_webgpu.target import WgslTarget
 

@@ -21,8 +21,8 @@ from singe.ir.scalar import Expr
 pytest.importorskip("wgpu", reason="wgpu is not installed")
 from singe.ir.contraction import contraction
 from singe_gpu.code.variants import variants
-from singe_gpu.kernels.cut_choice import RATES
-from singe_gpu.kernels.gemm import Tile, print_contraction
+from singe_gpu.kernels.gemm import print_contraction
+from singe_gpu.rates import RATES, Tile
 from singe_webgpu.code.dialect import WGSL
 from singe_webgpu.device.native import WebGpuBackend
 

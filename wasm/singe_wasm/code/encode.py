@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Type: TypeAlias = Literal["i32", "i64", "f32", "f64", "v128"]
 Spelling: TypeAlias = "bytes | Callable[[Body], None]"
@@ -103,19 +103,28 @@ OPS: Final[Mapping[str, bytes]] = (
 """Instructions that only use the stack, and the opcodes of those that also take a memory offset or a lane."""
 
 
+@lru_cache(maxsize=1024)
 def ops(names: str) -> bytes:
     """A few instructions after each other."""
     return b"".join(OPS[n] for n in names.split())
 
 
+@lru_cache(maxsize=8192)
 def memory(name: str, offset: int = 0) -> bytes:
     """A load or store at a constant offset from the address on the stack (no promise on alignment)."""
     return OPS[name] + b"\x00" + unsigned_leb(offset)
 
 
+@lru_cache(maxsize=1024)
 def get_local(number: int) -> bytes:
     """Push a local."""
     return b"\x20" + unsigned_leb(number)
+
+
+@lru_cache(maxsize=1024)
+def set_local(number: int) -> bytes:
+    """Pop a local."""
+    return b"\x21" + unsigned_leb(number)
 
 
 def lane(name: str, number: int) -> bytes:
@@ -123,6 +132,7 @@ def lane(name: str, number: int) -> bytes:
     return OPS[name] + bytes([number])
 
 
+@lru_cache(maxsize=8192)
 def i32(value: int) -> bytes:
     return b"\x41" + signed_leb((value + (1 << 31)) % (1 << 32) - (1 << 31))
 
@@ -165,8 +175,7 @@ class Signature:
     results: tuple[Type, ...] = ()
 
 
-@dataclass(frozen=True)
-class Patch:
+class Patch(NamedTuple):
     """Bytes of a body, from `start` to `stop`, that linking may replace: a call (by name) or a multiply-add's start."""
 
     start: int
@@ -202,6 +211,13 @@ class Function:
         return with_length(b"".join(parts))
 
 
+@lru_cache(maxsize=1024)
+def _vector_multiply_add(into: int) -> tuple[bytes, bytes]:
+    """The instructions that round twice, and those of relaxed SIMD."""
+    get, put = get_local(into), set_local(into)
+    return OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put, get + OPS["f32x4.relaxed_madd"] + put
+
+
 def integers(count: int) -> list[Type]:
     """That many i32 parameters: addresses and sizes."""
     return ["i32" for _ in range(count)]
@@ -216,7 +232,8 @@ class Body:
         self._locals: list[Type] = []
         self._free: dict[Type, list[int]] = {}
         self._patches: list[Patch] = []
-        self._just_set: tuple[int, int] | None = None  # where the code ended after the last `set`, and its local
+        self._just_set: int | None = None  # the local of the last `set`, and
+        self._set_end = 0  # where the code ended after it
 
     def finish(self) -> Function:
         return Function(self.signature, tuple(self._locals), bytes(self._code), tuple(self._patches))
@@ -249,15 +266,15 @@ class Body:
 
     def get(self, *numbers: int) -> None:
         for n in numbers:
-            if self._just_set == (len(self._code), n):  # set and get: tee
+            if self._just_set == n and self._set_end == len(self._code):  # set and get: tee
                 self._code[len(self._code) - len(unsigned_leb(n)) - 1] = 0x22
                 self._just_set = None
             else:
                 self._code += get_local(n)
 
     def set(self, number: int) -> None:
-        self._code += b"\x21" + unsigned_leb(number)
-        self._just_set = len(self._code), number
+        self._code += set_local(number)
+        self._just_set, self._set_end = number, len(self._code)
 
     def tee(self, number: int) -> None:
         self._code += b"\x22" + unsigned_leb(number)
@@ -269,18 +286,16 @@ class Body:
 
     def multiply_add(self, into: int, vector: bool = True) -> None:
         """into += a · b, for a, b on the stack; rounded once if the linked level has relaxed SIMD, also for scalars."""
-        get, put = get_local(into), b"\x21" + unsigned_leb(into)
         start = len(self._code)
         if vector:
-            self._code += OPS["f32x4.mul"] + get + OPS["f32x4.add"] + put
+            plain, relaxed = _vector_multiply_add(into)
+            self._code += plain
         else:
+            get, put = get_local(into), set_local(into)
             self._code += OPS["f32.mul"] + get + OPS["f32.add"] + put
-        if vector:
-            relaxed = get + OPS["f32x4.relaxed_madd"] + put
-        else:
             # Only vectors have an instruction that rounds once; using it for scalars too gives every path the same sum.
             splat, b = OPS["f32x4.splat"], self.local("f32")
-            operands = b"\x21" + unsigned_leb(b) + splat + get_local(b) + splat + get + splat
+            operands = set_local(b) + splat + get_local(b) + splat + get + splat
             relaxed = operands + OPS["f32x4.relaxed_madd"] + lane("f32x4.extract_lane", 0) + put
             self.free(b)
         self._patches.append(Patch(start, len(self._code), relaxed=relaxed))

@@ -25,21 +25,26 @@ class Value:
 
     __slots__ = ("number", "parts")
     kind: ClassVar[Type]
+    parts: tuple[Spelling, ...]
+    number: int | None
 
     def __init__(self, *parts: Spelling, number: int | None = None) -> None:
-        self.parts: Final = parts
-        self.number: Final = number
+        self.parts = parts
+        self.number = number
 
     def push(self, body: Body) -> None:
         if self.number is not None:
             body.get(self.number)
         for part in self.parts:
-            body.apply(part)
+            if isinstance(part, bytes):
+                body.add(part)
+            else:
+                body.apply(part)
 
 
 def _joined(op: str | bytes, *values: Value) -> tuple[Spelling, ...]:
     """The instruction on the values."""
-    return (*(v.push for v in values), OPS[op] if isinstance(op, str) else op)
+    return (*[v.push for v in values], OPS[op] if isinstance(op, str) else op)
 
 
 _FOLD: Final[Mapping[str, Callable[[int, int], int]]] = {
@@ -62,7 +67,8 @@ class I32(Value):
     kind = "i32"
 
     def __init__(self, *parts: Spelling, number: int | None = None, known: int | None = None) -> None:
-        super().__init__(*parts, number=number)
+        self.parts = parts
+        self.number = number
         self.known: Final = known
 
     @staticmethod

@@ -6,8 +6,8 @@ loop level is known: a Tree that is used several times is computed once, in the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final, TypeVar
 
 from .encode import Body, Function, Spelling, Type, memory
@@ -35,6 +35,22 @@ class Tree:
         self.uses = 0
         for a in args:
             a.uses += 1
+
+
+class _Scope:
+    """There are many: this is quicker than a generator."""
+
+    __slots__ = ("_close", "_open")
+
+    def __init__(self, open_: Callable[[], None], close: Callable[[], None]) -> None:
+        self._open = open_
+        self._close = close
+
+    def __enter__(self) -> None:
+        self._open()
+
+    def __exit__(self, *_: object) -> None:
+        self._close()
 
 
 class Writer:
@@ -162,12 +178,9 @@ class Writer:
 
     # --- control
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> AbstractContextManager[None]:
         """A scope: locals declared inside end with it, and trees computed inside are dropped."""
-        self._open()
-        yield
-        self._close()
+        return _Scope(self._open, self._close)
 
     def _open(self) -> None:
         self._kept.append([])

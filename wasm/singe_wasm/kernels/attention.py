@@ -1,7 +1,8 @@
 """Attention: strips of queries over blocks of keys; see core/singe/ir/attention.py.
 
 The keys and the values of a head are packed as panels of COLUMNS, [panel][k][key] and [panel][key][column], filled up with
-zeros. A strip's queries, times the scale, are copied too. A block's scores lie in scratch while they become weights, and
+zeros. A strip's queries, times the scale, are copied too. For few queries, a panel of keys is packed where the one before was, and
+values are read where they are. A block's scores lie in scratch while they become weights, and
 the strip's sums of values do until they are stored: of float16 all this is float32. The parts of a run share the strips.
 """
 
@@ -30,18 +31,19 @@ QUERIES_PER_STRIP: Final = 24
 MAX_KEYS_PER_BLOCK: Final = 256
 """The most keys of a block."""
 COLUMNS: Final = RELAXED.columns
+STEPS_IN_PLACE: Final = 4
+"""Values in a turn of the innermost loop where they are not packed."""
 MIN_PACKED_QUERIES: Final = 8
-"""For fewer queries, packing the keys and the values costs as much as the products."""
+"""For fewer queries, packing all keys and values, which then are read again, takes longer than the products."""
+LAST_QUERIES: Final = (3, *LAST)
+"""The heights of the last tiles: queries are often three for a head of keys."""
+FEW_QUERIES: Final = (4, *LAST_QUERIES)
+"""The heights of tiles of values that are not packed."""
 SCORE_ROW_BYTES: Final = 4 * (MAX_KEYS_PER_BLOCK + 16)
 """Bytes from one row of scores to the next."""
 LEAST: Final = -3.4028234663852886e38
 _MAX: Final = ops("f32x4.pmax")  # keeps the first one if the second is NaN, which the weights then are
 _MAX_ONE: Final = ops("f32.max")
-
-
-def is_short(a: Attention) -> bool:
-    """Whether products and a softmax are faster than strips."""
-    return isinstance(a.rows, int) and a.rows < MIN_PACKED_QUERIES
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,12 @@ class _Template:
         w, s, low, a = self.w, self.s, self.low, self.a
         strips = w.simple(low.size(s.count))
         self.keys, self.rows = (w.simple(low.size(d)) for d in (a.keys, a.rows))
+        can_be_few = a.dtype is float32 and a.width % COLUMNS == 0
+        self.few = w.i32(self.rows < MIN_PACKED_QUERIES) if can_be_few else I32.of(0)
         strip, packed, (first, last) = w.i32(), w.i32(-1), divide(w, low, low.size(s.count * a.points))
         with w.loop(strip, last, start=first):
             point, row = w.i32(strip // strips), w.i32(strip % strips * QUERIES_PER_STRIP)
-            with w.when(point.differs(packed)):
+            with w.when(self.few.zero & point.differs(packed)):
                 w.set(packed, point)
                 self._pack_keys(point)
                 self._pack_values(point)
@@ -155,34 +159,40 @@ class _Template:
                 w.add(source, dtype.size)
 
     def _pack_keys(self, point: I32) -> None:
-        """[panel][k][key], four keys by four elements at a time."""
-        w, a, size = self.w, self.a, self.a.size * self.a.dtype.size
+        """[panel][k][key]."""
+        w = self.w
         with w.scope():
             key, to = w.i32(), w.i32(self.at + self.s.panels)
-            start = w.i32(I32(number=1) + point * self.low.size(a.room) * size)
-            fours = a.size // 4 if a.dtype is float32 else 0
             with w.loop(key, self.keys, COLUMNS, start=0):
-                for half in range(0, COLUMNS, 4):
-                    # Beyond the last key, it is read again; its scores count for nothing.
-                    lines = [w.i32(self.keys - 1) for _ in range(4)]
-                    for i, line in enumerate(lines):
-                        own = w.i32(key + half + i)
-                        w.set(line, start + minimum(own, line) * size)
-                    put, turn = w.i32(to + 4 * half), w.i32()
-                    if fours:
-                        with w.loop(turn, fours, start=0):
-                            for k, column in enumerate(_turned(w, [line.i32x4() for line in lines])):
-                                w.store(put, column, 4 * COLUMNS * k)
-                            for line in lines:
-                                w.add(line, 16)
-                            w.add(put, 16 * COLUMNS)
-                    if a.size - 4 * fours:
-                        with w.loop(turn, a.size - 4 * fours, start=0):
-                            for i, line in enumerate(lines):
-                                w.store(put, self._load(line, a.dtype), 4 * i)
-                                w.add(line, a.dtype.size)
-                            w.add(put, 4 * COLUMNS)
-                w.add(to, 4 * COLUMNS * a.size)
+                self._pack_panel(point, key, to)
+                w.add(to, 4 * COLUMNS * self.a.size)
+
+    def _pack_panel(self, point: I32, key: I32, to: I32) -> None:
+        """The panel that a key begins, four keys by four elements at a time."""
+        w, a, size = self.w, self.a, self.a.size * self.a.dtype.size
+        fours = a.size // 4 if a.dtype is float32 else 0
+        with w.scope():
+            start = w.i32(I32(number=1) + point * self.low.size(a.room) * size)
+            for half in range(0, COLUMNS, 4):
+                # Beyond the last key, it is read again; its scores count for nothing.
+                lines = [w.i32(self.keys - 1) for _ in range(4)]
+                for i, line in enumerate(lines):
+                    own = w.i32(key + half + i)
+                    w.set(line, start + minimum(own, line) * size)
+                put, turn = w.i32(to + 4 * half), w.i32()
+                if fours:
+                    with w.loop(turn, fours, start=0):
+                        for k, column in enumerate(_turned(w, [line.i32x4() for line in lines])):
+                            w.store(put, column, 4 * COLUMNS * k)
+                        for line in lines:
+                            w.add(line, 16)
+                        w.add(put, 16 * COLUMNS)
+                if a.size - 4 * fours:
+                    with w.loop(turn, a.size - 4 * fours, start=0):
+                        for i, line in enumerate(lines):
+                            w.store(put, self._load(line, a.dtype), 4 * i)
+                            w.add(line, a.dtype.size)
+                        w.add(put, 4 * COLUMNS)
 
     def _pack_values(self, point: I32) -> None:
         """[panel][key][column]."""
@@ -241,10 +251,13 @@ class _Template:
             keys = w.i32(end - base)
             w.set(keys, minimum(keys, MAX_KEYS_PER_BLOCK))
             panels = w.i32((keys + (COLUMNS - 1)) // COLUMNS)
-            self._scores(base, panels, count)
+            self._scores(point, base, panels, count)
             with w.loop(turn, count, start=0):
                 self._weights(point, row, turn, base, keys, panels)
-            self._add_values(base, panels, count)
+            with w.when(self.few):
+                self._add_values_in_place(point, base, keys, count)
+                w.otherwise()
+                self._add_values(base, panels, count)
         self._store(point, row, count)
 
     def _limit(self, row: I32, count: I32, end: I32) -> None:
@@ -264,21 +277,26 @@ class _Template:
         with self.w.loop(row, count - (height - 1), height):
             yield
 
-    def _scores(self, base: I32, panels: I32, count: I32) -> None:
+    def _scores(self, point: I32, base: I32, panels: I32, count: I32) -> None:
         """The scores of a block: queries by panels of keys."""
         w, s, size = self.w, self.s, self.a.size
         with w.scope():
-            panel, row, start = w.i32(), w.i32(), w.i32(self.at + s.panels + base * (4 * size))
+            panel, row, start = w.i32(), w.i32(), w.i32(self.at + s.panels)
+            step = w.i32(self.few.zero * (4 * COLUMNS * size))
+            with w.when(step):
+                w.add(start, base * (4 * size))
             to = w.i32(self.at + s.scores)
             with w.loop(panel, panels, start=0):
+                with w.when(self.few):
+                    self._pack_panel(point, w.i32(base + panel * COLUMNS), start)
                 w.set(row, 0)
-                for height in (self.tile.rows, *LAST):
+                for height in (self.tile.rows, *LAST_QUERIES):
                     with self._tiles(count, height, row):
                         put = w.i32(to + row * SCORE_ROW_BYTES)
                         total = _zero(w, height)
                         self._sum(total, w.i32(self.at + row * (4 * size)), 4 * size, w.i32(start), size)
                         _put(w, total, put, SCORE_ROW_BYTES)
-                w.add(start, 4 * COLUMNS * size)
+                w.add(start, step)
                 w.add(to, 4 * COLUMNS)
 
     def _add_values(self, base: I32, panels: I32, count: I32) -> None:
@@ -303,6 +321,28 @@ class _Template:
                         _put(w, total, put, 4 * s.wide)
                 w.add(start, padded * (4 * COLUMNS))
 
+    def _add_values_in_place(self, point: I32, base: I32, keys: I32, count: I32) -> None:
+        """The same, of values where they are."""
+        w, s, a = self.w, self.s, self.a
+        line = 4 * a.width
+        with w.scope():
+            row, column = w.i32(), w.i32()
+            start = w.i32(I32(number=2) + (point * self.low.size(a.room) + base) * line)
+            whole, end = w.i32(start + (keys & -STEPS_IN_PLACE) * line), w.i32(start + keys * line)
+            with w.loop(column, line, 4 * COLUMNS, start=0):
+                w.set(row, 0)
+                for height in FEW_QUERIES:
+                    with self._tiles(count, height, row):
+                        put = w.i32(self.at + s.sums + column + row * (4 * s.wide))
+                        total = [[w.f32x4(put.f32x4(4 * s.wide * i + 16 * j)) for j in range(2)] for i in range(height)]
+                        weights = w.i32(self.at + s.scores + row * SCORE_ROW_BYTES)
+                        rows = [TilePlace(weights, SCORE_ROW_BYTES * i) for i in range(height)]
+                        at = w.i32(start + column)
+                        for limit, steps in ((whole, STEPS_IN_PLACE), (end, 1)):
+                            with w.loop(at, w.i32(limit + column), steps * line):
+                                self._steps(total, rows, at, steps, line, False)
+                        _put(w, total, put, 4 * s.wide)
+
     def _sum(self, total: Sequence[Sequence[F32x4]], a: I32, line: int, b: I32, depth: Int) -> None:
         """Add the products of some rows with a panel; depth: how many, or a local with how many times COLUMNS."""
         rows = [TilePlace(a, line * i) for i in range(len(total))]
@@ -320,21 +360,31 @@ class _Template:
         with self.w.repeat_while(b.below(limit)):
             yield
 
-    def _steps(self, total: Sequence[Sequence[F32x4]], rows: Sequence[TilePlace], b: I32, count: int) -> None:
+    def _steps(
+        self,
+        total: Sequence[Sequence[F32x4]],
+        rows: Sequence[TilePlace],
+        b: I32,
+        count: int,
+        line: int = 4 * COLUMNS,
+        moves: bool = True,
+    ) -> None:
+        """line: bytes from a row of the panel to the next. moves: whether the pointer to the panel is moved on."""
         if not count:
             return
         w = self.w
         with w.scope():
             for k, values in enumerate(broadcasts(w, rows, count, self.fours)):
                 with w.scope():
-                    columns = [w.f32x4(b.f32x4(4 * COLUMNS * k + 16 * j)) for j in range(2)]
+                    columns = [w.f32x4(b.f32x4(line * k + 16 * j)) for j in range(2)]
                     one = w.f32x4()
                     for value, sums in zip(values, total, strict=True):
                         w.set(one, value)
                         for into, column in zip(sums, columns, strict=True):
                             w.multiply_add(into, one, column)
         w.add(rows[0].pointer, 4 * count)
-        w.add(b, 4 * COLUMNS * count)
+        if moves:
+            w.add(b, line * count)
 
     # --- weights
 

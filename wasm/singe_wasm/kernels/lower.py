@@ -121,7 +121,7 @@ class Lowering:
         leaves = self.leaves(e)
         if not self._varying.isdisjoint(leaves):
             return shift
-        return tuple(p for p in shift if p[0] in leaves)
+        return tuple([p for p in shift if p[0] in leaves])
 
     # --- sizes
 
@@ -232,7 +232,7 @@ class Lowering:
         if e.word == "load":
             address, offset = self.address(e.value, e.args[0], shift)
             return Tree(memory.load(self.ports[e.value].dtype, offset), (address,), kind, address.level)
-        args = tuple(self.scalar(a, shift) for a in e.args)
+        args = tuple([self.scalar(a, shift) for a in e.args])
         if e.word == "select":
             args = (args[1], args[2], args[0])
         return Tree(_scalar_spelling(e), args, kind, max(a.level for a in args))
@@ -283,8 +283,8 @@ class Lowering:
             )
             code: Spelling = ops("select.v128") if uniform else simd.VECTOR["select"][e.dtype]
             return Tree(code, args, "v128", max(x.level for x in args))
-        args = tuple(self.vector(a, shift) for a in e.args)
-        return Tree(_vector_spelling(e), args, "v128", max(a.level for a in args))
+        args = tuple([self.vector(a, shift) for a in e.args])
+        return Tree(_vector_spelling(e), args, "v128", max([a.level for a in args]))
 
     def _vector_load(self, e: Expr, shift: Shift) -> Tree:
         assert self.lane is not None

@@ -6,7 +6,7 @@ from typing import Final
 
 from singe.extension import float16
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, Dialect, Matrices
-from singe_gpu.rates import MATRIX_RATES
+from singe_gpu.rates import MATRIX_RATES, RATES
 
 from .elements import ELEMENTS, element_size
 from .text import bindings, join
@@ -22,6 +22,7 @@ WGSL: Final = Dialect(
     vector_casts=VECTOR_CASTS,
     literal=literal,
     features=(SUBGROUP_MATRIX, PACKED_DOTS, SHADER_F16, SUBGROUPS),
+    rates=RATES,
     matrices=Matrices({float16: "f16"}, {float16: MATRIX_RATES}),
     max_ports=8,  # WebGPU's default maxStorageBuffersPerShaderStage
     join=join,

@@ -20,7 +20,7 @@ and regions are not kernels: their inputs and results are in memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
@@ -28,8 +28,10 @@ from ...errors import CompileError
 from ...graph import Builder, Graph, Node, postorder, rebuild, storage_of
 from ...ir import scalar
 from ...ir.kernel import Routine
+from ...late_dataclass import dataclass
 from ...ops import Elementwise, Nest, Opaque, Region, Result, Running, Update, View
 from ...shapes import product
+from ._alike import AlikeGroups
 from ._assemble import Group as Group
 from ._assemble import Maker
 from ._growth import MAX_MEMBERS, Growth
@@ -118,6 +120,7 @@ class _Fuser:
         self.members: dict[Node, Growth] = {}  # node ↦ the group of which it is a member
         self.kept: set[Node] = set()
         self.costs: dict[Node, _Cost] = {}
+        self.made = AlikeGroups(self.kept)
 
     def run(self) -> list[Group]:
         growths = [self._grow(n) for n in self.graph.nodes if isinstance(n.row, Nest) and n not in self.members]
@@ -288,8 +291,7 @@ class _Fuser:
         if growth is None:  # a later node's group stores it
             return
         while True:
-            maker = Maker(self.kept, growth)
-            group = maker.group()
+            group = self.made.of(growth)
             if len(group.kernel.ports) <= self.max_ports:
                 groups[n] = group
                 return

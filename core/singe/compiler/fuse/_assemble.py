@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -15,6 +15,7 @@ from ...ir import affine, scalar
 from ...ir.arrays import convert
 from ...ir.kernel import Kernel, Port, Reduce, Routine, Scan, Stage, Store, collapse, loop_vars, matmul_operands
 from ...ir.scalar import Expr
+from ...late_dataclass import dataclass
 from ...ops import Elementwise, Folds, Nest, Running, Update, View
 from ...ops.movement.move import project
 from ...shapes import Shape

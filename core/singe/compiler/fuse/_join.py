@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from ...dtypes import DType, float32
@@ -20,6 +19,7 @@ from ...graph import Graph, Node, storage_of, symbols_of
 from ...ir import affine, scalar
 from ...ir.kernel import Kernel, Port, Store
 from ...ir.scalar import Expr
+from ...late_dataclass import dataclass
 from ...ops import Opaque, Region
 from ...shapes import Shape
 from ..schedule.buffers import bytes_of, weight

@@ -26,17 +26,19 @@ Measured on wasm (docs/measurements/quantised.md). The rows of a convolution ove
 
 def in_int16(graph: Graph) -> Graph:
     """See the module's docstring."""
+    if not any(map(_takes_int16, graph.nodes)):
+        return graph
     return rebuild(graph, Builder(), _in_int16, {x: x for x in graph.leaves})
 
 
 def _in_int16(b: Builder, n: Node, new_inputs: tuple[Node, ...]) -> Node | None:
-    if (
-        n.op != "dot_blocks"
-        or any(x.value is None for x in new_inputs[1:])
-        or n.attrs["block"] > MAX_BLOCK[n.attrs["bits"]]
-    ):
-        return None
-    return b.dot_blocks_int16(*new_inputs, **n.attrs)
+    return b.dot_blocks_int16(*new_inputs, **n.attrs) if _takes_int16(n) else None
+
+
+def _takes_int16(n: Node) -> bool:
+    if n.op != "dot_blocks" or n.attrs["block"] > MAX_BLOCK[n.attrs["bits"]]:
+        return False
+    return all(x.value is not None for x in n.inputs[1:])
 
 
 def in_int8(graph: Graph) -> Graph:

@@ -7,10 +7,10 @@ its place; neither may read or write the memory that the other writes.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, cast
 
 from ...ir.kernel import Kernel
+from ...late_dataclass import dataclass
 from ...program.program import Place
 from ...shapes import Dim
 from ..fuse import Group

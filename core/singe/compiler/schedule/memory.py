@@ -12,7 +12,7 @@ outside of regions that depend on the inputs' sizes alone are done before the ru
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +20,7 @@ import numpy as np
 from ...dtypes import DType, bool_, string, uint8
 from ...graph import Graph, Node
 from ...ir.kernel import Kernel, Routine
+from ...late_dataclass import dataclass
 from ...ops import Elementwise, Opaque, Region, Update, without_sizes
 from ...program.program import Bind, Buffer, Check, Host
 from ...shapes import Checks, Dim, Shape, Size, deferring, repeating, require, symbols

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from ...errors import DeviceError
+from ...late_dataclass import dataclass
 from ...program.program import Code, Stop
 from ...program.words import AGAIN, COPY, JUMP, LOOP, STOP, UNLESS
 from ...shapes import Dim

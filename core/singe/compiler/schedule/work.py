@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
 from ...graph import Graph, Node, storage_of
+from ...late_dataclass import dataclass
 from ...ops import SIZES, Opaque, Region, Result, Row
 from ..fuse import Group, fuse
 from ..lower.bfloat16_scatter import rounded_once

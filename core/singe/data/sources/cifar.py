@@ -11,7 +11,6 @@ import io
 import tarfile
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...files import reason
+from ...late_dataclass import dataclass
 from ...weights.pickles import Machine, shown
 from .labelled import LabelledPictures, Read
 

@@ -7,9 +7,10 @@ A row's hash is that of the file at each of its sources, so it does not matter w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from ...late_dataclass import dataclass
 from .sources import FileSource, Npm, Url, Wheel
 
 
@@ -57,7 +58,71 @@ _PAGE_PARTS: Final = (
     "text", "title", "figure", "figure_caption", "table", "table_caption", "header", "footer", "reference", "equation"
 )  # fmt: skip
 
+_HUB: Final = "https://huggingface.co"
+_RELEASES: Final = "https://github.com/Megvii-BaseDetection/YOLOX/releases/download/0.1.1rc0"
+_OPENCV: Final = "https://media.githubusercontent.com/media/opencv/opencv_zoo"
+
 _ROWS: Final = (
+    ZooModel(
+        "yolox-tiny", "detect", "objects of 80 kinds, in pictures of 416 by 416",
+        "Apache-2.0", "Megvii", "https://github.com/Megvii-BaseDetection/YOLOX",
+        (ZooFile(
+            "yolox_tiny.onnx", 20_219_662, "427cc366d34e27ff7a03e2899b5e3671425c262ea2291f88bb942bc1cc70b0f7",
+            (Url(f"{_RELEASES}/yolox_tiny.onnx"),),
+        ),),
+        {"labels": "coco"},
+    ),
+    ZooModel(
+        "yolox", "detect", "objects of 80 kinds, in pictures of 640 by 640 (YOLOX-S)",
+        "Apache-2.0", "Megvii", "https://github.com/Megvii-BaseDetection/YOLOX",
+        (ZooFile(
+            "yolox_s.onnx", 35_858_002, "c5c2d13e59ae883e6af3b45daea64af4833a4951c92d116ec270d9ddbe998063",
+            (
+                Url(f"{_RELEASES}/yolox_s.onnx"),
+                Url(f"{_OPENCV}/c79d9191ff792df933d348bd1c4de05edf77ddf9/models/object_detection_yolox/object_detection_yolox_2022nov.onnx"),
+            ),
+        ),),
+        {"labels": "coco"},
+    ),
+    ZooModel(
+        "rtdetr", "detect", "objects of 80 kinds, by a transformer (RT-DETRv2 R18, weights of 8 bits)",
+        "Apache-2.0", "Baidu, Peking University", "https://github.com/lyuwenyu/RT-DETR",
+        (ZooFile(
+            "rtdetr.onnx", 20_991_219, "4b839c46187b77fc620c770de0be6790637b98afde9b386232b0fcf74382eb3c",
+            (Url(f"{_HUB}/onnx-community/rtdetr_v2_r18vd-ONNX/resolve/936f90b6a476c6da4dfe053fc521af55285976ba/onnx/model_quantized.onnx"),),
+        ),),
+        {"labels": "coco", "size": 640},
+    ),
+    ZooModel(
+        "mobilenet", "classify", "what a picture shows, of 1,000 classes of ImageNet (MobileNetV2)",
+        "Apache-2.0", "OpenCV", "https://github.com/opencv/opencv_zoo",
+        (ZooFile(
+            "mobilenet.onnx", 14_210_157, "4c34f23cd105dec25f40fe50e596c5bf0295f215636ac3a176ab600e488bc967",
+            (Url(
+                f"{_OPENCV}/09a63b88b6acc32a80d39859998d79056491d772/models/image_classification_mobilenet/"
+                "image_classification_mobilenetv2_2022apr.onnx"
+            ),),
+        ),),
+        {"labels": "imagenet", "crop": 0.875, **_IMAGENET},
+    ),
+    ZooModel(
+        "modnet", "cutout", "people, cut out with their hair, for pictures (MODNet)",
+        "Apache-2.0", "City University of Hong Kong", "https://github.com/ZHKKKe/MODNet",
+        (ZooFile(
+            "modnet.onnx", 25_888_640, "07c308cf0fc7e6e8b2065a12ed7fc07e1de8febb7dc7839d7b7f15dd66584df9",
+            (Url(f"{_HUB}/Xenova/modnet/resolve/fa2fa546052fba4c08921230a26cc69a333fca12/onnx/model.onnx"),),
+        ),),
+        {"size": 512, "mean": (127.5,), "std": (127.5,)},
+    ),
+    ZooModel(
+        "depth-anything", "depth", "how near each pixel is (Depth Anything V2 Small, weights of 8 bits)",
+        "Apache-2.0", "University of Hong Kong, TikTok", "https://github.com/DepthAnything/Depth-Anything-V2",
+        (ZooFile(
+            "depth_anything.onnx", 27_258_801, "fcf51f1b230362b28690bb9d1809bf0431f29cad20534e3f589bd7285547f20d",
+            (Url(f"{_HUB}/onnx-community/depth-anything-v2-small/resolve/4472b7362082ad9968fee890ca0f1e5aca36b93d/onnx/model_quantized.onnx"),),
+        ),),
+        {"size": 518, **_IMAGENET},
+    ),
     ZooModel(
         "blazeface", "faces", "faces of a picture, near the camera, with six points each",
         "Apache-2.0", "Google", f"{_MEDIAPIPE}/face_detector",
@@ -224,5 +289,7 @@ _ROWS: Final = (
 MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 """A model's name ↦ its row."""
 
-DEFAULTS: Final[Mapping[str, str]] = {"faces": "blazeface", "cutout": "selfie", "ocr": "ppocr"}
+DEFAULTS: Final[Mapping[str, str]] = {
+    "classify": "mobilenet", "cutout": "selfie", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface", "ocr": "ppocr",
+}  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

@@ -12,11 +12,11 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, Protocol
 
 from ...errors import InputError
+from ...late_dataclass import dataclass
 from ..download import downloaded
 from ..local import reason
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ...language.generation import TokenChance, Usage
+from ...late_dataclass import dataclass
 from ..protocol import Refused
 
 _OPTIONS: Final = {

@@ -9,7 +9,6 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from ...language.generation import Generation, GenerationOptions
 from ...language.llm import LanguageModel
 from ...language.session import CHUNK
+from ...late_dataclass import dataclass
 from ..metrics import ModelCounts
 from ..protocol import Refused
 from .completions import CompletionPart, CompletionRequest

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from ...dtypes import DTYPES, DType, dtype, int64, widened
+from ...late_dataclass import dataclass
 from ...shapes import axes_of
 from .. import scalar
 from ..kernel import IDENTITY

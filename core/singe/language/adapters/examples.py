@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...data import Dataset
 from ...errors import InputError
+from ...lazy_names import LateModule
 from ...nn import Module
 from ...tensors.tensor import Tensor
 
 if TYPE_CHECKING:
+    from ... import data
     from ..llm import LanguageModel
+else:
+    data = LateModule("data")
 
 Conversation = Sequence[Mapping[str, Any]]
 
 
-def examples(llm: LanguageModel, texts: str | Sequence[str | Conversation], length: int = 256) -> Dataset:
+def examples(llm: LanguageModel, texts: str | Sequence[str | Conversation], length: int = 256) -> data.Dataset:
     """Texts, or conversations (lists of messages), as a Dataset of (tokens, labels, mask), each of so many numbers: a label is the token
     that follows, and the mask is 1 where the loss counts it: of a conversation, in the assistant's answers. What is longer becomes
     several examples."""
@@ -36,7 +39,7 @@ def examples(llm: LanguageModel, texts: str | Sequence[str | Conversation], leng
     if not rows:
         raise InputError("examples: the texts have no token that follows another one; give longer ones")
     tokens, labels, mask = (np.stack(column) for column in zip(*rows, strict=True))
-    return Dataset.of((tokens.astype(np.int32), labels.astype(np.int32), mask.astype(np.float32)))
+    return data.Dataset.of((tokens.astype(np.int32), labels.astype(np.int32), mask.astype(np.float32)))
 
 
 def _filled(values: Sequence[int], length: int) -> np.ndarray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
+
+from ...late_dataclass import dataclass
 
 MAX_CODE: Final = 0x10FFFF
 _ENDS: Final = (0x7F, 0x7FF, 0xD7FF, 0xFFFF, MAX_CODE)

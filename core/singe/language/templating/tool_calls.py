@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 from ...errors import InputError
+from ...late_dataclass import dataclass
 
 ARGUMENTS: Final = ("arguments", "parameters")
 """How models call the object with a call's arguments."""

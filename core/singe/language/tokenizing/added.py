@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from ...late_dataclass import dataclass
 from .patterns import SPACE
 
 _SPACES_AT_END: Final = re.compile(f"[{SPACE}]*\\Z")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import codecs
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Protocol
 
 from ...errors import InputError
+from ...late_dataclass import dataclass
 from .added import AddedToken, AddedTokens
 
 MAX_KNOWN_PIECES: Final = 1 << 16

@@ -10,13 +10,13 @@ folding is bounded by MAX_FOLDED.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from ...errors import ImportFailure, SizeNeeded, ValueNeeded
 from ...graph import Builder, Node, Value, postorder, symbols_of
+from ...late_dataclass import dataclass
 from ...ops import find_row
 from ...shapes import Dim, Size, axis_of, product, symbols
 from ..model import OnnxGraph

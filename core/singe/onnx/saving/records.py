@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ...dtypes import DType, dtype, string
+from ...late_dataclass import dataclass
 from ...shapes import Dim, Shape
 from ..tensors import ELEMENTS
 from .protobuf import WireMessage

@@ -7,13 +7,14 @@ that it is lowered to, and an elementwise row as the words of its body; anything
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 import numpy as np
 
 from ...dtypes import DType
 from ...graph import Node
+from ...late_dataclass import dataclass
 from ...ops import Elementwise
 from .block import Block
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -18,6 +18,7 @@ from ...dtypes import outward, string
 from ...errors import CompileError, InputError
 from ...files import write
 from ...graph import Graph, GraphState
+from ...late_dataclass import dataclass
 from .block import Block, Constants, give_sizes
 from .facts import LATEST, OLDEST, ONLY_CAST, ir_version
 from .protobuf import MOST_BYTES, WireMessage

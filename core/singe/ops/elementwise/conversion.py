@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from ...dtypes import ALL, DTYPES, FLOATS, INTS, STORED, DType, bool_, float32, float64, names
 from ...errors import DTypeError
 from ...ir import scalar
 from ...ir.scalar import Expr, clip
+from ...late_dataclass import dataclass
 from ..kinds import Attrs, Elementwise, register
 
 WHOLE: Final = (bool_, *INTS, *(d for d in STORED if d.is_int), float32, float64)

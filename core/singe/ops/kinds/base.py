@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
@@ -14,6 +14,7 @@ from ...dtypes import ALL, DType, names
 from ...errors import DTypeError
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr
+from ...late_dataclass import dataclass
 from ...shapes import Dim, Shape, at_most_one
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, ClassVar, Final
 
@@ -17,6 +16,7 @@ from ...ir import scalar
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.derivative import derivative
 from ...ir.scalar import Expr, const
+from ...late_dataclass import dataclass
 from ...shapes import Dim, Shape, Size, at_least, broadcast, differ, dim_max, dim_min, divides, equal, floordiv, symbols
 from .base import ROWS, Attrs, Row, Shaped, sum_to
 

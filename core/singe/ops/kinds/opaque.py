@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from ...dtypes import DType
 from ...errors import DTypeError, ShapeError
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.scalar import Expr
+from ...late_dataclass import dataclass
 from ...shapes import Shape, axis_of
 from .base import Attrs, Results, Row, Shaped
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from ...dtypes import DType
 from ...errors import DTypeError
 from ...ir.arrays.adapter import Array
 from ...ir.scalar import Expr
+from ...late_dataclass import dataclass
 from ...shapes import Shape
 from .base import Attrs, Row, Shaped
 

@@ -7,13 +7,13 @@ elements around a place are weighted by their distances from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import product as combinations
 from typing import Any, Final
 
 from ...dtypes import FLOATS, NUMBERS, bool_, float32, int32
 from ...errors import DTypeError, ShapeError
+from ...late_dataclass import dataclass
 from ...shapes import Dim, Shape, product, same, show, strides
 from ..kinds import Composite, as_dtype, register
 from .move import amount, numbered

@@ -8,11 +8,11 @@ length 1 broadcast. A label is a letter, or for an axis of the ellipsis its numb
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...dtypes import COMPLEX, NUMBERS
 from ...errors import ShapeError
+from ...late_dataclass import dataclass
 from ...shapes import Dim, product, same, show
 from ..kinds import Composite, register
 

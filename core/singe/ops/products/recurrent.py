@@ -11,11 +11,11 @@ the end of each sequence) or "bidirectional". clip: inputs of activations are cl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from ...dtypes import FLOATS, int64
 from ...errors import ShapeError
+from ...late_dataclass import dataclass
 from ...shapes import Dim, same, show
 from ..control import repeated
 from ..kinds import Composite, as_dtype, register

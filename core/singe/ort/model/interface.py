@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from ...errors import SingeError
 from ...files.kept import code_version, entry_key, keep_entry, recall_entry
+from ...late_dataclass import dataclass
 from ...onnx.model import OnnxType, OnnxValue
 from ..descriptions import ModelMetadata
 

@@ -7,20 +7,25 @@ values for weights that may be overridden, or different sizes under one name.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ...awaitables import resolve
 from ...compiler.options import Options
+from ...dtypes import own
+from ...errors import ValueNeeded
 from ...lazy_names import LateModule
+from ...model.arguments import bind
 from ...model.kept import model_of_file
 from ...model.model import Model
 from ...onnx.model import OnnxValue
 from ...runtime.device import Device
 from ...runtime.recent_values import Recent
 from ...shapes import Shape
+from ..placed import PlacedTensor
 from .model_file import ModelFile
 
 if TYPE_CHECKING:
@@ -62,27 +67,57 @@ class Variants:
             return {}
         return {x.name: x.shape for x in self._model((), ()).outputs if x.shape is not None}
 
-    def run(self, feed: Mapping[str, Any]) -> dict[str, Any]:
-        """The outputs by name."""
+    def run(self, feed: Mapping[str, Any], kept: Collection[str] = ()) -> dict[str, Any]:
+        """The outputs by name. kept: those that stay on the device; inputs may lie there, too."""
         given = tuple(name for name in feed if name in self.overridable)
         shapes = tuple((k, self._other_shape(k, feed[k])) for k in feed if k in self._loose)
         self._separate(feed)
-        model, arrays = self._model(given, tuple((k, shape) for k, shape in shapes if shape is not None)).bound(
-            (dict(feed),), {}
-        )
+        model = self._model(given, tuple((k, shape) for k, shape in shapes if shape is not None))
+        if kept or any(isinstance(value, PlacedTensor) for value in feed.values()):
+            return self._run_on_device(model, feed, kept)
+        model, arrays = model.bound((dict(feed),), {})
         program = model.program({k: a.shape for k, a in arrays.items()}, arrays)
         outputs = model.results(program, program.run([arrays[p.name] for p in program.inputs]))
         return dict(zip(model.source.output_names, outputs, strict=True))
+
+    def _run_on_device(self, model: Model, feed: Mapping[str, Any], kept: Collection[str]) -> dict[str, Any]:
+        placed = {name: value for name, value in feed.items() if isinstance(value, PlacedTensor)}
+        if model.source.objects:  # lists and dicts are made of arrays
+            return self.run(_on_host(feed))
+        others = {name: value for name, value in feed.items() if name not in placed}
+        arrays = bind([p for p in model.inputs if p.name not in placed], (others,), {})
+        try:
+            program = model.program({name: x.shape for name, x in {**arrays, **placed}.items()}, arrays)
+        except ValueNeeded:  # what is computed depends on elements that lie there
+            if not placed:
+                raise
+            return self._run_on_device(model, _on_host(feed), kept)
+        indices = {r.input for r in program.data.ranges}
+        inputs = [
+            arrays[p.name]
+            if p.name in arrays
+            else own(placed[p.name].array())
+            if k in indices
+            else placed[p.name].value
+            for k, p in enumerate(program.inputs)
+        ]
+        names = model.source.output_names
+        numbers = {k for k, name in enumerate(names) if name in kept}
+        outputs = resolve(program.start_on_device(inputs, None, numbers), "await session.run_async(…)")
+        return {
+            name: PlacedTensor(self.device, x) if k in numbers else x
+            for k, (name, x) in enumerate(zip(names, outputs, strict=True))
+        }
 
     def _shape(self, name: str) -> Sequence[int | str | None] | None:
         found = self.inputs.get(name) or self.overridable[name]
         return found.shape
 
-    def _other_shape(self, name: str, array: np.ndarray) -> tuple[int | None, ...] | None:
+    def _other_shape(self, name: str, array: np.ndarray | PlacedTensor) -> tuple[int | None, ...] | None:
         """The shape of an input that may have any rank, if it is not the file's: open sizes where the file says nothing, and those
         of the array where it declares a scalar."""
         if self._shape(name) is None:
-            return (None,) * array.ndim
+            return (None,) * len(array.shape)
         return array.shape or None
 
     def _separate(self, feed: Mapping[str, Any]) -> None:
@@ -90,7 +125,7 @@ class Variants:
         met: dict[str, int] = {}
         apart: set[str] = set()
         for name, value in feed.items():
-            if isinstance(value, np.ndarray):
+            if isinstance(value, (np.ndarray, PlacedTensor)):
                 for d, n in zip(self._shape(name) or (), value.shape, strict=False):
                     if isinstance(d, str) and met.setdefault(d, n) != n:
                         apart.add(d)
@@ -121,6 +156,11 @@ class Variants:
             return model
         facts = ["singe.ort", dict(file.sizes), sorted(given), dict(shapes), sorted(apart)]
         return model_of_file(whole, source, self.device, self.name, facts, Options(), digest=file.digest)
+
+
+def _on_host(feed: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs of which none lies on a device."""
+    return {name: own(value.array()) if isinstance(value, PlacedTensor) else value for name, value in feed.items()}
 
 
 def _is_tensor(value: OnnxValue) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 from weakref import WeakSet
 
@@ -21,6 +20,7 @@ from ...dtypes import DType
 from ...errors import DeviceError, InputError, SingeError
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.arrays.numpy import NUMPY_ARRAYS
+from ...late_dataclass import dataclass
 from ...ops import Elementwise, Opaque, Row, Update, View
 from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
 from ...program.words import AGAIN, COPY, LOOP, UNLESS, ways

@@ -15,6 +15,8 @@ class Heap:
         self._grow = grow
         self.end = start
         """Beyond it nothing is used."""
+        self.untouched = start
+        """Beyond it nothing ever was used."""
         self._free: list[tuple[int, int]] = []  # (address, bytes), sorted, never adjacent
         self.used = 0
 
@@ -29,6 +31,7 @@ class Heap:
         address = self.end
         self._grow(address + count)
         self.end += count
+        self.untouched = max(self.untouched, self.end)
         self.used += count
         return address
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Literal, TypeAlias, get_args
 
 from ...errors import OutOfMemory
+from ...late_dataclass import dataclass
 from ...shapes import bytes_text
 
 MemoryKind: TypeAlias = Literal["weights", "states", "scratch", "tensors"]

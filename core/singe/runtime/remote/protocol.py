@@ -15,7 +15,6 @@ import json
 import math
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +23,7 @@ from ... import errors
 from ...dtypes import DType, dtype, strings
 from ...dtypes import string as TEXT
 from ...errors import DeviceError, SingeError
+from ...late_dataclass import dataclass
 from ...program.container import PROGRAM, checking, count, dtype_named, string
 from ...program.elements import aligned
 from ...shapes import MAX_ELEMENTS

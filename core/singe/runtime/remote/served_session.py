@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from ...awaitables import resolve
 from ...compiler.target import execution_of
 from ...dtypes import string, widened
 from ...errors import DeviceError, FormatError, SingeError
+from ...late_dataclass import dataclass
 from ...ops import find_row
 from ...program.elements import aligned
 from ...program.format import made

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ import numpy as np
 from ...awaitables import resolve
 from ...compiler.target import confinement, settings_of
 from ...errors import DeviceError, InputError, SingeError
+from ...late_dataclass import dataclass
 from ...listening import LOOPBACK, Callers, checked_port, chosen_token, in_url, is_loopback, is_token
 from ...program.bundle_reader import read_bundled, read_manifest
 from ...program.elements import aligned

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import InputError
 from ...graph import Graph
 from ...graph.transform import specialise
+from ...late_dataclass import dataclass
 from ...model.model import Model
 from ...shapes import Size, show
 from ...tensors.tensor import Tensor, home_of, value_on

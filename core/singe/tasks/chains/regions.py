@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+
+from ...late_dataclass import dataclass
 
 MOST: Final = 1000
 """So many regions are looked at, the largest of a map."""

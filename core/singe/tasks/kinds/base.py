@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
+from ...late_dataclass import dataclass
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
 from ..pictures import Frame

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ...dtypes import DType, bool_, dtype, int64
 from ...errors import InputError, OutOfRange, ShapeError
+from ...late_dataclass import dataclass
 from ...ops import as_dtype
 from ...ops.movement.move import amount, numbered
 from ...shapes import Dim, Shape, Size, at_least, broadcast, ceildiv, dim_max, dim_min, product, same, same_form, show

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dis
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import CodeType
 from typing import Any, Final
+
+from ...late_dataclass import dataclass
 
 WHOLE_DICTS: Final = frozenset(
     {"GET_ITER", "DICT_MERGE", "DICT_UPDATE", "CALL_FUNCTION_EX", "LIST_EXTEND", "SET_UPDATE", "MATCH_KEYS", "GET_LEN", "CONTAINS_OP"}

@@ -12,10 +12,10 @@ import random
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Final
 
+from ...late_dataclass import dataclass
 from .callers import is_beside, is_installed, is_library
 
 ENTROPY: Final = ("posix.urandom", "nt.urandom", "posix.getrandom", "_ssl.RAND_bytes", "_uuid.generate_time_safe")

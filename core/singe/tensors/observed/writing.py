@@ -9,12 +9,12 @@ import dis
 import functools
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 import numpy as np
 
+from ...late_dataclass import dataclass
 from ..tensor import Tensor
 from .code import Reads, inner
 from .places import (

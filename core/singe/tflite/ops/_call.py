@@ -6,7 +6,7 @@ An op is a row: its name, the function that makes its outputs of a TfliteCall, a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -15,6 +15,7 @@ import numpy as np
 from ...dtypes import DTYPES, DType, int8
 from ...errors import ImportFailure, SizeNeeded
 from ...graph import Builder, Node
+from ...late_dataclass import dataclass
 from ...shapes import Dim, Size, axis_of, product, show, symbols
 from ..model import Quantization, TfliteOp, TfliteTensor
 from ..schema import ACTIVATIONS, PADDINGS

@@ -10,53 +10,52 @@ files. A folder with other contents is not touched.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import logging
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from ... import __version__, shapes
-from ...compiler.compile import compile_graph, compile_with_uses
+from ... import __version__
+from ...compiler.compile import compile_with_uses
 from ...compiler.options import ACTIVATIONS, Options
 from ...compiler.partition import beyond_scripts
 from ...compiler.target import Target, execution_of, find_target
-from ...errors import InputError, SingeError
+from ...errors import InputError
 from ...files import write_files
 from ...files.assets import static_folder
 from ...graph import Graph, Node
+from ...late_dataclass import dataclass
 from ...model.arguments import listed
 from ...model.model import Model
-from ...model.program import Program
 from ...program.bundle_reader import MANIFEST
 from ...program.container import PROGRAM as FORMAT
 from ...program.container import encode_dim
 from ...program.format import header
 from ...program.program import ProgramData
-from ...program.weight_codecs import STORED_BYTES, StoredPart, decode
-from ...report import LEFT, RIGHT, fields, table
 from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
-from ...runtime.devices import device as open_device
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
 from ...tasks.chains.task import ChainTask
 from ...tasks.kinds import KINDS
+from ...tasks.labels import labels_of
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
 from ...tasks.spec import TaskSpec
-from .own_page import CHAT, MODEL, TASK, own_page
-from .scripts import DROP_IN, EAGER, LANGUAGE, OF_TASKS, bundle_scripts, readable_scripts
-from .single_page import is_single, write_single_page
-from .snippet import INDEX, links, version
-from .stored.narrow import Uses, scales_in, uses_of
-from .stored.storage import Channels, Kept, encode, output_channels
+from .page.own_page import CHAT, MODEL, TASK, own_page
+from .page.scripts import DROP_IN, LANGUAGE, OF_TASKS, bundle_scripts, readable_scripts
+from .page.single_page import is_single, write_single_page
+from .page.snippet import INDEX, links, version
+from .page.types import TYPES, types_of
+from .stored.deviation import Deviation, measure
+from .stored.encoding import Encoding
+from .stored.narrow import uses_of
+from .stored.storage import Kept, output_channels
 from .stored.weights import BundleWeights, weight_files
 
 if TYPE_CHECKING:
@@ -66,30 +65,14 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("singe")
 RUNNER: Final = {"least": "0.1.0", "below": "0.2.0"}
 """The versions of singe.js that can read this bundle."""
-SAMPLES: Final = 3
-"""The number of random inputs on which the error of smaller weights is measured."""
 ONNX: Final = "onnx"
 ONNX_SUFFIX: Final = ".onnx"
 """What the manifest of an ONNX file says of its format, and how the name of one ends."""
 TOKENIZER: Final = "tokenizer.json"
-LARGE_ERROR: Final = 0.05
-"""The error, relative to the largest value of an output, from which a bundle's description warns."""
 _GENERATED: Final = re.compile(
-    r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|(labels|tokenizer)\.json|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+    r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|(labels|tokenizer)\.json|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
-
-
-@dataclass(frozen=True)
-class Deviation:
-    """How much smaller weights change the outputs, measured on sample inputs."""
-
-    errors: Mapping[str, float | None]  # by output: the largest difference, relative to the largest float32 value
-    samples: int
-    random: bool  # whether the samples are random
-    same_class: int | None = None  # how many samples keep their top class; None: no output of classes
-    why_not: str = ""  # the reason, if nothing was measured
-    device: str = DEFAULT  # on which it was measured
 
 
 @dataclass(frozen=True)
@@ -123,8 +106,9 @@ class Bundle:
 def export(
     model: Model | LanguageModel | Task, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
-    labels: Mapping[int, str] | Sequence[str] | None = None,
+    labels: str | Path | Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
+    outputs: Sequence[str] | None = None,
 ) -> Bundle:  # fmt: skip
     """Write a model's bundle, a folder of static files with which a page runs it without Python. A path that ends in .html becomes one
     page that has all of it, and opens by a double click.
@@ -136,7 +120,9 @@ def export(
     it is measured; "numpy" gives the same error everywhere. Of a language model, `sg.export(sg.language.load("model.gguf"), "chat")`, the
     folder has its tokenizer and its chat template too, and a page to talk with it. Of a task, `sg.export(sg.task("detect", "net.onnx"),
     "detect")`, it takes pictures as they are, and its page is the task.
-    picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number. force: write into a folder that
+    outputs: the names of those that the page gets, in this order; what only others need is left out. None: all.
+    picture: how a picture becomes the model's input. labels: the names of the classes, in order or by number, a file of them, or
+    "imagenet" or "coco". force: write into a folder that
     holds other files too. readable: keep the scripts as the modules that they were written as, instead of one file of few
     bytes with a source map. The same model gives the same bytes.
 
@@ -152,9 +138,9 @@ def export(
         model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
     task = getattr(model, "info", None)
     if isinstance(task, TaskSpec):
-        if picture is not None or labels is not None or Path(folder).suffix in (ONNX_SUFFIX, ".html"):
+        if picture is not None or labels is not None or outputs or Path(folder).suffix in (ONNX_SUFFIX, ".html"):
             raise InputError(
-                "export: a task is written to a folder, has its labels, and says itself how pictures are prepared"
+                "export: a task is written to a folder, has its labels and outputs, and says itself how pictures are prepared"
             )
         model = cast("Task", model).model
     if isinstance(model, ChainTask):
@@ -173,13 +159,15 @@ def export(
         given = {
             "targets": targets is not None, "dtype": dtype != "float32", "activations": activations != "float32",
             "picture": picture is not None, "labels": labels is not None, "samples": bool(samples), "readable": readable,
-            "device": device != DEFAULT,
+            "device": device != DEFAULT, "outputs": outputs is not None,
         }  # fmt: skip
         return Bundle(*write_onnx(model, folder, given))
     single = is_single(folder)
     known = not single and _refuse_foreign(folder, force)
-    labels = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels))
-    bundle = make_bundle(model, targets, picture, labels, dtype, samples, activations, readable, device, spoken, task)
+    names = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels_of(labels)))
+    bundle = make_bundle(
+        model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs
+    )
     _log.info("writing")
     if single:
         write_single_page(bundle.files, folder)
@@ -204,6 +192,7 @@ def make_bundle(
     device: str | Device = DEFAULT,
     spoken: Spoken | None = None,
     task: TaskSpec | None = None,
+    outputs: Sequence[str] | None = None,
 ) -> Bundle:
     """The bundle in memory; see `export`. spoken: of a language model; task: of a task."""
     known = page_targets()
@@ -220,13 +209,13 @@ def make_bundle(
             f"activations {activations}: got dtype {dtype} and the targets {', '.join(targets)}; expected {stored}"
             f"the target {' or '.join(name for name in known if find_target(known[name]).integers)}"
         )
-    graph = model.graph()
+    graph = model.graph() if outputs is None else _with_outputs(model.graph(), outputs)
     options = replace(model.options, specialised=model.specialised if spoken is None else ())
     one_token = () if spoken is None else [(sizes, model.graph(sizes)) for sizes in spoken.one_token]
     by_token = replace(options, specialised=one_token) if one_token else options
     rare = {DROP_IN: False, LANGUAGE: spoken is not None, OF_TASKS: task is not None}
     files = _scripts(readable, [name for name, wanted in rare.items() if not wanted])
-    encoding = _Encoding(dtype, activations, graph)
+    encoding = Encoding(dtype, activations, graph)
     weights = {
         name: _weights(name, target, graph, by_token if execution_of(target).launches else options, encoding)
         for name, target in chosen.items()
@@ -257,11 +246,23 @@ def make_bundle(
         manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
     if task is not None:
         manifest["task"] = {**task.to_dict(), "settings": dict(KINDS[task.kind].settings)}
+    if spoken is None:
+        files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
     files[MANIFEST] = _json(manifest)
     # Readable modules import each other without a version.
     hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
     files[INDEX] = own_page(CHAT if spoken is not None else MODEL if task is None else TASK, hints)
     return Bundle(manifest, files, tuple(encoding.kept), deviation)
+
+
+def _with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
+    """The graph with some of its outputs, by name."""
+    of = dict(zip(graph.output_names, graph.outputs, strict=True))
+    chosen = tuple(dict.fromkeys(names))
+    if not chosen or not of.keys() >= set(chosen):
+        given = ", ".join(repr(n) for n in chosen if n not in of) or "none"
+        raise InputError(f"outputs: got {given}, expected some of {', '.join(of)}")
+    return replace(graph, outputs=tuple(of[n] for n in chosen), output_names=chosen, results={})
 
 
 def _port(name: str, node: Node) -> dict[str, Any]:
@@ -301,24 +302,7 @@ def page_targets() -> dict[str, str]:
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 
-class _Encoding:
-    """How the elements of weights are stored; collects the arrays that stay float32."""
-
-    def __init__(self, dtype: str, activations: str, graph: Graph) -> None:
-        self.dtype = dtype
-        self.activations = activations
-        self.channels: Channels = {}
-        self.kept: list[Kept] = []
-        self._scales = scales_in(graph)
-
-    def parts(self, program: ProgramData, uses: Uses | None = None) -> list[StoredPart]:
-        """A Program's weights as they are stored."""
-        parts, kept = encode(program, self.dtype, self.channels, uses, self._scales)
-        self.kept += [k for k in kept if k not in self.kept]
-        return parts
-
-
-def _weights(name: str, target: Target, graph: Graph, options: Options, encoding: _Encoding) -> BundleWeights:
+def _weights(name: str, target: Target, graph: Graph, options: Options, encoding: Encoding) -> BundleWeights:
     """A target's Program, compiled with these options, and its weights."""
     _log.info("compiling for %s", name)
     options = replace(options, activations=encoding.activations if target.integers else "float32")
@@ -363,70 +347,6 @@ def _json(data: Any) -> bytes:
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
-# --- the error --------------------------------------------------------------------------------------------------------
-
-
-def measure(
-    graph: Graph,
-    encoding: _Encoding,
-    labels: Mapping[int, str] | None,
-    samples: Sequence[Mapping[str, np.ndarray]],
-    device: str | Device = DEFAULT,
-) -> Deviation:
-    """The effect of stored weights and integer activations: the graph is run with and without them, on a device."""
-    on = open_device(device)
-    given = [[np.asarray(s[x.name]) for x in graph.inputs] for s in samples] or _random_samples(graph)
-    try:
-        _log.info("measuring on %s what %s changes: compiling", on.name, encoding.dtype)
-        target = on.eager.target
-        whole = compile_graph(graph, target)
-        smaller = compile_graph(graph, target, Options(encoding.activations if target.integers else "float32"))
-        stored = replace(smaller, weights=decode(encoding.parts(smaller), smaller.weights.size))
-        runs = [Program(p, on) for p in (whole, stored)]
-        pairs = []
-        for number, arrays in enumerate(given, 1):
-            _log.info("measuring on %s what %s changes: input %d of %d", on.name, encoding.dtype, number, len(given))
-            pairs.append([r.run(arrays) for r in runs])
-    except (SingeError, MemoryError) as e:
-        return Deviation({}, 0, not samples, why_not=str(e))
-    errors = {
-        name: _rounded(max(_difference(a[k], b[k]) for a, b in pairs)) for k, name in enumerate(graph.output_names)
-    }
-    same = None
-    for k, output in enumerate(graph.outputs):
-        if labels is not None and output.shape[-1:] == (max(labels, default=-1) + 1,) and output.dtype.is_float:
-            same = sum(np.array_equal(a[k].argmax(-1), b[k].argmax(-1)) for a, b in pairs)
-            break
-    return Deviation(errors, len(pairs), not samples, same, device=on.name)
-
-
-def _random_samples(graph: Graph) -> list[list[np.ndarray]]:
-    """Normally distributed floats, and integers 0 and 1; open sizes are 1."""
-    rng = np.random.default_rng(0)
-    sizes = dict.fromkeys(graph.symbols, 1)
-
-    def made(x: Node) -> np.ndarray:
-        shape = [shapes.known(d, sizes) for d in x.shape]
-        values = rng.normal(size=shape) if x.dtype.is_float else rng.integers(0, 2, shape)
-        return np.asarray(values, x.dtype.numpy)
-
-    return [[made(x) for x in graph.inputs] for _ in range(SAMPLES)]
-
-
-def _difference(expected: np.ndarray, stored: np.ndarray) -> float:
-    """The largest difference between two outputs, relative to the largest value."""
-    a, b = expected.astype(np.float64), stored.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0, np.abs(a - b))
-    largest = np.abs(a[np.isfinite(a)]).max(initial=0)
-    return float(apart.max(initial=0) / (largest or 1))
-
-
-def _rounded(error: float) -> float | None:
-    """Two digits, which are the same on every machine; None: not finite."""
-    return float(f"{error:.1e}") if np.isfinite(error) else None
-
-
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
@@ -463,82 +383,3 @@ def _refuse_foreign(folder: Path, force: bool) -> bool:
 def _write(files: Mapping[str, bytes], folder: Path) -> None:
     """Write all files, the manifest last."""
     write_files(folder, {name: files[name] for name in sorted(files, key=MANIFEST.__eq__)})
-
-
-# --- the report -------------------------------------------------------------------------------------------------------
-
-
-def describe_bundle(bundle: Bundle) -> str:
-    """The files with their sizes, and what a page fetches for each target."""
-    packed = {name: len(gzip.compress(data, 6)) for name, data in bundle.files.items()}
-    rows = [(name, bytes_text(len(data)), bytes_text(packed[name])) for name, data in bundle.files.items()]
-    total = ("together", bytes_text(sum(map(len, bundle.files.values()))), bytes_text(sum(packed.values())))
-    listing = table([("file", LEFT), ("bytes", RIGHT), ("gzip", RIGHT)], [*rows, total])
-
-    def size(names: Sequence[str]) -> str:
-        raw, small = sum(len(bundle.files[n]) for n in names), sum(packed[n] for n in names)
-        return f"{bytes_text(raw)} ({bytes_text(small)} gzip)" if names else "none"
-
-    scripts = [n for n in bundle.files if n.endswith(".js")]
-    eager, rare = ([n for n in scripts if (n in EAGER) is at_once] for at_once in (True, False))
-    facts = [("scripts", f"{size(eager)}; rare ones {size(rare)}"), ("manifest", size([MANIFEST]))]
-    for name, target in bundle.manifest["targets"].items():
-        kernels = ", or ".join(f"{size([m['file']])}{label}" for label, m in _choices(target["modules"]))
-        facts.append(
-            (name, f"weights {size(list(dict.fromkeys(w['file'] for w in target['weights'])))}; kernels {kernels}")
-        )
-    return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}"
-
-
-_KINDS: Final = {"words": "unchanged", "bytes": "unchanged", "integers": "int8"}
-"""What a person is told of an encoding, if that is not its name."""
-
-
-def _stored_facts(bundle: Bundle) -> list[tuple[str, str]]:
-    """How the weights are stored, if in fewer bytes than in memory."""
-    if bundle.deviation is None:
-        return []
-    facts = []
-    for name, target in bundle.manifest["targets"].items():
-        counts: dict[str, int] = {}
-        for part in (p for w in target["weights"] for p in w.get("parts", ())):
-            scales = 4 * math.prod(part["scales"]) if "scales" in part else 0
-            count = STORED_BYTES[part["encoding"]] * math.prod(part["shape"]) + scales
-            encoding: str = part["encoding"]
-            kind = _KINDS.get(encoding, encoding)
-            counts[kind] = counts.get(kind, 0) + count
-        plain = sum(w["bytes"] for w in target["weights"] if "parts" not in w)
-        if plain:
-            counts["unchanged"] = counts.get("unchanged", 0) + plain
-        whole = sum(w.get("decoded", w["bytes"]) for w in target["weights"])
-        told = ", ".join(f"{kind} {bytes_text(n)}" for kind, n in counts.items()) or "none"
-        facts.append((f"{name} weights", f"{told}; in memory {bytes_text(whole)}"))
-    for kept in bundle.kept:
-        facts.append(("float32", f"{kept.name} ({bytes_text(kept.bytes)}) is unchanged: it {kept.why}"))
-    deviation = bundle.deviation
-    if deviation.why_not:
-        hint = "; give inputs on which the model runs, with --input NAME=FILE" if deviation.random else ""
-        return [*facts, ("error", f"not measured: {deviation.why_not}{hint}")]
-    if bundle.manifest["facts"]["activations"] == "int8":
-        integers = {name: find_target(page_targets()[name]).integers for name in bundle.manifest["targets"]}
-        places = ", ".join(name for name, there in integers.items() if there)
-        told = f"products and convolutions in int8 on {places} (included in the error)"
-        facts.append(
-            ("computing", told + "".join(f"; float32 on {name}" for name, there in integers.items() if not there))
-        )
-    on = f"{deviation.samples} {'random inputs' if deviation.random else 'inputs'}"
-    where = "" if deviation.device == DEFAULT else f", measured on {deviation.device}"
-    for name, error in deviation.errors.items():
-        told = "not finite" if error is None else f"{error:.1e} of the largest value"
-        facts.append(("error", f"{name}: {told}, against float32, on {on}{where}"))
-    if any(error is None or error > LARGE_ERROR for error in deviation.errors.values()):
-        better = "measure on real inputs with --input, or " if deviation.random else ""
-        facts.append(("warning", f"an error is above {LARGE_ERROR:.0%}: {better}store weights with --dtype float16"))
-    if deviation.same_class is not None:
-        facts.append(("top-1", f"kept in {deviation.same_class} of {on}"))
-    return facts
-
-
-def _choices(modules: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The files of code, of which a page fetches one; each with its name if there are several."""
-    return [("", modules)] if "file" in modules else [(f" ({name})", m) for name, m in modules.items()]

@@ -15,7 +15,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...files.assets import DIST, static_folder
-from .scripts import bundle_scripts, bundler_scripts
+from .page.scripts import bundle_scripts, bundler_scripts
 
 _AS_THEY_ARE: Final = ("singe*.d.ts", "package.json", "README.md", "LICENSE")
 

@@ -12,13 +12,13 @@ import json
 import logging
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ... import __version__
 from ...errors import FormatError, InputError, SingeError
 from ...files import write, write_files
+from ...late_dataclass import dataclass
 from ...model.files import load
 from ...model.model import Model
 from ...onnx.model import read_model
@@ -26,7 +26,7 @@ from ...program.bundle_reader import MANIFEST, STUB
 from ...runtime.devices import DEFAULT
 from ...shapes import bytes_text
 from .bundle import Bundle, export
-from .scripts import drop_in_scripts
+from .page.scripts import drop_in_scripts
 
 SUFFIX: Final = ".singe"
 """What follows the name of a stub in that of its bundle."""

@@ -8,7 +8,6 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from ... import __version__
 from ...dtypes import DType, float32
 from ...errors import DeviceError, InputError
 from ...graph import Builder, Graph
+from ...late_dataclass import dataclass
 from ...model.arguments import TensorSpec
 from ...model.model import Model
 from ...model.profiling import Profile, timed_executable

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ...errors import DeviceError
+from ...late_dataclass import dataclass
 from ...runtime.device import Device
 from ...runtime.devices import Unopened, devices, in_words
 from ...runtime.devices import device as open_device

@@ -7,12 +7,12 @@ computes. Layers become outputs, which keeps them from being fused away; the mod
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from ...dtypes import plain
+from ...late_dataclass import dataclass
 from ...model.model import Model
 from ...report import LEFT, RIGHT, fields, table
 from ...runtime.device import Device

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ...late_dataclass import dataclass
 from ...model.profiling import REST, Profile
 from ...report import LEFT, RIGHT, quantity, table
 

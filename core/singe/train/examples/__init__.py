@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
+from ...late_dataclass import dataclass
 from ..learner import Learner
 from ..monitor.dashboard import Kind
 from ..monitor.summary import Summary

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, cast
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ... import data, nn, optim
 from ...errors import InputError
+from ...late_dataclass import dataclass
 from ...model.files import save
 from ...model.model import Model
 from ...runtime.device import Device

@@ -11,12 +11,12 @@ After the second epoch all sentences for validation are sorted right; four epoch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from ... import data, metrics, nn, optim
+from ...late_dataclass import dataclass
 from ...model.files import save
 from ...tensors.tensor import Tensor
 from ..config import precision_setting, setting

@@ -10,12 +10,12 @@ numbers of 12 digits and validated on numbers of 40, so that learning pairs by h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from ... import data, nn, optim
+from ...late_dataclass import dataclass
 from ...model.files import save
 from ...tensors.tensor import Tensor
 from ..config import precision_setting, setting

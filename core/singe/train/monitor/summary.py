@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from ...late_dataclass import dataclass
 from ..best_value import Mode, best_mode
 from ..events import ENDS, Phase, Reason
 from .plot_scales import duration, number

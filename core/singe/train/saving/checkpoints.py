@@ -12,7 +12,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +20,7 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...files import clear_parts, mapped, reason, write
+from ...late_dataclass import dataclass
 from ...weights.safetensors import is_safetensors, read_safetensors, safetensors_pieces
 from ..best_value import Mode, check_watched
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Self
 
 from ...errors import FormatError
+from ...late_dataclass import dataclass
 from ..monitor.summary import EpochLine
 
 

@@ -7,7 +7,7 @@ whether its output is finite, and of each output and each parameter whether its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy as np
 from ...dtypes import FLOATS, dtype, float32, uint32
 from ...errors import SingeError
 from ...graph import Graph, Node, gradient
+from ...late_dataclass import dataclass
 from ...model.model import Model
 from ...nn import Module
 from ...nn._module import tensors_in, with_parts

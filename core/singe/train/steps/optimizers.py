@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from ...errors import InputError
+from ...late_dataclass import dataclass
 from ...nn import Module
 from ...optim import LBFGS, Accumulated, Averaged, Optimizer, ReduceLROnPlateau, clip_norm
 from ...optim._around import AVERAGE, PLATEAU, SCALE

@@ -20,13 +20,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from ...awaitables import MaybeAwaitable, map_result, resolve, resolve_async
 from ...errors import DTypeError, InputError, ShapeError
+from ...late_dataclass import dataclass
 from ...model.model import Model
 from ...model.program import Program
 from ...nn import Module

@@ -8,10 +8,11 @@ own, and some have a minimum m, which is subtracted.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+
+from ...late_dataclass import dataclass
 
 AT_ONCE: Final = 1 << 18
 """Elements that are computed together, so that intermediate arrays fit in caches."""

@@ -10,13 +10,13 @@ import itertools
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ...dtypes import DTYPES, DType
 from ...errors import FormatError
+from ...late_dataclass import dataclass
 from ...shapes import MAX_RANK
 from ..stored import StoredArray, element_count
 from .objects import AGAIN, ATTRIBUTE, FILTERS, LAYOUT, NOWHERE, SPACE, TYPE, File, Message, leaves

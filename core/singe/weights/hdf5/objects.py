@@ -8,10 +8,10 @@ or is told twice, ends there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from ...errors import FormatError
+from ...late_dataclass import dataclass
 
 SIGNATURE: Final = b"\x89HDF\r\n\x1a\n"
 NOWHERE: Final = (1 << 64) - 1

@@ -36,6 +36,9 @@ from .product import ACCUMULATOR, RegisterTile, TilePlace, broadcasts
 ROWS: Final = {("halves", False): 4, ("halves", True): 6, ("bytes", False): 6}
 """Form, and whether rows are read by fours ↦ the rows of a tile, as measured (docs/measurements/quantised.md); of bytes, as many
 as registers hold."""
+LAST_ROWS: Final = (3, 2, 1)
+"""The heights of the last tiles of an open number of rows, so that a few rows, as of drafts, are one tile: unpacking weights takes as
+long as two rows' products."""
 MAX_WORDS_PER_TURN: Final = 4
 """Words of a column in a turn of the innermost loop if the tile has one row."""
 RECORD_BLOCK_END: Final = 8
@@ -169,6 +172,7 @@ class _WideProduct(BlockProduct):
         s = job.blocks
         tile = RegisterTile(ROWS[self.form, job.level.fours], s.floats.columns)
         super().__init__(job, replace(job.c, depth=s.words), tile, {})
+        self.last = LAST_ROWS
         self.vectors: Final = range(0, 4 * self.width, 16)
         self.sums: Final = [[self.w.i32x4() for _ in line] for line in self.accumulators]
         self.middle = _middle(s)

@@ -138,10 +138,10 @@ def _heights(m: int, most: int) -> tuple[int, list[int]]:
     return whole, [rest]
 
 
-def sections(low: Lowering, m: Dim, most: int, stop: I32 | None) -> list[Section]:
-    """How the rows are cut into tiles; stop: a local with the end of a part, which is a multiple of `most`, or m."""
+def sections(low: Lowering, m: Dim, most: int, stop: I32 | None, last: Sequence[int] = LAST) -> list[Section]:
+    """How the rows are cut into tiles; stop: a local with the end of a part, which is a multiple of `most`, or m. last: as LAST."""
     if not isinstance(m, int):
-        heights = [h for h in (most, *LAST) if h <= most]
+        heights = [h for h in (most, *last) if h <= most]
         end = low.size(m) if stop is None else stop
         return [Section(h, end - (h - 1), False) for h in dict.fromkeys(heights)]
     end, rest = _heights(m, most)
@@ -182,6 +182,8 @@ def block_columns(c: Contraction, tile: RegisterTile) -> int | None:
 
 class Product:
     """Writes the loops over rows and panels of one product."""
+
+    last: Sequence[int] = LAST
 
     def __init__(
         self, w: Writer, low: Lowering, edge: Lowering, c: Contraction, tile: RegisterTile, level: int, spill: Tree | None,
@@ -249,7 +251,7 @@ class Product:
             self.panels = divide(w, self.low, self.n, tile.columns)
         self._declare(outside)
         feed.start(self.rows)
-        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1])
+        cuts = sections(self.low, self.c.rows, tile.rows, self.rows and self.rows[1], self.last)
         w.hoist([b, *(tree for cut in cuts for tree in self._roots(feed, cut.rows))], self.level)
         first, limit = self.panels or (I32.of(0), self.n)
         start = w.i32(w.value(b) + first * self.low.size(self.c.depth) * 4)

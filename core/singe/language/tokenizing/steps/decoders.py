@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ....errors import FormatError
+from ....late_dataclass import dataclass
 from ..fields import Fields
 from ..spelling import UNDERLINE, byte_of_name, bytes_of_alphabet, text_bytes
 

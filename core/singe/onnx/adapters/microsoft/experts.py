@@ -4,10 +4,10 @@ prefers. Each expert is computed for every token; what was not chosen is left ou
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ....dtypes import float32, int32, uint8
 from ....graph import Builder, Node
+from ....late_dataclass import dataclass
 from ....ops.elementwise.gated import swish
 from ....ops.movement.move import numbered
 from ....shapes import show

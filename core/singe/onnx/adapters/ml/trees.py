@@ -7,13 +7,13 @@ turned into it (with a negated feature, branches swapped, or more nodes). Then t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from ....dtypes import DType, float32, int32
 from ....graph import Node
+from ....late_dataclass import dataclass
 from ....ops.control import repeated
 from ....shapes import ceildiv
 from .._call import Call, adapter

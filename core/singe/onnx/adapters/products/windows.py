@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from ....dtypes import float32
 from ....graph import Node
+from ....late_dataclass import dataclass
 from ....ops.folds.window import ceiling
 from ....shapes import Dim, Shape, ceildiv, dim_max, dim_min, floordiv, product, show
 from .._call import Call, adapter

@@ -20,7 +20,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -31,6 +30,7 @@ from ....errors import InputError
 from ....ir import scalar
 from ....ir.arrays import NUMPY
 from ....ir.kernel import Kernel, Reduce, Routine
+from ....late_dataclass import dataclass
 from ....program.elements import stored_type
 from ....program.program import ProgramData
 from ....program.weight_codecs import StoredPart

@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
+from ....late_dataclass import dataclass
 from ....program.block import BlockWriter
 from ....program.container import ALIGN
 from ....program.program import Buffer, ProgramData

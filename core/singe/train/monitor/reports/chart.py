@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from ....late_dataclass import dataclass
 from ....texts import in_html
 from ...best_value import Mode
 from ..plot_scales import labels, limits, number, powers, ticks

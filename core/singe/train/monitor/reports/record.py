@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, Final
 
 from ....errors import FormatError, InputError, SingeError
 from ....files import inside, reason
+from ....late_dataclass import dataclass
 from ...best_value import Mode, best_mode
 from ...events import Phase
 from ...folder import EPOCHS, FACTS, FORMAT

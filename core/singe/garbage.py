@@ -1,5 +1,5 @@
-"""Python's collector of cyclic garbage rests while a Program is compiled: the trees of the compiler stay until it ends, and looking through
-them again and again takes a tenth of the time."""
+"""Python's collector of cyclic garbage rests while a model is loaded, while a Program is compiled and while it runs for the first time: what
+is made stays, and looking through it again and again takes a tenth of the time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 _LOCK: Final = threading.Lock()
 _resting: list[bool] = []
-"""For each thread that compiles: whether the collector was at work when the first of them began."""
+"""For each context that is open: whether the collector was at work when the first of them began."""
 
 
 @contextmanager

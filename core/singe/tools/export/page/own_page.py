@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from ...files.assets import static_folder
+from ....files.assets import static_folder
 
 MODEL: Final = "bundle.html"
 CHAT: Final = "chat.html"

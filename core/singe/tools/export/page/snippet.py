@@ -14,8 +14,8 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from ...program.bundle_reader import MANIFEST
-from .scripts import EAGER, MAIN
+from ....program.bundle_reader import MANIFEST
+from .scripts import EAGER, MAIN, TASKS
 
 INDEX: Final = "index.html"
 KERNELS: Final = "relaxed"
@@ -55,16 +55,21 @@ def snippet(folder: str, manifest: Mapping[str, Any], files: Mapping[str, bytes]
         *([kernels["file"]] if kernels else []),
         *(w["file"] for w in target["weights"][:FIRST_PIECES]),
     ]
-    inputs = ", ".join(f"{json.dumps(x['name'], ensure_ascii=False)}: …" for x in manifest["inputs"])
-    lines = [
-        links(folder, files, fetched, query),
-        '<script type="module">',
-        f"  import {{ load }} from {_text(folder + MAIN + query)};",
-        f"  const model = await load({_text(folder + query)}, {{ device: {_text(device)} }});",
-        f"  const outputs = await model.run({{ {inputs} }});",
-        "</script>",
-    ]
-    return "\n".join(lines)
+    if "task" in manifest:
+        script = [
+            f"import {{ task }} from {_text(folder + TASKS + query)};",
+            f"const ask = await task({_text(folder + query)}, {{ device: {_text(device)} }});",
+            'const answer = await ask(document.querySelector("img"));',
+        ]
+    else:
+        inputs = ", ".join(f"{json.dumps(x['name'], ensure_ascii=False)}: …" for x in manifest["inputs"])
+        script = [
+            f"import {{ load }} from {_text(folder + MAIN + query)};",
+            f"const model = await load({_text(folder + query)}, {{ device: {_text(device)} }});",
+            f"const outputs = await model.run({{ {inputs} }});",
+        ]
+    indented = [f"  {line}" for line in script]
+    return "\n".join([links(folder, files, fetched, query), '<script type="module">', *indented, "</script>"])
 
 
 def _attribute(address: str) -> str:

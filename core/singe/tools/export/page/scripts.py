@@ -16,10 +16,11 @@ from functools import cache
 from graphlib import TopologicalSorter
 from typing import Final
 
-from ...errors import FormatError
-from ...files.assets import DIST, page_scripts, static_folder
+from ....errors import FormatError
+from ....files.assets import DIST, page_scripts, static_folder
 
 MAIN: Final = "singe.js"
+TASKS: Final = "singe-tasks.js"
 EAGER: Final = frozenset(
     f"singe{part}.js"
     for part in (

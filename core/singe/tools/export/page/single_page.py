@@ -15,10 +15,10 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from ...errors import InputError
-from ...files import write
-from ...files.assets import static_folder
-from ...shapes import bytes_text
+from ....errors import InputError
+from ....files import write
+from ....files.assets import static_folder
+from ....shapes import bytes_text
 from .snippet import INDEX
 
 SUFFIX: Final = ".html"
