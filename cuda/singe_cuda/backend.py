@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from singe.extension import Backend, BackendFactory, DeviceError
+
+TF32: Final = "tf32"
 
 
 def _open(choice: str = "0") -> Backend:
     from .device.runtime import CudaBackend  # noqa: PLC0415
 
-    if not choice.isdecimal():
-        raise DeviceError(f"no device 'cuda:{choice}': expected the number of a card, as in 'cuda:0'")
-    return CudaBackend(int(choice))
+    precision, _, number = choice.rpartition(":")
+    if not number.isdecimal() or precision not in ("", TF32):
+        raise DeviceError(
+            f"no device 'cuda:{choice}': expected the number of a card, as in 'cuda:0', or in 'cuda:{TF32}:0' for faster products of fewer digits"
+        )
+    return CudaBackend(int(number), tf32=precision == TF32)
 
 
 def _list_choices() -> list[str]:

@@ -59,7 +59,7 @@ class Element(NamedTuple):
 class Matrices:
     """What texts with subgroup matrices may use.
 
-    types: the elements of the operands ↦ their name in the types of matrices; float32 only if its products are as exact as in float32.
+    types: the elements of the operands ↦ their name in the types of matrices; float32 only if its products are as exact as in float32, or need not be.
     rates: for these, the cuts among which one is chosen, each with its measured times; wide ones, too, where devices may have the
     feature WIDE_MATRIX. workgroup_bytes, wide_bytes: of workgroup memory, and of that for wide cuts.
     ahead: whether `copyAhead`, `copiesEnd` and `copiesWait` are there, which copy from a port to workgroup memory while an

@@ -10,7 +10,7 @@ from ..runtime.devices import VARIABLE
 from ..runtime.registry import ELSEWHERE, backend_factory
 from .engine import engine
 
-CUDA: Final = ("cuda", "cupy", "jax", "torch", "torch:cuda")
+CUDA: Final = ("cuda", "cuda:tf32", "cupy", "jax", "torch", "torch:cuda")
 """The devices that see no GPU but those which CUDA_VISIBLE_DEVICES names, and number these from 0."""
 LIBRARY: Final = "torch"
 """The backend of which other devices than those are no GPUs that Ray counts."""

@@ -212,11 +212,12 @@ def WebGpu(choice: int | str | None = None, memory: Memory | None = None) -> Dev
     return _configured("webgpu" if choice is None else f"webgpu:{choice}", memory)
 
 
-def Cuda(choice: int = 0, memory: Memory | None = None) -> Device:
+def Cuda(choice: int = 0, memory: Memory | None = None, tf32: bool = False) -> Device:
     """The device "cuda:0": CUDA kernels on an NVIDIA GPU, compiled when they are first needed; it needs the driver and the extra `cuda`.
 
-    choice: the number of the card. memory: how the device takes memory from now on."""
-    return _configured(f"cuda:{choice}", memory)
+    choice: the number of the card. memory: how the device takes memory from now on. tf32: large products of float32 take their operands
+    with 11 binary digits, as TF32, and so a third of the work: the device "cuda:tf32:0", beside the other one on the same card."""
+    return _configured(f"cuda:{'tf32:' * tf32}{choice}", memory)
 
 
 def _configured(name: str, memory: Memory | None) -> Device:

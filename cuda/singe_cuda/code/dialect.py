@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from singe.extension import DType, bfloat16, float16, float32
@@ -46,3 +47,5 @@ CUDA: Final = Dialect(
     join=join,
     bindings=bindings,
 )
+TF32: Final = replace(CUDA, matrices=replace(CUDA.matrices, types={**CUDA.matrices.types, float32: "tf32"}))
+"""CUDA where the operands of products on matrices may be rounded to the 11 binary digits of TF32."""

@@ -176,8 +176,24 @@ template <class T, int COLUMNS, int ROWS> struct subgroup_matrix_result {
 
 // A float32 is the sum of two numbers of as many digits as a tensor core reads (TF32), but for the last bit of 24, so that three products
 // of such numbers are one of float32 (the fourth is below its digits).
-template <int COLUMNS, int ROWS> struct subgroup_matrix_left<f32, COLUMNS, ROWS> { f32 large[8], small[8]; static constexpr bool left = true; };
-template <int COLUMNS, int ROWS> struct subgroup_matrix_right<f32, COLUMNS, ROWS> { f32 large[8], small[8]; static constexpr bool left = false; };
+struct InTwo {
+  f32 large[8], small[8];
+  void set(int k, u32 bits) {
+    large[k] = __uint_as_float((bits + 0x1000) & 0xffffe000);
+    small[k] = __uint_as_float(bits) - large[k];
+  }
+};
+template <int COLUMNS, int ROWS> struct subgroup_matrix_left<f32, COLUMNS, ROWS> : InTwo { static constexpr bool left = true; };
+template <int COLUMNS, int ROWS> struct subgroup_matrix_right<f32, COLUMNS, ROWS> : InTwo { static constexpr bool left = false; };
+
+// Where that is asked for, a float32 is rounded to such a number.
+struct tf32;
+struct InOne {
+  f32 large[8];
+  void set(int k, u32 bits) { asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(*(u32 *)(large + k)) : "f"(__uint_as_float(bits))); }
+};
+template <int COLUMNS, int ROWS> struct subgroup_matrix_left<tf32, COLUMNS, ROWS> : InOne { static constexpr bool left = true; };
+template <int COLUMNS, int ROWS> struct subgroup_matrix_right<tf32, COLUMNS, ROWS> : InOne { static constexpr bool left = false; };
 
 inline void loadFour(u32 *to, const void *from) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -199,10 +215,7 @@ template <class M, bool TURNED> M loadSingles(const vec4<u32> *corner, u32 strid
     }
   }
   M m;
-  for (int k = 0; k < 8; k++) {
-    m.large[k] = __uint_as_float((found[k] + 0x1000) & 0xffffe000);
-    m.small[k] = __uint_as_float(found[k]) - m.large[k];
-  }
+  for (int k = 0; k < 8; k++) m.set(k, found[k]);
   return m;
 }
 
@@ -269,6 +282,13 @@ template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_ma
   for (int step = 0; step < 2; step++)
     for (int half = 0; half < 2; half++) multiplyParts(d.sums + 4 * half, a.large + 4 * step, b.large + 4 * step + 2 * half);
   for (int k = 0; k < 8; k++) d.sums[k] = c.sums[k] + d.sums[k];
+  return d;
+}
+
+template <class B, class M> M subgroupMatrixMultiplyAccumulate(const subgroup_matrix_left<tf32, 16, 16> &a, const B &b, const M &c) {
+  M d = c;
+  for (int step = 0; step < 2; step++)
+    for (int half = 0; half < 2; half++) multiplyParts(d.sums + 4 * half, a.large + 4 * step, b.large + 4 * step + 2 * half);
   return d;
 }
 

@@ -19,17 +19,17 @@ from .sharing import KIND, Shared, Taken
 
 
 class CudaBackend(GpuRuntime):
-    """The card with this number."""
+    """The card with this number. tf32: see CudaTarget."""
 
     survives_fork = False
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, tf32: bool = False) -> None:
         gpu = CudaGpu(number)
         self.tuner = Tuner(gpu, CUDA, gpu.label) if wanted(software=False) else None
         self._number: Final = number
         self._card: Final = gpu
-        target = CudaTarget(self.tuner.choose, gpu.label) if self.tuner else CudaTarget()
-        super().__init__(f"cuda:{number}", gpu, target)
+        choose, tuned_for = (self.tuner.choose, gpu.label) if self.tuner else (None, None)
+        super().__init__(f"cuda:{'tf32:' * tf32}{number}", gpu, CudaTarget(choose, tuned_for, tf32))
 
     def export(self, array: GpuArray | HostArray) -> Any:
         """What DLPack takes: over the array's own memory."""

@@ -1,6 +1,6 @@
 """Steps of training beside PyTorch eager on the same card, in one process: the MNIST example's network, and a transformer of six layers.
 
-Each step ends with its loss read. PyTorch computes float32 without TF32, and with `autocast` in float16. Memory is the peak of each
+Each step ends with its loss read. PyTorch computes float32 without TF32, and with `autocast` in half precision. Memory is the peak of each
 one's allocator, from the making of the network on.
 """
 
@@ -90,7 +90,9 @@ def theirs(torch: Any, name: str, precision: str) -> Contestant:
 
     def step() -> float:
         optimizer.zero_grad()
-        with torch.autocast("cuda", torch.float16, enabled=precision == "float16"):
+        with torch.autocast(
+            "cuda", torch.float16 if precision == "float16" else torch.bfloat16, enabled=precision != "float32"
+        ):
             loss = criterion(net(x.cuda()), y.cuda())
         scaler.scale(loss).backward()
         scaler.step(optimizer)
@@ -118,7 +120,7 @@ def main(arguments: list[str], folder: Path) -> None:
     args = parser.parse_args(arguments)
     torch, found = pytorch(), []
     for name in ("mnist", "transformer"):
-        for precision in ("float32", "float16"):
+        for precision in ("float32", "float16") if name == "mnist" else ("float32", "float16", "bfloat16"):
             runs: dict[str, Contestant] = {}
             memory: dict[str, int] = {}
             for device in args.device or ["webgpu"]:

@@ -198,3 +198,12 @@ def test_large_products_of_float32_are_computed_on_tensor_cores_and_again_where_
     small = texts_of([graph_of("matmul", ((64, 64), float32), ((64, 64), float32))], alone)
     odd = texts_of([graph_of("matmul", ((1024, 1023), float32), ((1023, 1025), float32))], alone)
     assert not any("subgroup_matrix" in text for text in (*small, *odd))
+
+
+@pytest.mark.slow
+def test_operands_of_products_are_rounded_to_tf32_only_where_that_is_asked_for(nvrtc: None) -> None:
+    graph = graph_of("matmul", ((1024, 1024), float32), ((1024, 1024), float32))
+    exact, rounded = (texts_of([graph], CudaTarget(tf32=asked)) for asked in (False, True))
+    assert rounded == [text.replace("_left<f32", "_left<tf32").replace("_right<f32", "_right<tf32") for text in exact]
+    assert any("<tf32" in text for text in rounded)
+    assert refused(rounded, 80) == ""
