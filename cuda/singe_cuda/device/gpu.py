@@ -28,6 +28,7 @@ from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUP
 
 from ..code.text import ENTRY_POINT, launch_bytes, prelude, threads
 from .driver import Driver, architectures, compile_text, nvrtc_version
+from .pinned import PinnedMemory
 
 LEAST_CAPABILITY: Final = 75
 """The least compute capability, times ten."""
@@ -142,6 +143,7 @@ class CudaGpu:
         self.driver.call("MemPoolSetAttribute", self._memory_pool, _RELEASE_THRESHOLD, byref(whole))
         self.memory: Final = self.driver.number("DeviceTotalMem_v2", device, kind=c_size_t)
         self.limits: Final = Limits(self.memory, MAX_BINDING_BYTES, MAX_WORKGROUPS)
+        self._pinned: Final = PinnedMemory(self._register)
         self._pipelines: Final[WeakValueDictionary[str, CudaKernel]] = WeakValueDictionary()
         self._lately: Final[deque[CudaKernel]] = deque(maxlen=MAX_UNUSED_PIPELINES)
         self._architecture, self._binary = architecture_of(self.capability)
@@ -183,10 +185,12 @@ class CudaGpu:
             c_void_p(data.ctypes.data),
             c_size_t(data.nbytes),
             self._stream,
-        )  # the driver has read the memory when it returns, since it is none of its own
+        )  # the driver has read the memory when it returns, unless it is pinned
+        if self._pinned.holds(data.ctypes.data):
+            self.wait()
 
     def read(self, buffer: DeviceMemory, count: int, offset: int = 0) -> np.ndarray:
-        out = np.empty(count, np.uint8)
+        out = self._pinned.empty(count)
         self._call(
             "MemcpyDtoHAsync_v2",
             c_void_p(out.ctypes.data),
@@ -196,6 +200,9 @@ class CudaGpu:
         )
         self.wait()
         return out
+
+    def _register(self, address: int, count: int) -> None:
+        self._call("MemHostRegister_v2", c_void_p(address), c_size_t(count), 0)
 
     def copy_from(self, buffer: DeviceMemory, offset: int, address: int, count: int) -> None:
         """Copy memory of the card to a buffer, from an address that may be another library's."""

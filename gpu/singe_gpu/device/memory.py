@@ -92,7 +92,8 @@ class Gpu(Protocol):
         ...
 
     def read(self, buffer: Handle, count: int, offset: int = 0) -> np.ndarray:
-        """`count` bytes of a buffer from an offset, a multiple of 4, once all work submitted before is done."""
+        """`count` bytes of a buffer from an offset, a multiple of 4, once all work submitted before is done: in memory that nothing else
+        has."""
         ...
 
     def pipelines(self, codes: Sequence[str]) -> list[Handle]:
@@ -125,6 +126,5 @@ def to_device(array: np.ndarray, element_size: int) -> np.ndarray:
 
 
 def from_device(raw: np.ndarray, shape: tuple[int, ...], dtype: DType, element_size: int) -> np.ndarray:
-    """The inverse of `to_device`, as an array whose memory nothing else has: that of `raw`, if it is no view."""
-    found = from_stored(raw.view(stored_type(dtype, element_size)), dtype)
-    return (found if raw.base is None else np.array(found)).reshape(shape)
+    """The inverse of `to_device`, as an array over the same memory where that can be."""
+    return from_stored(raw.view(stored_type(dtype, element_size)), dtype).reshape(shape)
