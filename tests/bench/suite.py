@@ -60,6 +60,7 @@ RACES: Final = (
     Race("chromium-gemm", "Products in Chromium", ("tests/bench/chromium.py", "--gemm"), ("--rounds", "3")),
     Race("ops", "Models of one op in Chromium", ("tests/bench/races/ops.py",), ("--rounds", "3")),
     Race("python-page", "Python in a page", ("tests/bench/races/python_page.py", "MODELS"), ("--rounds", "3")),
+    Race("python-start", "From a file to the first answer with Python in a page", ("tests/bench/races/python_start.py", "MODELS"), ("--rounds", "1")),
     Race("first-answer", "First answer of a page", ("tests/bench/first_answer.py", "MODELS/mnist_cnn.onnx"), ("--repeat", "3")),
     _profile("numpy"),
     _profile("wasm"),
