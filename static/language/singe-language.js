@@ -84,6 +84,11 @@ class LanguageModel {
     return this.#model.threads;
   }
 
+  /** Whether runs choose tokens: where it costs more to read the scores. */
+  get chooses() {
+    return this.#model.device === "webgpu" && !this.#model.software;
+  }
+
   get worker() {
     return this.#model.worker;
   }
@@ -238,7 +243,7 @@ class LanguageSession {
   async *#tokens(prompt, chooser, most, signal, reused) {
     const seen = [...prompt];
     reused(this.#keep(prompt));
-    if (chooser.byRuns && this.#llm.device === "webgpu") return yield* this.#chosen(seen, chooser, most, signal);
+    if (chooser.byRuns && this.#llm.chooses) return yield* this.#chosen(seen, chooser, most, signal);
     for (let count = 0; count < most; count++) {
       const { scores } = await this.#read(seen, signal);
       const id = chooser.choose(scores, seen);

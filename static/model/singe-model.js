@@ -181,6 +181,10 @@ export class Model {
     return this.#state.now.device.threads ?? 1;
   }
 
+  get software() {
+    return this.#state.now.device.software ?? false;
+  }
+
   get memory() {
     const { now, rival } = this.#state;
     const held = (/** @type {"gpu" | "wasm" | "js"} */ kind) => now.device.memory[kind] + (rival?.device.memory[kind] ?? 0);

@@ -280,6 +280,8 @@ export type Handle = number | GPUBuffer[] | number[];
 export interface Device {
   readonly memory: { gpu: number; wasm: number; js: number };
   readonly threads?: number;
+  /** Whether a GPU is computed by the CPU. */
+  readonly software?: boolean;
   /** Whether runs are so long that threads may help. */
   readonly slow?: boolean;
   readonly gpuDevice?: GPUDevice;

@@ -88,6 +88,8 @@ export interface Model<Inputs extends Record<string, Input> = Record<string, Inp
   readonly task?: TaskInfo;
   /** Threads in use: 1 on WebGPU, without shared memory, and with `threads: 0` until the choice is made. */
   readonly threads: number;
+  /** Whether the CPU computes what a GPU should: right, but slow. */
+  readonly software: boolean;
   /** Whether it runs in a worker: then GPU buffers cannot be passed, and inputs are copied when `run` is called. */
   readonly worker: boolean;
   /** Bytes held; in a worker, as of its last message. */

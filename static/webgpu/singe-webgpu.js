@@ -356,6 +356,10 @@ class Device {
     return this.gpu.device;
   }
 
+  get software() {
+    return Boolean(isSoftware(this.gpu.device.adapterInfo));
+  }
+
   /** A GPU that has rested needs a while to wake up. */
   wake() {
     if (performance.now() - this.#worked > RESTS_AFTER_MS) this.gpuDevice.queue.submit([]);

@@ -80,6 +80,10 @@ class RemoteModel {
     return this.#link.state.threads;
   }
 
+  get software() {
+    return this.#link.state.software;
+  }
+
   get memory() {
     return { ...this.#link.state.memory };
   }
@@ -302,8 +306,8 @@ function drawn(element, copies) {
 
 /** A worker and its pending calls. */
 class Link {
-  /** @type {Pick<Model, "threads" | "memory"> & { device: Model["device"] | undefined }} */
-  state = { device: undefined, threads: 1, memory: { gpu: 0, wasm: 0, js: 0 } };
+  /** @type {Pick<Model, "threads" | "software" | "memory"> & { device: Model["device"] | undefined }} */
+  state = { device: undefined, threads: 1, software: false, memory: { gpu: 0, wasm: 0, js: 0 } };
   /** @type {Record<string, ((given: Unchecked) => void) | undefined>} */
   listeners = {};
   /** @type {Worker} */

@@ -53,7 +53,7 @@ function memoryOf(call, given, value) {
   return ArrayBuffer.isView(value) ? [value.buffer] : [];
 }
 
-const state = () => model && { device: model.device, threads: model.threads, memory: model.memory };
+const state = () => model && { device: model.device, threads: model.threads, software: model.software, memory: model.memory };
 
 // biome-ignore lint/suspicious/noGlobalAssign: so a worker takes messages
 onmessage = async ({ data: { id, call, given } }) => {

@@ -144,10 +144,10 @@ class LanguageModel:
         """A new conversation; all share the weights."""
         return LanguageSession(self, self.decoder.session())
 
-    @property
+    @cached_property
     def chooses(self) -> bool:
         """Whether runs choose tokens: where it costs more to read the scores."""
-        return execution_of(self.device.target).launches
+        return execution_of(self.device.target).launches and not self.device.describe().get("software")
 
     @property
     def session_bytes(self) -> int:

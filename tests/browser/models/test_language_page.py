@@ -39,11 +39,12 @@ const count = (type, name) => {
   };
 };
 count(GPUQueue, "submit");
+Object.defineProperty(GPUDevice.prototype, "adapterInfo", { get: () => ({}) }); // of a GPU, where runs choose tokens
 for (const name of ["createBindGroup", "createBuffer"]) count(GPUDevice, name);
 const llm = await load("./chat/", { device: "webgpu", worker: false });
 globalThis.counted = [];
-for (const maxTokens of [4, 3, 6]) {
-  await llm.generate(Array(8).fill(70), { temperature: 1, seed: 3, maxTokens }).text();
+for (const maxTokens of [3, 2, 4]) {
+  await llm.generate([70], { temperature: 1, seed: 3, maxTokens }).text();
   counted.push({ ...counts });
 }
 document.title = "done";
@@ -325,13 +326,13 @@ def test_tokens_share_commands(address: str) -> None:
     with chromium() as browser:
         page: Any = browser.new_page()
         page.goto(f"{address}counted.html")
-        until(page, "document.title === 'done'")
+        until(page, "document.title === 'done'", 240)  # SwiftShader is slow at folds
         first, second, third = page.evaluate("counted")
     (few, _), (many, others) = (
         [after[name] - before[name] for name in ("submit", "createBindGroup")]
         for before, after in ((first, second), (second, third))
     )
-    assert (few, many, others) == (3, 6, 0)
+    assert (few, many, others) == (2, 4, 0)
     assert (
         third["createBuffer"] <= second["createBuffer"] + 1
     )  # a second one for what is read, if a run begins before one ends

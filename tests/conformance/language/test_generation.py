@@ -33,8 +33,12 @@ def llm(path: Path) -> sg.language.LanguageModel:
 @RUNNERS
 @pytest.mark.slow
 def test_a_seed_gives_the_same_text_on_each_device(path: Path, device_name: str) -> None:
+    """Whether the host chooses the tokens or the runs do."""
     llm = sg.language.load(path, device_name, context=96)
-    made = [llm.generate("hello", max_tokens=12, seed=4, stream=False) for _ in range(2)]
+    made = list[Any]()
+    for chooses in (False, True):
+        vars(llm)["chooses"] = chooses
+        made.append(llm.generate("hello", max_tokens=12, seed=4, repeat_penalty=1.2, stream=False))
     assert made[0].text == made[1].text
     assert made[0].tokens == made[1].tokens
     assert made[1].usage.reused_tokens == made[1].usage.prompt_tokens - 1
