@@ -76,16 +76,27 @@ LANGUAGE_MODEL: Final = "chat/model/"
 LANGUAGE_PAGES: Final = ("chat/index.html", "write/index.html")
 MISSING: Final = "chat/missing.html"
 """What stands in their place if there is no language model."""
-TASKS: Final = {"detect": "faces", "cutout": "cutout"}
-"""A page that is a task ↦ its kind; the model is the zoo's own for it."""
+TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
+    "detect": {"model": ("faces", "zoo:blazeface", "Faces")},
+    "cutout": {"model": ("cutout", "zoo:selfie", "People")},
+    "hands": {
+        "model": ("landmarks", "zoo:hands", "Hands"),
+        "face": ("landmarks", "zoo:face-mesh", "Faces"),
+        "pose": ("landmarks", "zoo:pose", "People"),
+    },
+}
+"""A page that is a task ↦ the folders of its bundles: kind, model and name of each; the first has the scripts."""
 TASK_SAMPLES: Final = {
     "tasks/samples/astronaut.jpg": "An astronaut in an orange suit",
     "tasks/samples/photographer.jpg": "A man with a camera on a tripod",
+    "tasks/samples/figure.jpg": "A rendered woman, her arms away from her body",
 }
 MODEL_MISSING: Final = "tasks/missing.html"
 """What stands in the place of a task's page if there is no model."""
-OPENED_LATER: Final = {LANGUAGE_MODEL: LANGUAGE_PAGES} | {f"{page}/model/": (f"{page}/index.html",) for page in TASKS}
+OPENED_LATER: Final = {LANGUAGE_MODEL: LANGUAGE_PAGES} | {f"{page}/": (f"{page}/index.html",) for page in TASKS}
 """A bundle ↦ its pages. What they need is fetched when one of them is opened."""
+RUNNER: Final = ("singe", "index.html")
+"""How the names of files begin that one bundle of a page has for the others too."""
 BACK: Final = '<a class="quiet" href="../">Singe</a>'
 OFFLINE: Final = '<script type="module" src="../front-offline.js"></script>'
 CONTEXT: Final = 2048
@@ -323,17 +334,22 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
     """The site's files with the pages that are tasks, and their models; one whose model cannot be fetched says so."""
     found = {name: path for name, path in files.items() if name != MODEL_MISSING}
     samples = {f"../{address}": shown for address, shown in TASK_SAMPLES.items()}
-    for page, kind in TASKS.items():
+    for page, bundles in TASKS.items():
         begun = time.perf_counter()
 
-        def make(folder: Path, page: str = page, kind: str = kind) -> None:
-            say(f"{page}: making the bundle …")
-            bundle = folder / "model"
-            sg.export(sg.task(kind), bundle)
-            hints = links("./model/", [p.name for p in files_under(bundle)], ["model.json"])
-            (folder / TASK).write_bytes(
-                own_page(TASK, f"{hints}\n{OFFLINE}", folder="./model/", site=BACK, samples=samples)
+        def make(folder: Path, page: str = page, bundles: Mapping[str, tuple[str, str, str]] = bundles) -> None:
+            say(f"{page}: making the bundles …")
+            for name, (kind, model, _) in bundles.items():
+                sg.export(sg.task(kind, model), folder / name, dtype="float16" if kind == "landmarks" else "float32")
+            main, *others = bundles
+            for path in (p for name in others for p in (folder / name).iterdir() if p.name.startswith(RUNNER)):
+                path.unlink()
+            hints = links(f"./{main}/", [p.name for p in files_under(folder / main)], ["model.json"])
+            choices = {f"./{name}/": told for name, (_, _, told) in bundles.items()} if others else {}
+            page_of = own_page(
+                TASK, f"{hints}\n{OFFLINE}", folder=f"./{main}/", site=BACK, samples=samples, choices=choices
             )
+            (folder / TASK).write_bytes(page_of)
 
         try:
             kept = keep(f"{page}-{made}", make)
@@ -342,7 +358,8 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
             found[f"{page}/index.html"] = files[MODEL_MISSING]
             continue
         found[f"{page}/index.html"] = kept / TASK
-        found |= {f"{page}/model/{p.name}": p for p in files_under(kept / "model")}
+        bundled = (p for name in bundles for p in files_under(kept / name))
+        found |= {f"{page}/{p.relative_to(kept).as_posix()}": p for p in bundled}
         say(f"{page}: {time.perf_counter() - begun:.1f} s")
     return found
 

@@ -56,7 +56,7 @@ export function nearest(one: Float32Array, others: readonly Float32Array[], opti
   similarity: number;
 }[];
 
-/** Of classify: `top`, how many classes. Of detect and faces: `threshold`, the least score, and `top`. */
+/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`. */
 export interface TaskSettings {
   top?: number;
   threshold?: number;
@@ -69,13 +69,17 @@ export interface TaskFinding<Label extends string = string> {
   index: number;
   box?: { xmin: number; ymin: number; xmax: number; ymax: number };
   landmarks?: Landmark[];
+  /** Of hands, in a picture that is not mirrored. */
+  handedness?: "Left" | "Right";
   mask?: PixelMap;
 }
 
+/** In pixels of the source; z is smaller the nearer it is. */
 export interface Landmark {
   x: number;
   y: number;
   z?: number;
+  visibility?: number;
 }
 
 /** A number for each pixel of the source, row by row: of a mask 0 to 255, of a depth what the model says. */
@@ -96,6 +100,7 @@ export interface TaskAnswers<Label extends string = string> {
   cutout: { mask: PixelMap };
   depth: { depth: PixelMap };
   "embed-image": { vector: Float32Array };
+  landmarks: TaskFinding<Label>[];
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -107,9 +112,10 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
   (source: TaskSource, settings?: TaskSettings & { signal?: AbortSignal }): Promise<A>;
   (sources: readonly TaskSource[], settings?: TaskSettings & { signal?: AbortSignal }): Promise<A[]>;
   readonly info: TaskInfo;
+  /** Its model; of several the last. */
   readonly model: Model;
   /**
-   * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. `done` ends with the
+   * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. Landmarks are followed. `done` ends with the
    * video, or with `stop`, and fails with what a frame fails with. `time` is the frame's in seconds; `frame` is closed when `found` has
    * returned.
    */

@@ -414,14 +414,17 @@ export interface State {
 }
 
 /** How a picture becomes the input `input`: static/README.md, "The bundle". */
-/** What a task is: its kind, the names of its classes, how its model sees pictures. */
+/** What a task is: its kind, the names of its classes, how its model sees pictures; of one with several models, their names. */
 export interface TaskInfo {
-  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image";
+  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks";
   labels: readonly string[];
   licence: string;
+  parts?: readonly string[];
+  /** Facts of its model or models, such as `joints`: the pairs of landmarks with a line between them. */
+  options: Readonly<Record<string, unknown>>;
   /** What decodes the model's outputs. */
-  head: string;
-  preparation: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
+  head?: string;
+  preparation?: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
   /** What a call may choose, with what holds otherwise. */
   settings: Readonly<Record<string, unknown>>;
 }

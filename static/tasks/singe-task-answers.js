@@ -12,6 +12,8 @@ import { SingeError } from "../program/singe-format.js";
 
 /** Boxes under this score are not in the outputs: LEAST_SCORE of core/singe/tasks/kinds/boxes.py. */
 const LEAST_SCORE = 0.05;
+/** So many points are drawn small. */
+const MANY_POINTS = 100;
 
 /** @typedef {Float32Array} Numbers of an output; integers have the same methods */
 /** @typedef {Record<string, Output>} Outputs */
@@ -107,15 +109,17 @@ function boxes(info, { boxes, scores, classes, landmarks }, { threshold, top }) 
 }
 
 /**
+ * The landmarks of one of several, (several, points, axes), or of one, (points, axes).
  * @param {Output} output
  * @param {number} k
  * @returns {Landmark[]}
  */
-function pointsOf({ data, shape: [, count, axes] }, k) {
+export function pointsOf({ data, shape }, k) {
   const values = /** @type {Numbers} */ (data);
+  const [count, axes] = shape.slice(-2);
   return Array.from({ length: count }, (_, p) => {
-    const [x, y, z] = values.subarray((k * count + p) * axes, (k * count + p + 1) * axes);
-    return axes > 2 ? { x, y, z } : { x, y };
+    const [x, y, z, visibility] = values.subarray((k * count + p) * axes, (k * count + p + 1) * axes);
+    return { x, y, ...(axes > 2 && { z }), ...(axes > 3 && { visibility }) };
   });
 }
 
@@ -171,22 +175,27 @@ export const answerOf = (info, outputs, chosen) => KINDS[info.kind](info, output
 /**
  * Why a manifest's facts are those of no task that is known here; "" if they are.
  * @param {TaskInfo | undefined} info
+ * @param {object} chains The kinds that have several models
  */
-export function whyNot(info) {
+export function whyNot(info, chains) {
   if (!info) return "it is a model without preparation and decoding";
-  if (!Object.hasOwn(KINDS, info.kind)) return `its kind ${JSON.stringify(info.kind)} is not known to this script`;
-  const isFine = Array.isArray(info.labels) && info.labels.every((label) => typeof label === "string") && Object(info.settings) === info.settings;
-  return isFine ? "" : "its labels are no list of texts, or it has no settings";
+  const isChain = Object.hasOwn(chains, info.kind);
+  if (!isChain && !Object.hasOwn(KINDS, info.kind)) return `its kind ${JSON.stringify(info.kind)} is not known to this script`;
+  const areTexts = (/** @type {unknown} */ list) => Array.isArray(list) && list.every((text) => typeof text === "string");
+  if (!areTexts(info.labels) || Object(info.settings) !== info.settings) return "its labels are no list of texts, or it has no settings";
+  const areParts = areTexts(info.parts) && info.parts?.length && info.parts.every((name) => /^[a-z]{1,20}$/.test(name));
+  return isChain && !(areParts && info.options) ? "it does not name its models" : "";
 }
 
 // --- drawing -----------------------------------------------------------------------------------------------------------
 
 /**
- * Draw an answer over its picture: boxes with labels, points, masks.
+ * Draw an answer over its picture: boxes with labels, points and the lines between them, masks.
+ * @param {TaskInfo} info
  * @param {Context2D | CanvasRenderingContext2D} context
  * @param {TaskAnswer} answer
  */
-export function drawAnswer(context, answer) {
+export function drawAnswer(info, context, answer) {
   const { width, height } = context.canvas;
   const size = Math.max(12, Math.round(Math.min(width, height) / 40));
   context.save();
@@ -198,7 +207,7 @@ export function drawAnswer(context, answer) {
     context.globalCompositeOperation = "destination-in";
     context.drawImage(answer.mask.toCanvas(), 0, 0, width, height);
   }
-  for (const one of Array.isArray(answer) ? answer : []) drawFinding(context, one, size);
+  for (const one of Array.isArray(answer) ? answer : []) drawFinding(context, one, size, /** @type {[number, number][]} */ (info.options?.joints ?? []));
   context.restore();
 }
 
@@ -206,8 +215,9 @@ export function drawAnswer(context, answer) {
  * @param {Context2D | CanvasRenderingContext2D} context
  * @param {TaskFinding} finding
  * @param {number} size
+ * @param {[number, number][]} joints
  */
-function drawFinding(context, { box, label, score, index, landmarks, mask }, size) {
+function drawFinding(context, { box, label, score, index, landmarks = [], handedness, mask }, size, joints) {
   const colour = `hsl(${(index * 137) % 360} 70% 35%)`;
   context.fillStyle = context.strokeStyle = colour;
   if (mask) {
@@ -220,15 +230,23 @@ function drawFinding(context, { box, label, score, index, landmarks, mask }, siz
     context.drawImage(part, 0, 0);
     context.globalAlpha = 1;
   }
-  for (const { x, y } of landmarks ?? []) {
+  context.beginPath();
+  for (const ends of landmarks.length ? joints : []) {
+    const [from, to] = ends.map((end) => landmarks[end]);
+    context.moveTo(from.x, from.y);
+    context.lineTo(to.x, to.y);
+  }
+  context.stroke();
+  const dot = landmarks.length < MANY_POINTS ? size / 5 : size / 12;
+  for (const { x, y } of landmarks) {
     context.beginPath();
-    context.arc(x, y, size / 5, 0, 7);
+    context.arc(x, y, dot, 0, 7);
     context.fill();
   }
   if (!box) return;
   const { xmin, ymin, xmax, ymax } = box;
   context.strokeRect(xmin, ymin, xmax - xmin, ymax - ymin);
-  const text = `${label} ${Math.round(100 * score)} %`;
+  const text = `${handedness ? `${handedness.toLowerCase()} ` : ""}${label} ${Math.round(100 * score)} %`;
   const top = Math.max(0, ymin - size - 4);
   context.fillRect(xmin, top, context.measureText(text).width + 8, size + 4);
   context.fillStyle = "white";

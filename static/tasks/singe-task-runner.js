@@ -1,16 +1,24 @@
 /**
  * A task: the bundle that `singe export --task` writes, called with pictures.
  *
- * Contract: `openTask(url, options)` returns a function of a picture; see Task in types/public.d.ts. The model runs in a
- * worker unless `worker` is false. `stream` asks for a frame when the answer before it is there: frames in between are dropped,
- * and none waits.
+ * Contract: `openTask(url, options)` returns a function of a picture; see Task in types/public.d.ts. The models run in
+ * workers unless `worker` is false. `stream` asks for a frame when the answer before it is there: frames in between are dropped,
+ * and none waits. A task of several models has all but the last in folders of their own, within that of the last.
  */
 
-/** @import { LoadOptions, PictureSource, Task, TaskAnswer, TaskInfo, TaskSettings } from "../types/public.d.ts" */
+/** @import { LoadOptions, Progress, Model, PictureSource, Task, TaskAnswer, TaskInfo, TaskSettings } from "../types/public.d.ts" */
 
+import { folderOf } from "../loading/singe-files.js";
 import { SingeError } from "../program/singe-format.js";
 import { load } from "../singe.js";
 import { answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.js";
+import { landmarks } from "./singe-task-landmarks.js";
+
+/** The kinds that have several models ↦ what begins to answer for one picture after the other. */
+const CHAINS = { landmarks };
+
+/** @typedef {ReturnType<typeof settingsOf>} Chosen */
+/** @typedef {(source: PictureSource | string | URL, signal?: AbortSignal) => Promise<TaskAnswer>} Answering */
 
 /**
  * @param {string | URL} url
@@ -18,23 +26,28 @@ import { answerOf, drawAnswer, settingsOf, whyNot } from "./singe-task-answers.j
  * @returns {Promise<Task>}
  */
 export async function openTask(url, options) {
-  const [model, pictures] = await Promise.all([load(url, { worker: !options?.gpuDevice, ...options }), import("../singe-picture.js")]);
-  const info = /** @type {TaskInfo | undefined} */ (model.task);
-  const problem = whyNot(info);
-  if (!info || problem) {
-    await model.dispose();
-    throw new SingeError("format", `${url}: no task: ${problem}: export it with singe export --task`);
-  }
+  const shared = { worker: !options?.gpuDevice, ...options };
+  const pictures = await import("../singe-picture.js");
+  const { models, info } = await opened(url, shared);
+  const chain = CHAINS[/** @type {keyof typeof CHAINS} */ (info.kind)];
+  const model = /** @type {Model} */ (models.get(LAST));
+  const pixelsOf = async (/** @type {PictureSource | string | URL} */ source, /** @type {AbortSignal | undefined} */ signal) => pictures.pixelsOf(await fetched(source, signal));
 
   /**
-   * @param {PictureSource | string | URL} source
-   * @param {ReturnType<typeof settingsOf>} chosen
-   * @param {AbortSignal} [signal]
-   * @returns {Promise<TaskAnswer>}
+   * @param {Chosen} chosen
+   * @returns {Answering}
    */
-  const answer = async (source, chosen, signal) => {
-    const { data, width, height } = await pictures.pixelsOf(await fetched(source, signal));
-    return answerOf(info, await model.run({ picture: { data, shape: [height, width, 4] } }, { signal }), chosen);
+  const begin = (chosen) => {
+    if (chain) {
+      const run = (/** @type {string} */ name, /** @type {any} */ inputs, /** @type {AbortSignal | undefined} */ signal) =>
+        /** @type {Model} */ (models.get(name) ?? model).run(inputs, { signal });
+      const following = chain(run, info, chosen);
+      return async (source, signal) => following(await pixelsOf(source, signal), signal);
+    }
+    return async (source, signal) => {
+      const { data, width, height } = await pixelsOf(source, signal);
+      return answerOf(info, await model.run({ picture: { data, shape: [height, width, 4] } }, { signal }), chosen);
+    };
   };
 
   /**
@@ -43,9 +56,9 @@ export async function openTask(url, options) {
    */
   const ask = async (source, { signal, ...settings } = {}) => {
     const chosen = settingsOf(info, settings);
-    if (!Array.isArray(source)) return answer(/** @type {PictureSource} */ (source), chosen, signal);
+    if (!Array.isArray(source)) return begin(chosen)(/** @type {PictureSource} */ (source), signal);
     const answers = [];
-    for (const one of source) answers.push(await answer(one, chosen, signal));
+    for (const one of source) answers.push(await begin(chosen)(one, signal));
     return answers;
   };
 
@@ -53,12 +66,52 @@ export async function openTask(url, options) {
     Object.assign(ask, {
       info,
       model,
-      draw: drawAnswer,
-      stream: (/** @type {HTMLVideoElement} */ video, /** @type {Parameters<Task["stream"]>[1]} */ found, settings = {}) =>
-        follow(video, settingsOf(info, settings), answer, found),
-      close: () => model.dispose(),
+      draw: drawAnswer.bind(undefined, info),
+      stream: (/** @type {HTMLVideoElement} */ video, /** @type {Parameters<Task["stream"]>[1]} */ found, settings = {}) => follow(video, begin(settingsOf(info, settings)), found),
+      close: async () => {
+        await Promise.all(Array.from(models.values(), (one) => one.dispose()));
+      },
     })
   );
+}
+
+/** The name of the model in the bundle's own folder. */
+const LAST = "";
+
+/**
+ * The models of a bundle by their names, and its facts.
+ * @param {string | URL} url
+ * @param {LoadOptions} options
+ */
+async function opened(url, { onProgress, ...options }) {
+  /** @type {Map<string, Progress>} */
+  const shares = new Map();
+  const loaded = (/** @type {string | URL} */ at, /** @type {string} */ name) =>
+    load(at, {
+      ...options,
+      ...(onProgress && {
+        onProgress: (/** @type {Progress} */ progress) => {
+          shares.set(name, progress);
+          const all = [...shares.values()];
+          onProgress({ ...progress, loaded: all.reduce((sum, one) => sum + one.loaded, 0), total: all.reduce((sum, one) => sum + one.total, 0) });
+        },
+      }),
+    });
+  /** @type {Map<string, Model>} */
+  const models = new Map();
+  try {
+    const last = await loaded(url, LAST);
+    models.set(LAST, last);
+    const info = /** @type {TaskInfo | undefined} */ (last.task);
+    const problem = whyNot(info, CHAINS);
+    if (!info || problem) throw new SingeError("format", `${url}: no task: ${problem}: export it with singe export --task`);
+    const folder = /** @type {URL} */ (folderOf(url));
+    for (const name of info.parts?.slice(0, -1) ?? []) models.set(name, await loaded(Object.assign(new URL(`${name}/`, folder), { search: folder.search }), name));
+    return { models, info };
+  } catch (error) {
+    await Promise.all(Array.from(models.values(), (one) => one.dispose()));
+    throw error;
+  }
 }
 
 /**
@@ -82,11 +135,10 @@ async function fetched(source, signal) {
 /**
  * Answer for frames of a video until it ends, or `stop` is called.
  * @param {HTMLVideoElement} video
- * @param {ReturnType<typeof settingsOf>} chosen
- * @param {(source: PictureSource, chosen: ReturnType<typeof settingsOf>) => Promise<TaskAnswer>} answer
+ * @param {Answering} answer
  * @param {Parameters<Task["stream"]>[1]} found
  */
-function follow(video, chosen, answer, found) {
+function follow(video, answer, found) {
   let /** @type {() => void} */ stop = () => {};
   const stopped = new Promise((resolve) => {
     stop = () => resolve("stopped");
@@ -96,7 +148,7 @@ function follow(video, chosen, answer, found) {
       const [begun, time] = [performance.now(), video.currentTime];
       const frame = await createImageBitmap(video); // the video goes on while this one is answered for
       try {
-        const one = await answer(frame, chosen);
+        const one = await answer(frame);
         if ((await Promise.race([stopped, "running"])) !== "running") return;
         found(one, { milliseconds: performance.now() - begun, time, frame });
       } finally {

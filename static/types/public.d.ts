@@ -415,14 +415,17 @@ export interface State {
 }
 
 /** How a picture becomes the input `input`: static/README.md, "The bundle". */
-/** What a task is: its kind, the names of its classes, how its model sees pictures. */
+/** What a task is: its kind, the names of its classes, how its model sees pictures; of one with several models, their names. */
 export interface TaskInfo {
-  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image";
+  kind: "classify" | "detect" | "faces" | "segment" | "cutout" | "depth" | "embed-image" | "landmarks";
   labels: readonly string[];
   licence: string;
+  parts?: readonly string[];
+  /** Facts of its model or models, such as `joints`: the pairs of landmarks with a line between them. */
+  options: Readonly<Record<string, unknown>>;
   /** What decodes the model's outputs. */
-  head: string;
-  preparation: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
+  head?: string;
+  preparation?: { size: [height: number, width: number]; fit: "cover" | "contain" | "corner" | "stretch"; [field: string]: unknown };
   /** What a call may choose, with what holds otherwise. */
   settings: Readonly<Record<string, unknown>>;
 }
@@ -578,7 +581,7 @@ export interface Sound {
 
 // --- singe/tasks
 
-/** Of classify: `top`, how many classes. Of detect and faces: `threshold`, the least score, and `top`. */
+/** Of classify: `top`, how many classes. Of detect, faces and landmarks: `threshold`, the least score, and `top`. */
 export interface TaskSettings {
   top?: number;
   threshold?: number;
@@ -591,13 +594,17 @@ export interface TaskFinding<Label extends string = string> {
   index: number;
   box?: { xmin: number; ymin: number; xmax: number; ymax: number };
   landmarks?: Landmark[];
+  /** Of hands, in a picture that is not mirrored. */
+  handedness?: "Left" | "Right";
   mask?: PixelMap;
 }
 
+/** In pixels of the source; z is smaller the nearer it is. */
 export interface Landmark {
   x: number;
   y: number;
   z?: number;
+  visibility?: number;
 }
 
 /** A number for each pixel of the source, row by row: of a mask 0 to 255, of a depth what the model says. */
@@ -618,6 +625,7 @@ export interface TaskAnswers<Label extends string = string> {
   cutout: { mask: PixelMap };
   depth: { depth: PixelMap };
   "embed-image": { vector: Float32Array };
+  landmarks: TaskFinding<Label>[];
 }
 export type TaskAnswer = TaskAnswers[keyof TaskAnswers];
 
@@ -629,9 +637,10 @@ export interface Task<A extends TaskAnswer = TaskAnswer> {
   (source: TaskSource, settings?: TaskSettings & { signal?: AbortSignal }): Promise<A>;
   (sources: readonly TaskSource[], settings?: TaskSettings & { signal?: AbortSignal }): Promise<A[]>;
   readonly info: TaskInfo;
+  /** Its model; of several the last. */
   readonly model: Model;
   /**
-   * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. `done` ends with the
+   * Answer for the frames of a video, a camera's too, as fast as answers come: frames in between are dropped. Landmarks are followed. `done` ends with the
    * video, or with `stop`, and fails with what a frame fails with. `time` is the frame's in seconds; `frame` is closed when `found` has
    * returned.
    */

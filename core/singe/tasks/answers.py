@@ -14,6 +14,7 @@ from ..texts import escaped
 
 MANY: Final = 8
 """So many items are shown of an answer."""
+_AXES: Final = ("x", "y", "z", "visibility")
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,10 @@ class Box:
 
 @dataclass(frozen=True)
 class Finding:
-    """A class that was found. index: its number in the model; box, landmarks and mask: where the task gives them.
+    """A class that was found. index: its number in the model; box, landmarks, handedness and mask: where the task gives them.
 
-    mask: a uint8 array of the picture's height and width, 255 where it is. landmarks: rows of x and y, and z if the model has it.
+    mask: a uint8 array of the picture's height and width, 255 where it is. landmarks: rows of x and y, and z and visibility if the model
+    has them. handedness: "Left" or "Right", in a picture that is not mirrored.
     """
 
     label: str
@@ -42,13 +44,16 @@ class Finding:
     box: Box | None = None
     landmarks: np.ndarray | None = field(default=None, compare=False)
     mask: np.ndarray | None = field(default=None, compare=False)
+    handedness: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         found: dict[str, Any] = {"label": self.label, "score": self.score, "index": self.index}
         if self.box is not None:
             found["box"] = self.box.to_dict()
         if self.landmarks is not None:
-            found["landmarks"] = [dict(zip("xyz", map(float, row), strict=False)) for row in self.landmarks]
+            found["landmarks"] = [dict(zip(_AXES, map(float, row), strict=False)) for row in self.landmarks]
+        if self.handedness:
+            found["handedness"] = self.handedness
         if self.mask is not None:
             found["mask"] = _map(self.mask)
         return found
@@ -59,7 +64,8 @@ class Finding:
             "" if self.mask is None else f", {np.count_nonzero(self.mask) / max(1, self.mask.size):.1%} of the picture"
         )
         points = "" if self.landmarks is None else f", {len(self.landmarks)} landmarks"
-        return f"{escaped(self.label)} {self.score:.1%}{where}{part}{points}"
+        hand = f"{self.handedness.lower()} " if self.handedness else ""
+        return f"{hand}{escaped(self.label)} {self.score:.1%}{where}{part}{points}"
 
 
 def _corners(box: Box) -> tuple[float, float, float, float]:
@@ -94,9 +100,10 @@ class Answer:
 
 @dataclass(frozen=True, repr=False)
 class Findings(Answer, Sequence[Finding]):
-    """What was found, the likeliest first: classes, objects, faces, parts of a picture."""
+    """What was found, the likeliest first: classes, objects, faces, parts of a picture. joints: pairs of landmarks with a line between."""
 
     items: Sequence[Finding] = ()
+    joints: Sequence[Sequence[int]] = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(self.items)

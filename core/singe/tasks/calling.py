@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from ..errors import InputError
@@ -22,7 +22,8 @@ class AnyTask:
     def device(self) -> Device:
         raise NotImplementedError
 
-    def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
+    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
+        """What answers for one source after the other; it may keep what it saw."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -32,17 +33,16 @@ class AnyTask:
     def __call__(self, source: Any, **settings: Any) -> Any:
         """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a list of them, a list of answers.
 
-        settings: of `classify`, top; of `detect` and `faces`, threshold and top; of `ocr`, threshold.
+        settings: of `classify`, top; of `detect`, `faces` and `landmarks`, threshold and top; of `ocr`, threshold.
         """
         chosen = self._chosen(settings)
         if is_list(source):
-            return [self._answer(one, chosen) for one in source]
-        return self._answer(source, chosen)
+            return [self._begin(chosen)(one) for one in source]
+        return self._begin(chosen)(source)
 
     def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Answer]:
-        """The answers for the frames of a video, one after the other, as they come."""
-        chosen = self._chosen(settings)
-        return (self._answer(frame, chosen) for frame in frames)
+        """The answers for the frames of a video, one after the other, as they come. `landmarks` follows what it found."""
+        return map(self._begin(self._chosen(settings)), frames)
 
     def __enter__(self) -> Self:
         return self

@@ -12,6 +12,8 @@ from .answers import Answer, Findings, Page, PictureMap, PictureVector
 
 _TURN: Final = 0.38
 """How far the hue turns from one class to the next."""
+MANY_POINTS: Final = 100
+"""So many points are drawn small."""
 
 
 def drawn(answer: Answer) -> Any:
@@ -50,8 +52,11 @@ def _findings(answer: Findings) -> Any:
         if item.box is not None:
             pen.rectangle((left, top, item.box.xmax, item.box.ymax), outline=colour, width=max(2, size // 6))
             top = max(0.0, top - size - 6)
-        for point in () if item.landmarks is None else item.landmarks:
-            x, y, far = float(point[0]), float(point[1]), max(2, size // 6)
+        points = [] if item.landmarks is None else [(float(point[0]), float(point[1])) for point in item.landmarks]
+        for one, other in answer.joints if points else ():
+            pen.line([points[one], points[other]], fill=colour, width=max(2, size // 6))
+        far = max(2, size // 6) if len(points) < MANY_POINTS else 1
+        for x, y in points:
             pen.ellipse((x - far, y - far, x + far, y + far), fill=colour)
         text = f"{item.label} {item.score:.0%}"
         pen.rectangle((left, top, left + pen.textlength(text, font_size=size) + 8, top + size + 6), fill=colour)

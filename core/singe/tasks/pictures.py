@@ -106,7 +106,7 @@ def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, F
     if spec.filter == "cubic":
         x = x.maximum(0.0).minimum(255.0)
     if spec.fit in ("contain", "corner"):
-        x = where(_inside(frame), x, spec.fill)
+        x = where(inside(frame), x, spec.fill)
     if spec.channels == 1:
         x = (x * tensor(LUMA)).sum(-1, keepdims=True)
     elif spec.order == "bgr":
@@ -121,7 +121,7 @@ def prepared(pixels: Tensor, spec: PictureInput, kind: DType) -> tuple[Tensor, F
     return (x if kind.is_float else x.round().maximum(0.0)).to(dtype=kind), frame
 
 
-def _inside(frame: Frame) -> Tensor:
+def inside(frame: Frame) -> Tensor:
     """Which of the input's pixels (height, width, 1) have their centre in the picture."""
     sides: list[Tensor] = []
     for axis in (0, 1):

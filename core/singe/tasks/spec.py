@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, field
 from typing import Any, Final
 
@@ -75,18 +76,54 @@ class TaskSpec:
     @staticmethod
     def from_dict(data: Any, source: str) -> TaskSpec:
         """What `to_dict` gave, from a file that may hold anything; source: how errors name it."""
-        try:
+        with _facts(source):
             prepared = {**data["preparation"]}
             for name in ("size", "mean", "std"):
                 prepared[name] = tuple(prepared[name])
             made = TaskSpec(
                 data["kind"], PictureInput(**prepared), data["head"], tuple(data["labels"]), data["licence"], {**data["options"]}
             )  # fmt: skip
-            texts = (made.kind, made.head, made.licence, *made.labels)
-            if len(made.labels) > MAX_LABELS or not all(isinstance(x, str) for x in texts):
-                raise ValueError(f"kind, head, licence and at most {MAX_LABELS} labels are texts")
+            _check_texts(made.labels, made.kind, made.head, made.licence)
             return made
-        except (KeyError, TypeError, ValueError, InputError) as e:
-            raise FormatError(
-                f"{source}: not the facts of a task: {type(e).__name__}: {e}; export the task once more"
-            ) from e
+
+
+@dataclass(frozen=True)
+class ChainSpec:
+    """What a task of several models is. kind: a row of CHAINS. parts: the names of the models that there are; in a bundle each but the last
+    has a folder of its name. labels: the names of what the last one tells apart. options: other facts that lead from one to the next."""
+
+    kind: str
+    parts: Sequence[str]
+    labels: Sequence[str]
+    licence: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind, "parts": list(self.parts), "labels": list(self.labels), "licence": self.licence, "options": dict(self.options),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_dict(data: Any, source: str) -> ChainSpec:
+        """What `to_dict` gave, from a file that may hold anything; source: how errors name it."""
+        with _facts(source):
+            made = ChainSpec(
+                data["kind"], tuple(data["parts"]), tuple(data["labels"]), data["licence"], {**data["options"]}
+            )
+            _check_texts(made.labels, made.kind, made.licence, *made.parts)
+            return made
+
+
+def _check_texts(labels: Sequence[Any], *texts: Any) -> None:
+    if len(labels) > MAX_LABELS or not all(isinstance(x, str) for x in (*labels, *texts)):
+        raise ValueError(f"kind, licence, names and at most {MAX_LABELS} labels are texts")
+
+
+@contextmanager
+def _facts(source: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, InputError) as e:
+        raise FormatError(
+            f"{source}: not the facts of a task: {type(e).__name__}: {e}; export the task once more"
+        ) from e

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, overload
 
@@ -59,6 +59,9 @@ class Task(AnyTask):
         """Write a record, which `sg.task` and `sg.load` read; dtype as in `sg.save`."""
         write(Path(path), [model_record(self.model.graph(), dtype, self.info.to_dict())])
 
+    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
+        return lambda source: self._answer(source, settings)
+
     def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
         pixels = pixels_of(source)
         program = self.model.program()
@@ -73,8 +76,8 @@ class Task(AnyTask):
 
 
 @overload
-def task(  # pyright: ignore[reportOverlappingOverload] (another text may be "ocr", too)
-    kind: Literal["ocr"], model: str | Path | None = None, *, device: str | Device = "auto"
+def task(  # pyright: ignore[reportOverlappingOverload] (another text may be one of these, too)
+    kind: Literal["ocr", "landmarks"], model: str | Path | None = None, *, device: str | Device = "auto"
 ) -> ChainTask: ...
 
 
@@ -89,7 +92,8 @@ def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
     device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
 ) -> Task | ChainTask:  # fmt: skip
-    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "ocr") with a model.
+    """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr") with a
+    model.
 
     model: an ONNX file or a record, of which the decoding is recognised by the shapes of its outputs; the record or the bundle of a
     task, which know all; or a Model, whose device is used unless another is given. Without it, the zoo's model for this kind is
@@ -98,8 +102,9 @@ def task(
     head: the name of the decoding, to choose it. picture: how a picture is prepared, where it differs from what models of this
     head expect: mean, std, crop, fit ("cover", "contain", "corner", "stretch"), order ("rgb", "bgr"), fill, filter, layout.
 
-    "ocr" has several models: those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
-    needed; it takes a device, and nothing else.
+    "landmarks" and "ocr" have several models, and take a device and nothing else. "landmarks": of hands, "zoo:pose", "zoo:face-mesh", or a
+    folder with such files. "ocr": those of the zoo, or of a folder with det.onnx, rec.onnx, and cls.onnx and characters.txt if they are
+    needed.
     """
     if kind not in CHAINS:
         kind_named(kind)

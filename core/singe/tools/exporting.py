@@ -15,6 +15,7 @@ from ..files.places import is_language
 from ..runtime.devices import DEFAULT
 from ..shapes import bytes_text
 from ..tasks.labels import read_labels
+from ..tasks.spec import TaskSpec
 from ..texts import say
 from .export.bundle import ONNX_SUFFIX
 from .export.bundle import export as export_bundle
@@ -26,7 +27,7 @@ from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
 from .progress import doing
-from .tasking import task_of
+from .tasking import task_of, task_of_several
 
 _OF_BUNDLES: Final = (
     "stub", "hub", "url", "snippet", "input", "device", "labels", "size", "crop", "mean", "std", "layout", "rate", "input_shape", "state", "outputs",
@@ -59,15 +60,16 @@ def export(args: Namespace) -> int | None:
         raise InputError("--url needs --stub or --hub")
     if args.hub:
         return _export_folder(args)
-    if is_language(args.model):
+    kind = args.task or task_of_several(args.model)
+    if kind is None and is_language(args.model):
         _export_language(args)
         return None
     if args.context is not None:
         raise InputError(
             f"--context is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
         )
-    if args.task is not None:
-        _export_task(args)
+    if kind is not None:
+        _export_task(args, kind)
         return None
     if args.device and args.dtype == "float32":
         raise InputError(
@@ -140,9 +142,9 @@ def _export_language(args: Namespace) -> None:
     say(f"\nTo talk with it: singe serve {shlex.quote(args.out)}")
 
 
-def _export_task(args: Namespace) -> None:
+def _export_task(args: Namespace, kind: str) -> None:
     _refuse(args, "--task", ("labels", "size", "crop", "mean", "std", "layout", "dtype", "device", "snippet"))
-    made = task_of(args, args.task, DEFAULT)
+    made = task_of(args, kind, DEFAULT)
     with doing("exporting"):
         bundle = export_bundle(
             made, args.out, args.targets, dtype=args.dtype, force=args.force, readable=args.readable,
@@ -151,7 +153,7 @@ def _export_task(args: Namespace) -> None:
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
     say(told)
-    say(f"\n{made!r}, decoded as {made.info.head!r}")
+    say(f"\n{made!r}" + (f", decoded as {made.info.head!r}" if isinstance(made.info, TaskSpec) else ""))
     say(f"\nTo see it run: singe serve {shlex.quote(args.out)}")
     folder = f"./{quote(Path(args.out).resolve().name)}/"
     lines = snippet(folder, bundle.manifest, bundle.files) if args.snippet else TASK.format(folder=folder)

@@ -7,7 +7,11 @@ from argparse import Namespace
 from pathlib import Path
 from typing import Any, Final
 
+from ..files.urls import ZOO
+from ..files.zoo import MODELS
 from ..report import seconds
+from ..tasks.chains import CHAINS
+from ..tasks.chains.task import ChainTask
 from ..tasks.task import Task
 from ..tasks.task import task as make_task
 from ..texts import say
@@ -46,7 +50,13 @@ def _place(args: Namespace, path: str) -> Path:
     return Path(args.out) / f"{Path(path).stem}.png"
 
 
-def task_of(args: Namespace, kind: str, device: str) -> Task:
+def task_of_several(model: str) -> str | None:
+    """The kind of task that a model of the zoo is by itself, as several models are."""
+    row = MODELS.get(model.removeprefix(ZOO)) if model.startswith(ZOO) else None
+    return row.task if row is not None and row.task in CHAINS else None
+
+
+def task_of(args: Namespace, kind: str, device: str) -> Task | ChainTask:
     """The task that options name."""
     given = {name: value for name in PICTURES if (value := getattr(args, name)) is not None}
     with doing("loading"):

@@ -18,6 +18,7 @@ Image = pytest.importorskip("PIL.Image", reason="Pillow is not here")
 build: Final = demos_build()
 pytestmark = pytest.mark.slow
 PAGES: Final = tuple(build.TASKS)
+BUNDLES: Final = {name: build.TASKS["hands"][name] for name in ("model", "face")}
 SAMPLE: Final = build.HERE / next(iter(build.TASK_SAMPLES))
 KEPT: Final = """async (names) => {
   const own = (await caches.keys()).find((name) => name.startsWith("singe-site"));
@@ -34,6 +35,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "CACHE", cache)
+        patch.setattr(build, "TASKS", {**build.TASKS, "hands": BUNDLES})
         files = build.with_tasks(
             {k: v for k, v in build.page_files().items() if k.startswith(shared)}, "0", said.append
         )
@@ -107,6 +109,25 @@ def test_people_are_cut_out_to_a_transparent_picture(address: str, browser: Any,
     assert alpha.getpixel((225, 150)) > 200, "the face stays"
     assert alpha.getpixel((330, 40)) < 50, "the wall goes"
     assert desk.fits()
+    assert desk.console.complaints == []
+    context.close()
+
+
+def test_the_page_of_hands_has_faces_too(address: str, browser: Any) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    desk = opened(page, f"{address}hands/")
+    desk.item("sample-2").click()
+    said(page, "2 found")
+    assert {desk.item(f"top-{k}").inner_text()[:10].strip() for k in (1, 2)} == {"Left hand:", "Right hand"}
+    assert "4.0 MB for WebAssembly" in desk.item("size").inner_text()
+    desk.item("model").select_option("./face/")
+    said(page, "Ready on wasm")
+    desk.item("sample-0").click()
+    said(page, "1 found")
+    assert desk.item("top-1").inner_text().startswith("face: ")
+    assert desk.fits()
+    assert desk.small_targets() == []
     assert desk.console.complaints == []
     context.close()
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from browsers import plain
+from pointing import task_of
 
 import singe as sg
 from singe.model.model import Model
@@ -75,7 +76,12 @@ def photo(width: int, height: int) -> bytes:
     return held.getvalue()
 
 
-CHANGES: dict[str, dict[str, Any]] = {"other kind": {"kind": "toString"}, "other labels": {"labels": "abc"}}
+CHANGES: dict[str, dict[str, Any]] = {
+    "other kind": {"kind": "toString"},
+    "other labels": {"labels": "abc"},
+    "no models": {"kind": "landmarks"},
+    "models elsewhere": {"kind": "landmarks", "parts": ["../wide", "points"]},
+}
 """Bundles whose facts were changed."""
 PHOTOS = {"wide": photo(150, 70), "high": photo(40, 90), "small": photo(20, 17)}
 
@@ -89,6 +95,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Pat
         sg.export(made, root / kind)
         made.save(root / f"{kind}.singe")
     sg.export(TASKS["depth"][0], root / "plain")
+    sg.export(task_of(), root / "landmarks")
     for name, data in PHOTOS.items():
         (root / f"{name}.png").write_bytes(data)
     for name, change in CHANGES.items():
@@ -169,6 +176,16 @@ def test_every_kind_is_compared() -> None:
     assert TASKS.keys() == KINDS.keys()
 
 
+@pytest.mark.parametrize("device", ["wasm", "webgpu"])
+def test_a_page_runs_several_models_as_python_does(site: tuple[Server, Path], page: Any, device: str) -> None:
+    page.goto(site[0].address)
+    found = page.evaluate(ASK, ["landmarks", device, device == "wasm", list(PHOTOS), {"threshold": 0.2}])
+    answers = task_of()([site[1] / f"{name}.png" for name in PHOTOS], threshold=0.2)
+    assert any(map(len, answers))
+    for mine, theirs in zip(found["answers"], answers, strict=True):
+        assert_same(mine, theirs.to_dict())
+
+
 def test_boxes_on_a_gpu_are_those_of_python(site: tuple[Server, Path], page: Any) -> None:
     server, root = site
     page.goto(server.address)
@@ -223,6 +240,8 @@ REFUSED = """async ([kind, source, settings]) => {
         ("plain", "/wide.png", {}, "format", "no task: it is a model without preparation and decoding: export it with"),
         ("other kind", "/wide.png", {}, "format", 'no task: its kind "toString" is not known'),
         ("other labels", "/wide.png", {}, "format", "no task: its labels are no list of texts"),
+        ("no models", "/wide.png", {}, "format", "no task: it does not name its models"),
+        ("models elsewhere", "/wide.png", {}, "format", "no task: it does not name its models"),
         ("classify", "/none.png", {}, "network", "the server answered 404"),
         ("classify", "/wide.png", {"topp": 1}, "input", "got topp; expected some of top"),
         ("detect", "/wide.png", {"threshold": 0.01}, "input", "threshold is 0.01, expected a score from 0.05"),

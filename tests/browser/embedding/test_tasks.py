@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from browsers import chromium
 from bundles import STATIC
 from pages import node
+from pointing import CHAIN, Told
 from sites import served
 
 import singe as sg
@@ -198,3 +200,47 @@ def test_a_letterboxed_picture_is_taken_by_a_bundle_without_options(tmp_path: Pa
             found, values = page.evaluate(script, worker)
             assert found is worker
             np.testing.assert_allclose(np.reshape(values, (3, 8, 8)), expected, atol=1e-3)
+
+
+LANDMARKS = f'const {{ landmarks }} = await import("{(STATIC / "tasks/singe-task-landmarks.js").as_uri()}");'
+SCENES = {
+    "one is lost": (Told([[10, 10, 8, 0]], {12.0: 0.4}), 1, 4),
+    "one of two": (Told([[10, 10, 80, 0]], {}), 2, 7),
+    "some are the same": (Told([[10, 10, 8, 0], [11, 10, 0, 8], [40, 10, 8, 3]], {41.0: 0.1}), 9, 7),
+    "none": (Told([], {}), 2, 2),
+}
+"""What is found and its scores, how many are asked for, and how many frames there are."""
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_what_is_followed_in_a_page_is_what_python_follows(name: str) -> None:
+    told, top, frames = SCENES[name]
+    body = f"""{LANDMARKS}
+    const calls = [];
+    const run = async (name, {{ picture, threshold, region, samples }}) => {{
+      if (name === "find") {{
+        calls.push("find");
+        return {{ regions: {{ data: Float32Array.from(given.finds.flat()), shape: [given.finds.length, 4] }} }};
+      }}
+      calls.push(String(region[0]));
+      const score = Float32Array.of(given.scores[region[0]] ?? 1);
+      const points = Float32Array.of(region[0], region[1], 0, region[0], region[1], 0);
+      const ahead = Float32Array.from(region, (x, k) => (k ? x : x + 1));
+      return {{ score: {{ data: score, shape: [1] }}, landmarks: {{ data: points, shape: [2, 3] }}, region: {{ data: ahead, shape: [4] }} }};
+    }};
+    const info = {{ kind: "landmarks", labels: ["hand"], options: {{ side: 224, joints: [] }} }};
+    const follow = landmarks(run, info, {{ threshold: 0.5, top: given.top }});
+    const answers = [];
+    for (let k = 0; k < given.frames; k++) answers.push(await follow({{ data: new Uint8Array(64), width: 4, height: 4 }}));
+    const wrong = await failure(async () => landmarks(run, info, {{ threshold: 0.5, top: 17 }}));
+    return {{ answers, calls, wrong }};
+    """
+    found = node(
+        body, finds=told.finds, scores={f"{x:g}": score for x, score in told.scores.items()}, top=top, frames=frames
+    )
+    follow = CHAIN.begin(told.parts(), {"threshold": 0.5, "top": top})
+    answers: list[Any] = [follow(np.zeros((4, 4, 4), np.uint8)) for _ in range(frames)]
+    assert found["answers"] == [answer.to_dict() for answer in answers]
+    assert found["calls"] == told.calls
+    assert found["wrong"]["code"] == "input"
+    assert "top is 17" in found["wrong"]["message"]

@@ -17,6 +17,7 @@ from singe.tasks.chains import CHAINS
 from singe.tasks.chains.base import ChainParts
 from singe.tasks.chains.crops import cropped, place_of
 from singe.tasks.chains.ocr import collapsed, reading_order, upright
+from singe.tasks.spec import ChainSpec
 from singe.tools import cli, options
 
 RNG = np.random.default_rng(3)
@@ -110,9 +111,8 @@ def test_a_line_is_turned_where_it_reads_better(chance: float, upside_down: bool
         return {"characters": np.array([[1]]), "scores": np.array([0.9 if ways[-1] == upside_down else 0.2])}
 
     steps = {"det": lambda _: {"chances": chances}, "cls": lambda _: {"turned": np.array([chance])}, "rec": read}  # pyright: ignore[reportUnknownLambdaType]
-    found: Any = CHAINS["ocr"].answer(
-        ChainParts(steps, ["", "a"]), np.zeros((736, 736, 4), np.uint8), {"threshold": 0.5}
-    )  # pyright: ignore[reportArgumentType]
+    parts = ChainParts(steps, ChainSpec("ocr", tuple(steps), ["", "a"]))  # pyright: ignore[reportArgumentType]
+    found: Any = CHAINS["ocr"].begin(parts, {"threshold": 0.5})(np.zeros((736, 736, 4), np.uint8))
     assert [line.score for line in found] == [0.9]
     assert ways == ([False] if chance < 0.9 else [True] if upside_down else [True, False])
 
@@ -202,7 +202,7 @@ def test_what_a_task_of_several_models_does_not_take_is_refused(folder: Path) ->
         sg.task("ocr", folder)
     with pytest.raises(InputError, match=r"has no det\.onnx and no rec\.onnx"):
         sg.task("ocr", "zoo:blazeface")
-    with pytest.raises(InputError, match="several models, which runs in Python"):
+    with pytest.raises(InputError, match="ocr is a task that runs in Python"):
         sg.export(sg.task("ocr", _whole(folder)), folder / "out")  # pyright: ignore[reportArgumentType]
 
 

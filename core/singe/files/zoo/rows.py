@@ -145,12 +145,18 @@ _ROWS: Final = (
         {"labels": ("face",)},
     ),
     ZooModel(
-        "face-mesh", "landmarks", "468 points of a face",
+        "face-mesh", "landmarks", "faces of a picture, with 468 points each",
         "Apache-2.0", "Google", f"{_MEDIAPIPE}/face_landmarker",
-        (ZooFile(
-            "face_mesh.tflite", 1_241_896, "c603fa6149219a3e9487dc9abd7a0c24474c77263273d24868378cdf40aa26d1",
-            (Npm(_FACE_MESH, "face_mesh_solution_packed_assets.data", 2_495_952),),
-        ),),
+        (
+            ZooFile(
+                "faces.tflite", 229_032, "3bc182eb9f33925d9e58b5c8d59308a760f4adea8f282370e428c51212c26633",
+                (Npm(_FACES, "face_detection_short_range.tflite"),),
+            ),
+            ZooFile(
+                "face.tflite", 1_241_896, "c603fa6149219a3e9487dc9abd7a0c24474c77263273d24868378cdf40aa26d1",
+                (Npm(_FACE_MESH, "face_mesh_solution_packed_assets.data", 2_495_952),),
+            ),
+        ),
     ),
     ZooModel(
         "hands", "landmarks", "hands of a picture, with 21 points each",
@@ -290,6 +296,7 @@ MODELS: Final[Mapping[str, ZooModel]] = {m.name: m for m in _ROWS}
 """A model's name ↦ its row."""
 
 DEFAULTS: Final[Mapping[str, str]] = {
-    "classify": "mobilenet", "cutout": "selfie", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface", "ocr": "ppocr",
+    "classify": "mobilenet", "cutout": "selfie", "depth": "depth-anything", "detect": "yolox-tiny", "faces": "blazeface",
+    "landmarks": "hands", "ocr": "ppocr",
 }  # fmt: skip
 """A kind of task ↦ the model that it has by itself."""

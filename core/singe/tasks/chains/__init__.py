@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from .base import Chain as Chain
+from .landmarks import LANDMARKS
 from .ocr import OCR
 
-CHAINS: Final[Mapping[str, Chain]] = {chain.name: chain for chain in (OCR,)}
+CHAINS: Final[Mapping[str, Chain]] = {chain.name: chain for chain in (LANDMARKS, OCR)}

@@ -17,6 +17,7 @@ from ...model.model import Model
 from ...shapes import Size, show
 from ...tensors.tensor import Tensor, home_of, value_on
 from ..answers import Answer, Arrays
+from ..spec import ChainSpec
 
 Step = Callable[[Mapping[str, np.ndarray]], Arrays]
 """A part that is ready: inputs by name ↦ outputs by name."""
@@ -24,42 +25,48 @@ Step = Callable[[Mapping[str, np.ndarray]], Arrays]
 
 @dataclass(frozen=True)
 class ChainPart:
-    """One of the models. file: its name in the zoo's row, and in a folder; build: the Graph of its preparation, the model and its
-    decoding; optional: whether the task does without it."""
+    """One of the models. files: the names that it may have in the zoo's row, and in a folder; build: the Graph of its preparation, the
+    model and its decoding; optional: whether the task does without it."""
 
-    file: str
+    files: Sequence[str]
     build: Callable[[Model], Graph]
     optional: bool = False
 
 
 @dataclass(frozen=True)
 class ChainParts:
-    """What a chain's `answer` works with. steps: those of the models that there are, by the names of the parts."""
+    """What a chain works with. steps: those of the models that there are, by the names of the parts."""
 
     steps: Mapping[str, Step]
-    labels: Sequence[str]
+    info: ChainSpec
+
+
+Following = Callable[[np.ndarray], Answer]
+"""Answers for the pixels (height, width, 4) of one picture after the other; it may keep what it saw."""
 
 
 @dataclass(frozen=True)
 class Chain:
-    """A row of CHAINS. parts: by name. files: what it has beside its models, which may be absent. labels: the names of what the last
-    model tells apart, from the paths of all files. answer: for the pixels (height, width, 4) of a picture. settings: as in TaskKind."""
+    """A row of CHAINS. parts: by name, the last is the one that answers. files: what it has beside its models, which may be absent. facts:
+    labels and options of a ChainSpec, of the models and of the paths of all files. begin: with the settings of a call. settings: as in
+    TaskKind. in_pages: whether singe-task-runner.js has it."""
 
     name: str
     about: str
     parts: Mapping[str, ChainPart]
     files: Sequence[str]
-    labels: Callable[[Mapping[str, Path]], Sequence[str]]
-    answer: Callable[[ChainParts, np.ndarray, Mapping[str, Any]], Answer]
+    facts: Callable[[Mapping[str, Model], Mapping[str, Path]], tuple[Sequence[str], Mapping[str, Any]]]
+    begin: Callable[[ChainParts, Mapping[str, Any]], Following]
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    in_pages: bool = True
 
 
-def applied(graph: Graph, x: Tensor) -> Tensor:
-    """The first output of a model's Graph that has one input, of a Tensor, whose sizes, known or open, become those of the model."""
+def applied(graph: Graph, x: Tensor) -> Sequence[Tensor]:
+    """The outputs of a model's Graph that has one input, of a Tensor, whose sizes, known or open, become those of the model."""
     own = graph.inputs[0].shape if len(graph.inputs) == 1 else ()
     if len(own) != len(x.shape) or any(isinstance(d, int) and d != n for d, n in zip(own, x.shape, strict=True)):
         told = ", ".join(f"{i.name!r} {show(i.shape)}" for i in graph.inputs)
         raise InputError(f"task: a model takes {told or 'nothing'}, expected one input of {show(x.shape)}")
     sizes = {str(d): n for d, n in zip(own, x.shape, strict=True) if isinstance(d, Size)}
     home = home_of([x])
-    return Tensor(home, home.run(specialise(graph, sizes), [value_on(home, x)])[0])
+    return [Tensor(home, value) for value in home.run(specialise(graph, sizes), [value_on(home, x)])]

@@ -6,12 +6,16 @@ row to the next. Corners are in pixels of the picture, with edges at whole numbe
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from ...shapes import Dim
 from ...tensors.functions.creation import arange
 from ...tensors.tensor import Tensor
 from ..pictures import scalar
+
+MAX_SAMPLES: Final = 4
 
 
 def sides_of(corners: np.ndarray) -> tuple[float, float]:
@@ -22,6 +26,12 @@ def sides_of(corners: np.ndarray) -> tuple[float, float]:
 def place_of(corners: np.ndarray, height: int, width: int) -> np.ndarray:
     """The place of a rectangle that becomes so many rows and columns."""
     return np.concatenate([corners[0], (corners[1] - corners[0]) / width, (corners[3] - corners[0]) / height])
+
+
+def samples_of(step: float) -> np.ndarray:
+    """Where `cropped` samples a pixel along its axes, if neighbours are so many of the picture's pixels apart."""
+    count = min(MAX_SAMPLES, max(1, int(np.ceil(step - 0.5))))
+    return ((np.arange(count) + 0.5) / count - 0.5).astype(np.float32)
 
 
 def cropped(picture: Tensor, places: Tensor, height: int, width: Dim, samples: Tensor) -> Tensor:

@@ -16,8 +16,8 @@ from ...tensors.functions.creation import arange, concatenate, full, where
 from ...tensors.tensor import Tensor
 from ..answers import Box, Line, Page
 from ..pictures import resampled, scalar
-from .base import Chain, ChainPart, ChainParts, applied
-from .crops import cropped, place_of, sides_of
+from .base import Chain, ChainPart, ChainParts, Following, applied
+from .crops import cropped, place_of, samples_of, sides_of
 from .regions import MapRegion, regions_of
 
 SHORT, LONG, STEP = 736, 2000, 32
@@ -37,7 +37,6 @@ UPRIGHT: Final = 1.5
 """A line that is so many times as high as wide is read from the top down."""
 AT_ONCE: Final = 6
 """So many lines are read at once, of much the same width."""
-MAX_SAMPLES: Final = 4
 CHARACTERS: Final = "characters.txt"
 
 
@@ -50,7 +49,7 @@ def _finding(model: Model) -> Graph:
             own, out = picture.shape[axis], STEP * side.shape[0]
             taps = 2 * ((own + out - 1) // dim_max(out, 1)) + 1
             x = resampled(x, axis, out, scalar(own) / scalar(out), scalar(0), taps, "linear")
-        return {"chances": applied(net, _given(x[..., :3].unsqueeze(0)))[0, 0]}
+        return {"chances": applied(net, _given(x[..., :3].unsqueeze(0)))[0][0, 0]}
 
     shapes = {"picture": ("height", "width", 4), "rows": ("rows",), "columns": ("columns",)}
     return Model.of(whole, shapes, "numpy", dtypes=dict.fromkeys(shapes, "uint8")).graph()
@@ -70,7 +69,7 @@ def _of_lines(model: Model, decode: Any) -> Graph:
         pixels = cropped(picture, places, HEIGHT, width, samples)
         shown = arange(width).to(dtype="float32") < widths.unsqueeze(1)
         pixels = where(shown.unsqueeze(1).unsqueeze(-1), pixels, 127.5)
-        return decode(applied(net, _given(pixels)))
+        return decode(applied(net, _given(pixels))[0])
 
     shapes: Any = {
         "picture": ("height", "width", 4), "places": ("lines", 6), "widths": ("lines",), "columns": ("columns",), "samples": ("samples",),
@@ -117,6 +116,10 @@ def characters_of(files: Mapping[str, Path]) -> Sequence[str]:
     return ["", *(lines[:-1] if lines[-1] == "" else lines), " "]
 
 
+def _begin(parts: ChainParts, settings: Mapping[str, Any]) -> Following:
+    return lambda picture: _answer(parts, picture, settings)
+
+
 def _answer(parts: ChainParts, picture: np.ndarray, settings: Mapping[str, Any]) -> Page:
     found = _lines_in(parts, picture)
     seen = [upright(region.corners) for region in found]
@@ -158,7 +161,7 @@ def _read(parts: ChainParts, picture: np.ndarray, lines: Sequence[np.ndarray]) -
         some = order[start : start + AT_ONCE]
         read = parts.steps["rec"](_views(picture, [lines[k] for k in some], NARROW, WIDE))
         for k, numbers, score in zip(some, read["characters"], read["scores"], strict=True):
-            texts[k] = _spelt(numbers[numbers > 0], parts.labels), float(score)
+            texts[k] = _spelt(numbers[numbers > 0], parts.info.labels), float(score)
     return texts
 
 
@@ -203,13 +206,12 @@ def _views(picture: np.ndarray, lines: Sequence[np.ndarray], least: int, most: i
     widths = [min(_wide(corners), most) for corners in lines]
     places = [place_of(corners, HEIGHT, width) for corners, width in zip(lines, widths, strict=True)]
     coarse = max(max(np.hypot(*p[2:4]), np.hypot(*p[4:6])) for p in places)
-    count = min(MAX_SAMPLES, max(1, int(np.ceil(coarse - 0.5))))
     return {
         "picture": picture,
         "places": np.array(places, np.float32),
         "widths": np.array(widths, np.float32),
         "columns": np.zeros(-(-max(least, *widths) // UNIT), np.uint8),
-        "samples": ((np.arange(count) + 0.5) / count - 0.5).astype(np.float32),
+        "samples": samples_of(coarse),
     }
 
 
@@ -240,6 +242,6 @@ def _box(corners: np.ndarray) -> Box:
 
 OCR: Final = Chain(
     "ocr", "the lines of text of a picture, in reading order",
-    {"det": ChainPart("det.onnx", _finding), "cls": ChainPart("cls.onnx", _turning, optional=True), "rec": ChainPart("rec.onnx", _reading)},
-    (CHARACTERS,), characters_of, _answer, {"threshold": 0.5},
+    {"det": ChainPart(("det.onnx",), _finding), "cls": ChainPart(("cls.onnx",), _turning, optional=True), "rec": ChainPart(("rec.onnx",), _reading)},
+    (CHARACTERS,), lambda models, files: (characters_of(files), {}), _begin, {"threshold": 0.5}, in_pages=False,
 )  # fmt: skip

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...errors import InputError
+from ...errors import FormatError, InputError
 from ...files import zoo
 from ...files.urls import ZOO
 from ...model.files import load
 from ...model.model import Model
+from ...program.bundle_reader import bundle_at, read_manifest
 from ...runtime.device import Device
 from ..answers import Answer, Arrays
 from ..calling import AnyTask
 from ..media import pixels_of
+from ..spec import ChainSpec
 from .base import Chain, ChainParts
 
 
 class ChainTask(AnyTask):
-    """A task of several models: `sg.task("ocr")`. models: each with its preparation and decoding, by name."""
+    """A task of several models: `sg.task("ocr")`. info: its facts. models: each with its preparation and decoding, by name."""
 
-    def __init__(self, chain: Chain, models: Mapping[str, Model], parts: ChainParts) -> None:
+    def __init__(self, chain: Chain, models: Mapping[str, Model], info: ChainSpec) -> None:
         super().__init__(chain.name, chain.settings)
         self.chain = chain
+        self.info = info
         self._models: Mapping[str, Model] | None = models
-        self._parts = parts
 
     @property
     def models(self) -> Mapping[str, Model]:
@@ -41,12 +43,18 @@ class ChainTask(AnyTask):
         return next(iter(self.models.values())).device
 
     def close(self) -> None:
-        self._models, self._parts = None, ChainParts({}, ())
+        self._models = None
 
-    def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
-        if self._models is None:
-            raise self._closed()
-        return self.chain.answer(self._parts, pixels_of(source), settings)
+    def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
+        following = self.chain.begin(
+            ChainParts({name: partial(self._run, name) for name in self.models}, self.info), settings
+        )
+        return lambda source: following(pixels_of(source))
+
+    def _run(self, name: str, given: Mapping[str, np.ndarray]) -> Arrays:
+        program = self.models[name].program()
+        outputs = program.run([given[x.name] for x in program.inputs])
+        return dict(zip((x.name for x in program.outputs), outputs, strict=True))
 
     def __repr__(self) -> str:
         if self._models is None:
@@ -55,43 +63,60 @@ class ChainTask(AnyTask):
 
 
 def chain_task(chain: Chain, source: str | Path, device: str | Device) -> ChainTask:
-    """The task of a row of the zoo, `zoo:NAME`, or of a folder with files of the same names."""
+    """The task of a row of the zoo, `zoo:NAME`, of a folder with files of the same names, or of a bundle."""
+    if (folder := bundle_at(source)) is not None:
+        return _of_bundle(chain, folder, device)
     files = _files(chain, source)
-    models: dict[str, Model] = {}
-    for name, part in chain.parts.items():
+    nets: dict[str, Model] = {}
+    for name in chain.parts:
         if name in files:
-            model = load(files[name], device, name=name)
-            device = model.device
-            models[name] = Model(part.build(model), device, name)
-    steps = {name: partial(_run, model) for name, model in models.items()}
-    return ChainTask(chain, models, ChainParts(steps, chain.labels(files)))
+            nets[name] = load(files[name], device, name=files[name].stem)
+            device = nets[name].device
+    labels, options = chain.facts(nets, files)
+    licence = zoo.find(str(source)).licence if _is_zoo(source) else ""
+    models = {name: Model(chain.parts[name].build(net), device, net.name) for name, net in nets.items()}
+    return ChainTask(chain, models, ChainSpec(chain.name, tuple(models), labels, licence, options))
 
 
-def _run(model: Model, given: Mapping[str, np.ndarray]) -> Arrays:
-    program = model.program()
-    outputs = program.run([given[x.name] for x in program.inputs])
-    return dict(zip((x.name for x in program.outputs), outputs, strict=True))
+def _of_bundle(chain: Chain, folder: Path, device: str | Device) -> ChainTask:
+    """The task of a bundle: the last part is in the folder itself."""
+    info = ChainSpec.from_dict(read_manifest(folder).get("task"), str(folder))
+    if info.kind != chain.name:
+        raise InputError(f"{folder}: its task is {info.kind!r:.60}, got {chain.name!r}; give the kind that it has")
+    wanted = [name for name, part in chain.parts.items() if name in info.parts or not part.optional]
+    if list(info.parts) != wanted:
+        raise FormatError(
+            f"{folder}: has the parts {info.parts}, expected {', '.join(wanted)}; export the task once more"
+        )
+    models: dict[str, Model] = {}
+    for name in wanted:
+        models[name] = load(folder if name == wanted[-1] else folder / name, device, name=name)
+        device = models[name].device
+    return ChainTask(chain, models, info)
 
 
 def _files(chain: Chain, source: str | Path) -> dict[str, Path]:
     """The files that there are: a part's by its name, others by theirs."""
-    wanted = {name: part.file for name, part in chain.parts.items()} | {name: name for name in chain.files}
-    if isinstance(source, str) and source.startswith(ZOO):
-        row = zoo.find(source)
-        here = {f.name for f in row.files}
-        found = {name: file for name, file in wanted.items() if file in here}
-        _need_all(chain, source, found)
-        return {name: zoo.fetch(f"{ZOO}{row.name}/{file}") for name, file in found.items()}
-    folder = Path(source)
-    found = {name: folder / file for name, file in wanted.items() if (folder / file).is_file()}
-    _need_all(chain, source, found)
-    return found
-
-
-def _need_all(chain: Chain, source: str | Path, found: Mapping[str, Any]) -> None:
-    lacking = [part.file for name, part in chain.parts.items() if name not in found and not part.optional]
+    named = {name: part.files for name, part in chain.parts.items()} | {name: (name,) for name in chain.files}
+    is_zoo = _is_zoo(source)
+    here = {f.name for f in zoo.find(str(source)).files} if is_zoo else _in_folder(source)
+    found = {name: file for name, files in named.items() for file in files if file in here}
+    lacking = [_either(part.files) for name, part in chain.parts.items() if name not in found and not part.optional]
     if lacking:
         raise InputError(
             f"{chain.name}: {source} has no {' and no '.join(lacking)}; expected zoo:NAME, or a folder with "
-            f"{', '.join(part.file for part in chain.parts.values())}"
+            f"{', '.join(_either(part.files) for part in chain.parts.values())}"
         )
+    return {name: zoo.fetch(f"{source}/{file}") if is_zoo else Path(source) / file for name, file in found.items()}
+
+
+def _is_zoo(source: str | Path) -> bool:
+    return isinstance(source, str) and source.startswith(ZOO)
+
+
+def _in_folder(folder: str | Path) -> set[str]:
+    return {path.name for path in Path(folder).iterdir() if path.is_file()} if Path(folder).is_dir() else set()
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(names)

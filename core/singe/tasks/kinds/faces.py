@@ -16,9 +16,11 @@ from .boxes import SETTINGS, chosen, corners, findings
 OVERLAP: Final = 0.3
 _LAYERS: Final[Mapping[tuple[int, int], tuple[tuple[int, int], ...]]] = {
     (128, 128): ((8, 2), (16, 6)),
+    (192, 192): ((8, 2), (16, 6)),
+    (224, 224): ((8, 2), (16, 2), (32, 6)),
     (256, 256): ((16, 2), (32, 6)),
 }
-"""BlazeFace's size ↦ pairs of a stride and how many anchors each of its cells has."""
+"""The size of such a detector, of faces, palms and people ↦ pairs of a stride and how many anchors each of its cells has."""
 _LIMIT: Final = 100.0
 """Scores before the sigmoid are kept within this, as in training."""
 
@@ -34,7 +36,7 @@ def anchors(size: tuple[int, int], layers: tuple[tuple[int, int], ...]) -> np.nd
     return np.concatenate(found).astype(np.float32)
 
 
-def _is_blaze(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+def recognise(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     """(1, places, 4 + 2 · points) and (1, places, 1); some files have each in parts, one for each stride."""
     regressors = [n for n, s in shapes.items() if len(s) == 3 and s[2] > 4 and s[2] % 2 == 0]
     scores = [n for n, s in shapes.items() if len(s) == 3 and s[2] == 1]
@@ -51,23 +53,27 @@ def _is_blaze(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
     return {"boxes": order[0], "scores": order[1], "layers": [list(layer) for layer in layers]}
 
 
-def _blaze(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+def decoded(outputs: Tensors, size: tuple[int, int], options: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The boxes, scores and landmarks of all anchors, in pixels of the input."""
     rows = concatenate([outputs[n][0].to(dtype="float32") for n in options["boxes"]], axis=0)
     scores = concatenate([outputs[n][0].to(dtype="float32") for n in options["scores"]], axis=0)
-    height, width = frame.size
+    height, width = size
     sides = tensor(np.array([width, height], np.float32))
-    middle = tensor(anchors(frame.size, tuple((a, b) for a, b in options["layers"]))) * sides
+    middle = tensor(anchors(size, tuple((a, b) for a, b in options["layers"]))) * sides
     points = rows[:, 4:].reshape(rows.shape[0], -1, 2) + middle.unsqueeze(1)
-    found = {
+    return {
         "boxes": corners(rows[:, :2] + middle, rows[:, 2:4]),
         "scores": scores.maximum(-_LIMIT).minimum(_LIMIT).sigmoid(),
         "landmarks": points,
     }
-    return chosen(found, frame, OVERLAP)
+
+
+def _blaze(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    return chosen(decoded(outputs, frame.size, options), frame, OVERLAP)
 
 
 FACES = TaskKind(
     "faces", "faces in a picture, with a box and points for each",
-    (Head("blazeface", "BlazeFace: anchors of two strides", _is_blaze, _blaze, {"mean": (127.5,), "std": (127.5,)}),),
+    (Head("blazeface", "BlazeFace: anchors of two strides", recognise, _blaze, {"mean": (127.5,), "std": (127.5,)}),),
     findings, 128, {"fit": "contain", "fill": 0.0}, "face", {**SETTINGS, "threshold": 0.5},
 )  # fmt: skip

@@ -15,7 +15,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -42,11 +42,12 @@ from ...runtime.device import Device
 from ...runtime.devices import DEFAULT
 from ...runtime.registry import factories
 from ...shapes import bytes_text, show
+from ...tasks.chains import CHAINS
 from ...tasks.chains.task import ChainTask
 from ...tasks.kinds import KINDS
 from ...tasks.labels import labels_of
 from ...tasks.picture_spec import LAYOUTS, PictureSpec
-from ...tasks.spec import TaskSpec
+from ...tasks.spec import ChainSpec, TaskSpec
 from .page.own_page import CHAT, MODEL, TASK, own_page
 from .page.scripts import DROP_IN, LANGUAGE, OF_TASKS, bundle_scripts, readable_scripts
 from .page.single_page import is_single, write_single_page
@@ -69,8 +70,9 @@ ONNX: Final = "onnx"
 ONNX_SUFFIX: Final = ".onnx"
 """What the manifest of an ONNX file says of its format, and how the name of one ends."""
 TOKENIZER: Final = "tokenizer.json"
+_OF_TARGETS: Final = re.compile(r"weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)")
 _GENERATED: Final = re.compile(
-    r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|(labels|tokenizer)\.json|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+    rf"({_OF_TARGETS.pattern}|(labels|tokenizer)\.json|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
@@ -93,6 +95,9 @@ class Bundle:
     files: Mapping[str, bytes]
     kept: Sequence[Kept] = ()  # arrays that stay float32 although a smaller dtype was requested
     deviation: Deviation | None = None  # measured for a smaller dtype
+    parts: Mapping[str, Bundle] = field(
+        default_factory=dict[str, "Bundle"]
+    )  # of a task of several models: the others, by folder
 
     def __repr__(self) -> str:
         inputs, outputs = (listed(x["name"] for x in self.manifest[key]) for key in ("inputs", "outputs"))
@@ -104,7 +109,7 @@ class Bundle:
 
 
 def export(
-    model: Model | LanguageModel | Task, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
+    model: Model | LanguageModel | Task | ChainTask, folder: str | Path, targets: Sequence[str] | None = None, *, dtype: str = "float32",
     activations: str = "float32", picture: PictureSpec | None = None,
     labels: str | Path | Mapping[int, str] | Sequence[str] | None = None,
     force: bool = False, samples: Sequence[Mapping[str, np.ndarray]] = (), readable: bool = False, device: str | Device = DEFAULT,
@@ -137,16 +142,20 @@ def export(
             raise InputError("export: of a language model a folder can be written, with the weights as they are")
         model, activations, spoken = decoder, decoder.options.activations, spoken_of(cast("LanguageModel", model))
     task = getattr(model, "info", None)
-    if isinstance(task, TaskSpec):
+    if isinstance(task, (TaskSpec, ChainSpec)):
         if picture is not None or labels is not None or outputs or Path(folder).suffix in (ONNX_SUFFIX, ".html"):
             raise InputError(
                 "export: a task is written to a folder, has its labels and outputs, and says itself how pictures are prepared"
             )
+    else:
+        task = None
+    chain = model if isinstance(model, ChainTask) else None
+    if chain is not None:
+        if not chain.chain.in_pages:
+            raise InputError(f"export: {chain.kind} is a task that runs in Python, and is not exported yet")
+        model = list(chain.models.values())[-1]
+    elif task is not None:
         model = cast("Task", model).model
-    if isinstance(model, ChainTask):
-        raise InputError(
-            f"export: {model.kind} is a task of several models, which runs in Python, and is not exported yet"
-        )
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -168,11 +177,20 @@ def export(
     bundle = make_bundle(
         model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs
     )
+    parts: dict[str, Bundle] = {}
+    for name, part in list(chain.models.items())[:-1] if chain is not None else ():
+        made = make_bundle(part, targets, None, None, dtype, (), activations, readable, device)
+        needed = {file: data for file, data in made.files.items() if file == MANIFEST or _OF_TARGETS.fullmatch(file)}
+        parts[name] = replace(made, files=needed)
     _log.info("writing")
     if single:
         write_single_page(bundle.files, folder)
         return bundle
+    for name, part in parts.items():
+        _refuse_foreign(folder / name, force)
+        _write(part.files, folder / name)
     _write(bundle.files, folder)
+    bundle = replace(bundle, parts=parts)
     if known:
         for old in folder.iterdir():
             if _GENERATED.fullmatch(old.name) and old.name not in bundle.files:
@@ -191,7 +209,7 @@ def make_bundle(
     readable: bool = False,
     device: str | Device = DEFAULT,
     spoken: Spoken | None = None,
-    task: TaskSpec | None = None,
+    task: TaskSpec | ChainSpec | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Bundle:
     """The bundle in memory; see `export`. spoken: of a language model; task: of a task."""
@@ -245,7 +263,8 @@ def make_bundle(
     if spoken is not None:
         manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
     if task is not None:
-        manifest["task"] = {**task.to_dict(), "settings": dict(KINDS[task.kind].settings)}
+        settings = (CHAINS if task.kind in CHAINS else KINDS)[task.kind].settings
+        manifest["task"] = {**task.to_dict(), "settings": dict(settings)}
     if spoken is None:
         files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
     files[MANIFEST] = _json(manifest)

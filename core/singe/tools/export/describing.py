@@ -39,7 +39,8 @@ def describe_bundle(bundle: Bundle) -> str:
         facts.append(
             (name, f"weights {size(list(dict.fromkeys(w['file'] for w in target['weights'])))}; kernels {kernels}")
         )
-    return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}"
+    others = "".join(f"\n\n{name}/\n\n{describe_bundle(part)}" for name, part in bundle.parts.items())
+    return f"{listing}\n\n{fields([*facts, *_stored_facts(bundle)])}{others}"
 
 
 _KINDS: Final = {"words": "unchanged", "bytes": "unchanged", "integers": "int8"}

@@ -21,21 +21,31 @@ TASK: Final = "task.html"
 _HINTS: Final = "<!-- hints -->"
 _SITE: Final = "<!-- site -->"
 _SAMPLES: Final = "<!-- samples -->"
+_CHOICES: Final = "<!-- choices -->"
 _NONE: Final[Mapping[str, str]] = {}
 
 
-def own_page(name: str, hints: str, *, folder: str = "./", site: str = "", samples: Mapping[str, str] = _NONE) -> bytes:
+def own_page(
+    name: str, hints: str, *, folder: str = "./", site: str = "", samples: Mapping[str, str] = _NONE, choices: Mapping[str, str] = _NONE
+) -> bytes:  # fmt: skip
     """A page of static/. hints: goes into its head. folder: where its bundle lies, an address relative to the page that ends with
     a slash. site: goes before its heading, a link to the site of which it is a part. samples: addresses of pictures to try ↦ what
-    they show; a task's page offers them."""
+    they show; a task's page offers them. choices: folders of bundles, the page's own first ↦ what they are, if it has several."""
     page = (static_folder() / name).read_text("utf-8")
     page = page.replace('"./', f'"{folder}')
     for tag in ("script", "style"):
         text = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)[0]
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
         page = page.replace(f"'{tag}-hash'", f"'sha256-{digest}'")
-    page = page.replace(_HINTS, hints).replace(_SITE, site)
+    page = page.replace(_HINTS, hints).replace(_SITE, site).replace(_CHOICES, _choice(choices) if choices else "")
     return page.replace(_SAMPLES, "\n".join(_sample(k, *row) for k, row in enumerate(samples.items()))).encode()
+
+
+def _choice(choices: Mapping[str, str]) -> str:
+    options = "".join(
+        f'<option value="{html.escape(address)}">{html.escape(told)}</option>' for address, told in choices.items()
+    )
+    return f'<label class="quiet">Of <select id="model" data-testid="model">{options}</select></label>'
 
 
 def _sample(number: int, address: str, shown: str) -> str:

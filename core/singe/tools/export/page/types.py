@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ....program.container import decode_dim
 from ....shapes import show
-from ....tasks.spec import TaskSpec
+from ....tasks.spec import ChainSpec, TaskSpec
 
 TYPES: Final = "model.d.ts"
 MOST_LABELS: Final = 2000
@@ -47,7 +47,10 @@ export type Answer = TaskAnswers<Label>[{kind}];
 
 
 def types_of(
-    name: str, inputs: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]], task: TaskSpec | None
+    name: str,
+    inputs: Sequence[Mapping[str, Any]],
+    outputs: Sequence[Mapping[str, Any]],
+    task: TaskSpec | ChainSpec | None,
 ) -> str:
     """The declaration. inputs, outputs: those of the manifest."""
     if task is not None:
