@@ -90,25 +90,14 @@ def rate(tokens: int, run: Callable[[], object]) -> float:
 def after(llm: LanguageModel, context: int) -> float:
     session = llm.session()
     session.feed([5 + k % 200 for k in range(context)])
-
-    def turn() -> None:
-        session.rewind(context)
-        session.feed([7])
-
-    return rate(1, turn)
+    return rate(1, lambda: session.feed([7]))
 
 
 def beside(llm: LanguageModel, count: int) -> float:
     sessions = [llm.session() for _ in range(count)]
     for session in sessions:
         session.feed([5 + k % 200 for k in range(128)])
-
-    def turn() -> None:
-        for session in sessions:
-            session.rewind(128)
-        llm.side_by_side.feed(sessions, [7] * count)
-
-    return rate(count, turn)
+    return rate(count, lambda: llm.side_by_side.feed(sessions, [7] * count))
 
 
 def reading(llm: LanguageModel, count: int) -> float:
@@ -134,7 +123,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path(), metavar="DIR")
     parser.add_argument("--sizes", default=",".join(SHAPES), help="of the random models (default %(default)s)")
     args = parser.parse_args()
-    llm = sg.language.load(args.model, args.device, context=max(CONTEXTS) + 8)
+    llm = sg.language.load(args.model, args.device, context=max(CONTEXTS) + TURNS + 1)
     contexts = [[str(n), f"{after(llm, n):.1f}"] for n in CONTEXTS]
     write(args.out, "language-context", ["tokens before", args.device], contexts)
     batches = [[str(n), f"{beside(llm, n):.1f}"] for n in CONVERSATIONS]

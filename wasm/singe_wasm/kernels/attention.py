@@ -121,12 +121,14 @@ class _Template:
         w, s, low, a = self.w, self.s, self.low, self.a
         strips = w.simple(low.size(s.count))
         self.keys, self.rows = (w.simple(low.size(d)) for d in (a.keys, a.rows))
-        can_be_few = a.dtype is float32 and a.width % COLUMNS == 0
-        self.few = w.i32(self.rows < MIN_PACKED_QUERIES) if can_be_few else I32.of(0)
+        are_many = isinstance(a.rows, int) and a.rows >= MIN_PACKED_QUERIES
+        can_be_few = a.dtype is float32 and a.width % COLUMNS == 0 and not are_many
+        self.few = w.i32(self.rows < MIN_PACKED_QUERIES) if can_be_few else None
         strip, packed, (first, last) = w.i32(), w.i32(-1), divide(w, low, low.size(s.count * a.points))
         with w.loop(strip, last, start=first):
             point, row = w.i32(strip // strips), w.i32(strip % strips * QUERIES_PER_STRIP)
-            with w.when(self.few.zero & point.differs(packed)):
+            other = point.differs(packed)
+            with w.when(other if self.few is None else self.few.zero & other):
                 w.set(packed, point)
                 self._pack_keys(point)
                 self._pack_values(point)
@@ -254,10 +256,13 @@ class _Template:
             self._scores(point, base, panels, count)
             with w.loop(turn, count, start=0):
                 self._weights(point, row, turn, base, keys, panels)
-            with w.when(self.few):
-                self._add_values_in_place(point, base, keys, count)
-                w.otherwise()
+            if self.few is None:
                 self._add_values(base, panels, count)
+            else:
+                with w.when(self.few):
+                    self._add_values_in_place(point, base, keys, count)
+                    w.otherwise()
+                    self._add_values(base, panels, count)
         self._store(point, row, count)
 
     def _limit(self, row: I32, count: I32, end: I32) -> None:
@@ -281,14 +286,14 @@ class _Template:
         """The scores of a block: queries by panels of keys."""
         w, s, size = self.w, self.s, self.a.size
         with w.scope():
-            panel, row, start = w.i32(), w.i32(), w.i32(self.at + s.panels)
-            step = w.i32(self.few.zero * (4 * COLUMNS * size))
-            with w.when(step):
-                w.add(start, base * (4 * size))
+            packed = I32.of(1) if self.few is None else w.i32(self.few.zero)
+            panel, row, start = w.i32(), w.i32(), w.i32(self.at + s.panels + packed * base * (4 * size))
+            step = w.simple(packed * (4 * COLUMNS * size))
             to = w.i32(self.at + s.scores)
             with w.loop(panel, panels, start=0):
-                with w.when(self.few):
-                    self._pack_panel(point, w.i32(base + panel * COLUMNS), start)
+                if self.few is not None:
+                    with w.when(self.few):
+                        self._pack_panel(point, w.i32(base + panel * COLUMNS), start)
                 w.set(row, 0)
                 for height in (self.tile.rows, *LAST_QUERIES):
                     with self._tiles(count, height, row):
