@@ -57,7 +57,8 @@ class ArrayAdapter:
     What follows says how Programs run over the arrays (runtime/arrays/executable.py). in_place: the adapter whose `put` overwrites the
     array that it is given; None: arrays never change. reuses: whether `elementwise` can write into arrays that are not needed again. scope:
     makes the context in which the library is called. unfit: the errors of the library for values, such as indices, that do not fit.
-    exhausted: its errors where memory is not enough."""
+    exhausted: its errors where memory is not enough. joined: computes the members of a kernel (c_elements.py) in one pass: of a shape, the
+    members, the numbers of those that are stored, the inputs, and the arrays for what is stored, which have that shape, or broadcast to it."""
 
     dtypes: tuple[DType, ...]
     complete: bool = False
@@ -66,6 +67,9 @@ class ArrayAdapter:
     scope: Callable[[], AbstractContextManager[Any]] = nullcontext
     unfit: tuple[type[Exception], ...] = (ValueError, IndexError, TypeError)
     exhausted: tuple[type[Exception], ...] = (MemoryError,)
+    joined: Callable[[tuple[int, ...], Sequence[Any], Sequence[int], Sequence[Array], Sequence[Array]], None] | None = (
+        None
+    )
 
     def __init__(self, namespace: ModuleType | Any, native: dict[str, Callable[..., Any]] | None = None) -> None:
         self.namespace = namespace
@@ -168,6 +172,14 @@ class ArrayAdapter:
     def apart(self, x: Array, taken: Sequence[Array]) -> Array:
         """x in memory of its own, which is none of the arrays `taken`; where arrays never change, x itself."""
         return x if self.in_place is None else self.copy(x)
+
+    def unset(self, shape: Sequence[int], kind: DType) -> Array:
+        """An array whose elements are still to be written."""
+        return self.namespace.empty(tuple(shape), dtype=self._of(kind))
+
+    def shares(self, x: Array, y: Array) -> bool:
+        """Whether two arrays may have memory in common."""
+        return x is y
 
     def traced(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         """A function of lists of arrays, which gives such, compiled as a whole by the library; None if the library runs it call by call."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 from weakref import WeakSet
 
 import numpy as np
@@ -21,6 +21,7 @@ from ...errors import DeviceError, InputError, SingeError
 from ...ir.arrays.adapter import Array, ArrayAdapter
 from ...ir.arrays.numpy import NUMPY_ARRAYS
 from ...late_dataclass import dataclass
+from ...lazy_names import LateModule
 from ...ops import Elementwise, Opaque, Row, Update, View
 from ...program.program import HOST, Bind, Check, Host, Place, ProgramData, check_found, sized_by
 from ...program.words import AGAIN, COPY, LOOP, UNLESS, ways
@@ -30,6 +31,11 @@ from ..backend import LibraryArray, Span, Timeline
 from ..donated_inputs import check_donated, writable
 from ..host_steps import check, found_sizes, row_of, unfit
 from .last_reads import last_reads
+
+if TYPE_CHECKING:
+    from . import joins
+else:
+    joins = LateModule("runtime.arrays.joins")
 
 Keep: TypeAlias = Callable[[np.ndarray, DType], Array]
 """The array of a weight ↦ the library's, or the same if the library lacks its element type."""
@@ -114,15 +120,47 @@ class ArrayExecutable:
         self._drop()
         straight = len(self._ops) == len(program.groups)
         self._straight = list(self._ops.values()) if straight else None
-        self._traced = xp.traced(self._compute) if self._one_call() else None
+        self._calls: list[_Op] = []
+        self._beside: list[_Op] = []
+        """What NumPy alone computes, as of keys of random numbers: no other step has to do with it."""
+        self._copies: dict[int, list[tuple[Place, Place]]] = {}
+        """The copies from place to place before the call of a number."""
+        one_call = self._one_call()
+        self._joined = self._joined_run() if one_call and xp.joined is not None and not self._overwrites else None
+        self._traced = xp.traced(self._compute) if one_call else None
+
+    def _is_beside(self, op: _Op) -> bool:
+        return not any(self.program.buffers[i].dtype in self._xp.dtypes for i in (*op.step.inputs, *op.step.outputs))
 
     def _one_call(self) -> bool:
-        """Whether each run calls the same functions of the library, on arrays of the same shapes."""
-        if self._straight is None or self._fixed is None or any(op.hosted for op in self._straight):
+        """Whether each run calls the same functions of the library, on arrays of the same shapes, but for what is beside it."""
+        used = {*self.program.outputs}
+        for k, group in enumerate(self.program.groups):
+            op = self._ops.get(k)
+            if op is not None:
+                (self._beside if self._is_beside(op) else self._calls).append(op)
+            elif group.head == COPY:
+                copy = self._places[group.reads[0]], self._places[group.writes[0]]
+                self._copies.setdefault(len(self._calls), []).append(copy)
+                used.update(group.reads)
+            else:
+                return False
+        if self._fixed is None or any(op.hosted for op in self._calls):
             return False
-        used = {i for g in self.program.groups for i in (*g.reads, *g.writes)}
-        used.update(self.program.outputs)
+        used.update(i for op in self._calls for i in (*op.step.inputs, *op.step.outputs))
         return all(self.program.buffers[i].dtype in self._xp.dtypes for i in used)
+
+    def _joined_run(self) -> joins.JoinedRun | None:
+        """The calls with elementwise rows joined; None if none can be."""
+        rows = [(op.step, op.row) for op in self._calls]
+        joined = joins.join_steps(self.program, self._places, rows, self._copies)
+        views = {k for k, (_, row) in enumerate(rows) if isinstance(row, View)}
+        return None if joined is None else joins.JoinedRun(joined, self._xp, self._called, views)
+
+    def _called(self, k: int, given: list[Array]) -> Any:
+        """What the op of a number gives."""
+        op = self._calls[k]
+        return self._result(op, given, op.step.attrs, None)
 
     def _compute(
         self, inputs: Sequence[Array], states: Sequence[Array], weights: Mapping[Place, Array]
@@ -131,7 +169,14 @@ class ArrayExecutable:
         p, run = self.program, _Run(dict(weights), {})
         run.values.update((self._places[i], x) for i, x in zip(p.inputs, inputs, strict=True))
         run.values.update((self._places[s.buffer], x) for s, x in zip(p.states, states, strict=True))
-        self._follow(run)
+        if self._joined is not None:
+            outputs, after = self._joined.run(run.values)
+            return [x.reshape(p.buffers[i].shape) for i, x in zip(p.outputs, outputs, strict=True)], after
+        for k, op in enumerate([*self._calls, None]):
+            for before, place in self._copies.get(k, ()):
+                self._keep(run, place, run.values[before], False)
+            if op is not None:
+                self._op(op, run)
         shaped = [run.values[self._places[i]].reshape(p.buffers[i].shape) for i in p.outputs]
         return shaped, [run.values[self._places[s.buffer]] for s in p.states]
 
@@ -145,7 +190,19 @@ class ArrayExecutable:
             return None
         for state, value in zip(states, after, strict=True):
             state.data = value
+        if self._beside:
+            self._run_beside(inputs, states)
         return outputs
+
+    def _run_beside(self, inputs: Sequence[Array], states: Sequence[LibraryArray]) -> None:
+        p, run = self.program, _Run(dict(self._consts), {})
+        run.values.update((self._places[i], x) for i, x in zip(p.inputs, inputs, strict=True))
+        placed = [(self._places[s.buffer], state) for s, state in zip(p.states, states, strict=True)]
+        run.values.update((place, state.data) for place, state in placed)
+        for op in self._beside:
+            self._op(op, run)
+        for place, state in placed:
+            state.data = run.values[place]
 
     def _fixed_shapes(self) -> list[tuple[int, ...]] | None:
         """The shapes of the inputs, if no run of these has anything to find or to check about sizes."""
@@ -425,19 +482,7 @@ class ArrayExecutable:
         step, row = op.step, op.row
         given = [run.values[self._places[i]] for i in step.inputs]
         attrs = op.attrs(run.sizes) if op.sizes else step.attrs
-        try:
-            if op.hosted:
-                out: Any = self._on_host(op, given, attrs)
-            elif isinstance(row, Elementwise):
-                into = None if op.into is None else run.values[op.into]
-                out = self._xp.elementwise(row, given, attrs, op.spent, into)
-            else:
-                over = isinstance(row, Update) and (self._in_place(step) or 0 in op.spent)
-                out = row.run((over and self._xp.in_place) or self._xp, given, attrs)
-        except (SingeError, *self._xp.exhausted):
-            raise
-        except self._xp.unfit as e:
-            raise unfit(step, given, e) from e
+        out = self._result(op, given, attrs, None if op.into is None else run.values[op.into])
         for place in op.drops:
             del run.values[place]
         if isinstance(row, Update) and out is given[0] and not self._xp.reuses:  # overwritten
@@ -449,6 +494,21 @@ class ArrayExecutable:
         fresh = not isinstance(row, View)
         for i, array in zip(step.outputs, out if isinstance(out, tuple) else (out,), strict=True):
             self._keep(run, self._places[i], array, fresh)
+
+    def _result(self, op: _Op, given: list[Array], attrs: Mapping[str, Any], into: Array | None) -> Any:
+        """What an op gives for some inputs. into: the array that it may overwrite, beside those that are spent."""
+        row = op.row
+        try:
+            if op.hosted:
+                return self._on_host(op, given, attrs)
+            if isinstance(row, Elementwise):
+                return self._xp.elementwise(row, given, attrs, op.spent, into)
+            over = isinstance(row, Update) and (self._in_place(op.step) or 0 in op.spent)
+            return row.run((over and self._xp.in_place) or self._xp, given, attrs)
+        except (SingeError, *self._xp.exhausted):
+            raise
+        except self._xp.unfit as e:
+            raise unfit(op.step, given, e) from e
 
     def _on_host(self, op: _Op, given: Sequence[Array], attrs: Mapping[str, Any]) -> Any:
         """What NumPy computes from the inputs, as arrays of the library."""

@@ -1,7 +1,7 @@
 """The devices of PyTorch: its tensors as arrays of rows.
 
 PyTorch has next to no arithmetic of unsigned integers beyond uint8, and Apple's GPUs no float64: ops with these are NumPy's.
-Only this file and torch_rows.py import torch.
+Only this file, torch_rows.py and torch_kernels.py import torch.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ...dtypes import bfloat16 as bfloat16_
 from ...errors import DeviceError
 from ...ir.arrays.adapter import Array, ArrayAdapter, ElementwiseRow, Places
 from .backend import ArrayBackend
+from .torch_kernels import compiles, joined_rows
 from .torch_rows import ELEMENTWISE, NATIVE, RecordedRun
 
 TYPES: Final = (
@@ -52,6 +53,7 @@ class TorchAdapter(ArrayAdapter):
         self.scope = torch.no_grad if device.type == "cpu" else _exact_products
         self._numbers: dict[tuple[DType, str], Array] = {}
         self._kept: set[int] = set()  # where their memory is
+        self.joined = joined_rows if compiles(device) else None
         super().__init__(torch, {"slice": _slice, **NATIVE})
         self.in_place = self if overwrites else TorchAdapter(device, overwrites=True)
 
@@ -124,6 +126,12 @@ class TorchAdapter(ArrayAdapter):
         if own and not any(isinstance(y, torch.Tensor) and y.untyped_storage().data_ptr() == memory for y in taken):
             return x
         return self.copy(x)
+
+    def unset(self, shape: Sequence[int], kind: DType) -> Array:
+        return torch.empty(tuple(shape), dtype=self._of(kind), device=self.device)
+
+    def shares(self, x: Array, y: Array) -> bool:
+        return x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr()
 
     def traced(self, function: Callable[..., Any]) -> Callable[..., Any] | None:
         return RecordedRun(function, self.apart) if self.device.type == "cuda" else None
