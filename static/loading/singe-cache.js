@@ -4,7 +4,7 @@
  * Contract: `openStore(folder)` returns a BundleStore, or undefined without Cache Storage (http other than localhost; an opaque
  * origin; node). It never fails: files that cannot be kept are not. The key of a file is its address with its sha256, so that no
  * folder answers for another, and the reader checks it. The key of a manifest is its address. When a manifest changes, files
- * that the manifest of their folder does not name are removed, and the manifests that changed longest ago. Queries of
+ * that no manifest names are removed, and the manifests that changed longest ago. Queries of
  * addresses do not count: a new version of a bundle finds the files that have not changed.
  */
 
@@ -78,8 +78,8 @@ class BundleStore {
    * @param {(see: (response: Response) => void) => Promise<void>} ask
    * @returns {Promise<void>}
    */
-  async through({ file, sha256 }, check, again, ask) {
-    const key = this.#folder + file + FILE + sha256;
+  async through(entry, check, again, ask) {
+    const key = this.#keyOf(entry);
     await keeping.get(key);
     const kept = await this.#get(key);
     try {
@@ -102,6 +102,20 @@ class BundleStore {
       put?.then(() => quietly(this.#cache.delete(key)));
       throw error;
     }
+  }
+
+  /**
+   * Store a file that arrived in several responses.
+   * @param {FileEntry} entry
+   * @param {Blob} data
+   */
+  put(entry, data) {
+    return quietly(this.#cache.put(this.#keyOf(entry), new Response(data)));
+  }
+
+  /** @param {Pick<FileEntry, "file" | "sha256">} entry */
+  #keyOf({ file, sha256 }) {
+    return new URL(file, this.#folder).href + FILE + sha256;
   }
 
   /** A response with the manifest of last time. */
@@ -131,20 +145,20 @@ class BundleStore {
     const keys = (await this.#cache.keys()).map(({ url }) => url);
     const manifests = keys.filter((key) => key.endsWith("/model.json"));
     const kept = manifests.slice(-MOST_BUNDLES); // Cache Storage lists the newest entry last
-    const wanted = await Promise.all(kept.map(async (key) => [key, `${key}?choice`, ...(await this.#named(key))]));
+    const wanted = await Promise.all(kept.map(async (key) => [key, `${key}?choice`, ...(await this.#hashes(key))]));
     const named = new Set(wanted.flat());
-    const isWanted = (/** @type {string} */ key) => named.has(key) || named.has(key.replace(/[^/]*(?=\?sha256=)/, ""));
+    const isWanted = (/** @type {string} */ key) => named.has(key) || named.has(key.split(FILE)[1]);
     await Promise.all(keys.filter((key) => !isWanted(key)).map((key) => this.#cache.delete(key)));
   }
 
   /**
-   * The keys of the files that a kept manifest names, without their names.
+   * The hashes of the files that a kept manifest names.
    * @param {string} manifest
    * @returns {Promise<string[]>}
    */
-  async #named(manifest) {
+  async #hashes(manifest) {
     const text = await (await this.#get(manifest))?.text();
-    return Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => new URL(FILE + hash, new URL(".", manifest)).href);
+    return Array.from(text?.matchAll(HASHES) ?? [], ([, hash]) => hash);
   }
 
   /**

@@ -19,6 +19,8 @@ import { SingeError, align } from "../program/singe-format.js";
 
 /** Elements that are decoded in one step. */
 const STEP = 16384;
+/** Lines of an array that are put together where they belong. */
+const LINES = 16;
 const LARGEST = 2 ** 48;
 /**
  * An encoding ↦ bytes of a stored element.
@@ -216,23 +218,57 @@ function placed({ encoding, at, count, steps, sums }, whole) {
   const totals = sums === undefined ? undefined : new Int32Array(whole.buffer, at + sums);
   const outer = [.../** @type {Uint32Array[]} */ (steps)];
   const inner = /** @type {Uint32Array} */ (outer.pop());
+  const run = runOf(inner);
   const turns = outer.map(() => 0);
-  let [column, line, left] = [0, 0, count];
+  const held = new kind(inner.length * Math.min(LINES, count / inner.length));
+  const lines = new Uint32Array(LINES);
+  let [line, filled, left] = [0, 0, count];
+  // Runs of several lines lie beside each other: each written alone would be a miss of the cache.
+  const put = (/** @type {number} */ many) => {
+    for (let column = 0; column < inner.length; column += run) {
+      for (let k = 0; k < many; k++) {
+        const [from, first] = [k * inner.length + column, lines[k] + inner[column]];
+        for (let i = 0; i < run; i++) to[first + i] = held[from + i];
+      }
+      if (!totals) continue;
+      for (let i = 0; i < run; i++) {
+        let sum = 0;
+        for (let k = 0; k < many; k++) sum += held[k * inner.length + column + i];
+        totals[inner[column + i] / 4] += sum;
+      }
+    }
+  };
   return (bytes) => {
     const elements = new kind(bytes.buffer, bytes.byteOffset, Math.min(left, bytes.length / size));
     left -= elements.length;
     for (let i = 0; i < elements.length; ) {
-      const stop = Math.min(elements.length, i + inner.length - column);
-      for (; i < stop; i++, column++) {
-        to[line + inner[column]] = elements[i];
-        if (totals) totals[inner[column] / 4] += elements[i];
+      const part = elements.subarray(i, i + held.length - filled);
+      held.set(part, filled);
+      filled += part.length;
+      i += part.length;
+      if (filled < held.length && (left || i < elements.length)) return;
+      const many = filled / inner.length;
+      for (let k = 0; k < many; k++) {
+        lines[k] = line;
+        for (let axis = outer.length - 1; axis >= 0 && ++turns[axis] === outer[axis].length; axis--) turns[axis] = 0;
+        line = turns.reduce((sum, turn, axis) => sum + outer[axis][turn], 0);
       }
-      if (column < inner.length) return;
-      column = 0;
-      for (let axis = outer.length - 1; axis >= 0 && ++turns[axis] === outer[axis].length; axis--) turns[axis] = 0;
-      line = turns.reduce((sum, turn, axis) => sum + outer[axis][turn], 0);
+      put(many);
+      filled = 0;
     }
   };
+}
+
+/**
+ * How many elements of a line, from each multiple of that number on, lie one after another.
+ * @param {Uint32Array} steps
+ */
+function runOf(steps) {
+  let run = 1;
+  while (run < steps.length && steps[run] === steps[0] + run) run++;
+  const fits = () => steps.length % run === 0 && steps.every((step, k) => step === steps[k - (k % run)] + (k % run));
+  while (!fits()) run--;
+  return run;
 }
 
 /**

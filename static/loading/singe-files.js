@@ -30,10 +30,25 @@ export class Files {
   /** @type {Partial<Progress>} */
   #progress = { loaded: 0 };
   /**
-   * An entry ↦ its bytes in `loaded`.
-   * @type {Map<FileEntry, number>}
+   * A file's name ↦ its bytes in `loaded`.
+   * @type {Map<string, number>}
    */
   #taken = new Map();
+  /**
+   * A file's name ↦ its checked bytes, if other entries name it, too.
+   * @type {Map<string, Uint8Array<ArrayBuffer>>}
+   */
+  #again = new Map();
+  /**
+   * The names of files that broke off and went on: the cache has a part of each.
+   * @type {Set<string>}
+   */
+  #resumed = new Set();
+  /**
+   * A file's name ↦ how many entries are left that want its bytes.
+   * @type {Map<string, number>}
+   */
+  #wanted = new Map();
 
   /**
    * @param {URL} base
@@ -76,7 +91,7 @@ export class Files {
    * @param {number} [kernels]
    */
   expect(entries, kernels = 0) {
-    const total = entries.reduce((sum, { bytes }) => sum + bytes, 0);
+    const total = Array.from(new Map(entries.map(({ file, bytes }) => [file, bytes])).values()).reduce((a, b) => a + b, 0);
     this.#progress = {}; // files of a device that could not be opened do not count
     this.#taken.clear();
     this.tell({ loaded: 0, total, compiled: 0, kernels, phase: "download" });
@@ -181,12 +196,16 @@ export class Files {
   async #stream(entry, write) {
     const { receiver, decode } = await import("./singe-stream.js");
     if (entry.parts && globalThis.crypto?.subtle) {
+      const known = this.#again.get(entry.file);
+      if (known && entry.bytes === known.length) return decode(entry, known, write);
       return this.#verified(entry, (chunks) => {
         const passed = this.#passing.then(async () => {
           const bytes = room(entry);
           await this.#fill(entry, chunks, bytes);
           const hash = await hashOf(bytes);
-          if (hash === entry.sha256) await decode(entry, bytes, write);
+          if (hash !== entry.sha256) return hash;
+          await decode(entry, bytes, write);
+          if (this.#wanted.get(entry.file)) this.#again.set(entry.file, bytes);
           return hash;
         });
         this.#passing = passed.catch(() => {});
@@ -210,13 +229,13 @@ export class Files {
   async #verified(entry, receive) {
     const { file, sha256 } = entry;
     const check = async (/** @type {Answer | Promise<Answer>} */ response) => {
-      if ((await receive(this.#chunks(file, response))) === sha256) return this.checkSignal();
+      if ((await receive(this.#chunks(file, response, true))) === sha256) return this.checkSignal();
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
     const again = (/** @type {unknown} */ error) => {
       if (this.#stopper.signal.aborted) throw error;
-      /** @type {Progress} */ (this.#progress).loaded -= this.#taken.get(entry) ?? 0;
-      this.#taken.delete(entry);
+      /** @type {Progress} */ (this.#progress).loaded -= this.#taken.get(entry.file) ?? 0;
+      this.#taken.delete(entry.file);
     };
     const store = await this.store;
     const attempt = (/** @type {RequestInit} */ options) => {
@@ -236,10 +255,11 @@ export class Files {
   /**
    * @param {FileEntry} entry
    * @param {Chunks} chunks
-   * @param {Uint8Array} view
+   * @param {Uint8Array<ArrayBuffer>} view
    */
-  #fill(entry, chunks, view) {
-    return this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+  async #fill(entry, chunks, view) {
+    await this.#receive(entry, chunks, (chunk, at) => view.set(chunk, at));
+    if (this.#resumed.delete(entry.file)) (await this.store)?.put(entry, new Blob([view]));
   }
 
   /**
@@ -254,24 +274,37 @@ export class Files {
       if (at + chunk.length > entry.bytes) throw wrongLength(entry, "more");
       take(chunk, at);
       at += chunk.length;
-      if (progress !== this.#progress) continue;
-      this.#taken.set(entry, at);
-      this.tell({ loaded: progress.loaded + chunk.length });
+      const news = at - (this.#taken.get(entry.file) ?? 0); // of a file that two entries name only once
+      if (progress !== this.#progress || news <= 0) continue;
+      this.#taken.set(entry.file, at);
+      this.tell({ loaded: progress.loaded + news });
     }
     if (at < entry.bytes) throw wrongLength(entry, at);
   }
 
   /**
-   * Call `take(entry, offset)` for consecutive pieces of a block, a few at once.
+   * Call `take(entry, offset)` for consecutive pieces of a block, a few at once; entries of one file after each other.
    * @template {WeightsEntry} Entry
    * @param {Entry[]} entries
    * @param {(entry: Entry, offset: number) => unknown} take
    */
   async each(entries, take) {
     let offset = 0;
-    const jobs = entries.map((entry) => /** @type {[Entry, number]} */ ([entry, (offset += spanOf(entry)) - spanOf(entry)])).values();
+    /** @type {Map<string, [Entry, number][]>} */
+    const jobs = new Map();
+    for (const entry of entries) {
+      jobs.set(entry.file, [...(jobs.get(entry.file) ?? []), [entry, offset]]);
+      offset += spanOf(entry);
+    }
+    const left = jobs.entries();
     const worker = async () => {
-      for (const job of jobs) await take(...job);
+      for (const [file, uses] of left) {
+        for (const [k, job] of uses.entries()) {
+          this.#wanted.set(file, uses.length - k - 1);
+          await take(...job);
+        }
+        this.#again.delete(file);
+      }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, worker));
   }
@@ -294,21 +327,42 @@ export class Files {
   }
 
   /**
-   * The bytes of a response; each chunk is valid until the next is requested.
+   * The bytes of a response; each chunk is valid until the next is requested. resumed: if it breaks off, the rest is asked for.
    * @param {string} name
    * @param {Answer | Promise<Answer>} response
+   * @param {boolean} [resumed]
    * @returns {Chunks}
    */
-  async *#chunks(name, response) {
-    const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>> | AsyncIterable<Uint8Array<ArrayBuffer>>} */ ((await response).body);
-    try {
-      for await (const chunk of "getReader" in body ? streamChunks(body) : body) {
-        this.#stopper.signal.throwIfAborted();
-        yield chunk;
+  async *#chunks(name, response, resumed) {
+    let [at, before] = [0, -1];
+    for (let answer = await response; ; ) {
+      const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>> | AsyncIterable<Uint8Array<ArrayBuffer>>} */ (answer.body);
+      try {
+        for await (const chunk of "getReader" in body ? streamChunks(body) : body) {
+          this.#stopper.signal.throwIfAborted();
+          at += chunk.length;
+          yield chunk;
+        }
+        return;
+      } catch (cause) {
+        const rest = resumed && at > before && !this.#stopper.signal.aborted ? await this.#rest(name, at) : undefined;
+        if (!rest) this.#fail(name, cause);
+        this.#resumed.add(name);
+        [answer, before] = [rest, at];
       }
-    } catch (cause) {
-      this.#fail(name, cause);
     }
+  }
+
+  /**
+   * A response with the bytes of a file from `at` on, if the server gives parts.
+   * @param {string} name
+   * @param {number} at
+   */
+  async #rest(name, at) {
+    const answer = await this.#ask(name, { headers: { Range: `bytes=${at}-` } }).catch(() => undefined);
+    if (!(answer instanceof Response)) return;
+    if (answer.status === 206 && answer.headers.get("content-range")?.startsWith(`bytes ${at}-`)) return answer;
+    answer.body?.cancel();
   }
 
   /**

@@ -79,9 +79,24 @@ class Handler(http.server.SimpleHTTPRequestHandler):
             self.wfile.write(bytes(100))
             self.wfile.flush()
             time.sleep(30)
+        elif self.served.breaks and self.path.endswith(".bin"):
+            self._half()
         else:
             with suppress(ConnectionError):  # a page that gives up closes its connections
                 super().do_GET()
+
+    def _half(self) -> None:
+        """Half of what was asked for of a file, whose end was promised; all of the rest, if the server gives parts."""
+        data = Path(self.translate_path(self.path)).read_bytes()
+        wanted = self.headers.get("Range", "") if self.served.breaks == "ranges" else ""
+        start = int(wanted.removeprefix("bytes=").rstrip("-") or 0)
+        self.send_response(206 if wanted else 200)
+        if wanted:
+            self.send_header("Content-Range", f"bytes {start}-{len(data) - 1}/{len(data)}")
+        self.send_header("Content-Length", str(len(data) - start))
+        self.end_headers()
+        self.wfile.write(data[start:] if wanted else data[: len(data) // 2])
+        self.close_connection = True
 
     def end_headers(self) -> None:
         own = self.served.pages[self.path][1] if self.path in self.served.pages else {}
@@ -100,6 +115,7 @@ class Served:
         self.root = root
         self.headers: dict[str, str] = {}
         self.asked: list[str] = []
+        self.breaks = ""  # "ranges" or "whole": .bin files break off in the middle, and go on where a Range is asked for, or do not
         self.pages: dict[str, tuple[str, dict[str, str]]] = {"/": ("<!doctype html><title>singe</title>", {})}
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, server=self))
         self.address = f"http://127.0.0.1:{self._server.server_port}/"

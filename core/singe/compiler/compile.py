@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
+import numpy as np
+
 from ..dtypes import string
 from ..errors import DTypeError, HostNeeded, InputError, ShapeError
 from ..garbage import collector_resting
@@ -165,7 +167,9 @@ def _planned(
         if s.leaf.dtype is string:
             raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}, expected numbers")
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
-        initial = None if s.initial is None else layout.array(s.name, s.initial, s.leaf.dtype)
+        # A sequence of keys that begins with zeros begins there; without an initial value, nobody can foresee where.
+        zeros = s.initial is None or (s.draws is None and not np.frombuffer(s.initial.tobytes(), np.uint8).any())
+        initial = None if zeros else layout.array(s.name, s.initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial, s.draws))
     blocks = StepScheduler(target, layout, late_sizes(graph), first is not None)
     donated = [x for x in graph.inputs if x.name in donate] if first is None else []

@@ -96,6 +96,21 @@ def test_a_load_right_after_another_waits_for_what_is_being_kept(page: Page, dev
     assert len(page.server.files()) == len(hashes(page, "small", device))
 
 
+def test_a_file_that_breaks_off_goes_on_where_it_ended(page: Page, device: str) -> None:
+    """It is kept whole. Where the server gives no parts, the error says which file cannot be read."""
+    page.server.breaks = "whole"
+    failed = page.failed("await load('/bundles/small', { device: given.device, cache: false });", device=device)
+    assert failed["code"] == "network"
+    assert "cannot read" in failed["message"]
+    assert ".bin" in failed["message"]
+    page.server.breaks = "ranges"
+    loaded(page, device)
+    page.server.files()
+    page.page.reload()
+    loaded(page, device)
+    assert page.server.files() == []
+
+
 def test_progress_counts_what_the_cache_gives(page: Page, device: str) -> None:
     for _ in range(2):
         progress = page.run(
