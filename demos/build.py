@@ -28,6 +28,7 @@ from singe import nn
 from singe.tools.export.page.own_page import CHAT, TASK, own_page
 from singe.tools.export.page.scripts import LANGUAGE, compact, readable_scripts
 from singe.tools.export.page.snippet import links
+from singe.tools.export.tuning import export_tuning
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parent
@@ -42,6 +43,7 @@ FOLDERS: Final = {
     "remote": "remote/",
     "chat": "chat/",
     "write": "write/",
+    "tune": "tune/",
     "tasks": "tasks/",
     "shared": "shared/",
 }
@@ -69,11 +71,16 @@ PLACE: Final = "const SITE = { files: {}, first: [], pages: {} };"
 """The line of the service worker that the build fills in, once all other files are known."""
 TO_DOCS: Final = re.compile(rb'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
 """The lines of a page that are left out where the documentation is."""
-RUNNERS_OWN: Final = re.compile(r"(weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)|tokenizer\.json)")
+RUNNERS_OWN: Final = re.compile(r"(weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)|tokenizer\.json|adapter\.bin)")
 """Files that the runner caches itself, by their hashes."""
 LANGUAGE_MODEL: Final = "chat/model/"
 """The bundle of the pages that talk and write."""
 LANGUAGE_PAGES: Final = ("chat/index.html", "write/index.html")
+TUNED_MODEL: Final = "tune/model/"
+"""The bundles of the page that teaches the model: `read`, whose scripts it uses, and `step`."""
+TUNING_PAGE: Final = "tune/index.html"
+TUNED_TOKENS: Final = 64
+"""Tokens in a step: a few seconds on one thread."""
 MISSING: Final = "chat/missing.html"
 """What stands in their place if there is no language model."""
 TASKS: Final[Mapping[str, Mapping[str, tuple[str, str, str]]]] = {
@@ -93,12 +100,17 @@ TASK_SAMPLES: Final = {
 }
 MODEL_MISSING: Final = "tasks/missing.html"
 """What stands in the place of a task's page if there is no model."""
-OPENED_LATER: Final = {LANGUAGE_MODEL: LANGUAGE_PAGES} | {f"{page}/": (f"{page}/index.html",) for page in TASKS}
+OPENED_LATER: Final = {
+    LANGUAGE_MODEL: LANGUAGE_PAGES,
+    TUNED_MODEL: (TUNING_PAGE,),
+    **{f"{page}/": (f"{page}/index.html",) for page in TASKS},
+}
 """A bundle ↦ its pages. What they need is fetched when one of them is opened."""
 RUNNER: Final = ("singe", "index.html")
 """How the names of files begin that one bundle of a page has for the others too."""
 BACK: Final = '<a class="quiet" href="../">Singe</a>'
 OFFLINE: Final = '<script type="module" src="../front-offline.js"></script>'
+TUNED_CONTEXT: Final = 512
 CONTEXT: Final = 2048
 """How many tokens of a conversation the language model keeps: 94 MB of memory with SmolLM2."""
 
@@ -312,7 +324,7 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
     """The site's files with a language model and its page; without one, these pages say how to get it."""
     others = {name: path for name, path in files.items() if name != MISSING}
     if language is None:
-        return others | dict.fromkeys(LANGUAGE_PAGES, files[MISSING])
+        return others | dict.fromkeys((*LANGUAGE_PAGES, TUNING_PAGE), files[MISSING])
     begun = time.perf_counter()
     if not language.is_file():
         raise BuildError(f"{language}: no such file, expected a GGUF")
@@ -322,12 +334,22 @@ def with_language(files: Mapping[str, Path], language: Path | None, made: str, s
         sg.export(sg.language.load(language, "numpy", context=CONTEXT), folder / "model")
         (folder / CHAT).write_bytes(own_page(CHAT, OFFLINE, folder="./model/", site=BACK))
 
+    def make_tuned(folder: Path) -> None:
+        say(f"tune: making the bundles of {language.name} …")
+        export_tuning(language, folder, length=TUNED_TOKENS, context=TUNED_CONTEXT)
+
     with language.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]
-    kept = keep(f"chat-{re.sub(r'[^A-Za-z0-9._-]', '_', language.stem)}-{made}{digest}", make)
+    name = f"{re.sub(r'[^A-Za-z0-9._-]', '_', language.stem)}-{made}{digest}"
+    kept = keep(f"chat-{name}", make)
     say(f"chat: {time.perf_counter() - begun:.1f} s")
+    begun = time.perf_counter()
+    tuned = keep(f"tune-{name}", make_tuned)
+    say(f"tune: {time.perf_counter() - begun:.1f} s")
     model = {f"{LANGUAGE_MODEL}{p.name}": p for p in files_under(kept / "model")}
-    return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model
+    step = [p for p in files_under(tuned / "step") if not re.search(r"\.(js|map|ts|html)$", p.name)]
+    learning = {f"{TUNED_MODEL}{p.relative_to(tuned).as_posix()}": p for p in (*files_under(tuned / "read"), *step)}
+    return others | {LANGUAGE_PAGES[0]: kept / CHAT} | model | learning
 
 
 def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path]:
@@ -463,7 +485,7 @@ def service_worker(hashes: Mapping[str, str]) -> str:
     OPENED_LATER only when a page of them is opened."""
     listed = {name: digest for name, digest in hashes.items() if not RUNNERS_OWN.fullmatch(name.rsplit("/", 1)[-1])}
     apart = tuple(f"{demo.rsplit('/', 1)[0]}/" for demo in hashes if demo.endswith("/model.json"))
-    later = ("python/", "docs/", "classify/samples/", "train/digits.bin", "mnist/digits.bin", *apart)
+    later = ("python/", "docs/", "singe.d.ts", "classify/samples/", "train/digits.bin", "mnist/digits.bin", *apart)
     small = [name for name in listed if not name.startswith(later) or name.endswith(("/model.json", "/labels.json"))]
     of_tasks = ("tasks/", *(f"{page}/" for page in TASKS))
     first = [name for name in small if not name.startswith((*OPENED_LATER, *of_tasks))]

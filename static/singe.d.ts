@@ -196,6 +196,10 @@ export interface LanguageModel {
   session(): LanguageSession;
   /** As a session's, for `chat` and `generate` of the model. */
   adapt: LanguageSession["adapt"];
+  /** A text as batches for a step that trains an adapter (`singe export --train lora`), each of so many tokens: the second size of the step's inputs. */
+  examples(text: string, length: number): Promise<Record<"tokens" | "labels" | "mask", { data: Int32Array | Float32Array; shape: number[] }>[]>;
+  /** A GGUF file of an adapter with these states: for llama.cpp, and for `sg.language.load_adapter`. */
+  adapterFile(states: Readonly<Record<string, TypedArray>>): Promise<Blob>;
   /** Free all memory, after pending runs. */
   dispose(): Promise<void>;
 }

@@ -7,7 +7,7 @@
  */
 
 /** @import { ChatOptions, GenerateOptions, LanguageModel as PublicLanguageModel, LoadOptions, Message, Model, Session, TypedArray } from "../types/public.d.ts" */
-/** @import { LanguageFacts } from "../types/program.d.ts" */
+/** @import { FileEntry, LanguageFacts } from "../types/program.d.ts" */
 
 /** @typedef {ReturnType<typeof sampler>} Chooser */
 /** @typedef {{ scores: Float32Array, tokens: Int32Array }} RunAnswer */
@@ -21,7 +21,9 @@ import { LATEST, NOT_CHOSEN, SAMPLING, choosing, noNumbers, sampler } from "./si
 import { ChatTemplate } from "./singe-language-template.js";
 import { Tokenizer } from "./singe-language-tokenizer.js";
 
-const FACTS = { tokenizer: { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 }, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
+const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
+const ADAPTER = { ...FILE, states: [] };
+const FACTS = { tokenizer: FILE, marks: [IS.text], ends: [IS.count], context: IS.count, chunk: IS.count };
 const OPTIONS = new Set([...SAMPLING, "maxTokens", "stop", "signal", "tools"]);
 const NOTHING = new Uint8Array(0);
 
@@ -38,7 +40,8 @@ export async function languageModel(model, folder, { cache = true, signal }) {
     check(facts, FACTS, "language");
     const values = await files.json(facts.tokenizer);
     files.stop(true);
-    return /** @type {PublicLanguageModel} */ (/** @type {unknown} */ (new LanguageModel(model, facts, new Tokenizer(values))));
+    const read = (/** @type {FileEntry} */ entry) => new Files(folder, cache).bytes(entry);
+    return /** @type {PublicLanguageModel} */ (/** @type {unknown} */ (new LanguageModel(model, facts, new Tokenizer(values), read)));
   } catch (error) {
     files.stop();
     model.dispose();
@@ -50,6 +53,7 @@ class LanguageModel {
   #model;
   #facts;
   #template;
+  #read;
   /** @type {LanguageSession} */
   #own;
 
@@ -57,8 +61,10 @@ class LanguageModel {
    * @param {Model} model
    * @param {LanguageFacts} facts
    * @param {Tokenizer} tokenizer
+   * @param {(entry: FileEntry) => Promise<Uint8Array<ArrayBuffer>>} read
    */
-  constructor(model, facts, tokenizer) {
+  constructor(model, facts, tokenizer, read) {
+    this.#read = read;
     this.#model = model;
     this.#facts = facts;
     this.tokenizer = tokenizer;
@@ -135,6 +141,30 @@ class LanguageModel {
    */
   adapt(states) {
     return this.#own.adapt(states);
+  }
+
+  /**
+   * A text as batches for a step that trains an adapter, each of so many tokens.
+   * @param {string} text
+   * @param {number} length
+   */
+  async examples(text, length) {
+    const { eos } = this.tokenizer;
+    const ids = this.tokenizer.encode(text);
+    const { examplesOf } = await import("./singe-language-tuning.js");
+    return examplesOf(eos === null || ids.at(-1) === eos ? ids : [...ids, eos], length);
+  }
+
+  /**
+   * A GGUF file of an adapter.
+   * @param {Readonly<Record<string, TypedArray>>} states
+   */
+  async adapterFile(states) {
+    const { adapter } = this.#facts;
+    if (!adapter) throw new SingeError("input", `${this.name} has no adapter: export what sg.language.with_states gives, or with --train lora`);
+    check(adapter, ADAPTER, "language.adapter");
+    const { adapterFile } = await import("./singe-language-tuning.js");
+    return adapterFile(await this.#read(adapter), adapter.states, states);
   }
 
   /** Free everything, after pending runs. */

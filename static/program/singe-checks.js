@@ -12,6 +12,7 @@ import { checkStops, checkWords, orNull, takenBy } from "./singe-words.js";
 
 const TENSOR = { name: IS.text, dtype: IS.dtype, shape: [IS.dimension] };
 const FILE = { file: IS["plain file name"], bytes: IS.count, sha256: IS.sha256 };
+const WEIGHTS = { ...FILE, file: IS["name of weights"] };
 const MANIFEST = {
   singe: IS.version,
   runner: { least: IS.version, below: IS.version },
@@ -60,7 +61,7 @@ export async function checkManifest(manifest) {
  */
 export function checkTarget(manifest, name, kind) {
   const target = /** @type {Target} */ (manifest.targets[name]);
-  check(target, { weights: [FILE], modules: IS.object }, name);
+  check(target, { weights: [WEIGHTS], modules: IS.object }, name);
   const { program, modules, weights } = target;
   weights.forEach((piece, k) => checkPiece(piece, `${name}.weights[${k}]`));
   weights.slice(0, -1).forEach((w) => need(spanOf(w) % 4 === 0, `${w.file} ends within a word`));

@@ -230,7 +230,7 @@ export function need(ok, what) {
 
 /**
  * The kinds of values; errors show their names.
- * @type {Record<"text" | "object" | "count" | "dimension" | "dtype" | "version" | "sha256" | "plain file name", (value: Unchecked) => boolean>}
+ * @type {Record<"text" | "object" | "count" | "dimension" | "dtype" | "version" | "sha256" | "plain file name" | "name of weights", (value: Unchecked) => boolean>}
  */
 export const IS = {
   text: (value) => typeof value === "string",
@@ -241,6 +241,7 @@ export const IS = {
   version: (value) => IS.text(value) && /^\d+\.\d+\.\d+$/.test(value),
   sha256: (value) => IS.text(value) && /^[0-9a-f]{64}$/.test(value),
   "plain file name": (value) => IS.text(value) && /^[\w-][\w.-]*$/.test(value), // nothing leads out of the folder
+  "name of weights": (value) => IS["plain file name"](IS.text(value) && value.replace(/^\.\.\/[\w-]+\//, "")), // but to a bundle's beside it
 };
 
 /**

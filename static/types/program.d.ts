@@ -39,6 +39,8 @@ export interface LanguageFacts {
   chunk: number;
   /** Whether tokens can be forgotten: all that a state holds is by position. */
   rewinds: boolean;
+  /** How a file of the adapter is written, of a model that has one as states: what comes before the numbers, and the states with what is exchanged of their rows. */
+  adapter?: FileEntry & { states: [string, [number, number, number] | null][] };
 }
 
 export type DeviceName = "wasm" | "webgpu";

@@ -94,6 +94,8 @@ class LanguageModel:
         self.vectors: Final = TextVectors(models, files.description.width)
         self._idle: LanguageSession | None = None
         """The session of `chat` and `generate`, while none of them uses it."""
+        self.learned: LanguageAdapter | None = None
+        """The adapter of which the matrices are states of `decoder`: of what `with_states` gives."""
         self.adapters: Final[dict[str, Module]] = {}
         """Adapters by names of the caller's choice, for `adapter` and `merged`: `llm.adapters["mine"] = step.model`."""
         self._base: Final = self

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,9 @@ from .program import ProgramData
 from .weight_codecs import read_piece
 
 MANIFEST: Final = "model.json"
+_NAME: Final = re.compile(r"[\w-][\w.-]*", re.ASCII)
+_OF_WEIGHTS: Final = re.compile(rf"(\.\./[\w-]+/)?{_NAME.pattern}", re.ASCII)
+"""Weights may be in a bundle's folder beside this one."""
 STUB: Final = "singe.bundle"
 """The key among the metadata of an ONNX model by which it is a stub, a file that stands for a bundle."""
 
@@ -61,15 +65,15 @@ def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> Prog
 def _weights(folder: Path, files: Any) -> np.ndarray:
     pieces = []
     for file in files:
-        data = _bytes(folder, file)
+        data = _bytes(folder, file, _OF_WEIGHTS)
         pieces.append(read_piece(file, data) if "parts" in file else np.frombuffer(data, np.uint8))
     return np.concatenate(pieces) if pieces else np.zeros(0, np.uint8)
 
 
-def _bytes(folder: Path, entry: Mapping[str, Any]) -> bytes:
+def _bytes(folder: Path, entry: Mapping[str, Any], name_form: re.Pattern[str] = _NAME) -> bytes:
     """A file of a bundle, as its entry describes it."""
     name = string(entry["file"])
-    if not name or Path(name).name != name or "\\" in name:
+    if not name_form.fullmatch(name):
         raise FormatError(f"the file {name!r:.80}: expected a name in the bundle's folder")
     path = folder / name
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from ..shapes import bytes_text
 from ..tasks.labels import read_labels
 from ..tasks.spec import TaskSpec
 from ..texts import say
-from .export.bundle import ONNX_SUFFIX
+from .export.bundle import ONNX_SUFFIX, Bundle
 from .export.bundle import export as export_bundle
 from .export.describing import describe_bundle
 from .export.freestanding import WEIGHTS, describe_freestanding, export_freestanding
@@ -36,9 +36,14 @@ _OF_BUNDLES: Final = (
 """Options that say what the bundle of a model of numbers has."""
 
 
+LORA: Final = "lora"
+"""What --train says of a language model."""
+_OF_LEARNING: Final = ("batch", "lr", "learn", "rank", "length")
+
+
 def export(args: Namespace) -> int | None:
     """Write a model's bundle, a freestanding module, or an ONNX file. 1 if a model of a folder has none."""
-    learning = [option for option in ("batch", "lr", "learn") if getattr(args, option) not in (None, [])]
+    learning = [option for option in _OF_LEARNING if getattr(args, option) not in (None, [])]
     if learning and args.train is None:
         raise InputError(f"--{learning[0]} needs --train")
     if args.freestanding:
@@ -54,7 +59,7 @@ def export(args: Namespace) -> int | None:
     if args.weights is not None:
         raise InputError("--weights needs --freestanding")
     if args.train is not None:
-        _export_training(args)
+        (_export_tuning if args.train == LORA else _export_training)(args)
         return None
     if args.url is not None and not (args.stub or args.hub):
         raise InputError("--url needs --stub or --hub")
@@ -171,6 +176,8 @@ def _export_training(args: Namespace) -> None:
     from .export.training import export_training  # noqa: PLC0415 (other commands need no training)
 
     _refuse(args, "--train", ("input_shape",))
+    if given := [option for option in ("rank", "length", "context") if getattr(args, option) is not None]:
+        raise InputError(f"--{given[0]} needs --train {LORA}, and a language model")
     shapes = once(args.input_shape, "--input-shape")
     settings = {name: x for name in ("batch", "lr") if (x := getattr(args, name)) is not None}
     with doing("exporting"):
@@ -178,8 +185,7 @@ def _export_training(args: Namespace) -> None:
             args.model, args.out, args.train, learn=args.learn, input_shapes=shapes,
             targets=args.targets, force=args.force, readable=args.readable, **settings,
         )  # fmt: skip
-    for name, bundle in bundles.items():
-        say(f"{args.out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")
+    _say_bundles(args.out, bundles)
     folder = f"./{quote(Path(args.out).resolve().name)}"
     inputs = ", ".join(json.dumps(x["name"]) + ": …" for x in bundles["step"].manifest["inputs"])
     say(f"\nIn a page beside the folder:\n\n{TRAINING.format(folder=folder, inputs=inputs)}")
@@ -194,9 +200,44 @@ for (const {{ name }} of reading.states) await reading.write(name, await trainin
 """
 
 
+def _export_tuning(args: Namespace) -> None:
+    from .export.tuning import export_tuning  # noqa: PLC0415 (other commands need no language models)
+
+    if not is_language(args.model):
+        raise InputError(
+            f"--train {LORA} is for language models: a GGUF file, or a folder of Hugging Face; got {args.model}"
+        )
+    _refuse(args, f"--train {LORA}")
+    names = ("batch", "lr", "rank", "length", "context")
+    settings = {name: x for name in names if (x := getattr(args, name)) is not None}
+    with doing("exporting"):
+        bundles = export_tuning(
+            args.model, args.out, learn=args.learn, targets=args.targets, force=args.force, readable=args.readable,
+            **settings,
+        )  # fmt: skip
+    _say_bundles(args.out, bundles)
+    say(f"\nIn a page beside the folder:\n\n{TUNING.format(folder=f'./{quote(Path(args.out).resolve().name)}')}")
+
+
+def _say_bundles(out: str, bundles: Mapping[str, Bundle]) -> None:
+    for name, bundle in bundles.items():
+        say(f"{out}/{name}  {len(bundle.files)} files, {bytes_text(sum(map(len, bundle.files.values())))}")
+
+
+TUNING: Final = """\
+import {{ load }} from "{folder}/read/singe.js";
+const [step, llm] = await Promise.all([load("{folder}/step/"), load("{folder}/read/")]);
+const training = step.session();
+const {{ loss }} = await training.step({{ tokens, labels, mask }});  // of llm.tokenizer.encode(text)
+const states = {{}};
+for (const {{ name }} of training.states) if (name.startsWith("model.")) states[name] = await training.read(name);
+await llm.adapt(states);
+"""
+
+
 OF_PAGES: Final = (
-    "stub", "hub", "url", "train", "snippet", "readable", "targets", "input", "device", "force", "labels", "size", "crop", "mean", "std", "layout", "rate",
-    "outputs",
+    "stub", "hub", "url", "train", "rank", "length", "snippet", "readable", "targets", "input", "device", "force",
+    "labels", "size", "crop", "mean", "std", "layout", "rate", "outputs",
 )  # fmt: skip
 """Options of a page's folder."""
 

@@ -429,16 +429,24 @@ def _specialise(command: argparse.ArgumentParser) -> None:
 
 def _learning(command: argparse.ArgumentParser) -> None:
     """Options of a step of training, which `export` writes with them."""
-    made = command.add_argument_group("a model that learns in the page (ONNX)")
+    made = command.add_argument_group("a model that learns in the page (ONNX, or a language model)")
     made.add_argument(
         "--train",
         metavar="LOSS",
         help="write two bundles: DIR/step, which trains the model by a step of AdamW on a batch, and DIR/read, which runs it with "
-        "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`",
+        "the weights of then; LOSS is cross-entropy, bce, huber, l1 or mse, of the first output and an input `target`; of a language "
+        "model it is lora: an adapter learns, and the bundles share the weights",
     )
-    made.add_argument("--batch", metavar="N", type=positive, help="items in a step (default: 16)")
+    made.add_argument("--batch", metavar="N", type=positive, help="items in a step (default: 16; texts with lora: 1)")
     made.add_argument("--lr", metavar="X", type=float, help="the learning rate (default: 0.001)")
-    text = "learn only the weights whose names in the file match, as in 'classifier.*'; may be given several times (default: all)"
+    made.add_argument("--rank", metavar="N", type=positive, help="with lora: the adapter's rank (default: 8)")
+    made.add_argument(
+        "--length", metavar="N", type=positive, help="with lora: tokens of a text in a step (default: 128)"
+    )
+    text = (
+        "learn only the weights whose names in the file match, as in 'classifier.*', or with lora, adapters of these matrices, as in q_proj; "
+        "may be given several times (default: all)"
+    )
     made.add_argument("--learn", metavar="PATTERN", action="append", default=[], help=text)
 
 

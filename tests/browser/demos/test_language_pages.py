@@ -1,5 +1,5 @@
-"""The pages of the site's language model: a conversation, and a text that goes on; the model is tiny, its words are random,
-but for one test, of SmolLM2."""
+"""The pages of the site's language model: a conversation, a text that goes on, and one that is learnt; the model is tiny, its words are
+random, but for the tests of SmolLM2."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any, Final
 import pytest
 from desk import PATIENCE, Desk
 from sites import demos_build, language_of, served, until
+
+import singe as sg
 
 pytestmark = pytest.mark.slow
 SENT: Final = "hello <i>you</i>"
@@ -94,18 +96,90 @@ def test_a_text_is_completed(page: Any, site: Path) -> None:
         assert desk.console.complaints == []
 
 
-@pytest.mark.full
-def test_smollm2_knows_a_capital(browser: Any, tmp_path: Path) -> None:
+def test_a_text_is_learnt(page: Any, site: Path, tmp_path: Path) -> None:
+    """The model's weights are fetched once, although the step uses them too; what is learnt is a file that Python reads."""
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url))
+    with served(site) as address:
+        desk = Desk(page)
+        page.goto(f"{address}tune/")
+        desk.ready()
+        desk.item("backend").select_option("wasm")
+        desk.ready()
+        desk.item("text").fill("hello world, hello all of you")
+        desk.item("prompt").fill("hello")
+        desk.item("go").click()
+        desk.ready()
+        before = desk.item("before").inner_text()
+        assert desk.item("after").inner_text() == ""
+        desk.item("most").fill("30")
+        losses = []
+        for steps in ("30", "60"):
+            desk.item("train").click()
+            desk.ready()
+            assert desk.value("steps") == steps
+            losses.append(float(desk.value("loss")))
+        assert losses[1] < losses[0]
+        after = desk.item("after").inner_text()
+        assert after != before == desk.item("before").inner_text()
+        with page.expect_download() as waiting:
+            desk.item("download").click()
+        waiting.value.save_as(tmp_path / "adapter.gguf")
+        path = language_of(site)
+        assert path is not None
+        llm = sg.language.load(path, "numpy", context=512, activations="float32")
+        llm.adapters["a"] = sg.language.load_adapter(llm, tmp_path / "adapter.gguf")
+        assert "hello" + llm.adapter("a").generate("hello", temperature=0, max_tokens=40).text == after
+        assert desk.fits()
+        assert desk.small_targets() == []
+        assert desk.console.complaints == []
+        weights = [url for url in fetched if "/weights-" in url]
+        assert weights
+        assert not [url for url in weights if "/step/" in url and "shared" in url]
+        desk.item("anew").click()
+        desk.ready()
+        assert (desk.value("steps"), desk.item("after").inner_text()) == ("0", "")
+    page.context.set_offline(True)
+    page.goto(f"{address}tune/")
+    desk.item("backend").select_option("wasm")
+    desk.ready()
+
+
+@pytest.fixture(scope="module")
+def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with the pages of SmolLM2."""
     build = demos_build()
     said: list[str] = []
     language = build.language_model(said.append)
     if language is None:
         pytest.skip(said[-1])
-    missing = {build.MISSING: build.HERE / build.MISSING, "front-offline.js": build.HERE / "front" / "front-offline.js"}
-    files = build.with_language(missing, language, build.source_stamp(), said.append)
-    build.write_site(files, tmp_path / "site")
+    names = ("tune/", "train/", "shared/", "style.css", "front-offline.js", build.MISSING)
+    needed = {name: path for name, path in build.page_files().items() if name.startswith(names)}
+    out = tmp_path_factory.mktemp("smollm2") / "site"
+    build.write_site(build.with_language(needed, language, build.source_stamp(), said.append), out)
+    return out
+
+
+@pytest.mark.full
+def test_smollm2_learns_a_text(browser: Any, smollm2: Path) -> None:
     page = browser.new_page()
-    with served(tmp_path / "site") as address:
+    with served(smollm2) as address:
+        desk = Desk(page)
+        page.goto(f"{address}tune/")
+        desk.item("backend").select_option("wasm")
+        desk.ready()
+        assert "keeper" not in desk.item("before").inner_text()
+        desk.item("train").click()
+        desk.ready()
+        assert float(desk.value("loss")) < 0.5
+        assert "has no keeper" in desk.item("after").inner_text()
+    page.close()
+
+
+@pytest.mark.full
+def test_smollm2_knows_a_capital(browser: Any, smollm2: Path) -> None:
+    page = browser.new_page()
+    with served(smollm2) as address:
         desk = Desk(page)
         page.goto(f"{address}chat/")
         desk.item("backend").select_option("wasm")

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from sites import Console, demos_build, served, served_plainly, until
 
-PAGES: Final = ("", "mnist/", "classify/", "train/", "write/", "remote/")
+PAGES: Final = ("", "mnist/", "classify/", "train/", "write/", "tune/", "remote/")
 KEPT: Final = """async () => {
   const found = [];
   for (const name of await caches.keys()) {

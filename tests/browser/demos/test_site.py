@@ -17,7 +17,9 @@ import pytest
 from sites import ROOT, demos_build, language_of
 
 build: Final = demos_build()
-PAGES: Final = tuple(f"{name}index.html" for name in ("", "mnist/", "classify/", "train/", "write/", "remote/"))
+PAGES: Final = tuple(
+    f"{name}index.html" for name in ("", "mnist/", "classify/", "train/", "write/", "tune/", "remote/")
+)
 LISTED: Final = re.compile(r"^const SITE = (\{.*\});$", re.M)
 
 

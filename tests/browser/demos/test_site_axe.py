@@ -25,6 +25,7 @@ def test_axe_finds_nothing(scheme: str, width: int, browser: Any, address: str) 
         "train/",
         "chat/",
         "write/",
+        "tune/",
         "remote/",
         "mnist/model/",
     ):

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 from desk import desk
 
-PAGES: Final = ("mnist", "classify", "train", "write", "remote")
+PAGES: Final = ("mnist", "classify", "train", "write", "tune", "remote")
 FITTED: Final = ("mnist", "classify")
 """Pages whose sheet or picture leaves room for the buttons under it."""
 WINDOWS: Final = ((1280, 800), (1366, 768), (390, 844))

@@ -1,4 +1,5 @@
-"""LoRA in a page: a step trains there as in Python, and a language model writes with what the step has learnt."""
+"""LoRA in a page: a step trains there as in Python, and a language model writes with what the step has learnt; so does Python, with the
+file that the page made of it."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from sites import serving, until
 from tiny_language import tiny_gguf
 
 import singe as sg
+from singe.tools.export.tuning import export_tuning
 from singe.tools.serving.folder_server import Server
 
 TEXT = "hello world, hello all of you"
@@ -25,8 +27,7 @@ const llm = await load(FOLDER + "read/", { device: DEVICE, threads: 1, worker: f
 const greedy = { temperature: 0, maxTokens: 8 };
 const session = step.session();
 const found = { losses: [], before: await llm.generate("hello", greedy).text() };
-const batch = {};
-for (const [name, { kind, data, shape }] of Object.entries(BATCH)) batch[name] = { data: new globalThis[kind](data), shape };
+const [batch] = await llm.examples(TEXT, step.inputs[0].shape[1]);
 for (let k = 0; k < STEPS; k++) {
   const { loss } = await session.step(batch);
   found.losses.push(loss.data[0]);
@@ -35,6 +36,7 @@ const states = {};
 for (const { name } of session.states) if (name.startsWith("model.")) states[name] = await session.read(name);
 await llm.adapt(states);
 found.after = await llm.generate("hello", greedy).text();
+found.file = Array.from(new Uint8Array(await (await llm.adapterFile(states)).arrayBuffer()));
 const other = llm.session();
 found.other = await other.generate("hello", greedy).text();
 await other.adapt(states);
@@ -52,15 +54,17 @@ PAGE = (
 
 
 @pytest.fixture(scope="module")
-def tuning(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any], dict[str, Any]]:
-    """A folder with a step and a model that reads; a batch for a script; what Python's step makes of it."""
+def tuning(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """A folder with a step and a model that reads; what Python's step makes of the text."""
     folder = tmp_path_factory.mktemp("tune")
-    llm = sg.language.load(tiny_gguf(folder / "tiny.gguf"), "numpy", context=64, activations="float32")
-    adapter = sg.language.lora(llm, 4, targets=["q_proj", "v_proj", "down_proj"], rng=0)
+    path = tiny_gguf(folder / "tiny.gguf")
+    targets = ["q_proj", "v_proj", "down_proj"]
+    bundles = export_tuning(path, folder, rank=4, length=32, lr=2e-2, learn=targets, context=64)
+    assert any(w["file"].startswith("../read/") for w in bundles["step"].manifest["targets"]["wasm"]["weights"])
+    llm = sg.language.load(path, "numpy", context=64, activations="float32")
+    adapter = sg.language.lora(llm, 4, targets=targets, rng=0)
     step = sg.train.TrainStep(adapter, sg.optim.AdamW(2e-2), sg.language.next_token_loss, device="numpy", seed=0)
     batch = next(iter(sg.data.Loader(sg.language.examples(llm, TEXT, 32), 1)))
-    sg.export(step.as_model(*batch), folder / "step")
-    sg.export(sg.language.with_states(llm, adapter), folder / "read")
     greedy: Any = {"temperature": 0, "max_tokens": 8}
     wanted: dict[str, Any] = {
         "before": llm.generate("hello", **greedy).text,
@@ -68,47 +72,46 @@ def tuning(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, An
     }
     llm.adapters["a"] = step.model
     wanted["after"] = llm.adapter("a").generate("hello", **greedy).text
-    kinds = {"int32": "Int32Array", "float32": "Float32Array"}
-    names = ("tokens", "labels", "mask")
-    parts = {
-        name: {"kind": kinds[str(x.dtype)], "data": np.ravel(x).tolist(), "shape": list(x.shape)}
-        for name, x in zip(names, map(np.asarray, batch), strict=True)
-    }
-    return folder, parts, wanted
+    return folder, wanted
 
 
-def written(script: str, batch: dict[str, Any], device: str) -> str:
-    filled = script.replace("BATCH", json.dumps(batch)).replace("STEPS", str(STEPS))
+def written(script: str, device: str) -> str:
+    filled = script.replace("TEXT", json.dumps(TEXT)).replace("STEPS", str(STEPS))
     return filled.replace("DEVICE", json.dumps(device))
 
 
-def check(found: dict[str, Any], wanted: dict[str, Any]) -> None:
+def check(found: dict[str, Any], wanted: dict[str, Any], folder: Path) -> None:
     np.testing.assert_allclose(found["losses"], wanted["losses"], rtol=2e-3)
     assert found["losses"][-1] < found["losses"][0] / 2
     assert (found["before"], found["after"]) == (wanted["before"], wanted["after"])
     assert (found["other"], found["same"]) == (wanted["before"], wanted["after"])
+    path = folder / "adapter.gguf"
+    path.write_bytes(bytes(found["file"]))
+    llm = sg.language.load(folder / "tiny.gguf", "numpy", context=64, activations="float32")
+    llm.adapters["a"] = sg.language.load_adapter(llm, path)
+    assert llm.adapter("a").generate("hello", temperature=0, max_tokens=8).text == wanted["after"]
 
 
 @pytest.mark.slow
 def test_in_node(tuning: Any) -> None:
     if shutil.which("node") is None:
         pytest.skip("no node here")
-    folder, batch, wanted = tuning
-    script = written(IN_NODE, batch, "wasm").replace("SINGE", json.dumps(f"{(folder / 'read').as_uri()}/singe.js"))
+    folder, wanted = tuning
+    script = written(IN_NODE, "wasm").replace("SINGE", json.dumps(f"{(folder / 'read').as_uri()}/singe.js"))
     done = subprocess.run(
         ["node", "--input-type=module", "-"], input=script.replace("FOLDER", json.dumps(f"{folder.as_uri()}/")),
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    check(json.loads(done.stdout), wanted)
+    check(json.loads(done.stdout), wanted, folder)
 
 
 @pytest.mark.slow
 def test_in_a_page_on_webgpu(tuning: Any) -> None:
-    folder, batch, wanted = tuning
-    (folder / "page.html").write_text(written(PAGE, batch, "webgpu").replace("FOLDER", json.dumps("./")))
+    folder, wanted = tuning
+    (folder / "page.html").write_text(written(PAGE, "webgpu").replace("FOLDER", json.dumps("./")))
     with serving(Server(folder, port=0)) as server, chromium() as browser:
         page = browser.new_page()
         page.goto(f"{server.address}page.html")
         until(page, "document.title === 'done'", 300)
-        check(page.evaluate("globalThis.found"), wanted)
+        check(page.evaluate("globalThis.found"), wanted, folder)

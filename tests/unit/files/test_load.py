@@ -89,7 +89,7 @@ def test_a_changed_bundle_is_refused(tmp_path: Path) -> None:
     whole = manifest.read_text()
     (piece,) = json.loads(whole)["targets"]["wasm"]["weights"]
     for change, said in (
-        ({"file": "../net/" + piece["file"]}, "expected a name in the bundle's folder"),
+        ({"file": "../../net/" + piece["file"]}, "expected a name in the bundle's folder"),
         ({"bytes": 3}, "expected 3"),
         ({"sha256": "0"}, "the file is damaged"),
         ({"parts": [{"encoding": "int8", "at": 0, "shape": [1]}], "decoded": 1 << 40}, "cannot become"),

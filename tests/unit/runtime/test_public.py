@@ -99,6 +99,7 @@ def test_demos_use_public_names_only() -> None:
     }  # the site serves these, small
     names["singe.tools.export.page.own_page"] = {"CHAT", "TASK", "own_page"}  # the site has the pages of such bundles
     names["singe.tools.export.page.snippet"] = {"links"}
+    names["singe.tools.export.tuning"] = {"export_tuning"}
     used: set[str] = set()
     for path in demo_files(".py"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -478,6 +478,12 @@ def test_options_of_pictures_need_a_picture(capsys: pytest.CaptureFixture[str], 
 # --- the document -----------------------------------------------------------------------------------------------------
 
 
+def learning(path: Path) -> sg.language.LanguageModel:
+    """A model whose adapter is states."""
+    llm = sg.language.load(path, "numpy")
+    return sg.language.with_states(llm, sg.language.lora(llm, 1))
+
+
 @pytest.mark.slow
 def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: Path) -> None:
     """A row of "The bundle" starts with a path: | `/inputs/name` | … |; a Program's own fields stand above it."""
@@ -487,9 +493,7 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: P
         make_bundle(model(picture()), picture=spec, labels={0: "a"}),
         make_bundle(model(contractions()), dtype="int8"),
         *(make_bundle(load(quantised(way, 70), "numpy")) for way in ("dynamic int8", "dynamic uint8")),
-        make_bundle(
-            (llm := sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy")).decoder, spoken=spoken_of(llm)
-        ),
+        make_bundle((llm := learning(tiny_gguf(tmp_path / "tiny.gguf"))).decoder, spoken=spoken_of(llm)),
     ]
     colours = Model.of(lambda x: x.mean((2, 3)), {"x": (1, 3, 8, 8)}, "numpy")
     bundles.append(export(sg.task("classify", colours), tmp_path / "task", ["wasm"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,7 +21,7 @@ from ...weights.stored import StoredArray
 from ..files import read_json
 from ..layers import floats
 from .lora import MAX_RANK, LanguageAdapter, LowRank, check_matrices, frozen_of
-from .names import hugging_names, target_of, turned
+from .names import hugging_names, target_of, turned, turned_axes
 
 if TYPE_CHECKING:
     from ..llm import LanguageModel
@@ -42,21 +42,10 @@ def save_adapter(adapter: LanguageAdapter, path: Path) -> None:
     """See LanguageAdapter.save."""
     frozen = adapter.frozen
     d, row = frozen.description, frozen.description.architecture
-    arrays = {
-        name: (np.asarray(m.lora_A.numpy(), np.float32), np.asarray(m.lora_B.numpy(), np.float32))
-        for name, m in adapter.matrices.items()
-    }
     if path.suffix == _SUFFIX:
-        held: dict[str, np.ndarray] = {}
-        for name, (down, up) in arrays.items():
-            held[f"{name}.weight.lora_a"] = down
-            held[f"{name}.weight.lora_b"] = turned(up, name, d, d.adjacent, row.adjacent)
-        told = {
-            "general.architecture": row.name, "general.type": "adapter", "adapter.type": "lora", "adapter.lora.alpha": adapter.alpha,
-            "general.name": frozen.name,
-        }  # fmt: skip
-        write(path, gguf_pieces(told, held))
+        write(path, adapter_pieces(adapter))
         return
+    arrays = _arrays(adapter)
     names = hugging_names(d)
     held = {}
     for name, (down, up) in arrays.items():
@@ -72,6 +61,36 @@ def save_adapter(adapter: LanguageAdapter, path: Path) -> None:
     path.mkdir(parents=True, exist_ok=True)
     write(path / TENSORS, safetensors_pieces(held, {"format": "pt"}))
     write(path / CONFIG, [json.dumps(config, indent=2).encode()])
+
+
+def adapter_pieces(adapter: LanguageAdapter) -> Iterator[bytes]:
+    """The bytes of its GGUF file: what comes before the numbers, then for each matrix those of lora_A and of lora_B."""
+    d, row = adapter.frozen.description, adapter.frozen.description.architecture
+    held: dict[str, np.ndarray] = {}
+    for name, (down, up) in _arrays(adapter).items():
+        held[f"{name}.weight.lora_a"] = down
+        held[f"{name}.weight.lora_b"] = turned(up, name, d, d.adjacent, row.adjacent)
+    told = {
+        "general.architecture": row.name, "general.type": "adapter", "adapter.type": "lora", "adapter.lora.alpha": adapter.alpha,
+        "general.name": adapter.frozen.name,
+    }  # fmt: skip
+    return gguf_pieces(told, held)
+
+
+def adapter_rows(adapter: LanguageAdapter) -> Iterator[tuple[str, list[int] | None]]:
+    """For each array of its GGUF file the path of the matrix's weight, and where its rows change their order the sizes of the axes that
+    these have, of which the last two are exchanged."""
+    d, row = adapter.frozen.description, adapter.frozen.description.architecture
+    for name, m in adapter.matrices.items():
+        yield f"{name}.lora_A", None
+        yield f"{name}.lora_B", turned_axes(m.shape[0], name, d, d.adjacent, row.adjacent)
+
+
+def _arrays(adapter: LanguageAdapter) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    return {
+        name: (np.asarray(m.lora_A.numpy(), np.float32), np.asarray(m.lora_B.numpy(), np.float32))
+        for name, m in adapter.matrices.items()
+    }
 
 
 def load_adapter(llm: LanguageModel, path: str | Path) -> LanguageAdapter:

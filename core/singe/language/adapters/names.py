@@ -49,10 +49,17 @@ def target_of(hugging_name: str) -> str:
 
 def turned(rows: np.ndarray, name: str, d: DecoderDescription, from_adjacent: bool, to_adjacent: bool) -> np.ndarray:
     """The rows that make queries and keys, in the order in which rotated pairs are neighbours, or halves."""
+    axes = turned_axes(len(rows), name, d, from_adjacent, to_adjacent)
+    return rows if axes is None else np.ascontiguousarray(rows.reshape(*axes, -1).swapaxes(1, 2).reshape(rows.shape))
+
+
+def turned_axes(
+    count: int, name: str, d: DecoderDescription, from_adjacent: bool, to_adjacent: bool
+) -> list[int] | None:
+    """The sizes of three axes of rows, of which `turned` exchanges the last two; None if the rows stay."""
     _, number, kind = name.split(".") if name.count(".") == 2 else ("", "", "")
     if from_adjacent == to_adjacent or kind not in _ROTATED:
-        return rows
+        return None
     heads = d.heads if kind == "attn_q" else d.layers[int(number)].kv_heads
-    size = len(rows) // heads
-    sides = (size // 2, 2) if from_adjacent else (2, size // 2)
-    return np.ascontiguousarray(rows.reshape(heads, *sides, -1).swapaxes(1, 2).reshape(rows.shape))
+    half = count // heads // 2
+    return [heads, half, 2] if from_adjacent else [heads, 2, half]

@@ -44,5 +44,5 @@ def with_states(llm: LanguageModel, adapter: Module) -> LanguageModel:
     )
     made = copy.copy(llm)
     decoder = model if model.options == llm.decoder.options else model.on(model.device, llm.decoder.options)
-    vars(made).update(decoder=decoder, _idle=None)
+    vars(made).update(decoder=decoder, learned=adapter, _idle=None)
     return made

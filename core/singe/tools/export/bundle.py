@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -70,9 +70,10 @@ ONNX: Final = "onnx"
 ONNX_SUFFIX: Final = ".onnx"
 """What the manifest of an ONNX file says of its format, and how the name of one ends."""
 TOKENIZER: Final = "tokenizer.json"
-_OF_TARGETS: Final = re.compile(r"weights-\w+-\d+\.bin|kernels-\w+\.(wasm|json)")
+ADAPTER: Final = "adapter.bin"
+_OF_TARGETS: Final = re.compile(r"weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)")
 _GENERATED: Final = re.compile(
-    rf"({_OF_TARGETS.pattern}|(labels|tokenizer)\.json|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
+    rf"({_OF_TARGETS.pattern}|(labels|tokenizer)\.json|adapter\.bin|model\.d\.ts|singe(-[a-z0-9-]+)?\.js(\.map)?)"
 )
 """Files that one export may write and the next may not: leftovers of an earlier export are removed."""
 
@@ -85,6 +86,7 @@ class Spoken:
     tokenizer: Mapping[str, Any]
     facts: Mapping[str, Any]
     one_token: Sequence[Mapping[str, int]]
+    adapter: bytes | None = None  # what a file of the adapter has before its numbers
 
 
 @dataclass(frozen=True)
@@ -187,15 +189,9 @@ def export(
         write_single_page(bundle.files, folder)
         return bundle
     for name, part in parts.items():
-        _refuse_foreign(folder / name, force)
-        _write(part.files, folder / name)
-    _write(bundle.files, folder)
-    bundle = replace(bundle, parts=parts)
-    if known:
-        for old in folder.iterdir():
-            if _GENERATED.fullmatch(old.name) and old.name not in bundle.files:
-                old.unlink()
-    return bundle
+        _put(part, folder / name, _refuse_foreign(folder / name, force))
+    _put(bundle, folder, known)
+    return replace(bundle, parts=parts)
 
 
 def make_bundle(
@@ -213,6 +209,57 @@ def make_bundle(
     outputs: Sequence[str] | None = None,
 ) -> Bundle:
     """The bundle in memory; see `export`. spoken: of a language model; task: of a task."""
+    made = draft(model, targets, picture, labels, dtype, samples, activations, readable, device, spoken, task, outputs)
+    pieces: dict[str, bytes] = {}
+    return made.finished(weight_files(made.weights, pieces), pieces)
+
+
+Placed = Mapping[str, tuple[ProgramData, list[dict[str, Any]]]]
+"""A target ↦ its Program, and the entries of its files of weights."""
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A bundle whose weights are not in files yet. finished: gives it, with these entries and files of its weights."""
+
+    weights: Mapping[str, BundleWeights]
+    finished: Callable[[Placed, Mapping[str, bytes]], Bundle]
+
+
+def export_together(drafts: Mapping[str, Draft], folder: Path, force: bool = False) -> dict[str, Bundle]:
+    """Write bundles into folders beside each other. What their weights have in common is in the first that needs it, where the
+    others' manifests name it."""
+    known = {name: _refuse_foreign(folder / name, force) for name in drafts}
+    pieces: dict[str, bytes] = {}
+    found = weight_files({f"{name}-{t}": w for name, d in drafts.items() for t, w in d.weights.items()}, pieces)
+    owners: dict[str, str] = {}
+    bundles: dict[str, Bundle] = {}
+    for name, made in drafts.items():
+        entries = {t: found[f"{name}-{t}"] for t in made.weights}
+        for entry in (e for _, files in entries.values() for e in files):
+            owner = owners.setdefault(entry["file"], name)
+            entry["file"] = entry["file"] if owner == name else f"../{owner}/{entry['file']}"
+        own = {file: data for file, data in pieces.items() if owners.get(file) == name}
+        bundles[name] = made.finished(entries, own)
+        _put(bundles[name], folder / name, known[name])
+    return bundles
+
+
+def draft(
+    model: Model,
+    targets: Sequence[str] | None = None,
+    picture: PictureSpec | None = None,
+    labels: Mapping[int, str] | None = None,
+    dtype: str = "float32",
+    samples: Sequence[Mapping[str, np.ndarray]] = (),
+    activations: str = "float32",
+    readable: bool = False,
+    device: str | Device = DEFAULT,
+    spoken: Spoken | None = None,
+    task: TaskSpec | ChainSpec | None = None,
+    outputs: Sequence[str] | None = None,
+) -> Draft:
+    """A model's bundle as far as its weights; see `make_bundle`."""
     known = page_targets()
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]
@@ -238,40 +285,47 @@ def make_bundle(
         name: _weights(name, target, graph, by_token if execution_of(target).launches else options, encoding)
         for name, target in chosen.items()
     }
-    entries = _targets(weights, files)
-    deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples, device)
-    manifest: dict[str, Any] = {
-        "format": FORMAT,
-        "singe": __version__,
-        "runner": dict(RUNNER),
-        "name": model.name,
-        "inputs": [_port(x.name, x) for x in graph.inputs],
-        "outputs": _outputs(next(iter(entries.values()))["program"]),
-        "image": None if picture is None else _image(picture, graph),
-        "labels": None,
-        "facts": {
-            "dtype": dtype,
-            "activations": activations,
-            "errors": {} if deviation is None else dict(deviation.errors),
-        },
-        "targets": entries,
-    }
-    if labels is not None:
-        manifest["labels"] = "labels.json"
-        dense = sorted(labels) == list(range(len(labels)))
-        files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
-    if spoken is not None:
-        manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
-    if task is not None:
-        settings = (CHAINS if task.kind in CHAINS else KINDS)[task.kind].settings
-        manifest["task"] = {**task.to_dict(), "settings": dict(settings)}
-    if spoken is None:
-        files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
-    files[MANIFEST] = _json(manifest)
-    # Readable modules import each other without a version.
-    hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
-    files[INDEX] = own_page(CHAT if spoken is not None else MODEL if task is None else TASK, hints)
-    return Bundle(manifest, files, tuple(encoding.kept), deviation)
+
+    def finished(placed: Placed, pieces: Mapping[str, bytes]) -> Bundle:
+        entries = _targets(placed, files)
+        files.update(pieces)
+        deviation = None if dtype == "float32" else measure(graph, encoding, labels, samples, device)
+        manifest: dict[str, Any] = {
+            "format": FORMAT,
+            "singe": __version__,
+            "runner": dict(RUNNER),
+            "name": model.name,
+            "inputs": [_port(x.name, x) for x in graph.inputs],
+            "outputs": _outputs(next(iter(entries.values()))["program"]),
+            "image": None if picture is None else _image(picture, graph),
+            "labels": None,
+            "facts": {
+                "dtype": dtype,
+                "activations": activations,
+                "errors": {} if deviation is None else dict(deviation.errors),
+            },
+            "targets": entries,
+        }
+        if labels is not None:
+            manifest["labels"] = "labels.json"
+            dense = sorted(labels) == list(range(len(labels)))
+            files["labels.json"] = _json([labels[k] for k in range(len(labels))] if dense else labels)
+        if spoken is not None:
+            manifest["language"] = {"tokenizer": _file(TOKENIZER, _json(spoken.tokenizer), files), **spoken.facts}
+            if spoken.adapter is not None:
+                manifest["language"]["adapter"] |= _file(ADAPTER, spoken.adapter, files)
+        if task is not None:
+            settings = (CHAINS if task.kind in CHAINS else KINDS)[task.kind].settings
+            manifest["task"] = {**task.to_dict(), "settings": dict(settings)}
+        if spoken is None:
+            files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
+        files[MANIFEST] = _json(manifest)
+        # Readable modules import each other without a version.
+        hints = links("./", files, [MANIFEST], "" if readable else f"?v={version(files)}")
+        files[INDEX] = own_page(CHAT if spoken is not None else MODEL if task is None else TASK, hints)
+        return Bundle(manifest, files, tuple(encoding.kept), deviation)
+
+    return Draft(weights, finished)
 
 
 def _with_outputs(graph: Graph, names: Sequence[str]) -> Graph:
@@ -335,15 +389,11 @@ def _weights(name: str, target: Target, graph: Graph, options: Options, encoding
     return BundleWeights(program, encoding.parts(program, read), read)
 
 
-def _targets(weights_of: Mapping[str, BundleWeights], files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
-    """The targets' entries in the manifest; their files are added to `files`."""
-    pieces: dict[str, bytes] = {}
-    found = weight_files(weights_of, pieces)
-    modules = {name: _modules(name, program, files) for name, (program, _) in found.items()}
-    files.update(pieces)
+def _targets(placed: Placed, files: dict[str, bytes]) -> dict[str, dict[str, Any]]:
+    """The targets' entries in the manifest; the files of their code are added to `files`."""
     return {
-        name: {"program": header(program), "modules": modules[name], "weights": weights}
-        for name, (program, weights) in found.items()
+        name: {"program": header(program), "modules": _modules(name, program, files), "weights": weights}
+        for name, (program, weights) in placed.items()
     }
 
 
@@ -399,6 +449,10 @@ def _refuse_foreign(folder: Path, force: bool) -> bool:
     return False
 
 
-def _write(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write all files, the manifest last."""
-    write_files(folder, {name: files[name] for name in sorted(files, key=MANIFEST.__eq__)})
+def _put(bundle: Bundle, folder: Path, known: bool) -> None:
+    """Write all files, the manifest last. known: whether the folder held a bundle, of which what is left over goes."""
+    write_files(folder, {name: bundle.files[name] for name in sorted(bundle.files, key=MANIFEST.__eq__)})
+    if known:
+        for old in folder.iterdir():
+            if _GENERATED.fullmatch(old.name) and old.name not in bundle.files:
+                old.unlink()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...errors import InputError
+from ...language.adapters.files import adapter_pieces, adapter_rows
+from ...language.adapters.reading import OF_STEP
 from ...language.decoder import ONE_TOKEN
 from ...language.session import CHUNK
 from .bundle import Spoken
@@ -25,4 +27,8 @@ def spoken_of(llm: LanguageModel) -> Spoken:
         "template": template, "marks": list(marks), "ends": sorted(llm.ends), "context": llm.context, "chunk": CHUNK,
         "rewinds": llm.rewinds,
     }  # fmt: skip
-    return Spoken(llm.texts.tokenizer_values(llm.tokenizer), facts, ONE_TOKEN)
+    if llm.learned is None:
+        return Spoken(llm.texts.tokenizer_values(llm.tokenizer), facts, ONE_TOKEN)
+    states = [[OF_STEP + path, axes] for path, axes in adapter_rows(llm.learned)]
+    head = next(adapter_pieces(llm.learned))
+    return Spoken(llm.texts.tokenizer_values(llm.tokenizer), {**facts, "adapter": {"states": states}}, ONE_TOKEN, head)

@@ -98,29 +98,31 @@ def weight_files(
 
 
 def _shared(weights_of: Mapping[str, BundleWeights]) -> list[_Group]:
-    """All arrays: first those that all targets have, then those of each; what stands in a block twice has a file of its own."""
+    """All arrays: first those that all targets have, then those of each; what stands in a block twice has files of its own."""
     names = list(weights_of)
     keys = {name: {_key(p) for p in w.parts} for name, w in weights_of.items()}
     known: dict[bytes, dict[str, list[StoredPart]]] = {}
     for name, w in weights_of.items():
-        elsewhere = set[bytes]().union(*(found for other, found in keys.items() if other != name))
+        others = [found for other, found in keys.items() if other != name]
+        anywhere = keys[name].union(*others)
         for part in w.parts:
-            made = None if _key(part) in elsewhere else _as_given(part, w, elsewhere | keys[name])
+            everywhere = bool(others) and all(_key(part) in found for found in others)
+            made = None if everywhere else _as_given(part, w, anywhere)
             found = made or part
             known.setdefault(_key(found), {}).setdefault(name, []).append(found)
     common: list[Row] = []
-    twice: list[tuple[list[str], Row]] = []
+    twice: dict[tuple[str, ...], list[Row]] = {}
     for found in known.values():
         owners = [name for name in names for _ in found.get(name, ())]
         row = tuple(p for name in names for p in found.get(name, ()))
         if len(owners) > len(found) and len(found) in (1, len(names)) and row[0].bytes >= WORTH:
-            twice.append((owners, row))
+            twice.setdefault(tuple(owners), []).append(row)
         elif owners == names and len(names) > 1:
             common.append(row)
     common = common if sum(row[0].bytes for row in common) >= WORTH else []
     groups = _groups(SHARED, names, common)
-    for owners, row in twice:
-        groups += _groups(owners[0] if len(set(owners)) == 1 and len(names) > 1 else SHARED, owners, [row])
+    for owners, rows in twice.items():
+        groups += _groups(owners[0] if len(set(owners)) == 1 and len(names) > 1 else SHARED, owners, rows)
     taken = {(name, p.at) for g in groups for row in g.rows for name, p in zip(g.owners, row, strict=True)}
     for name, w in weights_of.items():
         groups += _groups(name, [name], [(p,) for p in w.parts if (name, p.at) not in taken])
