@@ -20,6 +20,7 @@ from ..files.places import local_file
 from ..late_dataclass import dataclass
 from ..weights import read_weights
 from ..weights.quantised import quantised_matrices
+from ..weights.rounding import rounded
 from ..weights.stored import StoredArray, Weights
 from .architectures import Architecture
 from .description import MAX_VOCABULARY, DecoderDescription, of_config, of_gguf
@@ -33,6 +34,10 @@ _INDEX: Final = "model.safetensors.index.json"
 _TENSORS: Final = "model.safetensors"
 IGNORED: Final = re.compile(r".*\.(attn\.(masked_)?bias|rotary_emb\.inv_freq)")
 """Tensors of older folders that hold what a description says."""
+
+
+_TABLES: Final = ("token_embd.weight", "output.weight")
+_OF_TABLES: Final = "q8_0"
 
 
 class Tensors:
@@ -54,6 +59,13 @@ class Tensors:
             raise FormatError(f"{self.name}: the tensor {name} has the shape {found.shape}, expected {tuple(shape)}")
         self._taken.add(name)
         return found
+
+    def round(self, form: str) -> None:
+        """Let the matrices of floats be rounded to a form of few bits: those of the layers, and the tables of tokens to 8 bits at least."""
+        for name, array in self._stored.items():
+            table = name in _TABLES
+            if table or (name.startswith("blk.") and name.endswith(".weight") and ".shortconv.conv." not in name):
+                self._stored[name] = rounded(array, _OF_TABLES if table else form)
 
     def check_all_taken(self) -> None:
         """Refuse a file with tensors that the decoder did not use: what they do would be missing."""

@@ -21,6 +21,7 @@ from ..nn import Module
 from ..runtime.device import Device
 from ..runtime.devices import device as open_device
 from ..runtime.recent_values import Recent
+from ..weights.rounding import FORMS
 from .adapters.lora import LanguageAdapter, adapted, check_matrices, merged
 from .constraints.constraint import TextConstraint, TokenBytes
 from .decoder import ONE_TOKEN, Decoder
@@ -47,7 +48,12 @@ _OF_SAMPLING: Final = frozenset(SamplingOptions.__dataclass_fields__)
 
 
 def load(
-    path: str | Path, device: str | Device = "auto", *, context: int = DEFAULT_CONTEXT, activations: str = "auto"
+    path: str | Path,
+    device: str | Device = "auto",
+    *,
+    context: int = DEFAULT_CONTEXT,
+    activations: str = "auto",
+    weights: str | None = None,
 ) -> LanguageModel:
     """The language model in a GGUF file (the first one, if it is in several pieces), or in a folder of Hugging Face with config.json and
     safetensors.
@@ -58,9 +64,10 @@ def load(
 
     context: for how many tokens a conversation has room; no more than those for which the model was trained. activations: "float32"
     computes in floats everywhere; with "auto", products with packed weights take 16-bit integers where that is faster (on `wasm`,
-    twice), which changes probabilities by about 1e-3 of themselves.
+    twice), which changes probabilities by about 1e-3 of themselves. weights: rounds matrices that the file has as floats to "q4_0", "q4_1"
+    or "q8_0", the tables of tokens to "q8_0"; packed ones stay as they are.
     """
-    return LanguageModel(path, device, context, activations)
+    return LanguageModel(path, device, context, activations, weights)
 
 
 class LanguageModel:
@@ -68,13 +75,22 @@ class LanguageModel:
     `logits` gives the scores of all next tokens."""
 
     def __init__(
-        self, path: str | Path, device: str | Device = "auto", context: int = DEFAULT_CONTEXT, activations: str = "auto"
+        self,
+        path: str | Path,
+        device: str | Device = "auto",
+        context: int = DEFAULT_CONTEXT,
+        activations: str = "auto",
+        weights: str | None = None,
     ) -> None:
         if type(context) is not int or not 0 < context <= MAX_CONTEXT:
             raise InputError(f"context: got {context!r:.40}, expected a number of tokens from 1 to {MAX_CONTEXT}")
         if activations not in COMPUTED_IN:
             raise InputError(f"activations: got {activations!r:.40}, expected one of {', '.join(COMPUTED_IN)}")
+        if weights is not None and weights not in FORMS:
+            raise InputError(f"weights: got {weights!r:.40}, expected one of {', '.join(FORMS)}")
         files = open_model(path, context)
+        if weights is not None:
+            files.tensors.round(weights)
         self.description: Final[DecoderDescription] = files.description
         self.context: Final = min(context, files.description.context)
         """For how many tokens a conversation has room."""
@@ -82,7 +98,7 @@ class LanguageModel:
         """Whether a session can go back without computing again."""
         self._tensors: Final = files.tensors
         on, name, computed = open_device(device), Path(files.name).name, COMPUTED_IN[activations]
-        kept = KeptFile.of(files.paths, None, on, name, "language", context, computed)
+        kept = KeptFile.of(files.paths, None, on, name, "language", context, computed, weights)
         self._network: Final = cache(partial(_filled, files, self.context, kept))
         models = DecoderModels(self._network, self.context, on, name, computed, kept)
         self.decoder: Final[Model] = _decoder(models)

@@ -26,6 +26,7 @@ from .export.page.snippet import snippet
 from .export.stub import SUFFIX, describe_stubs, export_folder, export_stub
 from .inputs.files import once, picture_of, read_samples
 from .opening import single_model
+from .options import ROUNDED
 from .progress import doing
 from .tasking import task_of, task_of_several
 
@@ -47,6 +48,10 @@ def export(args: Namespace) -> int | None:
     if learning and args.train is None:
         raise InputError(f"--{learning[0]} needs --train")
     if args.freestanding:
+        if args.weights in ROUNDED:
+            raise InputError(
+                f"--weights {args.weights} is for language models; with --freestanding it is {' or '.join(WEIGHTS)}"
+            )
         _export_freestanding(args)
         return None
     if Path(args.out).suffix == ONNX_SUFFIX and not args.stub:
@@ -57,7 +62,12 @@ def export(args: Namespace) -> int | None:
             f"--{'opset' if args.opset is not None else 'external-data'} is for an ONNX file: -o FILE.onnx"
         )
     if args.weights is not None:
-        raise InputError("--weights needs --freestanding")
+        if args.weights not in ROUNDED:
+            raise InputError(f"--weights {args.weights} needs --freestanding")
+        if args.train is not None or args.hub or not is_language(args.model):
+            raise InputError(f"--weights {args.weights} needs a language model, without --train or --hub")
+    if args.sample is not None and args.weights is None:
+        raise InputError(f"--sample needs --weights {', '.join(ROUNDED)}")
     if args.train is not None:
         (_export_tuning if args.train == LORA else _export_training)(args)
         return None
@@ -134,17 +144,30 @@ def _export_folder(args: Namespace) -> int:
 
 def _export_language(args: Namespace) -> None:
     from ..language import load  # noqa: PLC0415 (other exports need no language models)
+    from ..language.divergence import divergence  # noqa: PLC0415
 
     _refuse(args, "a language model")
     context = {} if args.context is None else {"context": args.context}
     with doing("loading"):
-        llm = load(args.model, DEFAULT, **context)
+        llm = load(args.model, DEFAULT, weights=args.weights, **context)
     with doing("exporting"):
         bundle = export_bundle(llm, args.out, args.targets, force=args.force, readable=args.readable)
+    if args.weights is not None:
+        text = None if args.sample is None else _text_of(args.sample)
+        with doing(f"measuring what {args.weights} changes"):
+            told = divergence(load(args.model, DEFAULT, **context), llm, text)
+        say(f"{args.weights} beside the weights of the file: {told}\n")
     with doing("compressing, for the sizes with gzip"):
         told = describe_bundle(bundle)
     say(told)
     say(f"\nTo talk with it: singe serve {shlex.quote(args.out)}")
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8-sig")
+    except (OSError, ValueError) as e:
+        raise InputError(f"--sample {path}: cannot be read as text in UTF-8: {e}") from None
 
 
 def _export_task(args: Namespace, kind: str) -> None:

@@ -22,6 +22,7 @@ KINDS: Final = "classify, detect, faces, segment, cutout, depth, embed-image"
 CHAINS: Final = "landmarks, ocr"
 ACTIVATIONS: Final = ("float32", "int16", "int8")
 WEIGHTS: Final = ("inside", "separate")
+ROUNDED: Final = ("q4_0", "q4_1", "q8_0")
 REFERENCES: Final = ("numpy", "onnxruntime")
 _OF_INPUTS: Final = (
     "an .npy file, a picture or a .wav file for an input; a model of one input needs no NAME=; an .npz file without "
@@ -244,8 +245,14 @@ def _export(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--weights",
-        choices=WEIGHTS,
-        help="with --freestanding: whether the weights are in the module (the default) or in a second file, FILE.weights",
+        choices=(*ROUNDED, *WEIGHTS),
+        help="of a language model: round matrices of floats to this form, and say what it changes; with --freestanding: whether the weights "
+        "are in the module (inside, the default) or in a second file, FILE.weights (separate)",
+    )
+    command.add_argument(
+        "--sample",
+        metavar="FILE",
+        help="with --weights q4_0, q4_1 or q8_0: a text on which the change is measured (default: one that the model writes)",
     )
     command.add_argument(
         "--opset", metavar="N", type=positive, help="with -o FILE.onnx: the opset, 13 to 28 (default: 17)"

@@ -135,19 +135,19 @@ def _q6_k(b: np.ndarray) -> np.ndarray:
     return scales * ((low | high << np.uint8(4)).astype(np.float32) - 32)
 
 
-_CURVE: Final = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
+CURVE: Final = np.array([-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113], np.float32)
 """The numbers for which the nibbles of the formats IQ4 stand."""
 
 
 def _iq4_nl(b: np.ndarray) -> np.ndarray:
-    return float_(b["d"]) * _CURVE[nibbles(b["q"])]
+    return float_(b["d"]) * CURVE[nibbles(b["q"])]
 
 
 def _iq4_xs(b: np.ndarray) -> np.ndarray:
     low = spread(b["s"], (0, 4), 15).reshape(-1, 8)
     high = spread(b["h"], range(0, 16, 2), 3)
     scales = float_(b["d"]) * ((low | high << 4).astype(np.float32) - 32)
-    return scales[..., None] * _CURVE[nibbles(b["q"].reshape(-1, 8, 16))]
+    return scales[..., None] * CURVE[nibbles(b["q"].reshape(-1, 8, 16))]
 
 
 FP4: Final = np.array([0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12], np.float32)

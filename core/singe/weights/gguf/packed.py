@@ -1,6 +1,6 @@
 """Matrices in the common block formats of GGUF as packed weights: (q − zero) · scale, without a detour by floats.
 
-Numbers of 5 and 6 bits take 8. In formats with a minimum the zero is its quotient by the scale, so that weights are those
+Numbers of 5 and 6 bits take 8, and so do those of a table. In formats with a minimum the zero is its quotient by the scale, so that weights are those
 of blocks.py up to a rounding; in the others they are the same to the bit.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from ...ops.products.blocks import BITS_PER_WORD, packed
 from ..stored import PackedMatrix
-from .blocks import AT_ONCE, BlockFormat, fives, float_, nibbles, scales_and_minima
+from .blocks import AT_ONCE, CURVE, FP4, BlockFormat, fives, float_, nibbles, scales_and_minima
 
 
 class BlockParts(NamedTuple):
@@ -42,6 +42,11 @@ def _q6_k(b: np.ndarray) -> BlockParts:
     return BlockParts((low | high << np.uint8(4)).reshape(len(b), -1), float_(b["d"]) * b["s"], 32.0)
 
 
+def _coded(values: np.ndarray, b: np.ndarray, scale: np.ndarray) -> BlockParts:
+    """Blocks of which four bits choose one of 16 whole numbers."""
+    return BlockParts((values + 128).astype(np.uint8)[nibbles(b["q"])], scale, 128.0)
+
+
 PARTS: Final[Mapping[str, tuple[int, Callable[[np.ndarray], BlockParts]]]] = {
     "Q4_0": (4, lambda b: BlockParts(nibbles(b["q"]), float_(b["d"]), 8.0)),
     "Q4_1": (4, lambda b: BlockParts(nibbles(b["q"]), float_(b["d"]), least=-float_(b["m"]))),
@@ -51,6 +56,8 @@ PARTS: Final[Mapping[str, tuple[int, Callable[[np.ndarray], BlockParts]]]] = {
     "Q4_K": (4, lambda b: _k(b, nibbles(b["q"].reshape(-1, 4, 32)))),
     "Q5_K": (8, _q5_k),
     "Q6_K": (8, _q6_k),
+    "IQ4_NL": (8, lambda b: _coded(CURVE, b, float_(b["d"]))),
+    "MXFP4": (8, lambda b: _coded(FP4, b, np.ldexp(np.float32(1), b["e"].astype(np.int32) - 128))),
 }
 """The formats that stay packed ↦ the bits of a number then, and the parts of blocks."""
 

@@ -1,0 +1,73 @@
+"""Weights rounded to few bits when a language model is loaded: as llama.cpp's library does, and how far the model moves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_language import tiny_gguf
+
+import singe as sg
+from singe.language.divergence import compared, divergence
+from singe.tools import cli
+from singe.tools.options import ROUNDED
+from singe.weights.rounding import FORMS, rounded
+from singe.weights.stored import present
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_numbers_are_those_of_ggufs_own_library(form: str) -> None:
+    gguf = pytest.importorskip("gguf")
+    x = np.random.default_rng(0).normal(size=(6, 96)).astype(np.float32)
+    x[1, :32], x[2, 32:64] = 0, 0.25
+    kind = gguf.GGMLQuantizationType[form.upper()]
+    wanted = gguf.quants.dequantize(gguf.quants.quantize(x, kind), kind)
+    made = rounded(present(x), form)
+    np.testing.assert_allclose(made.read(), wanted, rtol=1e-6, atol=1e-6)
+    assert made.packed is not None
+    layer = sg.nn.PackedLinear(96, 6, made.packed().bits, 32, False, made.packed().zero.ndim > 0)
+    m = made.packed()
+    held = {"words": sg.tensor(m.words), "scale": sg.tensor(m.scale), "zero": sg.tensor(m.zero)}
+    found = layer.replace(**held)(sg.tensor(np.eye(96, dtype=np.float32))).numpy().T
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_the_divergence_is_that_of_the_chances() -> None:
+    p, q = np.array([0.5, 0.25, 0.25]), np.array([0.25, 0.5, 0.25])
+    found = compared(np.log([p, p]) + 3, np.log([q, p]))
+    assert found.mean == pytest.approx((p * np.log(p / q)).sum() / 2)
+    assert (found.tokens, found.same) == (2, 0.5)
+
+
+def test_more_bits_move_a_model_less(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The command says how far; packed weights stay as they are."""
+    assert tuple(FORMS) == ROUNDED
+    path = tiny_gguf(tmp_path / "tiny.gguf")
+    exact = sg.language.load(path, "numpy", context=64)
+    eight, four = (sg.language.load(path, "numpy", context=64, weights=form) for form in ("q8_0", "q4_0"))
+    text = "hello all of you, and hello again"
+    assert 0 < divergence(exact, eight, text).mean < divergence(exact, four, text).mean / 10
+    assert "Packed" in repr(eight.network)
+    sample = tmp_path / "text.txt"
+    sample.write_text(text)
+    given = [
+        "export",
+        str(path),
+        "-o",
+        str(tmp_path / "out"),
+        "--targets",
+        "wasm",
+        "--context",
+        "64",
+        "--sample",
+        str(sample),
+    ]
+    assert cli.main([*given, "--weights", "q8_0"]) == 0
+    assert "q8_0 beside the weights of the file: mean KLD " in capsys.readouterr().out
+    assert cli.main([*given[:-2], "--weights", "inside"]) == 2
+    assert "--weights inside needs --freestanding" in capsys.readouterr().err
+    with pytest.raises(sg.InputError, match="expected one of q4_0, q4_1, q8_0"):
+        sg.language.load(path, weights="q3")
