@@ -207,3 +207,13 @@ def test_operands_of_products_are_rounded_to_tf32_only_where_that_is_asked_for(n
     assert rounded == [text.replace("_left<f32", "_left<tf32").replace("_right<f32", "_right<tf32") for text in exact]
     assert any("<tf32" in text for text in rounded)
     assert refused(rounded, 80) == ""
+
+
+@pytest.mark.slow
+def test_a_product_whose_depth_lies_in_pieces_is_computed_on_tensor_cores() -> None:
+    """As the projection of what attention's heads give, which are reordered while it is read."""
+    b = Builder()
+    x, w = b.input("x", (8, 12, 128, 32), float32), b.input("w", (384, 384), float32)
+    heads = b.reshape(b.transpose(x, perm=(0, 2, 1, 3)), shape=(8, 128, 384))
+    (text,) = (text for text in texts_of([Graph((x, w), (b.dot(heads, w),), ("y",))]) if "copyAhead" in text)
+    assert "subgroup_matrix_left<f32" in text
