@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pointing
 import pytest
 from networks.quantised_nets import quantised
 from tiny_language import tiny_gguf
@@ -497,6 +498,7 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: P
     ]
     colours = Model.of(lambda x: x.mean((2, 3)), {"x": (1, 3, 8, 8)}, "numpy")
     bundles.append(export(sg.task("classify", colours), tmp_path / "task", ["wasm"]))
+    bundles.append(export(pointing.task_of(), tmp_path / "chain", ["wasm"]))
     found: set[str] = set()
 
     def walk(data: Any, path: str) -> None:
