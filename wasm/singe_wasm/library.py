@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from singe.extension import LARGEST, LEAST_NORMAL, PART, TOP
 
 from .code.doubles import DOUBLES
 from .code.elementary import ELEMENTARY, WHOLE, WHOLE_BITS
-from .code.encode import Body, Function, i64, integers, v128
+from .code.encode import Body, Function, FunctionLibrary, i64, integers, v128
 from .code.minifloats import MINIFLOATS
 from .code.values import F32, I32, I64, F32x4, I32x4, minimum, select
 from .code.wide_rows import WIDE_ROWS
@@ -274,20 +275,20 @@ def _over_runs(
             w.add(at, jump)
 
 
-LIBRARY: Final[Mapping[str, Function]] = {
+LIBRARY: Final = FunctionLibrary({
     **ELEMENTARY,
-    "half_to_float": _half_to_float(),
-    "float_to_half": _float_to_half(),
+    "half_to_float": _half_to_float,
+    "float_to_half": _float_to_half,
     **MINIFLOATS,
     **DOUBLES,
-    "fill_zero": _fill_zero(),
-    "copy_padded": _copy_padded(),
-    "quantise_bytes": _quantise(1),
-    "quantise_words": _quantise(2),
-    "scaled_for_4_bits": _scaled(4),
-    "scaled_for_8_bits": _scaled(8),
-    "words_of": _words_of(),
-    "bytes_of": _bytes_of(),
+    "fill_zero": _fill_zero,
+    "copy_padded": _copy_padded,
+    "quantise_bytes": partial(_quantise, 1),
+    "quantise_words": partial(_quantise, 2),
+    "scaled_for_4_bits": partial(_scaled, 4),
+    "scaled_for_8_bits": partial(_scaled, 8),
+    "words_of": _words_of,
+    "bytes_of": _bytes_of,
     **TRANSFORMS,
     **WIDE_ROWS,
-}
+})  # fmt: skip

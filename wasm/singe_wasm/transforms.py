@@ -8,10 +8,10 @@ A square is transformed along one axis and then along the other. A result may ov
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from .code.encode import Body, Function, integers
+from .code.encode import Body, Function, FunctionWriters, integers
 from .code.values import F32
 from .code.writer import Writer
 
@@ -101,8 +101,8 @@ def _lines(steps: Steps, count: int) -> Function:
     return w.finish()
 
 
-TRANSFORMS: Final[Mapping[str, Function]] = {
-    "winograd_input": _lines(_INPUT, TILE_INPUTS),
-    "winograd_weight": _lines(_WEIGHT, WINDOW_WEIGHTS),
-    "winograd_output": _lines(_OUTPUT, TILE_INPUTS),
+TRANSFORMS: Final[FunctionWriters] = {
+    "winograd_input": partial(_lines, _INPUT, TILE_INPUTS),
+    "winograd_weight": partial(_lines, _WEIGHT, WINDOW_WEIGHTS),
+    "winograd_output": partial(_lines, _OUTPUT, TILE_INPUTS),
 }

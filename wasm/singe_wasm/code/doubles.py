@@ -7,10 +7,10 @@ for |x| up to some 1e6.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from .encode import Body, Function
+from .encode import Body, Function, FunctionWriters
 from .values import F64, I64
 from .writer import Writer
 
@@ -112,11 +112,11 @@ def _fmod() -> Function:
     return w.finish(rest.signed_as(a))
 
 
-DOUBLES: Final[Mapping[str, Function]] = {
-    "exp_f64": _exp(),
-    "log_f64": _log(),
-    "sin_f64": _sine(0),
-    "cos_f64": _sine(1),
-    "tanh_f64": _tanh(),
-    "fmod_f64": _fmod(),
+DOUBLES: Final[FunctionWriters] = {
+    "exp_f64": _exp,
+    "log_f64": _log,
+    "sin_f64": partial(_sine, 0),
+    "cos_f64": partial(_sine, 1),
+    "tanh_f64": _tanh,
+    "fmod_f64": _fmod,
 }

@@ -7,10 +7,10 @@ does. sin and cos reduce their argument in float64 and are good for |x| up to so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from .encode import Body, Function
+from .encode import Body, Function, FunctionWriters
 from .values import F32, F32x4, I32x4
 from .writer import Writer
 
@@ -121,11 +121,11 @@ def _fmod() -> Function:
     return w.finish((rest + by).where(rest < 0.0, rest).as_f32().signed_as(a))
 
 
-ELEMENTARY: Final[Mapping[str, Function]] = {
-    "exp": _exp(),
-    "log": _log(),
-    "sin": _sine(0),
-    "cos": _sine(1),
-    "tanh": _tanh(),
-    "fmod": _fmod(),
+ELEMENTARY: Final[FunctionWriters] = {
+    "exp": _exp,
+    "log": _log,
+    "sin": partial(_sine, 0),
+    "cos": partial(_sine, 1),
+    "tanh": _tanh,
+    "fmod": _fmod,
 }

@@ -352,6 +352,29 @@ class Body:
             self._code += b"\x0b"
 
 
+FunctionWriters: TypeAlias = Mapping[str, Callable[[], Function]]
+"""Names of functions ↦ what writes each."""
+
+
+class FunctionLibrary(Mapping[str, Function]):
+    """Functions by name, each written when it is first asked for."""
+
+    def __init__(self, writers: FunctionWriters) -> None:
+        self._writers: Final = writers
+        self._written: Final[dict[str, Function]] = {}
+
+    def __getitem__(self, name: str) -> Function:
+        if name not in self._written:
+            self._written[name] = self._writers[name]()
+        return self._written[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._writers)
+
+    def __len__(self) -> int:
+        return len(self._writers)
+
+
 # --- modules ---------------------------------------------------------------------------------------------------------
 
 

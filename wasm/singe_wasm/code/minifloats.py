@@ -8,14 +8,14 @@ infinity, NaN or the largest number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from singe.extension import DTYPES, STORED, Coding, DType
 
-from .encode import Body, Function
+from .encode import Body, Function, FunctionWriters
 from .values import F32, I32, F32x4, I32x4, select
 from .writer import Writer
 
@@ -108,9 +108,9 @@ def _constant(number: float) -> F32x4:
 
 NARROW: Final = tuple(d for d in DTYPES.values() if d.coding)
 """The floats narrower than float32."""
-MINIFLOATS: Final[Mapping[str, Function]] = {
-    "float_to_bfloat16": _float_to_bfloat16(),
-    **{f"{d}_to_float": _to_float(d.coding) for d in STORED if d.coding},
-    **{f"float_to_{d}": _from_float(d.coding) for d in STORED if d.coding},
-    **{f"rounded_to_{d}": _rounded(d) for d in NARROW},
+MINIFLOATS: Final[FunctionWriters] = {
+    "float_to_bfloat16": _float_to_bfloat16,
+    **{f"{d}_to_float": partial(_to_float, d.coding) for d in STORED if d.coding},
+    **{f"float_to_{d}": partial(_from_float, d.coding) for d in STORED if d.coding},
+    **{f"rounded_to_{d}": partial(_rounded, d) for d in NARROW},
 }

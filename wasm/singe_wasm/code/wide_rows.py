@@ -11,13 +11,13 @@ their sum times `middle`, and their sum; at the end the row's step. What lies be
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 from singe.extension import LARGEST, LEAST_NORMAL, WIDE_PART
 
 from .elementary import WHOLE, WHOLE_BITS
-from .encode import Body, Function, integers
+from .encode import Body, Function, FunctionWriters, integers
 from .values import I32, I32x4, minimum
 from .writer import Writer
 
@@ -94,6 +94,8 @@ def _largest(w: Writer, source: I32, end: I32) -> I32:
     return most.lane(0)
 
 
-WIDE_ROWS: Final[Mapping[str, Function]] = {
-    f"{name}_for_{bits}_bits": _record(bits, name == "halves") for name in ("halves", "bytes") for bits in (4, 8)
+WIDE_ROWS: Final[FunctionWriters] = {
+    f"{name}_for_{bits}_bits": partial(_record, bits, name == "halves")
+    for name in ("halves", "bytes")
+    for bits in (4, 8)
 }
