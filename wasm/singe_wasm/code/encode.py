@@ -230,7 +230,7 @@ class Body:
         self.signature: Final = Signature(tuple(params), tuple(results))
         self._code = bytearray()
         self._locals: list[Type] = []
-        self._free: dict[Type, list[int]] = {}
+        self._free: Final[dict[Type, list[int]]] = {kind: [] for kind in TYPES}
         self._patches: list[Patch] = []
         self._just_set: int | None = None  # the local of the last `set`, and
         self._set_end = 0  # where the code ended after it
@@ -240,7 +240,7 @@ class Body:
 
     def local(self, kind: Type) -> int:
         """A local to write before it is read."""
-        free = self._free.get(kind)
+        free = self._free[kind]
         if free:
             return free.pop()
         self._locals.append(kind)
@@ -248,8 +248,9 @@ class Body:
 
     def free(self, *numbers: int) -> None:
         """Give locals back for reuse."""
+        first = len(self.signature.params)
         for n in numbers:
-            self._free.setdefault(self._locals[n - len(self.signature.params)], []).append(n)
+            self._free[self._locals[n - first]].append(n)
 
     def add(self, code: bytes) -> None:
         self._code += code

@@ -44,7 +44,13 @@ class Value:
 
 def _joined(op: str | bytes, *values: Value) -> tuple[Spelling, ...]:
     """The instruction on the values."""
-    return (*[v.push for v in values], OPS[op] if isinstance(op, str) else op)
+    parts: list[Spelling] = []
+    for v in values:
+        if v.number is None:
+            parts += v.parts
+        else:
+            parts.append(v.push)
+    return (*parts, OPS[op] if isinstance(op, str) else op)
 
 
 _FOLD: Final[Mapping[str, Callable[[int, int], int]]] = {

@@ -84,6 +84,7 @@ class Lowering:
         self._done: dict[tuple[Expr, bool, Shift], Tree] = {}
         self._addresses: dict[tuple[int, Expr, Shift], tuple[Tree, int]] = {}
         self._blocks: dict[tuple[Expr, Shift], Sequence[Tree]] = {}
+        self._stores: dict[tuple[int, Expr, Expr, Shift, bool], Tree] = {}
         self._shared: dict[tuple[object, ...], Tree] = {}
 
     # --- declarations by templates
@@ -180,6 +181,7 @@ class Lowering:
         self._done.clear()
         self._addresses.clear()
         self._blocks.clear()
+        self._stores.clear()
 
     def _address(self, port: int, index: Expr, shift: Shift) -> tuple[Tree, int]:
         size = float32.size if port == len(self.ports) else self.ports[port].dtype.size
@@ -334,6 +336,16 @@ class Lowering:
 
     def store(self, port: int, index: Expr, value: Expr, shift: Shift = (), vector: bool = False) -> Tree:
         """A write; the node leaves nothing on the stack."""
+        key = (port, index, value, shift, vector)
+        found = self._stores.get(key)
+        if found is None:
+            found = self._stores[key] = self._store(port, index, value, shift, vector)
+        else:
+            for a in found.args:  # as if there were another node
+                a.uses += 1
+        return found
+
+    def _store(self, port: int, index: Expr, value: Expr, shift: Shift, vector: bool) -> Tree:
         address, offset = self.address(port, index, shift)
         stored = self.ports[port].dtype
         if not vector:
