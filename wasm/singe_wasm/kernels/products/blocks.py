@@ -22,7 +22,7 @@ from ...code.writer import Tree, Writer
 from ...levels import Level
 from ..lower import SizeParameters
 from .contraction import ProductSchedule, Template, schedule
-from .feeds import Evaluated, Feed, InPlace
+from .feeds import Evaluated, Feed, InPlace, panels
 from .product import Product, RegisterTile, panels_across
 
 MAX_ROWS_UNPACKED_PER_TILE: Final = 12
@@ -83,12 +83,7 @@ class BlockSchedule:
 
     def pack(self, contents: np.ndarray) -> np.ndarray:
         """Words, scales or zeros as panels."""
-        rows, n = contents.shape
-        width = self.floats.columns
-        count = -(-n // width)
-        padded = np.zeros((rows, count * width), contents.dtype)
-        padded[:, :n] = contents
-        return np.ascontiguousarray(padded.reshape(rows, count, width).transpose(1, 0, 2))
+        return panels(contents, self.floats.columns)
 
     @property
     def packers(self) -> Mapping[int, Packer]:

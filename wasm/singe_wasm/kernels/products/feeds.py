@@ -326,9 +326,13 @@ def panels(matrix: np.ndarray, columns: int) -> np.ndarray:
     """A [k][n] matrix as [panel][k][columns], filled up with zeros."""
     k, n = matrix.shape
     count = -(-n // columns)
-    padded = np.zeros((k, count * columns), np.float32)
-    padded[:, :n] = matrix
-    return np.ascontiguousarray(padded.reshape(k, count, columns).transpose(1, 0, 2))
+    out = np.empty((count, k, columns), matrix.dtype)
+    whole, rest = divmod(n, columns)
+    out[:whole] = matrix[:, : whole * columns].reshape(k, whole, columns).transpose(1, 0, 2)
+    if rest:
+        out[whole] = 0
+        out[whole, :, :rest] = matrix[:, whole * columns :]
+    return out
 
 
 class PanelWriter:
