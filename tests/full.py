@@ -160,6 +160,8 @@ MOVED: Final[Mapping[str, Rule]] = {
     "unit/gradients/test_optim_program.py::test_a_step_is_one_program_with_states": some(2, one_device),
     "unit/tensors/test_drawing_ways.py::test_ops_of_onnx_draw_the_same_in_every_way": one_device,
     "unit/tensors/test_drawing_ways.py::test_steps_and_bundles_draw_as_the_lines_do_eagerly": some(2, one_device),
+    "unit/runtime/test_joined_rows.py::test_a_kernel_computes_each_row_as_numpy_does": only(name="float32"),
+    "unit/runtime/test_joined_rows.py::test_a_step_with_joined_rows_learns_the_same": only(precision="float32"),
     "unit/runtime/test_fusion.py::test_training_steps_take_flat_time_and_memory": plain(one_device),
     "unit/compiler/test_add_target.py::test_rows_print_as_c": every(40),
     "unit/tensors/test_array_api.py::test_a_function_gives_what_the_reference_gives": some(2, one_device),

@@ -15,7 +15,7 @@ import pytest
 
 import singe as sg
 from singe import nn
-from singe.dtypes import DTYPES, DType, bfloat16, dtype
+from singe.dtypes import DTYPES, DType, dtype
 from singe.ir.arrays.adapter import Array, ArrayAdapter
 from singe.ir.arrays.c_elements import Member, fits, kernel_text, layout_of, width_of
 from singe.ir.arrays.numpy import NUMPY_ARRAYS
@@ -61,7 +61,7 @@ class Joining(ArrayAdapter):
 
 
 def step_on(device: Any, precision: Any = "float32") -> TrainStep:
-    config = GptConfig(length=6, width=8, layers=2, heads=2, dropout=0.0)
+    config = GptConfig(length=6, width=8, layers=1, heads=2, dropout=0.0)
     model = GPT(11, config).train()
 
     def loss(model: Any, x: sg.Tensor, y: sg.Tensor) -> sg.Tensor:
@@ -76,7 +76,7 @@ def test_a_step_with_joined_rows_learns_the_same(precision: str) -> None:
     adapter = Joining()
     device = EagerDevice(ArrayBackend("joining", adapter, {}, on_host=False))
     rng = np.random.default_rng(0)
-    batches = [rng.integers(0, 11, (2, 2, 6)) for _ in range(3)]
+    batches = [rng.integers(0, 11, (2, 2, 6)) for _ in range(2)]
     ours, theirs = step_on(device, precision), step_on("numpy", precision)
     for x, y in batches:
         assert ours(x, y) == pytest.approx(theirs(x, y), rel=1e-5 if precision == "float32" else 2e-3)
@@ -95,6 +95,7 @@ struct Place { unsigned x; };
 static Place blockIdx, threadIdx, blockDim = {1};
 #define __global__
 """
+TOLERANCES: Final = {"float16": 2e-3, "bfloat16": 1e-2}
 CALLED: Final = """\
 extern "C" void call(unsigned count, void **p) { for (blockIdx.x = 0; blockIdx.x < count; blockIdx.x++) joined(%s, count); }
 """
@@ -129,19 +130,18 @@ def numbers(kind: DType, rng: np.random.Generator, shape: tuple[int, ...]) -> np
 
 
 @pytest.mark.slow
-def test_a_kernel_computes_each_row_as_numpy_does(tmp_path: Path) -> None:
-    kinds = [dtype(name) for name in ("bool", "int32", "int64", "float16", "float32", "float64")]
-    rng, cases = np.random.default_rng(0), []
+@pytest.mark.parametrize("name", ["bool", "int32", "int64", "float16", "bfloat16", "float32", "float64"])
+def test_a_kernel_computes_each_row_as_numpy_does(name: str, tmp_path: Path) -> None:
+    kind, rng, cases = dtype(name), np.random.default_rng(0), []
     for row in ROWS.values():
         if not isinstance(row, Elementwise) or row.argument_types:
             continue
-        for kind in [*kinds, bfloat16] if row.name in ("add", "exp") else kinds:
-            if kind not in row.dtypes or type in map(type, row.defaults.values()):
-                continue
-            gives = row.result([kind] * row.arity, row.defaults)
-            if fits(row, [kind] * row.arity, gives, row.defaults):
-                cases.append((row, kind, gives))
-    assert len({row.name for row, _, _ in cases}) > 40
+        if kind not in row.dtypes or type in map(type, row.defaults.values()):
+            continue
+        gives = row.result([kind] * row.arity, row.defaults)
+        if fits(row, [kind] * row.arity, gives, row.defaults):
+            cases.append((row, kind, gives))
+    assert len(cases) > 3
     texts, arrays = [], []
     for row, kind, gives in cases:
         shapes = [((3, 8), (8,), (3, 1))[i % 3] for i in range(row.arity)]
@@ -160,5 +160,5 @@ def test_a_kernel_computes_each_row_as_numpy_does(tmp_path: Path) -> None:
             wanted = NUMPY_ARRAYS.elementwise(row, [np.broadcast_to(x, (3, 8)) for x in inputs], row.defaults)
         got, wanted = sg.tensor(out).cast("float64").numpy(), sg.tensor(wanted).cast("float64").numpy()
         np.testing.assert_allclose(
-            got, wanted, rtol=2e-3 if kind.bits == 16 else 1e-6, atol=1e-6, err_msg=f"{row.name} {kind}"
+            got, wanted, rtol=TOLERANCES.get(name, 1e-6), atol=1e-6, err_msg=f"{row.name} {kind}"
         )
