@@ -9,6 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 from weakref import WeakSet
 
@@ -188,7 +189,7 @@ class WasmExecutable:
         slots = [0 if ("slot", k) in plan.late else count for k, count in enumerate(program.slot_bytes(sizes))]
         every = self.program.programs if self.program.bounds else ()
         self._reserve(max([sum(slots), *(p.peak(sizes) for p in every)]))
-        starts = np.cumsum([self._held["scratch"][0] if "scratch" in self._held else 0, *slots]).tolist()
+        starts = [*accumulate([self._held["scratch"][0] if "scratch" in self._held else 0, *slots])]
         words = as_words(plan.words)
         where: dict[Place, list[int]] = {}
         for at in plan.named:

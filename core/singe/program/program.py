@@ -405,13 +405,17 @@ class ProgramData:
         """
         out = [0] * self.slots
         most = {**sizes, **self.bounds}
-        for b in self.buffers:
-            if b.place[0] == "slot":
-                for at in (sizes,) if most == sizes else (sizes, most):
-                    taken = evaluate(b.bytes, at)
-                    if isinstance(taken, int):
-                        out[b.place[1]] = max(out[b.place[1]], align(taken))
+        for slot, count in self._slot_dims:
+            for at in (sizes,) if most == sizes else (sizes, most):
+                taken = evaluate(count, at)
+                if isinstance(taken, int):
+                    out[slot] = max(out[slot], align(taken))
         return out
+
+    @cached_property
+    def _slot_dims(self) -> Sequence[tuple[int, Dim]]:
+        """A slot and the bytes of a buffer there, each pair once: those of equal layers are equal."""
+        return tuple(dict.fromkeys((b.place[1], b.bytes) for b in self.buffers if b.place[0] == "slot"))
 
     def peak(self, sizes: Mapping[str, int]) -> int:
         """Bytes of scratch at these sizes."""
