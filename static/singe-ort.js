@@ -28,7 +28,7 @@ const arrayOf = (type) =>
 
 /** @param {readonly number[]} dims */
 function sizeOf(dims) {
-  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) throw new TypeError(`dims: got ${dims}, expected an array of whole numbers`);
+  if (!Array.isArray(dims) || dims.some((d) => !Number.isSafeInteger(d) || d < 0)) throw new TypeError(`dims: got ${dims}, expected whole numbers`);
   return dims.reduce((size, d) => size * d, 1);
 }
 
@@ -46,7 +46,7 @@ function elementsOf(type, data) {
   }
   type ??= data?.constructor?.name?.replace(/^Big|(Clamped)?Array$/g, "").toLowerCase();
   const wanted = arrayOf(type);
-  if (!wanted) throw new TypeError(type ? `type: got ${type}, which no tensor has` : "type: none was given, and the data does not tell it");
+  if (!wanted) throw new TypeError(type ? `type: got ${type}, which no tensor has` : "no type was given, nor can data tell it");
   if (data instanceof wanted) return [type, /** @type {OrtData} */ (data)];
   if (type === "uint8" && data instanceof Uint8ClampedArray) return [type, Uint8Array.from(data)];
   if (type === "float16" && data instanceof Uint16Array) return [type, /** @type {Unchecked} */ (new wanted(data.buffer, data.byteOffset, data.length))];
@@ -103,7 +103,7 @@ export class Tensor {
 
   /** @param {string} what */
   #missing(what) {
-    return new Error(this.location === "none" ? "the tensor is disposed" : `${what}: the tensor is on ${this.location}; getData() copies it to the CPU`);
+    return new Error(this.location === "none" ? "the tensor is disposed" : `${what}: the tensor is on ${this.location}; getData() copies it`);
   }
 
   /**
@@ -193,7 +193,7 @@ export class Tensor {
    * @param {{ dataType?: OrtType, dims: readonly number[], download?(): Promise<OrtData>, dispose?(): void }} options
    */
   static fromGpuBuffer(gpuBuffer, { dataType = "float32", ...options }) {
-    if (!/32$|64$|^float16$/.test(dataType)) throw new TypeError(`a GPU buffer of ${dataType}: its elements have four bytes each there; give them on the CPU`);
+    if (!/32$|64$|^float16$/.test(dataType)) throw new TypeError(`a GPU buffer of ${dataType}: its elements are wider there: give them on the CPU`);
     return new Tensor({ ...options, location: "gpu-buffer", type: dataType, gpuBuffer });
   }
 

@@ -168,8 +168,10 @@ def _planned(
             raise DTypeError(f"state {s.name!r} is {s.leaf.dtype}{show(s.leaf.shape)}, expected numbers")
         given[s.leaf] = layout.add(s.name, s.leaf.dtype, s.leaf.shape, ("state", k))
         # A sequence of keys that begins with zeros begins there; without an initial value, nobody can foresee where.
-        zeros = s.initial is None or (s.draws is None and not np.frombuffer(s.initial.tobytes(), np.uint8).any())
-        initial = None if zeros else layout.array(s.name, s.initial, s.leaf.dtype)
+        initial = s.initial
+        if initial is not None and s.draws is None and not np.frombuffer(initial.tobytes(), np.uint8).any():
+            initial = None
+        initial = None if initial is None else layout.array(s.name, initial, s.leaf.dtype)
         states.append(State(s.name, given[s.leaf], initial, s.draws))
     blocks = StepScheduler(target, layout, late_sizes(graph), first is not None)
     donated = [x for x in graph.inputs if x.name in donate] if first is None else []
