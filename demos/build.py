@@ -26,7 +26,7 @@ from typing import Any, Final
 import singe as sg
 from singe import nn
 from singe.tools.export.page.own_page import CHAT, TASK, own_page
-from singe.tools.export.page.scripts import LANGUAGE, compact, readable_scripts
+from singe.tools.export.page.scripts import LANGUAGE, OF_TASKS, compact, readable_scripts
 from singe.tools.export.page.snippet import links
 from singe.tools.export.tuning import export_tuning
 
@@ -175,7 +175,8 @@ def build(out: Path, with_python: bool = True, say: Say = print, language: Path 
 
 def page_files() -> dict[str, Path]:
     """The runner, in the site's root, and the pages."""
-    scripts = {name for name in readable_scripts() if not name.startswith(LANGUAGE)}  # LANGUAGE_MODEL has its own
+    apart = (LANGUAGE, OF_TASKS)  # these bundles have their own
+    scripts = {name for name in readable_scripts() if not name.startswith(apart)}
     found = {p.name: p for p in files_under(STATIC) if p.name in scripts or p.name == "singe.d.ts"}
     for name, place in FOLDERS.items():
         folder = HERE / name

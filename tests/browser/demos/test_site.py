@@ -205,7 +205,7 @@ def test_a_language_model_that_cannot_be_had_is_left_out(
 
 
 def test_a_task_whose_model_cannot_be_had_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(kind: str) -> None:
+    def fails(kind: str, model: str) -> None:
         raise build.sg.InputError("no network")
 
     monkeypatch.setattr(build, "CACHE", tmp_path)
