@@ -292,7 +292,7 @@ class Module(metaclass=_Closed):
 
     def clone(self) -> Self:
         """A new module with the same tensors, which are immutable."""
-        return copy.deepcopy(self)
+        return copy.deepcopy(self, {id(t): t for t in self.state_dict().values()})
 
     def _mapped(self, function: Callable[[str, Tensor], Tensor]) -> Self:
         return _rebuilt(self, lambda path, key, part: function(path, part) if isinstance(part, Tensor) else part)

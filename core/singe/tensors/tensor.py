@@ -118,7 +118,11 @@ class Tensor:
         return self
 
     def __deepcopy__(self, memo: Any) -> Tensor:
-        return self
+        """Elements of its own, as a copied layer is to be trained apart from the first; itself while tracing, where none are known."""
+        if self.device.trace_depth:
+            return self
+        made = Tensor(self.device, self.device.upload(self.numpy()))
+        return made.require_grad() if self.requires_grad else made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self.device, own(self.numpy()))  # which is read where ml_dtypes is missing, too

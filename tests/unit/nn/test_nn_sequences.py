@@ -3,6 +3,7 @@ give what a causal mask gives. And what dropout and pooling do beside computing 
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -307,6 +308,18 @@ def test_lists_and_dicts_of_modules_are_fields() -> None:
     assert type(moved.layers) is nn.ModuleList
     assert type(moved.heads) is nn.ModuleDict
     assert moved(sg.ones((1, 2), "float16")).dtype is sg.float16
+
+
+def test_copied_layers_learn_apart_and_shared_ones_together() -> None:
+    layer = nn.Linear(2, 2, rng=0)
+    for stack, alike in ((nn.Sequential(layer, copy.deepcopy(layer)), False), (nn.Sequential(layer, layer), True)):
+        step = sg.train.TrainStep(
+            stack, sg.optim.SGD(lr=0.1), lambda m, x, y: nn.MSELoss()(m(x), y), device="numpy", seed=0
+        )
+        x = np.random.default_rng(0).random((3, 2), np.float32)
+        step(x, x)
+        first, second = (part.weight.numpy() for part in step.model)  # pyright: ignore[reportAttributeAccessIssue, reportGeneralTypeIssues]
+        assert np.array_equal(first, second) is alike
 
 
 def test_layers_of_a_stack_learn_apart() -> None:

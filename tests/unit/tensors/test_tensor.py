@@ -372,7 +372,11 @@ def test_methods_say_what_they_do_and_what_they_take() -> None:
 
 def test_copies_and_pickles(on: sg.Device) -> None:
     x = sg.tensor(A, device=on)
-    assert copy.deepcopy([x])[0] is x
+    assert copy.copy(x) is x
+    first, second = copy.deepcopy([x, x])
+    assert first is second is not x
+    assert first._value is not x._value
+    np.testing.assert_array_equal(first.numpy(), A)
     again = pickle.loads(pickle.dumps(x))
     np.testing.assert_array_equal(again.numpy(), A)
     assert again.device.label == x.device.label

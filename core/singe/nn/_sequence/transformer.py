@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 
 from ...errors import InputError
 from ...runtime.random_keys import Rng, one_generator
-from ...tensors.functions.creation import tensor, zeros
+from ...tensors.functions.creation import zeros
 from ...tensors.tensor import Tensor
 from .._activation import Activation
 from .._dropout import Dropout
@@ -137,10 +137,9 @@ class TransformerDecoderLayer(_Layer, attentions=("self_attn", "multihead_attn")
 
 
 def _copied(layer: Module) -> Module:
-    """A copy that draws other random numbers, and whose tensors are its own: layers that had them in common would be trained as one."""
+    """A copy that draws other random numbers."""
     rngs = [part.rng for _, part in layer.named_modules() if isinstance(part, Random)]
-    made = copy.deepcopy(layer, {id(rng): rng.spawn(1)[0] for rng in rngs if rng is not None})
-    return made.map(lambda t: t if t.device.trace_depth else tensor(t.numpy(), device=t.device))
+    return copy.deepcopy(layer, {id(rng): rng.spawn(1)[0] for rng in rngs if rng is not None})
 
 
 class _Stack(Module):
