@@ -345,24 +345,13 @@ export class Files {
         }
         return;
       } catch (cause) {
-        const rest = resumed && at > before && !this.#stopper.signal.aborted ? await this.#rest(name, at) : undefined;
+        if (!resumed || at <= before || this.#stopper.signal.aborted) this.#fail(name, cause);
+        const rest = await (await import("./singe-resume.js")).restOf((...given) => this.#ask(...given), name, at);
         if (!rest) this.#fail(name, cause);
         this.#resumed.add(name);
         [answer, before] = [rest, at];
       }
     }
-  }
-
-  /**
-   * A response with the bytes of a file from `at` on, if the server gives parts.
-   * @param {string} name
-   * @param {number} at
-   */
-  async #rest(name, at) {
-    const answer = await this.#ask(name, { headers: { Range: `bytes=${at}-` } }).catch(() => undefined);
-    if (!(answer instanceof Response)) return;
-    if (answer.status === 206 && answer.headers.get("content-range")?.startsWith(`bytes ${at}-`)) return answer;
-    answer.body?.cancel();
   }
 
   /**

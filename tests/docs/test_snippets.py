@@ -77,6 +77,7 @@ def test_the_pages_of_pictures_and_sounds_take_files(tmp_path: Path, monkeypatch
 def test_every_page_has_blocks_of_known_words() -> None:
     """A misspelt word would leave a block out."""
     known = {"python", "console", "js", "html", "text", "wgsl", "json", "http", "nginx", "c", "rust", "ts", "toml"}
+    known |= {"jsx", "vue", "svelte"}  # which tests/browser/embedding/test_frameworks.py runs
     found = {block.language for page in [*PAGES, *ALONE] for block in blocks(page)}
     assert found <= known
     assert all(page.read_text().count("```") == 2 * len(list(blocks(page))) for page in [*PAGES, *ALONE])

@@ -50,7 +50,8 @@ class Tensor:
     def __contains__(self, element: TensorLike) -> _bool:
         """Whether any element is equal."""
     def __copy__(self) -> Tensor: ...
-    def __deepcopy__(self, memo: Any) -> Tensor: ...
+    def __deepcopy__(self, memo: Any) -> Tensor:
+        """Elements of its own, as a copied layer is to be trained apart from the first; itself while tracing, where none are known."""
     def __dir__(self) -> list[str]: ...  # pyright: ignore[reportIncompatibleMethodOverride]
     def __divmod__(self, other: TensorLike) -> tuple[Tensor, Tensor]: ...
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: _bool | None = None) -> Any:

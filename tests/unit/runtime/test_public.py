@@ -94,6 +94,7 @@ def test_demos_use_public_names_only() -> None:
     names["singe.train.examples.mnist"] = {"Digits", "MEAN", "STD"}  # the network that the training page has, too
     names["singe.tools.export.page.scripts"] = {
         "LANGUAGE",
+        "OF_TASKS",
         "compact",
         "readable_scripts",
     }  # the site serves these, small
