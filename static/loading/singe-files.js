@@ -228,8 +228,8 @@ export class Files {
    */
   async #verified(entry, receive) {
     const { file, sha256 } = entry;
-    const check = async (/** @type {Answer | Promise<Answer>} */ response) => {
-      if ((await receive(this.#chunks(file, response, true))) === sha256) return this.checkSignal();
+    const check = async (/** @type {Answer | Promise<Answer>} */ response, asked = false) => {
+      if ((await receive(this.#chunks(file, response, asked))) === sha256) return this.checkSignal();
       throw new SingeError("format", `${file} does not match its sha256: it is damaged or exchanged`);
     };
     const again = (/** @type {unknown} */ error) => {
@@ -240,7 +240,7 @@ export class Files {
     const store = await this.store;
     const attempt = (/** @type {RequestInit} */ options) => {
       /** @type {(see?: (response: Response) => void) => Promise<void>} */
-      const ask = (see) => check(this.#ask(file, options, see));
+      const ask = (see) => check(this.#ask(file, options, see), true);
       return store ? store.through(entry, check, again, ask) : ask();
     };
     try {
