@@ -363,7 +363,12 @@ def with_tasks(files: Mapping[str, Path], made: str, say: Say) -> dict[str, Path
         def make(folder: Path, page: str = page, bundles: Mapping[str, tuple[str, str, str]] = bundles) -> None:
             say(f"{page}: making the bundles …")
             for name, (kind, model, _) in bundles.items():
-                sg.export(sg.task(kind, model), folder / name, dtype="float16" if kind == "landmarks" else "float32")
+                sg.export(
+                    sg.task(kind, model),
+                    folder / name,
+                    dtype="float16" if kind == "landmarks" else "float32",
+                    device="cpu",
+                )
             main, *others = bundles
             for path in (p for name in others for p in (folder / name).iterdir() if p.name.startswith(RUNNER)):
                 path.unlink()
