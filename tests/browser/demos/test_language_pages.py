@@ -160,12 +160,13 @@ def smollm2(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.mark.full
+@pytest.mark.nightly  # four steps take minutes where other tests run beside them
 def test_smollm2_learns_a_text(browser: Any, smollm2: Path) -> None:
     page = browser.new_page()
     with served(smollm2) as address:
         desk = Desk(page)
         page.goto(f"{address}tune/")
+        desk.ready()
         desk.item("backend").select_option("wasm")
         desk.ready()
         losses = []
