@@ -129,15 +129,6 @@ export class SingeModelElement extends SourceElement {
   }
 }
 
-/**
- * A picture to show, of what a task was asked with.
- * @param {TaskSource} source
- */
-async function bitmapOf(source) {
-  const isAddress = typeof source === "string" || source instanceof URL;
-  return createImageBitmap(isAddress ? await (await fetch(source)).blob() : source, { imageOrientation: "from-image" });
-}
-
 /** What a task's element takes: the text of its field or button, and the files of the field. */
 const KINDS = {
   picture: ["A picture: choose one, or drop it here", "image/*"],
@@ -254,11 +245,13 @@ export class SingeTaskElement extends SourceElement {
    */
   async #answered(source, isLate) {
     const task = await this.task;
+    const { fetched } = await import("./tasks/singe-task-runner.js");
+    const picture = await fetched(source);
     const start = performance.now();
-    const answer = await task(source, this.#settings);
+    const answer = await task(picture, this.#settings);
     const time = performance.now() - start;
     if (isLate()) return answer;
-    const bitmap = await bitmapOf(source);
+    const bitmap = await createImageBitmap(picture, { imageOrientation: "from-image" });
     this.#show(task, answer, bitmap);
     bitmap.close();
     this.say(`${time.toFixed(0)} ms on ${task.model.device}.`);

@@ -120,7 +120,7 @@ async function opened(url, { onProgress, ...options }) {
  * @param {AbortSignal} [signal]
  * @returns {Promise<PictureSource>}
  */
-async function fetched(source, signal) {
+export async function fetched(source, signal) {
   if (typeof source !== "string" && !(source instanceof URL)) return source;
   try {
     const response = await fetch(source, { signal });
