@@ -26,6 +26,7 @@ class Endless(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no alarm that interrupts")
 @pytest.mark.parametrize("count", [len(ROOTS), *slow(2000)])
 def test_values_that_hold_each_other_are_read_or_refused_in_bounded_time(count: int) -> None:

@@ -165,6 +165,7 @@ def test_a_file_that_changes_after_it_was_loaded_is_refused_where_it_is_read(tmp
     np.testing.assert_allclose(model(X), answer(), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_damaged_entry_is_made_anew(tmp_path: Path, cache_folder: Path) -> None:
     path = saved(tmp_path / "m.onnx")
     sg.load(path, "wasm")(X)

@@ -97,6 +97,7 @@ def dispatches(program: ProgramData, **sizes: int) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", [WGSL, CUDA], ids=lambda d: d.name)
 @pytest.mark.parametrize("case", ["llama", "qwen2"])
 def test_a_layer_takes_few_dispatches_for_a_token(case: str, dialect: Dialect) -> None:

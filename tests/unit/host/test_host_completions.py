@@ -22,6 +22,8 @@ from singe.host.openai.sessions import KeptSessions
 from singe.host.protocol import Refused
 from singe.language.generation import Generation
 
+pytestmark = pytest.mark.slow
+
 HELLO = [{"role": "user", "content": "hello"}]
 
 

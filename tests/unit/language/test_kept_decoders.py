@@ -18,6 +18,8 @@ from singe.language.decoder import Decoder
 from singe.language.llm import LanguageModel
 from singe.weights.safetensors import write_safetensors
 
+pytestmark = pytest.mark.slow
+
 IDS = [5, 6, 7, 8]
 LOCAL = pytest.mark.parametrize("device_name", ["numpy", "wasm"])
 

@@ -59,6 +59,7 @@ def test_a_conversation_that_is_full_is_refused(tmp_path: Path) -> None:
         llm.side_by_side.feed(sessions, [5, 5])
 
 
+@pytest.mark.slow
 def test_a_model_with_an_adapter_has_its_own_scores_side_by_side(tmp_path: Path) -> None:
     llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy", context=16)
     llm.adapters["mine"] = sg.language.lora(llm, 2, rng=0).map_parameters(

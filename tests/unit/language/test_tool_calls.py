@@ -97,6 +97,7 @@ def test_tools_of_another_shape_are_refused(tools: Any) -> None:
         ChatTemplate(TEMPLATE).call_form(tools)
 
 
+@pytest.mark.slow
 def test_a_model_tells_its_calls_at_the_end(tmp_path: Path) -> None:
     llm = sg.language.load(tiny_gguf(tmp_path / "tiny.gguf"), "numpy", context=128)
     options: dict[str, Any] = {"regex": re.escape(f"[{written(NOW)}]"), "temperature": 0}

@@ -20,6 +20,8 @@ from singe.tasks.chains.ocr import collapsed, reading_order, upright
 from singe.tasks.spec import ChainSpec
 from singe.tools import cli, options
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(3)
 
 

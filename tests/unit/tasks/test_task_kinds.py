@@ -81,6 +81,7 @@ def test_channels_are_ordered_and_normalised() -> None:
     )
 
 
+@pytest.mark.slow
 def test_scores_become_probabilities_and_the_likeliest_classes() -> None:
     row = RNG.normal(size=7).astype(np.float32)
     for scores in (row, np.exp(row) / np.exp(row).sum()):
@@ -109,6 +110,7 @@ def test_parts_have_the_size_of_the_picture() -> None:
         np.testing.assert_allclose(item.score, 1 / (1 + np.exp(-9)), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_cutout_and_a_depth_are_maps_of_the_picture() -> None:
     pixels = noise(30, 50)
     grey = whole(lambda x: x.mean(1, keepdims=True))
@@ -128,6 +130,7 @@ def test_a_vector_has_the_length_one() -> None:
     assert a.similarity(a) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_faces_are_decoded_from_their_anchors() -> None:
     boxes, scores = RNG.normal(0, 6, (896, 16)).astype(np.float32), RNG.normal(-3, 2, (896, 1)).astype(np.float32)
     boxes[:, 2:4] = np.abs(boxes[:, 2:4]) + 8

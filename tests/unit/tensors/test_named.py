@@ -15,7 +15,11 @@ from singe import nn
 from singe.ops import ROWS, Elementwise
 from singe.tensors.methods.row_methods import names_of
 
-on_devices = pytest.mark.parametrize("device_name", ["numpy", "wasm", "webgpu"], indirect=True)
+on_devices = pytest.mark.parametrize(
+    "device_name",
+    ["numpy", *(pytest.param(name, marks=pytest.mark.slow) for name in ("wasm", "webgpu"))],
+    indirect=True,
+)
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((2, 3, 4), np.float32)
 B = RNG.standard_normal(3, np.float32)
