@@ -16,7 +16,7 @@ import singe as sg
 from singe.model.model import Model
 from singe.tasks import picture_spec as images
 from singe.tasks.picture_spec import PictureSpec
-from singe.tools.export.bundle import export, make_bundle
+from singe.tools.export.bundle import draft, export
 from singe.tools.export.page import single_page
 
 PHOTO = ROOT / "docs" / "digits.png"
@@ -122,7 +122,7 @@ def test_firefox_runs_it(tmp_path: Path) -> None:
 
 def test_every_script_that_a_bundle_has_is_named_in_the_page() -> None:
     """No relative import is left but those of workers, which such a page does not start."""
-    page = single_page.single_page(make_bundle(Model(small_graph(), "numpy")).files).decode()
+    page = single_page.single_page(draft(Model(small_graph(), "numpy")).alone().files).decode()
     left = [m.start() for m in single_page._SCRIPT.finditer(page.replace('\\"', '"'))]
     text = page.replace('\\"', '"')
     assert all(single_page._WORKER.search(text[at - 20 : at]) for at in left)

@@ -25,7 +25,7 @@ from singe.model.model import Model
 from singe.model.program import Program
 from singe.program.weight_codecs import decode, read_piece
 from singe.runtime.devices import device as open_device
-from singe.tools.export.bundle import export, make_bundle, page_targets
+from singe.tools.export.bundle import draft, export, page_targets
 from singe.tools.export.stored.storage import encode, output_channels
 
 DTYPES: Final = ("float16", "int8")
@@ -286,7 +286,7 @@ def test_models(name: str, dtype: str, capsys: pytest.CaptureFixture[str]) -> No
         pytest.skip(f"no model {name} in {MODELS}")
     given, _ = model_case(name)
     model = load(MODELS / f"{name}.onnx", device="numpy", input_shapes={k: v.shape for k, v in given.items()})
-    bundle = make_bundle(model, dtype=dtype, samples=[given])
+    bundle = draft(model, dtype=dtype, samples=[given]).alone()
     assert bundle.deviation is not None
     assert not bundle.deviation.why_not
     assert all(error is not None for error in bundle.deviation.errors.values())

@@ -18,7 +18,7 @@ import pytest
 import singe as sg
 from singe.tasks import picture_spec as images
 from singe.tasks.labels import read_labels
-from singe.tools.export.bundle import make_bundle
+from singe.tools.export.bundle import draft
 
 ROOT = Path(__file__).parents[3]
 SHARED = ROOT.parent / "shared" / "models"
@@ -92,7 +92,7 @@ def test_its_inputs_and_outputs_are_those_that_pages_name(demo: str) -> None:
         f"input: float32(N, {shape})",
         f"logits: float32(N, {classes})",
     ]
-    manifest = make_bundle(model, ["wasm"]).manifest
+    manifest = draft(model, ["wasm"]).alone().manifest
     assert [p["name"] for p in (*manifest["inputs"], *manifest["outputs"])] == ["input", "logits"]
 
 

@@ -26,7 +26,7 @@ from singe.ops import Row
 from singe.program.container import format_of
 from singe.shapes import size
 from singe.tools.cli import main
-from singe.tools.export.bundle import make_bundle
+from singe.tools.export.bundle import draft
 from singe.weights.pytorch import LEGACY
 from singe.weights.records import model_record, read_graph, read_weights, weights_record
 
@@ -231,7 +231,7 @@ def test_a_record_is_what_commands_and_export_take(tmp_path: Path, capsys: pytes
     manifest = json.loads((tmp_path / "bundle" / "model.json").read_text())
     assert [p["name"] for p in (*manifest["inputs"], *manifest["outputs"])] == ["input", "output"]
     assert manifest["name"] == "net"
-    wanted = make_bundle(sg.Model.of(Net(), {"input": ("N", 2, 5, 5)}, "numpy", name="net"), ["wasm"])
+    wanted = draft(sg.Model.of(Net(), {"input": ("N", 2, 5, 5)}, "numpy", name="net"), ["wasm"]).alone()
     assert {n: (tmp_path / "bundle" / n).read_bytes() for n in wanted.files} == dict(wanted.files)
 
 

@@ -20,7 +20,7 @@ from singe.onnx import backend
 from singe.program.format import from_bytes, to_bytes
 from singe.program.program import Host
 from singe.shapes import size
-from singe.tools.export.bundle import make_bundle
+from singe.tools.export.bundle import draft
 
 WORDS = np.array([["one", "two", "três"], ["", "fünf", "one"]], object)
 ONNX_NAMES = {"numpy": "CPU", "wasm": "WASM", "webgpu": "WEBGPU"}
@@ -292,7 +292,7 @@ def test_strings_are_no_states_nor_weights(device_name: str) -> None:
 
 def test_pages_are_told_that_they_have_no_strings() -> None:
     with pytest.raises(InputError, match=r"target wasm: .*does not compute string.*singe.js lacks"):
-        make_bundle(Model(greeting(), "numpy"))
+        draft(Model(greeting(), "numpy")).alone()
 
 
 def test_arrays_of_other_string_types_are_taken() -> None:

@@ -19,7 +19,7 @@ from singe.model.program import Program
 from singe.program.program import ProgramData
 from singe.runtime.devices import device as open_device
 from singe.shapes import Dim, size
-from singe.tools.export.bundle import make_bundle
+from singe.tools.export.bundle import draft
 
 TARGETS = pytest.mark.parametrize("target", ["wasm", "wgsl"])
 ACTIVATIONS = pytest.mark.parametrize("activations", ["float32", "int8"])
@@ -103,10 +103,10 @@ def test_all_steps_give_the_same(device_name: str, activations: str) -> None:
 )
 def test_a_bundle_weighs_the_same_with_steps_for_some_sizes(dtype: str, activations: str) -> None:
     model = Model(perceptron(), "numpy")
-    bundles = [make_bundle(model, dtype=dtype, activations=activations)]
+    bundles = [draft(model, dtype=dtype, activations=activations).alone()]
     for n in SIZES:
         model.specialise(L=n)
-    bundles.append(make_bundle(model, dtype=dtype, activations=activations))
+    bundles.append(draft(model, dtype=dtype, activations=activations).alone())
     plain, shared = (
         {name: [w["sha256"] for w in target["weights"]] for name, target in bundle.manifest["targets"].items()}
         for bundle in bundles

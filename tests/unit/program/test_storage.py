@@ -19,7 +19,7 @@ from singe.ops import ROWS
 from singe.program.weight_codecs import STORED, StoredPart, decode, read_piece
 from singe.program.words import COPY
 from singe.shapes import size
-from singe.tools.export.bundle import Bundle, make_bundle, page_targets
+from singe.tools.export.bundle import Bundle, draft, page_targets
 from singe.tools.export.stored import weights
 from singe.tools.export.stored.storage import PRECISION, digest, encode, output_channels
 from singe.tools.export.stored.weights import pieces
@@ -134,7 +134,7 @@ def test_files_decode_to_the_weights(monkeypatch: pytest.MonkeyPatch, target: st
         return
     for limit in (4_000_000 // 256 * 256, 1024, 100):
         monkeypatch.setattr(weights, "PIECE", limit)
-        bundle = make_bundle(Model(graph, "numpy"), [target], dtype=dtype)
+        bundle = draft(Model(graph, "numpy"), [target], dtype=dtype).alone()
         ((_, block),) = blocks(bundle)
         assert np.array_equal(block, expected)
         entries = bundle.manifest["targets"][target]["weights"]
@@ -167,7 +167,7 @@ def test_the_stored_order_is_the_same_on_every_target() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float16", "int8"])
 def test_one_model_is_one_bundle(dtype: str) -> None:
-    first, second = (make_bundle(Model(network(), "numpy"), dtype=dtype).files for _ in range(2))
+    first, second = (draft(Model(network(), "numpy"), dtype=dtype).alone().files for _ in range(2))
     assert first == second
 
 
@@ -192,7 +192,7 @@ def table(values: Any) -> Graph:
     ],
 )
 def test_what_float16_cannot_hold_stays(values: Any, why: str) -> None:
-    bundle = make_bundle(Model(table(values), "numpy"), dtype="float16")
+    bundle = draft(Model(table(values), "numpy"), dtype="float16").alone()
     assert [why in k.why for k in bundle.kept] == [True]
     for _, block in blocks(bundle):
         assert np.array_equal(block[: 4 * np.size(values)].view(np.float32), np.ravel(values).astype(np.float32))
@@ -202,7 +202,7 @@ def test_what_float16_cannot_hold_stays(values: Any, why: str) -> None:
     "values", [[1, 65504, -65504, 6.1e-5], [0, -0.0, np.inf, -np.inf, 2], [np.nan, 1], [[1, 1e-9], [2, 0]]]
 )
 def test_what_float16_holds_is_stored_as_it(values: Any) -> None:
-    bundle = make_bundle(Model(table(values), "numpy"), dtype="float16")
+    bundle = draft(Model(table(values), "numpy"), dtype="float16").alone()
     assert not bundle.kept
     exact = np.ravel(values).astype(np.float32)
     for _, block in blocks(bundle):
@@ -219,7 +219,7 @@ def test_weights_of_any_size_keep_their_precision(scale: float, dtype: str) -> N
     x = b.input("x", (2, 40), float32)
     w = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)
     w[:, 2] *= np.float32(scale)
-    bundle = make_bundle(Model(Graph((x,), (b.matmul(x, b.const(w)),), ("y",)), "numpy"), ["webgpu"], dtype=dtype)
+    bundle = draft(Model(Graph((x,), (b.matmul(x, b.const(w)),), ("y",)), "numpy"), ["webgpu"], dtype=dtype).alone()
     assert not bundle.kept
     ((_, block),) = blocks(bundle)
     found = block[: w.nbytes].view(np.float32).reshape(w.shape)

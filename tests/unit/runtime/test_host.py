@@ -31,7 +31,7 @@ from singe.program.words import COPY, LOOP
 from singe.shapes import known, size
 from singe.tensors import arithmetic
 from singe.tools import cli
-from singe.tools.export.bundle import make_bundle
+from singe.tools.export.bundle import draft
 
 NOT_IN_SCRIPTS = {
     "resize_tables": "scales, or a region to crop, that a run computes: pages have Resize of computed sizes alone",
@@ -239,9 +239,9 @@ def test_a_bundle_of_what_a_page_cannot_run_is_refused() -> None:
     x = b.input("x", (4,), float32)
     wide = b.cast(x, to=float64)
     model = Model(Graph((x,), (b.exp(wide), b.top_k(wide, axis=0, k=2, largest=True)[0]), ("y", "z")), "numpy")
-    assert make_bundle(model, ["wasm"]).manifest["targets"].keys() == {"wasm"}
+    assert draft(model, ["wasm"]).alone().manifest["targets"].keys() == {"wasm"}
     with pytest.raises(InputError, match=r"webgpu.*cast \(wgsl does not compute float64\).*lacks cast, exp.*Python"):
-        make_bundle(model, ["webgpu"])
+        draft(model, ["webgpu"]).alone()
 
 
 def test_what_a_page_lacks_is_said_without_the_compilers_facts() -> None:

@@ -20,7 +20,7 @@ from singe.compiler.target import find_target
 from singe.onnx import backend as onnx_backend
 from singe.runtime import devices
 from singe.tools.cli import main
-from singe.tools.export.bundle import make_bundle
+from singe.tools.export.bundle import draft
 
 A = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 ROOT = Path(__file__).parents[3]
@@ -162,11 +162,11 @@ def test_devices_inspect_compile_and_run(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_export_says_that_a_page_does_not_run_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(sg.InputError, match=r"got acme, expected some of wasm, webgpu"):
-        make_bundle(net(), ["wasm", "acme"])
+        draft(net(), ["wasm", "acme"]).alone()
     assert main(["export", saved(tmp_path), "-o", str(tmp_path / "bundle"), "--targets", "acme"]) == 2
     assert "got acme, expected some of wasm, webgpu" in capsys.readouterr().err
     assert not (tmp_path / "bundle").exists()
-    assert set(make_bundle(net()).manifest["targets"]) == {"wasm", "webgpu"}
+    assert set(draft(net()).alone().manifest["targets"]) == {"wasm", "webgpu"}
 
 
 @pytest.mark.slow

@@ -34,7 +34,7 @@ from singe.program.program import Buffer, ProgramData
 from singe.shapes import size
 from singe.tasks.picture_spec import PictureSpec
 from singe.tools import cli
-from singe.tools.export.bundle import Bundle, export, make_bundle, page_targets
+from singe.tools.export.bundle import Bundle, draft, export, page_targets
 from singe.tools.export.describing import describe_bundle
 from singe.tools.export.language import spoken_of
 from singe.tools.export.page.snippet import snippet, version
@@ -141,7 +141,7 @@ def read(bundle: Bundle, entry: dict[str, Any]) -> bytes:
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_bundle_is_its_programs(name: str) -> None:
     graph = GRAPHS[name]()
-    bundle = make_bundle(model(graph, name))
+    bundle = draft(model(graph, name)).alone()
     assert bundle.manifest["format"] == "singe/3"
     assert (bundle.manifest["singe"], bundle.manifest["name"]) == (__version__, name)
     assert list(bundle.manifest["targets"]) == ["wasm", "webgpu"]
@@ -154,19 +154,19 @@ def test_weights_are_cut_into_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     b = Builder()
     x = b.input("x", (1, 300), float32)
     graph = Graph((x,), (b.add(x, b.const(np.arange(300, dtype=np.float32))),), ("y",))
-    bundle = make_bundle(model(graph))
+    bundle = draft(model(graph)).alone()
     assert [w["bytes"] for w in bundle.manifest["targets"]["wasm"]["weights"]] == [512, 512, 256]
     check(bundle, graph)
 
 
 def test_the_weights_of_a_model_without_any_are_no_files() -> None:
-    bundle = make_bundle(model(two()))
+    bundle = draft(model(two())).alone()
     assert [t["weights"] for t in bundle.manifest["targets"].values()] == [[], []]
 
 
 def test_open_sizes_stay_open_and_given_ones_are_numbers() -> None:
-    assert make_bundle(model(dense())).manifest["inputs"][0]["shape"] == [[[1, "N"]], 3]
-    assert make_bundle(model(specialise(dense(), {"N": 4}))).manifest["inputs"][0]["shape"] == [4, 3]
+    assert draft(model(dense())).alone().manifest["inputs"][0]["shape"] == [[[1, "N"]], 3]
+    assert draft(model(specialise(dense(), {"N": 4}))).alone().manifest["inputs"][0]["shape"] == [4, 3]
 
 
 @pytest.mark.parametrize(("dtype", "warns"), [("float16", False), ("int8", True)])
@@ -179,7 +179,7 @@ def test_a_large_error_of_small_weights_is_a_warning(dtype: str, warns: bool) ->
     sample = {"x": np.ones((1, 64), np.float32)}
     sample["x"][0, 0] = 0
     graph = Graph((x,), (b.matmul(x, b.const(weights)),), ("y",))
-    text = describe_bundle(make_bundle(model(graph), dtype=dtype, samples=[sample]))
+    text = describe_bundle(draft(model(graph), dtype=dtype, samples=[sample]).alone())
     assert ("an error is above 5%: store weights with --dtype float16" in text) == warns
 
 
@@ -189,7 +189,7 @@ def test_an_error_that_random_inputs_cannot_measure_asks_for_others() -> None:
     x, weights = b.input("x", (1, 16, size("N"), 3), float32), b.const(np.ones((16, 16, 3, 3), np.float32))
     y = b.conv(x, weights, strides=(1, 1), dilations=(1, 1), before=(0, 0), after=(0, 0), group=1)
     graph = Graph((x,), (y,), ("y",))
-    text = describe_bundle(make_bundle(model(graph), dtype="int8"))
+    text = describe_bundle(draft(model(graph), dtype="int8").alone())
     assert re.search(
         r"^error +not measured: .*; give inputs on which the model runs, with --input NAME=FILE$", text, re.M
     )
@@ -240,7 +240,7 @@ def called(words: list[int]) -> set[int]:
 
 @pytest.mark.parametrize("make", [dense, two, picture, contractions])
 def test_no_kernel_is_there_that_no_step_runs(make: Callable[[], Graph]) -> None:
-    bundle = make_bundle(model(make()))
+    bundle = draft(model(make())).alone()
     for name, target in bundle.manifest["targets"].items():
         program = target["program"]
         assert called(program["words"]) == set(range(len(program["kernels"])))
@@ -254,12 +254,12 @@ def test_no_kernel_is_there_that_no_step_runs(make: Callable[[], Graph]) -> None
 
 
 def test_webgpu_code_needs_no_feature() -> None:
-    program = make_bundle(model(dense()), ["webgpu"]).manifest["targets"]["webgpu"]["program"]
+    program = draft(model(dense()), ["webgpu"]).alone().manifest["targets"]["webgpu"]["program"]
     assert [v["requires"] for k in program["kernels"] for v in k["variants"]] == [[]] * len(program["kernels"])
 
 
 def test_one_model_is_one_bundle() -> None:
-    assert make_bundle(model(dense())).files == make_bundle(model(dense())).files
+    assert draft(model(dense())).alone().files == draft(model(dense())).alone().files
 
 
 def test_labels_may_be_a_list_and_a_picture_must_fit_the_input(tmp_path: Path) -> None:
@@ -274,17 +274,17 @@ def test_labels_may_be_a_list_and_a_picture_must_fit_the_input(tmp_path: Path) -
 
 def test_pictures_and_labels() -> None:
     spec = PictureSpec((8, 6), 3, 0.875, (127.0,), (128.0,), "nchw", "pixels")
-    bundle = make_bundle(model(picture()), picture=spec, labels={0: "cat", 1: "größer"})
+    bundle = draft(model(picture()), picture=spec, labels={0: "cat", 1: "größer"}).alone()
     assert bundle.manifest["image"] == {
         "input": "pixels", "size": [8, 6], "channels": 3, "crop": 0.875, "mean": [127.0], "std": [128.0], "layout": "nchw",
     }  # fmt: skip
     assert json.loads(bundle.files[bundle.manifest["labels"]]) == ["cat", "größer"]
-    gaps = make_bundle(model(picture()), labels={3: "dog"})
+    gaps = draft(model(picture()), labels={3: "dog"}).alone()
     assert json.loads(gaps.files["labels.json"]) == {"3": "dog"}
 
 
 def test_readable_scripts_are_those_of_static() -> None:
-    files = make_bundle(model(dense()), readable=True).files
+    files = draft(model(dense()), readable=True).alone().files
     for path in (*static_folder().rglob("singe*.js"), *static_folder().glob("*.d.ts")):
         if path.name == "singe-python.js":
             assert path.name not in files, "only Pyodide needs it"
@@ -305,7 +305,7 @@ def test_other_scripts_replace_those_of_an_earlier_export(tmp_path: Path) -> Non
 
 
 def test_a_snippet_names_files_that_are_there_and_a_version_of_their_contents() -> None:
-    bundle = make_bundle(model(dense()))
+    bundle = draft(model(dense())).alone()
     text = snippet("./model/", bundle.manifest, bundle.files)
     query = f"?v={version(bundle.files)}"
     names = re.findall(r'href="\./model/([^"?]+)(\?[^"]*)"', text)
@@ -314,15 +314,17 @@ def test_a_snippet_names_files_that_are_there_and_a_version_of_their_contents() 
     assert {n for n, _ in names} <= bundle.files.keys()
     assert f'load("./model/{query}", {{ device: "wasm" }})' in text
     assert (
-        version(make_bundle(model(dense())).files) == version(bundle.files) != version(make_bundle(model(two())).files)
+        version(draft(model(dense())).alone().files)
+        == version(bundle.files)
+        != version(draft(model(two())).alone().files)
     )
-    assert "kernels-webgpu.json" in snippet("./m/", make_bundle(model(dense()), ["webgpu"]).manifest, bundle.files)
+    assert "kernels-webgpu.json" in snippet("./m/", draft(model(dense()), ["webgpu"]).alone().manifest, bundle.files)
 
 
 def test_the_snippet_of_a_task_asks_it() -> None:
     net = sg.Model.of(lambda x: x.mean((2, 3)), {"images": (1, 3, 8, 8)}, "numpy")
     task = sg.task("classify", net, labels=["cat", "dog", "owl"], device="numpy")
-    bundle = make_bundle(task.model, task=task.info)
+    bundle = draft(task.model, task=task.info).alone()
     text = snippet("./what/", bundle.manifest, bundle.files)
     assert f'task("./what/?v={version(bundle.files)}"' in text
     assert "model.run" not in text
@@ -330,17 +332,17 @@ def test_the_snippet_of_a_task_asks_it() -> None:
 
 
 def test_chosen_outputs_alone_are_there() -> None:
-    bundle = make_bundle(model(two()), outputs=["powers"])
+    bundle = draft(model(two()), outputs=["powers"]).alone()
     assert [x["name"] for x in bundle.manifest["outputs"]] == ["powers"]
     assert "powers: Output<Float32Array>" in bundle.files["model.d.ts"].decode()
     with pytest.raises(InputError, match="outputs: got 'power', expected some of sum, powers"):
-        make_bundle(model(two()), outputs=["power"])
+        draft(model(two()), outputs=["power"]).alone()
 
 
 def test_types_have_any_names() -> None:
     b = Builder()
     x = b.input('a "b" */', (size("N"),), float32)
-    bundle = make_bundle(Model(Graph((x,), (b.exp(x),), ("0",)), "numpy", "m */ n\nm"))
+    bundle = draft(Model(Graph((x,), (b.exp(x),), ("0",)), "numpy", "m */ n\nm")).alone()
     text = bundle.files["model.d.ts"].decode()
     assert '"a \\"b\\" */": Input' in text
     assert '"0": Output<Float32Array>' in text
@@ -348,7 +350,7 @@ def test_types_have_any_names() -> None:
 
 
 def test_the_page_allows_its_own_script_and_style_alone() -> None:
-    page = make_bundle(model(dense())).files["index.html"].decode()
+    page = draft(model(dense())).alone().files["index.html"].decode()
     for tag in ("script", "style"):
         (text,) = re.findall(rf"<{tag}\b[^>]*>(.*?)</{tag}>", page, re.S)
         assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in page
@@ -360,7 +362,7 @@ def test_the_page_allows_its_own_script_and_style_alone() -> None:
 def test_targets_are_known() -> None:
     for targets in (["cuda"], ["numpy"], []):
         with pytest.raises(InputError, match=r"expected some of wasm, webgpu"):
-            make_bundle(model(dense()), targets)
+            draft(model(dense()), targets).alone()
 
 
 # --- the folder -------------------------------------------------------------------------------------------------------
@@ -398,7 +400,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 
 def test_the_report_has_every_file() -> None:
-    bundle = make_bundle(model(dense()))
+    bundle = draft(model(dense())).alone()
     text = describe_bundle(bundle)
     for name in bundle.files:
         assert re.search(rf"^{re.escape(name)} +[\d.]+ k?M?B +[\d.]+ k?M?B$", text, re.M)
@@ -450,7 +452,7 @@ def test_other_dtypes_are_refused(capsys: pytest.CaptureFixture[str], tmp_path: 
         cli.main(["export", "m.onnx", "-o", str(tmp_path), "--dtype", "x"])
     assert "choose from" in capsys.readouterr().err
     with pytest.raises(InputError, match="'x', expected one of float32, float16, int8"):
-        make_bundle(model(dense()), dtype="x")
+        draft(model(dense()), dtype="x").alone()
 
 
 @pytest.mark.slow
@@ -491,10 +493,10 @@ def test_the_document_names_every_field_of_the_manifest_and_no_other(tmp_path: P
     documented = set(re.findall(r"^\| `(/[A-Za-z0-9_./*]+)` \|", DOCUMENT.read_text(), re.M))
     spec = PictureSpec((8, 6))
     bundles = [
-        make_bundle(model(picture()), picture=spec, labels={0: "a"}),
-        make_bundle(model(contractions()), dtype="int8"),
-        *(make_bundle(load(quantised(way, 70), "numpy")) for way in ("dynamic int8", "dynamic uint8")),
-        make_bundle((llm := learning(tiny_gguf(tmp_path / "tiny.gguf"))).decoder, spoken=spoken_of(llm)),
+        draft(model(picture()), picture=spec, labels={0: "a"}).alone(),
+        draft(model(contractions()), dtype="int8").alone(),
+        *(draft(load(quantised(way, 70), "numpy")).alone() for way in ("dynamic int8", "dynamic uint8")),
+        draft((llm := learning(tiny_gguf(tmp_path / "tiny.gguf"))).decoder, spoken=spoken_of(llm)).alone(),
     ]
     colours = Model.of(lambda x: x.mean((2, 3)), {"x": (1, 3, 8, 8)}, "numpy")
     bundles.append(export(sg.task("classify", colours), tmp_path / "task", ["wasm"]))

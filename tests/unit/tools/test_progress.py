@@ -184,7 +184,7 @@ def test_the_error_of_smaller_weights_is_measured_on_the_device_asked_for(
         assert used == {device}
         assert (f"measured on {device}" in capsys.readouterr().out) == (device != "numpy")
     errors = {
-        on: bundle.make_bundle(sg.load(model, "numpy"), ["wasm"], dtype="int8", device=on) for on in ("numpy", device)
+        on: bundle.draft(sg.load(model, "numpy"), ["wasm"], dtype="int8", device=on).alone() for on in ("numpy", device)
     }
     given = [max(e or 0 for e in made.deviation.errors.values()) for made in errors.values() if made.deviation]
     np.testing.assert_allclose(given, given[0], rtol=0.1)

@@ -18,7 +18,7 @@ from singe.model.model import Model
 from singe.program.bundle_reader import read_bundled
 from singe.program.program import ProgramData
 from singe.program.weight_codecs import StoredPart, decode, places, read_piece
-from singe.tools.export.bundle import Bundle, export, make_bundle, page_targets
+from singe.tools.export.bundle import Bundle, draft, export, page_targets
 
 MODELS = Path(__file__).parents[4] / "shared" / "models"
 TARGETS = tuple(page_targets())
@@ -57,8 +57,8 @@ def test_a_bundle_is_as_small_as_its_model(way: str, tmp_path: Path) -> None:
     data = quantised(way, 256)
     given = model(data, tmp_path)
     for name in TARGETS:
-        assert size(make_bundle(given, [name])) <= 1.1 * len(data), name
-    both = make_bundle(given)
+        assert size(draft(given, [name]).alone()) <= 1.1 * len(data), name
+    both = draft(given).alone()
     assert size(both) <= 1.2 * len(data)
 
 
@@ -68,8 +68,8 @@ def test_a_bundle_is_as_small_as_a_real_model() -> None:
     path = MODELS / "minilm_l6_v2_int8.onnx"
     given, whole = load(path, "numpy"), path.stat().st_size
     for name in TARGETS:
-        assert size(make_bundle(given, [name])) <= 1.1 * whole, name
-    assert size(make_bundle(given)) <= 1.2 * whole
+        assert size(draft(given, [name]).alone()) <= 1.1 * whole, name
+    assert size(draft(given).alone()) <= 1.2 * whole
 
 
 @pytest.mark.slow
@@ -87,9 +87,9 @@ def test_the_weights_are_those_of_the_kernels_bit_by_bit(way: str, tmp_path: Pat
 def test_a_page_fetches_nothing_that_only_the_other_target_needs(way: str, tmp_path: Path) -> None:
     """Each target's files hold as much as those of a bundle for it alone, but for zeros between arrays."""
     given = model(quantised(way, 70), tmp_path)
-    both = make_bundle(given)
+    both = draft(given).alone()
     for name in TARGETS:
-        alone = make_bundle(given, [name])
+        alone = draft(given, [name]).alone()
         fetched, wanted = (sum(w["bytes"] for w in b.manifest["targets"][name]["weights"]) for b in (both, alone))
         assert fetched <= 1.02 * wanted
     wasm, webgpu = ({w["file"] for w in both.manifest["targets"][name]["weights"]} for name in TARGETS)
@@ -100,9 +100,9 @@ def test_a_page_fetches_nothing_that_only_the_other_target_needs(way: str, tmp_p
 def test_a_model_of_floats_is_stored_as_before(tmp_path: Path) -> None:
     """No file needs decoding, and both targets together take no more than each alone."""
     given = model(plain(64), tmp_path)
-    both = make_bundle(given)
+    both = draft(given).alone()
     assert not any("parts" in w for t in both.manifest["targets"].values() for w in t["weights"])
-    alone = [make_bundle(given, [name]) for name in TARGETS]
+    alone = [draft(given, [name]).alone() for name in TARGETS]
     for bundle, name in zip(alone, TARGETS, strict=True):
         program = compile_graph(given.graph(), find_target(page_targets()[name]))
         weights = [bundle.files[w["file"]] for w in bundle.manifest["targets"][name]["weights"]]

@@ -176,12 +176,12 @@ def export(
     single = is_single(folder)
     known = not single and _refuse_foreign(folder, force)
     names = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels_of(labels)))
-    bundle = make_bundle(
+    bundle = draft(
         model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs
-    )
+    ).alone()
     parts: dict[str, Bundle] = {}
     for name, part in list(chain.models.items())[:-1] if chain is not None else ():
-        made = make_bundle(part, targets, None, None, dtype, (), activations, readable, device)
+        made = draft(part, targets, None, None, dtype, (), activations, readable, device).alone()
         needed = {file: data for file, data in made.files.items() if file == MANIFEST or _OF_TARGETS.fullmatch(file)}
         parts[name] = replace(made, files=needed)
     _log.info("writing")
@@ -194,26 +194,6 @@ def export(
     return replace(bundle, parts=parts)
 
 
-def make_bundle(
-    model: Model,
-    targets: Sequence[str] | None = None,
-    picture: PictureSpec | None = None,
-    labels: Mapping[int, str] | None = None,
-    dtype: str = "float32",
-    samples: Sequence[Mapping[str, np.ndarray]] = (),
-    activations: str = "float32",
-    readable: bool = False,
-    device: str | Device = DEFAULT,
-    spoken: Spoken | None = None,
-    task: TaskSpec | ChainSpec | None = None,
-    outputs: Sequence[str] | None = None,
-) -> Bundle:
-    """The bundle in memory; see `export`. spoken: of a language model; task: of a task."""
-    made = draft(model, targets, picture, labels, dtype, samples, activations, readable, device, spoken, task, outputs)
-    pieces: dict[str, bytes] = {}
-    return made.finished(weight_files(made.weights, pieces), pieces)
-
-
 Placed = Mapping[str, tuple[ProgramData, list[dict[str, Any]]]]
 """A target ↦ its Program, and the entries of its files of weights."""
 
@@ -224,6 +204,11 @@ class Draft:
 
     weights: Mapping[str, BundleWeights]
     finished: Callable[[Placed, Mapping[str, bytes]], Bundle]
+
+    def alone(self) -> Bundle:
+        """The bundle in memory, whose files hold all of its weights."""
+        pieces: dict[str, bytes] = {}
+        return self.finished(weight_files(self.weights, pieces), pieces)
 
 
 def export_together(drafts: Mapping[str, Draft], folder: Path, force: bool = False) -> dict[str, Bundle]:
@@ -259,7 +244,7 @@ def draft(
     task: TaskSpec | ChainSpec | None = None,
     outputs: Sequence[str] | None = None,
 ) -> Draft:
-    """A model's bundle as far as its weights; see `make_bundle`."""
+    """A model's bundle as far as its weights; see `export`. spoken: of a language model; task: of a task."""
     known = page_targets()
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]

@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import InputError, SingeError
 from ...model.files import load
 from ...runtime.devices import DEFAULT
-from .bundle import make_bundle
+from .bundle import draft
 
 
 def compiled(files: Any, targets: Any) -> Any:
@@ -36,5 +36,5 @@ def bundle_of(files: Mapping[str, bytes], targets: Sequence[str]) -> dict[str, b
                 raise InputError(f"external data: got the path {name!r:.80}, expected one beside the model")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        bundle = make_bundle(load(Path(folder, next(iter(files))), DEFAULT), targets or None)
+        bundle = draft(load(Path(folder, next(iter(files))), DEFAULT), targets or None).alone()
     return {name: data for name, data in bundle.files.items() if not name.endswith((".js", ".map", ".ts", ".html"))}
