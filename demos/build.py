@@ -23,6 +23,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from pages import filled
+
 import singe as sg
 from singe import nn
 from singe.tools.export.page.own_page import CHAT, TASK, own_page
@@ -69,7 +71,7 @@ PYTHON: Final = (
 """The Python of the prompt and of the training page; it lies beside Pyodide in the site."""
 PLACE: Final = "const SITE = { files: {}, first: [], pages: {} };"
 """The line of the service worker that the build fills in, once all other files are known."""
-TO_DOCS: Final = re.compile(rb'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
+TO_DOCS: Final = re.compile(r'^.*href="(\.\./)?docs/index\.html".*\n', re.M)
 """The lines of a page that are left out where the documentation is."""
 RUNNERS_OWN: Final = re.compile(r"(weights-[\w-]+-\d+\.bin|kernels-\w+\.(wasm|json)|tokenizer\.json|adapter\.bin)")
 """Files that the runner caches itself, by their hashes."""
@@ -458,15 +460,16 @@ def files_under(folder: Path) -> Iterator[Path]:
 
 
 def write_site(files: Mapping[str, Path], out: Path) -> None:
-    """Copy what changed, the runner's scripts without comments, pages without links to documentation that is not there;
-    then write the service worker, which names all files."""
+    """Copy what changed, the runner's scripts without comments, pages with what all have in common and without links to documentation
+    that is not there; then write the service worker, which names all files."""
     hashes, scripts, has_docs = {}, readable_scripts(), "docs/index.html" in files
     for name, source in sorted(files.items()):
         data = source.read_bytes()
         if STATIC in source.parents and source.name in scripts:
             data = "".join(f"{line}\n" for line, _ in compact(scripts[source.name].decode())).encode()
-        elif source.suffix == ".html" and not has_docs:
-            data = TO_DOCS.sub(b"", data)
+        elif source.suffix == ".html":
+            text = filled(name, data.decode())
+            data = (text if has_docs else TO_DOCS.sub("", text)).encode()
         hashes[name] = hashlib.sha256(data).hexdigest()
         put(out / name, data)
     put(out / WORKER, service_worker(hashes).encode())

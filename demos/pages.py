@@ -1,0 +1,63 @@
+"""What the pages of the site have in common: `filled` puts it in place of the lines `<!-- head -->` and `<!-- opening -->` of a page."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+PAGES: Final = {
+    "mnist/": "Digits",
+    "train/": "Training",
+    "classify/": "Photos",
+    "detect/": "Faces",
+    "cutout/": "Cutouts",
+    "hands/": "Hands",
+    "chat/": "Chat",
+    "write/": "Write",
+    "tune/": "Tune",
+    "remote/": "Remote",
+}
+"""The folder of a page ↦ its name in the navigation."""
+PARTS: Final = {"#browser": "This browser", "#benchmark": "Benchmark", "#python": "Python"}
+"""Parts of the front page, which its own navigation has too."""
+FRONT: Final = "index.html"
+HEAD: Final = (
+    '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">',
+    '<meta name="color-scheme" content="light dark">',
+    '<link rel="stylesheet" href="{root}style.css">',
+    '<script type="module" src="{root}front-offline.js"></script>',
+)
+DEMO_HEAD: Final = ('<link rel="icon" href="data:,">', '<link rel="stylesheet" href="{root}shared/demo.css">')
+"""What the front page has of its own."""
+MARK: Final = re.compile(r"^( *)<!-- (head|opening) -->\n", re.M)
+
+
+def filled(page: str, text: str) -> str:
+    """A page's text with the common head, and the header with links to all pages. page: its path in
+    the site."""
+    root = "../" * page.count("/")
+    lines = {"head": (*HEAD, *(() if page == FRONT else DEMO_HEAD)), "opening": _opening(page)}
+
+    def common(mark: re.Match[str]) -> str:
+        return "".join(f"{mark[1]}{line}\n" for line in lines[mark[2]]).replace("{root}", root)
+
+    return MARK.sub(common, text)
+
+
+def _opening(page: str) -> tuple[str, ...]:
+    here = ' aria-current="page"'
+    targets = {**PAGES, **(PARTS if page == FRONT else {}), "docs/index.html": "Docs"}
+    links = [
+        f'    <a href="{"" if to in PARTS else "{root}"}{to}"{here if f"{to}index.html" == page else ""}>{name}</a>'
+        for to, name in targets.items()
+    ]
+    brand = f'href="./"{here}' if page == FRONT else 'href="{root}"'
+    return (
+        '<a class="skip" href="#main">Skip to the content</a>',
+        '<header class="site">',
+        f'  <a class="brand" {brand}>Singe</a>',
+        '  <nav aria-label="Site">',
+        *links,
+        "  </nav>",
+        "</header>",
+    )
