@@ -23,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from pages import filled
+from page_parts import filled
 
 import singe as sg
 from singe import nn
