@@ -32,6 +32,7 @@ EAGER: Final = frozenset(
 JOINED: Final[Mapping[str, frozenset[str]]] = {
     MAIN: EAGER,
     "singe-element.js": frozenset(("singe-element.js", "singe-element-source.js")),
+    "singe-host.js": frozenset(("singe-elements.js", "singe-host.js", "singe-host-sizes.js")),
     "singe-language.js": frozenset(
         f"singe-language{part}.js"
         for part in (
