@@ -1,17 +1,17 @@
 /**
- * Sounds become tensors, as core/singe/tools/inputs/sounds.py makes them: one channel, at the rate of the model.
+ * Sounds become tensors, as core/singe/files/sounds makes them: one channel, at the rate of the model.
  *
  * Contract: `soundToTensor(sound, rate)` takes what an AudioBuffer has and returns the mean of its channels, resampled.
- * `resample(samples, rate, wanted)` gives samples another rate by a sinc function in a Hann window; what is too high for the
- * new rate is left out. Both return new arrays. What does not fit is a SingeError with the code "input".
+ * `resample(samples, rate, wanted)` gives samples another rate, by a sinc function in a Kaiser window; `Resampler` does it block by
+ * block. All return new arrays. What does not fit is a SingeError with the code "input".
  */
 
 /** @import { Sound } from "./types/public.d.ts" */
 
 import { SingeError } from "./program/singe-format.js";
 
-/** How many zero crossings of the sinc function are used on each side of a sample, as in sounds.py. */
-const CROSSINGS = 16;
+/** How many zero crossings of the sinc function are used on each side of a sample; the window's shape; where the filter has fallen to a half. */
+const [CROSSINGS, BETA, EDGE] = [48, 9, 0.94];
 /** The most weights that are kept; those of unusual rates are computed anew for each sample. */
 const MOST_KEPT = 2 ** 20;
 
@@ -33,7 +33,7 @@ export function soundToTensor(sound, rate) {
 }
 
 /**
- * Samples of `rate` a second as samples of `wanted` a second, by a sinc function in a Hann window. Frequencies that are too
+ * Samples of `rate` a second as samples of `wanted` a second, by a sinc function in a Kaiser window. Frequencies that are too
  * high for the new rate are left out; before and after the samples is silence. Both rates are whole numbers.
  * @param {ArrayLike<number>} samples
  * @param {number} rate
@@ -43,43 +43,138 @@ export function soundToTensor(sound, rate) {
 export function resample(samples, rate, wanted) {
   const isBig = typeof (/** @type {unknown} */ (samples?.[0])) === "bigint";
   if (isBig || !(samples?.length >= 0)) throw refuse(`got samples of type ${isBig ? "bigint" : typeof samples}, expected an array of numbers`);
-  for (const given of [rate, wanted]) {
-    if (!(Number.isSafeInteger(given) && given > 0)) throw refuse(`got a rate of ${given}, expected a whole number of samples a second`);
-  }
+  const resampler = new Resampler(rate, wanted);
   if (rate === wanted) return Float32Array.from(samples);
-  const cutoff = Math.min(1, wanted / rate); // of the frequencies of `samples`
-  const reach = Math.ceil(CROSSINGS / cutoff);
-  const isKept = (wanted / divisor(rate, wanted)) * 2 * reach <= MOST_KEPT;
-  /** @type {Map<number, Float64Array>} */
-  const kept = new Map();
-  /**
-   * The weights of the samples around a place, which lies `part` / `wanted` of the way between two of them.
-   * @param {number} part
-   */
-  const weightsAt = (part) => {
-    const known = kept.get(part);
-    if (known) return known;
-    const weights = Float64Array.from({ length: 2 * reach }, (_, k) => weight((k + 1 - reach - part / wanted) * cutoff) * cutoff);
-    if (isKept) kept.set(part, weights);
-    return weights;
-  };
-  return Float32Array.from({ length: Math.ceil((samples.length * wanted) / rate) }, (_, n) => {
-    const weights = weightsAt((n * rate) % wanted);
-    const first = Math.floor((n * rate) / wanted) + 1 - reach;
-    let sum = 0;
-    for (let k = Math.max(0, -first); k < weights.length && first + k < samples.length; k++) sum += weights[k] * samples[first + k];
-    return sum;
-  });
+  const [most, last] = [resampler.push(samples), resampler.finish()];
+  const whole = new Float32Array(most.length + last.length);
+  whole.set(most);
+  whole.set(last, most.length);
+  return whole;
 }
 
 /**
- * A sinc function in a Hann window, at a distance in zero crossings.
+ * Takes blocks of any size with `push`, and gives the samples of the new rate that they complete; `finish` gives those that are
+ * left. All together are what `resample` makes of the whole.
+ */
+export class Resampler {
+  #up;
+  #down;
+  #cutoff; // of the frequencies of what comes in
+  #reach;
+  /** @type {Map<number, Float64Array> | null} */
+  #kept;
+  #held = new Float64Array();
+  #first = 0; // the number of the first sample that is held
+  #count = 0;
+  #made = 0;
+
+  /**
+   * @param {number} rate
+   * @param {number} wanted
+   */
+  constructor(rate, wanted) {
+    for (const given of [rate, wanted]) {
+      if (!(Number.isSafeInteger(given) && given > 0)) throw refuse(`got a rate of ${given}, expected a whole number of samples a second`);
+    }
+    const shared = divisor(rate, wanted);
+    this.#up = wanted / shared;
+    this.#down = rate / shared;
+    this.#cutoff = Math.min(1, wanted / rate) * EDGE;
+    this.#reach = Math.ceil(CROSSINGS / this.#cutoff);
+    this.#kept = this.#up * 2 * this.#reach <= MOST_KEPT ? new Map() : null;
+    this.#start();
+  }
+
+  #start() {
+    this.#held = new Float64Array(this.#reach - 1);
+    this.#first = 1 - this.#reach;
+    this.#count = this.#made = 0;
+  }
+
+  /**
+   * @param {ArrayLike<number>} samples
+   * @returns {Float32Array}
+   */
+  push(samples) {
+    this.#hold(samples);
+    this.#count += samples.length;
+    return this.#until(Math.max(0, Math.floor(((this.#count - this.#reach) * this.#up - 1) / this.#down) + 1));
+  }
+
+  /** The samples that are left; silence follows. The next block begins another sound. */
+  finish() {
+    this.#hold(new Float64Array(this.#reach));
+    const last = this.#until(Math.ceil((this.#count * this.#up) / this.#down));
+    this.#start();
+    return last;
+  }
+
+  /** @param {ArrayLike<number>} samples */
+  #hold(samples) {
+    const held = new Float64Array(this.#held.length + samples.length);
+    held.set(this.#held);
+    held.set(samples, this.#held.length);
+    this.#held = held;
+  }
+
+  /** @param {number} end */
+  #until(end) {
+    const found = new Float32Array(Math.max(0, end - this.#made));
+    for (let n = 0; n < found.length; n++) {
+      const at = (this.#made + n) * this.#down;
+      const weights = this.#weights(at % this.#up);
+      const first = this.#place(at);
+      let sum = 0;
+      for (let k = 0; k < weights.length; k++) sum += weights[k] * this.#held[first + k];
+      found[n] = sum;
+    }
+    this.#made += found.length;
+    const unused = this.#place(this.#made * this.#down);
+    if (unused > 0) {
+      this.#held = this.#held.slice(unused);
+      this.#first += unused;
+    }
+    return found;
+  }
+
+  /** @param {number} at where the first sample lies that is used for a place, of those that are held */
+  #place(at) {
+    return Math.floor(at / this.#up) + 1 - this.#reach - this.#first;
+  }
+
+  /**
+   * The weights of the samples around a place, which lies `part` / `up` of the way between two of them.
+   * @param {number} part
+   */
+  #weights(part) {
+    const known = this.#kept?.get(part);
+    if (known) return known;
+    const around = (/** @type {number} */ k) => (k + 1 - this.#reach - part / this.#up) * this.#cutoff;
+    const weights = Float64Array.from({ length: 2 * this.#reach }, (_, k) => weight(around(k)) * this.#cutoff);
+    this.#kept?.set(part, weights);
+    return weights;
+  }
+}
+
+/**
+ * A sinc function in a Kaiser window, at a distance in zero crossings.
  * @param {number} distance
  */
 function weight(distance) {
-  const window = Math.cos(Math.min(1, Math.abs(distance) / CROSSINGS) * (Math.PI / 2)) ** 2;
+  const inside = 1 - (distance / CROSSINGS) ** 2;
+  if (inside < 0) return 0;
   const angle = Math.PI * distance;
-  return window * (angle ? Math.sin(angle) / angle : 1);
+  return (bessel(BETA * Math.sqrt(inside)) / bessel(BETA)) * (angle ? Math.sin(angle) / angle : 1);
+}
+
+/**
+ * The modified Bessel function of order 0, by its series.
+ * @param {number} x
+ */
+function bessel(x) {
+  let [sum, term] = [1, 1];
+  for (let k = 1; term > sum * 1e-17; k++) sum += term *= (x / (2 * k)) ** 2;
+  return sum;
 }
 
 /** @type {(a: number, b: number) => number} */

@@ -25,7 +25,7 @@ WEIGHTS: Final = ("inside", "separate")
 ROUNDED: Final = ("q4_0", "q4_1", "q8_0")
 REFERENCES: Final = ("numpy", "onnxruntime")
 _OF_INPUTS: Final = (
-    "an .npy file, a picture or a .wav file for an input; a model of one input needs no NAME=; an .npz file without "
+    "an .npy file, a picture or a sound for an input; a model of one input needs no NAME=; an .npz file without "
     "NAME= gives all inputs that it has arrays for"
 )
 
@@ -211,7 +211,7 @@ def _export(command: argparse.ArgumentParser) -> None:
         "--task", metavar="KIND", help=f"write it as a task, which takes pictures as they are: {KINDS}"
     )
     text = (
-        "an .npy file, a picture or a .wav file on which the error of smaller weights is measured (default: random inputs); a model of one "
+        "an .npy file, a picture or a sound on which the error of smaller weights is measured (default: random inputs); a model of one "
         "input needs no NAME= and takes several"
     )
     _repeated(command, "--input", "NAME=FILE", pair, text)
@@ -364,7 +364,7 @@ def _nothing(command: argparse.ArgumentParser) -> None:
 
 
 COMMANDS: Final[Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
-    "run": ("Run a model on arrays (.npy, .npz), pictures, sounds (.wav) and texts.", _run),
+    "run": ("Run a model on arrays (.npy, .npz), pictures, sounds and texts.", _run),
     "task": ("Answer for pictures: what they show, where objects are, and more, with a model.", _task),
     "inspect": ("Show a model's inputs, outputs, ops and memory, without running it.", _inspect),
     "compile": ("Compile a model to a program: one file that `singe run` runs without compiling.", _compile),

@@ -1,4 +1,4 @@
-"""singe-sound.js in node: it makes of sounds what core/singe/tools/inputs/sounds.py makes of them, and what is known of tones."""
+"""singe-sound.js in node: it makes of sounds what core/singe/files/sounds makes of them, and what is known of tones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from bundles import STATIC
 from pages import node
 
-from singe.tools.inputs.sounds import resample
+from singe.files.sounds import resample
 
 SOUND: Final = f'const sound = await import("{(STATIC / "singe-sound.js").as_uri()}");'
 RATES: Final = ((44100, 16000), (48000, 16000), (16000, 44100), (8000, 11025), (44101, 8000), (22050, 22050))

