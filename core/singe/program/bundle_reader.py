@@ -62,6 +62,12 @@ def read_bundled(folder: Path, manifest: Mapping[str, Any], target: str) -> Prog
         return made(entry["program"], code, _weights(folder, entry["weights"]), name)
 
 
+def read_file(folder: Path, entry: Mapping[str, Any]) -> bytes:
+    """A file of a bundle that its manifest describes beside those of its targets."""
+    with checking(str(folder / MANIFEST)):
+        return _bytes(folder, entry)
+
+
 def _weights(folder: Path, files: Any) -> np.ndarray:
     pieces = []
     for file in files:

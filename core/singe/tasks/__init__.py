@@ -7,8 +7,9 @@ from .answers import Findings as Findings
 from .answers import Line as Line
 from .answers import Page as Page
 from .answers import PictureMap as PictureMap
-from .answers import PictureVector as PictureVector
+from .answers import TaskVector as TaskVector
 from .chains.task import ChainTask as ChainTask
-from .spec import PictureInput as PictureInput
+from .picture_spec import PictureInput as PictureInput
 from .spec import TaskSpec as TaskSpec
 from .task import Task as Task
+from .text_spec import TextInput as TextInput

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..errors import InputError
 from ..late_dataclass import dataclass
 from ..texts import escaped
 
@@ -78,10 +79,10 @@ def _map(values: np.ndarray) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a task says of one input. picture: its pixels (height, width, 4), which `plot` draws on."""
+    """What a task says of one input. picture: of one, its pixels (height, width, 4), which `plot` draws on."""
 
     kind: str
-    picture: np.ndarray = field(repr=False, compare=False)
+    picture: np.ndarray | None = field(repr=False, compare=False)
 
     def to_dict(self) -> Any:
         """As JSON has it, and as JavaScript gets it."""
@@ -91,7 +92,9 @@ class Answer:
         """The picture with the answer drawn on it, as a picture of Pillow."""
         from .drawing import drawn  # noqa: PLC0415 (Pillow, which only pictures need)
 
-        return drawn(self)
+        if self.picture is None:
+            raise InputError(f"{self.kind}: there is no picture to draw on")
+        return drawn(self, self.picture)
 
     def save(self, path: str | Path) -> None:
         """Write what `plot` draws to a file."""
@@ -189,20 +192,22 @@ class PictureMap(Answer):
 
 
 @dataclass(frozen=True, repr=False)
-class PictureVector(Answer):
-    """A vector of length 1: the product of two says how alike their sources are."""
+class TaskVector(Answer):
+    """A vector of length 1: the product of two says how alike their sources are. windows: of a text, in how many parts it was read."""
 
     vector: np.ndarray = field(default_factory=lambda: np.zeros(0), compare=False)
+    windows: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         return {"vector": self.vector.tolist()}
 
-    def similarity(self, other: PictureVector) -> float:
+    def similarity(self, other: TaskVector) -> float:
         """The cosine of two vectors, from −1 to 1."""
         return float(self.vector @ other.vector)
 
     def __repr__(self) -> str:
-        return f"<{self.kind}: a vector of {self.vector.size} numbers>"
+        of = f" of {self.windows} windows" if self.windows > 1 else ""
+        return f"<{self.kind}: a vector of {self.vector.size} numbers{of}>"
 
 
 Arrays = Mapping[str, np.ndarray]

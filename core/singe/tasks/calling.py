@@ -1,14 +1,14 @@
-"""AnyTask: what all tasks have, however many models are in them: they are called with pictures, and closed."""
+"""AnyTask: what all tasks have, however many models are in them: they are called with what their medium has, and closed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from ..errors import InputError
 from ..runtime.device import Device
 from .answers import Answer
-from .media import is_list
+from .medium import is_list
 
 
 class AnyTask:
@@ -26,18 +26,24 @@ class AnyTask:
         """What answers for one source after the other; it may keep what it saw."""
         raise NotImplementedError
 
+    def _several(self, sources: Sequence[Any], settings: Mapping[str, Any]) -> list[Answer]:
+        """The answers for several sources, each by itself."""
+        return [self._begin(settings)(source) for source in sources]
+
     def close(self) -> None:
         """Give up the models; later calls are refused."""
         raise NotImplementedError
 
     def __call__(self, source: Any, **settings: Any) -> Any:
-        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; for a list of them, a list of answers.
+        """The answer for a picture: a path, a URL, bytes, an array, a picture of Pillow; or for a text. For a list of them, a list of
+        answers.
 
-        settings: of `classify`, top; of `detect`, `faces` and `landmarks`, threshold and top; of `ocr`, threshold.
+        settings: of `classify`, top; of `detect`, `faces` and `landmarks`, threshold and top; of `ocr`, threshold; of `embed`, prompt and
+        dimensions.
         """
         chosen = self._chosen(settings)
         if is_list(source):
-            return [self._begin(chosen)(one) for one in source]
+            return self._several(source, chosen)
         return self._begin(chosen)(source)
 
     def stream(self, frames: Iterable[Any], **settings: Any) -> Iterator[Answer]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..files.pictures import canvas_of, pen_on
-from .answers import Answer, Findings, Page, PictureMap, PictureVector
+from .answers import Answer, Findings, Page, PictureMap, TaskVector
 
 _TURN: Final = 0.38
 """How far the hue turns from one class to the next."""
@@ -16,9 +16,9 @@ MANY_POINTS: Final = 100
 """So many points are drawn small."""
 
 
-def drawn(answer: Answer) -> Any:
-    """The picture with what was found on it."""
-    return _WAYS[type(answer)](answer)
+def drawn(answer: Answer, picture: np.ndarray) -> Any:
+    """The picture (height, width, 4) with what was found on it."""
+    return _WAYS[type(answer)](answer, picture[..., :3])
 
 
 def _colour(index: int) -> tuple[int, int, int]:
@@ -37,8 +37,8 @@ def _colour(index: int) -> tuple[int, int, int]:
     return rows[int(hue)]
 
 
-def _findings(answer: Findings) -> Any:
-    pixels = answer.picture[..., :3].astype(np.float32)
+def _findings(answer: Findings, colours: np.ndarray) -> Any:
+    pixels = colours.astype(np.float32)
     for item in answer:
         if item.mask is not None:
             share = item.mask[..., None] / np.float32(510)
@@ -64,9 +64,9 @@ def _findings(answer: Findings) -> Any:
     return picture
 
 
-def _page(answer: Page) -> Any:
+def _page(answer: Page, colours: np.ndarray) -> Any:
     """Each line in a frame, with its number in reading order."""
-    picture = canvas_of(answer.picture[..., :3])
+    picture = canvas_of(colours)
     pen = pen_on(picture)
     size = max(10, round(min(picture.size) / 60))
     for row, line in enumerate(answer):
@@ -79,22 +79,22 @@ def _page(answer: Page) -> Any:
     return picture
 
 
-def _map(answer: PictureMap) -> Any:
+def _map(answer: PictureMap, colours: np.ndarray) -> Any:
     """A cutout with its transparency; the depth in grey."""
     if answer.name == "mask":
-        return canvas_of(np.concatenate([answer.picture[..., :3], answer.values[..., None]], axis=2))
+        return canvas_of(np.concatenate([colours, answer.values[..., None]], axis=2))
     values = answer.values.astype(np.float64)
     least, most = (values.min(), values.max()) if values.size else (0.0, 1.0)
     return canvas_of(np.round((values - least) / ((most - least) or 1) * 255).astype(np.uint8))
 
 
-def _plain(answer: Answer) -> Any:
-    return canvas_of(answer.picture[..., :3])
+def _plain(answer: Answer, colours: np.ndarray) -> Any:
+    return canvas_of(colours)
 
 
-_WAYS: Final[Mapping[type[Answer], Callable[[Any], Any]]] = {
+_WAYS: Final[Mapping[type[Answer], Callable[[Any, np.ndarray], Any]]] = {
     Findings: _findings,
     Page: _page,
     PictureMap: _map,
-    PictureVector: _plain,
+    TaskVector: _plain,
 }

@@ -8,7 +8,7 @@ shorter side to size / crop, then crop the centre". Transparent pixels are blend
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 
@@ -16,9 +16,14 @@ from ..errors import InputError
 from ..files.pictures import MODES, read_pixels
 from ..late_dataclass import dataclass
 from ..shapes import Dim, Shape, show
+from .medium import TaskInput
 
 LAYOUTS: Final = {"nchw": (2, 0, 1), "nhwc": (0, 1, 2)}
 """A tensor's layout ↦ the axes of (height, width, channels) in its order, after the batch."""
+FITS: Final = ("cover", "contain", "corner", "stretch")
+"""How a picture meets the model's size: its centre alone; all of it, centred or at the top left, with a border; or out of proportion."""
+ORDERS: Final = ("rgb", "bgr")
+FILTERS: Final = ("linear", "cubic")
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,37 @@ class PictureSpec:
         ):
             if not ok:
                 raise InputError(f"pictures: {problem}")
+
+
+@dataclass(frozen=True)
+class PictureInput(TaskInput, PictureSpec):
+    """How pixels of any size become a model's input, in the Graph: a PictureSpec, and how the picture meets that size.
+
+    fit: one of FITS. fill: the value of a border, from 0 to 255. order: "rgb" or "bgr". filter: how pixels are weighed where
+    sizes differ; both are antialiased.
+    """
+
+    medium: ClassVar[str] = "picture"
+    fit: str = "cover"
+    fill: float = 114.0
+    order: str = "rgb"
+    filter: str = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for value, known, what in (
+            (self.fit, FITS, "fit"),
+            (self.order, ORDERS, "order"),
+            (self.filter, FILTERS, "filter"),
+        ):
+            if value not in known:
+                raise InputError(f"pictures: {what} {value!r}: expected {' or '.join(known)}")
+        if not 0 <= self.fill <= 255:
+            raise InputError(f"pictures: fill {self.fill}: expected a value of pixels, from 0 to 255")
+
+    def __str__(self) -> str:
+        mean, std = (" ".join(f"{x:g}" for x in numbers) for numbers in (self.mean, self.std))
+        return f"{self.fit} {show(self.size)}, {self.order}, less {mean}, by {std}"
 
 
 def layout_of(shape: Shape) -> str:

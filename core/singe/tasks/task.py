@@ -1,29 +1,31 @@
-"""Task: a model that takes pictures and gives answers. `task` makes one of a model's file, of a record, or of a bundle."""
+"""Task: a model that takes pictures, or texts, and gives answers. `task` makes one of a model's file or folder, of a record, or of a bundle."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Final, Literal, overload
+
+import numpy as np
 
 from ..errors import InputError
 from ..files import write, zoo
-from ..files.places import local_file
 from ..files.urls import ZOO
 from ..model.files import load
 from ..model.model import Model
-from ..program.bundle_reader import bundle_at, read_manifest
+from ..program.bundle_reader import bundle_at, read_file, read_manifest
 from ..program.container import RECORD, format_of
 from ..runtime.device import Device
 from ..texts import escaped
 from ..weights.records import model_record, read_task
-from .answers import Answer
-from .building import PICTURE, Wishes, build, kind_named
+from .answers import Answer, Arrays
+from .building import build, kind_named
 from .calling import AnyTask
 from .chains import CHAINS
 from .chains.task import ChainTask, chain_task
 from .labels import labels_of
-from .media import pixels_of
+from .medium import Files, Wishes
+from .places import files_beside, model_place
 from .spec import TaskSpec
 
 
@@ -33,14 +35,17 @@ class Task(AnyTask):
         for found in detect("photo.jpg"):
             print(found.label, found.score, found.box)
 
-    info: the facts of the task. model: the Model of it all, which takes `picture`, uint8 (height, width, 4).
+    info: the facts of the task. model: the Model of it all, which takes what its medium gives, such as `picture`, uint8 (height, width,
+    4). files: what travels with it, such as a tokenizer.
     """
 
-    def __init__(self, model: Model, info: TaskSpec) -> None:
+    def __init__(self, model: Model, info: TaskSpec, files: Files | None = None) -> None:
         self._kind = kind_named(info.kind)
         super().__init__(info.kind, self._kind.settings)
         self.info = info
+        self.files: Files = files or {}
         self._model: Model | None = model
+        self._opened: Final = self._kind.medium.open(self._kind, info, self.files)
 
     @property
     def model(self) -> Model:
@@ -57,16 +62,19 @@ class Task(AnyTask):
 
     def save(self, path: str | Path, dtype: str | None = None) -> None:
         """Write a record, which `sg.task` and `sg.load` read; dtype as in `sg.save`."""
-        write(Path(path), [model_record(self.model.graph(), dtype, self.info.to_dict())])
+        write(Path(path), [model_record(self.model.graph(), dtype, self.info.to_dict(), self.files)])
 
     def _begin(self, settings: Mapping[str, Any]) -> Callable[[Any], Answer]:
-        return lambda source: self._answer(source, settings)
+        following = self._opened(self._run, settings)
+        return lambda source: following([source])[0]
 
-    def _answer(self, source: Any, settings: Mapping[str, Any]) -> Answer:
-        pixels = pixels_of(source)
+    def _several(self, sources: Sequence[Any], settings: Mapping[str, Any]) -> list[Answer]:
+        return self._opened(self._run, settings)(sources)
+
+    def _run(self, given: Mapping[str, np.ndarray]) -> Arrays:
         program = self.model.program()
-        outputs = dict(zip((x.name for x in program.outputs), program.run([pixels]), strict=True))
-        return self._kind.answer(outputs, self.info, pixels, settings)
+        outputs = program.run([given[x.name] for x in program.inputs])
+        return dict(zip((x.name for x in program.outputs), outputs, strict=True))
 
     def __repr__(self) -> str:
         if self._model is None:
@@ -84,13 +92,15 @@ def task(  # pyright: ignore[reportOverlappingOverload] (another text may be one
 @overload
 def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
-    device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
+    device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
+    beside: str | Path | None = None, **preparation: Any,
 ) -> Task: ...  # fmt: skip
 
 
 def task(
     kind: str, model: str | Path | Model | None = None, *, labels: str | Path | Sequence[str] | Mapping[int, str] | None = None,
-    device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "", **picture: Any,
+    device: str | Device = "auto", size: tuple[int, int] | int | None = None, head: str = "", licence: str = "",
+    beside: str | Path | None = None, **preparation: Any,
 ) -> Task | ChainTask:  # fmt: skip
     """A task of a kind ("classify", "detect", "faces", "segment", "cutout", "depth", "embed-image", "landmarks", "ocr") with a
     model.
@@ -111,35 +121,37 @@ def task(
     if model is None:
         model = zoo.default_for(kind)
     if isinstance(model, str) and model.startswith(ZOO) and kind not in CHAINS:
-        row, _ = zoo.zoo_file(model)
-        labels, licence, size = (
+        row = zoo.find(model)
+        labels, licence, head, size = (
             labels or row.options.get("labels"),
             licence or row.licence,
+            head or row.options.get("head", ""),
             size or row.options.get("size"),
         )
-        picture = {name: x for name, x in row.options.items() if name not in ("labels", "size")} | picture
-    given = {
-        name: x
-        for name, x in {"labels": labels, "size": size, "head": head, "licence": licence, **picture}.items()
-        if x
-    }
+        own = ("labels", "size", "head")
+        preparation = {name: x for name, x in row.options.items() if name not in own} | preparation
+    asked = {"labels": labels, "size": size, "head": head, "licence": licence, "beside": beside, **preparation}
+    given = {name: x for name, x in asked.items() if x}
     if kind in CHAINS:
         return _chain(kind, model, given, device)
+    medium = kind_named(kind).medium
+    files = {} if beside is None else files_beside(Path(beside), medium.reads)
     if not isinstance(model, Model):
-        path = local_file(model)
-        facts = _facts(path)
+        place = model_place(model, medium.reads)
+        facts, own_files = _facts(place.model)
         if facts is not None:
-            return _ready(kind, path, TaskSpec.from_dict(facts, str(model)), given, device)
-        model = load(path, device, name=Path(path).stem)
-    unknown = picture.keys() - {"mean", "std", "crop", "fit", "order", "fill", "filter", "layout"}
-    if unknown:
-        raise InputError(f"task: got {', '.join(sorted(unknown))}, which it does not take; see help(sg.task)")
-    for name in picture.keys() & {"mean", "std"}:
-        value = picture[name]
-        picture[name] = tuple(map(float, value)) if isinstance(value, Sequence) else (float(value),)
-    wishes = Wishes(labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, picture)
-    graph, info = build(model, kind, wishes)
-    return Task(Model(graph, model.device if device == "auto" else device, model.name), info)
+            return _ready(kind, place.model, TaskSpec.from_dict(facts, str(model)), own_files, given, device)
+        files = {**place.files, **files}
+        model = load(place.model, device, name=place.name)
+    medium.refuse(preparation)
+    for name in preparation.keys() & {"mean", "std"}:
+        value = preparation[name]
+        preparation[name] = tuple(map(float, value)) if isinstance(value, Sequence) else (float(value),)
+    wishes = Wishes(
+        labels_of(labels), (size, size) if isinstance(size, int) else size, head, licence, preparation, files
+    )
+    graph, info, carried = build(model, kind, wishes)
+    return Task(Model(graph, model.device if device == "auto" else device, model.name), info, carried)
 
 
 def _chain(kind: str, model: str | Path | Model, given: Mapping[str, Any], device: str | Device) -> ChainTask:
@@ -150,21 +162,28 @@ def _chain(kind: str, model: str | Path | Model, given: Mapping[str, Any], devic
     return chain_task(CHAINS[kind], model, device)
 
 
-def _facts(path: str | Path) -> Any:
-    """The facts of a task in a record or a bundle; None if the model is no task yet."""
+def _facts(path: str | Path) -> tuple[Any, Files]:
+    """The facts of a task in a record or a bundle, and the files that travel with it; None if the model is no task yet."""
     if (folder := bundle_at(path)) is not None:
-        return read_manifest(folder).get("task")
-    return read_task(Path(path).read_bytes(), str(path)) if format_of(path) == RECORD else None
+        facts = read_manifest(folder).get("task")
+        entries = facts.get("files", {}) if isinstance(facts, dict) else {}
+        return facts, {name: read_file(folder, entry) for name, entry in entries.items()}
+    return read_task(Path(path).read_bytes(), str(path)) if format_of(path) == RECORD else (None, {})
 
 
-def _ready(kind: str, path: str | Path, info: TaskSpec, given: Mapping[str, Any], device: str | Device) -> Task:
+def _ready(
+    kind: str, path: str | Path, info: TaskSpec, files: Files, given: Mapping[str, Any], device: str | Device
+) -> Task:
     if info.kind != kind:
         raise InputError(f"{path}: its task is {info.kind!r}, got {kind!r}; give the kind that it has")
     if given:
         raise InputError(
             f"{path}: a task already, which takes no {', '.join(given)}; make it anew from the model's file"
         )
+    medium = kind_named(kind).medium
     made = load(path, device)
-    if [x.name for x in made.inputs] != [PICTURE]:
-        raise InputError(f"{path}: a task's model takes {PICTURE!r}, this one takes {', '.join(map(str, made.inputs))}")
-    return Task(made, info)
+    if [x.name for x in made.inputs] != list(medium.inputs) or not isinstance(info.preparation, medium.facts):
+        raise InputError(
+            f"{path}: a task's model takes {', '.join(map(repr, medium.inputs))}, this one takes {', '.join(map(str, made.inputs))}"
+        )
+    return Task(made, info, files)

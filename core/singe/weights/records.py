@@ -164,8 +164,14 @@ def _open(data: Bytes, name: str, holds: str) -> tuple[dict[str, Any], memoryvie
 # --- a model ----------------------------------------------------------------------------------------------------------
 
 
-def model_record(graph: Graph, floats: str | None = None, task: Mapping[str, Any] | None = None) -> bytes:
-    """The record of a Graph; floats as in `weights_record`; task: the facts of a task, if the Graph is that of one."""
+def model_record(
+    graph: Graph,
+    floats: str | None = None,
+    task: Mapping[str, Any] | None = None,
+    files: Mapping[str, bytes] | None = None,
+) -> bytes:
+    """The record of a Graph; floats as in `weights_record`; task: the facts of a task, if the Graph is that of one; files: what travels with
+    the task, by name."""
     arrays = _ArrayWriter(floats)
     writer = _GraphWriter(arrays)
     head, number = writer.graph(graph, [s.leaf for s in graph.states])
@@ -179,6 +185,7 @@ def model_record(graph: Graph, floats: str | None = None, task: Mapping[str, Any
         }
         for s in graph.states
     ]
+    kept = {name: writer.array(np.frombuffer(data, np.uint8)) for name, data in (files or {}).items()}
     whole = {
         "format": RECORD,
         "holds": MODEL,
@@ -186,6 +193,7 @@ def model_record(graph: Graph, floats: str | None = None, task: Mapping[str, Any
         "arrays": writer.arrays,
         **({"states": states} if states else {}),
         **({} if task is None else {"task": dict(task)}),
+        **({"files": kept} if kept else {}),
     }
     return b"".join(file_pieces(whole, arrays.block))
 
@@ -250,9 +258,12 @@ def read_graph(data: bytes, name: str = "record") -> Graph:
         return graph
 
 
-def read_task(data: bytes, name: str = "record") -> Any:
-    """The facts of a task in a record of a model, as the file has them; None if it holds none."""
-    return _open(data, name, MODEL)[0].get("task")
+def read_task(data: bytes, name: str = "record") -> tuple[Any, Mapping[str, bytes]]:
+    """The facts of a task in a record of a model, as the file has them, and the files that travel with it; None if it holds none."""
+    head, block = _open(data, name, MODEL)
+    with checking(name):
+        arrays = _ArrayReader(head["arrays"], block).all
+        return head.get("task"), {string(k): arrays[count(at)].tobytes() for k, at in head.get("files", {}).items()}
 
 
 class _GraphReader:

@@ -173,7 +173,9 @@ def test_a_page_answers_what_python_answers(site: tuple[Server, Path], page: Any
 
 
 def test_every_kind_is_compared() -> None:
-    assert TASKS.keys() == KINDS.keys()
+    assert TASKS.keys() == {
+        name for name, kind in KINDS.items() if kind.medium.in_pages and kind.medium.name == "picture"
+    }
 
 
 @pytest.mark.parametrize("device", ["wasm", "webgpu"])

@@ -69,7 +69,7 @@ def test_the_document_names_every_field_that_is_written_and_no_other() -> None:
     def walk(data: Any, path: str) -> None:
         for item in data if isinstance(data, list) else ():
             walk(item, path)
-        for key, value in data.items() if isinstance(data, dict) and not path.endswith("attrs") else ():
+        for key, value in data.items() if isinstance(data, dict) and not path.endswith(("attrs", "files")) else ():
             found.add(f"{path}.{key}" if path else key)
             walk(value, f"{path}.{key}" if path else key)
 
@@ -77,7 +77,7 @@ def test_the_document_names_every_field_that_is_written_and_no_other() -> None:
     with_array = Graph((), (b.const(np.ones(2000, np.float32)),), ("y",))
     for data in (
         model_record(every_kind()),
-        model_record(with_array, task={}),
+        model_record(with_array, task={}, files={"a": b"1"}),
         sound_flow(),
         weights_record({"w": np.ones(2, np.float32)}),
     ):

@@ -107,6 +107,13 @@ class Tokenizer:
 
         return read_tokenizer(path, config_path)
 
+    @classmethod
+    def of_values(cls, values: object, name: str = "tokenizer.json") -> Tokenizer:
+        """The tokenizer of the values of a `tokenizer.json`; name: how errors call it."""
+        from .tokenizer_json import tokenizer_of  # noqa: PLC0415 (it makes Tokenizers)
+
+        return tokenizer_of(values, None, name)
+
     def encode(self, text: str, *, add_special: bool = True, parse_special: bool = True) -> list[int]:
         """The ids of a text, with the model's marks before and after (`add_special`). Without `parse_special`, names of marks
         in the text are text like any other. A beginning that the text spells itself is not written twice.

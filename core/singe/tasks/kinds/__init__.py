@@ -7,9 +7,10 @@ from .base import Head as Head
 from .base import TaskKind as TaskKind
 from .classify import CLASSIFY, EMBED_IMAGE
 from .detect import DETECT
+from .embed import EMBED
 from .faces import FACES
 from .maps import CUTOUT, DEPTH, SEGMENT
 
 KINDS: Final[Mapping[str, TaskKind]] = {
-    kind.name: kind for kind in (CLASSIFY, DETECT, FACES, SEGMENT, CUTOUT, DEPTH, EMBED_IMAGE)
+    kind.name: kind for kind in (CLASSIFY, DETECT, FACES, SEGMENT, CUTOUT, DEPTH, EMBED_IMAGE, EMBED)
 }

@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from ...late_dataclass import dataclass
 from ...tensors.tensor import Tensor
 from ..answers import Answer, Arrays
-from ..pictures import Frame
+from ..medium import Medium
 from ..spec import TaskSpec
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -21,7 +19,7 @@ Tensors = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Asked:
-    """What is known when a head is looked for. size: the input's height and width; labels: how many are given, or None."""
+    """What is known when a head is looked for. size: a picture's height and width in the input; labels: how many are given, or None."""
 
     size: tuple[int, int]
     labels: int | None
@@ -32,29 +30,33 @@ class Head:
     """How some models' outputs are decoded.
 
     recognise: the head's options, if outputs of these shapes are its own, otherwise None. decode: the outputs of the kind, of the
-    model's. picture: fields of PictureInput that these models expect, where they differ from the kind's. about: for people.
+    model's, of what the medium tells of its input, and of the options. preparation: fields of the medium's TaskInput that these models expect,
+    where they differ from the kind's. about: for people.
     """
 
     name: str
     about: str
     recognise: Callable[[Shapes, Asked], Mapping[str, Any] | None]
-    decode: Callable[[Tensors, Frame, Mapping[str, Any]], dict[str, Tensor]]
-    picture: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    decode: Callable[[Tensors, Any, Mapping[str, Any]], dict[str, Tensor]]
+    preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
 class TaskKind:
-    """A row of KINDS. size: the input's sides where the model leaves them open; picture: fields of PictureInput; labels: the set of
-    labels that the models usually have; settings: what a call may choose ↦ its default; answer: of the Graph's outputs."""
+    """A row of KINDS. medium: what it is given; answer: of the Graph's outputs, and of what the medium read; size: how much a model takes at
+    once that leaves it open: the sides of a picture, the tokens of a text; preparation: fields of the medium's TaskInput; labels: the set of
+    labels that the models usually have; settings: what a call may choose ↦ its default; asks: what the medium reads of a source, with settings."""
 
     name: str
     about: str
+    medium: Medium
     heads: Sequence[Head]
-    answer: Callable[[Arrays, TaskSpec, np.ndarray, Mapping[str, Any]], Answer]
+    answer: Callable[[Arrays, TaskSpec, Any, Mapping[str, Any]], Answer]
     size: int = 224
-    picture: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
     labels: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    asks: Callable[[Any, TaskSpec, Mapping[str, Any]], Any] = lambda source, spec, settings: source
 
 
 def only(outputs: Mapping[str, Any]) -> Any:

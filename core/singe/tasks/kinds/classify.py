@@ -10,7 +10,8 @@ import numpy as np
 from ...errors import InputError
 from ...tensors.functions.creation import where
 from ...tensors.tensor import Tensor
-from ..answers import Arrays, Finding, Findings, PictureVector
+from ..answers import Arrays, Finding, Findings, TaskVector
+from ..media.picture import PICTURE
 from ..pictures import Frame
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only, shorn
@@ -54,17 +55,22 @@ def _vector(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[
     return {"vector": x / (x * x).sum().sqrt().maximum(1e-12)}
 
 
-def _embedding(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> PictureVector:
-    return PictureVector(spec.kind, picture, found["vector"])
+def _embedding(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping[str, Any]) -> TaskVector:
+    return TaskVector(spec.kind, picture, found["vector"])
 
 
 SCORES = Head("scores", "one row of scores, (1, classes)", _is_row, _scores)
 VECTOR = Head("vector", "a vector (1, width), or one for each place", _is_vector, _vector)
 
 CLASSIFY = TaskKind(
-    "classify", "what a picture shows", (SCORES,), _classes, picture={"filter": "cubic", "crop": 0.875}, labels="imagenet",
+    "classify", "what a picture shows", PICTURE, (SCORES,), _classes, preparation={"filter": "cubic", "crop": 0.875}, labels="imagenet",
     settings={"top": 5},
 )  # fmt: skip
 EMBED_IMAGE = TaskKind(
-    "embed-image", "a picture as a vector, to compare with others", (VECTOR,), _embedding, picture={"filter": "cubic"}
+    "embed-image",
+    "a picture as a vector, to compare with others",
+    PICTURE,
+    (VECTOR,),
+    _embedding,
+    preparation={"filter": "cubic"},
 )

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...tensors.functions.creation import concatenate, stack, tensor
 from ...tensors.tensor import Tensor
+from ..media.picture import PICTURE
 from ..pictures import Frame
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only
 from .boxes import SETTINGS, chosen, corners, findings
@@ -242,5 +243,13 @@ HEADS: Final = (
 """The heads, those that are told apart by more facts first."""
 
 DETECT = TaskKind(
-    "detect", "objects in a picture, with a box for each", HEADS, findings, 640, {"fit": "contain"}, "coco", SETTINGS
+    "detect",
+    "objects in a picture, with a box for each",
+    PICTURE,
+    HEADS,
+    findings,
+    640,
+    {"fit": "contain"},
+    "coco",
+    SETTINGS,
 )

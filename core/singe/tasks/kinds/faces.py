@@ -9,6 +9,7 @@ import numpy as np
 
 from ...tensors.functions.creation import concatenate, tensor
 from ...tensors.tensor import Tensor
+from ..media.picture import PICTURE
 from ..pictures import Frame
 from .base import Asked, Head, Shapes, TaskKind, Tensors
 from .boxes import SETTINGS, chosen, corners, findings
@@ -73,7 +74,7 @@ def _blaze(outputs: Tensors, frame: Frame, options: Mapping[str, Any]) -> dict[s
 
 
 FACES = TaskKind(
-    "faces", "faces in a picture, with a box and points for each",
+    "faces", "faces in a picture, with a box and points for each", PICTURE,
     (Head("blazeface", "BlazeFace: anchors of two strides", recognise, _blaze, {"mean": (127.5,), "std": (127.5,)}),),
     findings, 128, {"fit": "contain", "fill": 0.0}, "face", {**SETTINGS, "threshold": 0.5},
 )  # fmt: skip

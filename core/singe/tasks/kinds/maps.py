@@ -10,6 +10,7 @@ import numpy as np
 from ...tensors.functions.creation import arange, where
 from ...tensors.tensor import Tensor
 from ..answers import Arrays, Finding, Findings, PictureMap
+from ..media.picture import PICTURE
 from ..pictures import Frame
 from ..spec import TaskSpec
 from .base import Asked, Head, Shapes, TaskKind, Tensors, only
@@ -106,15 +107,15 @@ def _depth(found: Arrays, spec: TaskSpec, picture: np.ndarray, settings: Mapping
 
 _WHOLE = {"fit": "stretch"}
 SEGMENT = TaskKind(
-    "segment", "the parts of a picture, with a mask for each",
+    "segment", "the parts of a picture, with a mask for each", PICTURE,
     (Head("maps", "scores of classes for each place, (1, classes, height, width)", _are_scores, _parts),), _segments, 512, _WHOLE,
 )  # fmt: skip
 CUTOUT = TaskKind(
-    "cutout", "what stands before the background, as transparency",
+    "cutout", "what stands before the background, as transparency", PICTURE,
     (Head("alpha", "one map, (1, 1, height, width)", _is_single, _alpha),
      Head("two classes", "scores of background and foreground", _is_pair, _second)), _cutout, 512, _WHOLE,
 )  # fmt: skip
 DEPTH = TaskKind(
-    "depth", "how far each pixel is, or how near: as the model says",
+    "depth", "how far each pixel is, or how near: as the model says", PICTURE,
     (Head("distance", "one map, (1, height, width)", _is_single, _far),), _depth, 518, _WHOLE,
 )  # fmt: skip

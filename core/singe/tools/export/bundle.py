@@ -152,12 +152,16 @@ def export(
     else:
         task = None
     chain = model if isinstance(model, ChainTask) else None
+    files: Mapping[str, bytes] = {}
     if chain is not None:
         if not chain.chain.in_pages:
             raise InputError(f"export: {chain.kind} is a task that runs in Python, and is not exported yet")
         model = list(chain.models.values())[-1]
     elif task is not None:
-        model = cast("Task", model).model
+        of_task = cast("Task", model)
+        if not KINDS[of_task.kind].medium.in_pages:
+            raise InputError(f"export: {of_task.kind} is a task that runs in Python, and is not exported yet")
+        model, files = of_task.model, of_task.files
     if not isinstance(model, Model):
         shapes_of = 'sg.Model.of(function, {"input": ("N", 3, 224, 224)})'
         raise InputError(
@@ -177,7 +181,7 @@ def export(
     known = not single and _refuse_foreign(folder, force)
     names = labels if labels is None or isinstance(labels, Mapping) else dict(enumerate(labels_of(labels)))
     bundle = draft(
-        model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs
+        model, targets, picture, names, dtype, samples, activations, readable, device, spoken, task, outputs, files
     ).alone()
     parts: dict[str, Bundle] = {}
     for name, part in list(chain.models.items())[:-1] if chain is not None else ():
@@ -243,8 +247,10 @@ def draft(
     spoken: Spoken | None = None,
     task: TaskSpec | ChainSpec | None = None,
     outputs: Sequence[str] | None = None,
+    carried: Mapping[str, bytes] | None = None,
 ) -> Draft:
-    """A model's bundle as far as its weights; see `export`. spoken: of a language model; task: of a task."""
+    """A model's bundle as far as its weights; see `export`. spoken: of a language model; task: of a task, and carried: what
+    travels with it."""
     known = page_targets()
     targets = tuple(known) if targets is None else tuple(dict.fromkeys(targets))
     unknown = [t for t in targets if t not in known]
@@ -301,7 +307,8 @@ def draft(
                 manifest["language"]["adapter"] |= _file(ADAPTER, spoken.adapter, files)
         if task is not None:
             settings = (CHAINS if task.kind in CHAINS else KINDS)[task.kind].settings
-            manifest["task"] = {**task.to_dict(), "settings": dict(settings)}
+            own = {name: _file(name, data, files) for name, data in (carried or {}).items()}
+            manifest["task"] = {**task.to_dict(), "settings": dict(settings), **({"files": own} if own else {})}
         if spoken is None:
             files[TYPES] = types_of(model.name, manifest["inputs"], manifest["outputs"], task).encode()
         files[MANIFEST] = _json(manifest)

@@ -1,17 +1,16 @@
-"""What a task is given, as arrays: pictures from files, addresses, bytes, arrays and Pillow."""
+"""Pictures from files, addresses, bytes, arrays and Pillow, as pixels."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..errors import InputError
-from ..files.pictures import MAX_PIXELS, open_picture
-from ..files.places import local_file
+from ...errors import InputError
+from ...files.pictures import MAX_PIXELS, open_picture
+from ...files.places import local_file
 
 
 def pixels_of(source: Any) -> np.ndarray:
@@ -68,8 +67,3 @@ def _opaque(pixels: np.ndarray) -> np.ndarray:
     else:
         found[:, :, :3] = pixels
     return found
-
-
-def is_list(source: Any) -> bool:
-    """Whether a task is given several at once, and answers with a list."""
-    return isinstance(source, Sequence) and not isinstance(source, (str, bytes, bytearray, memoryview))

@@ -1,0 +1,106 @@
+"""A text as a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ...errors import InputError
+from ...tensors.functions.creation import where
+from ...tensors.tensor import Tensor
+from ..answers import Arrays, TaskVector
+from ..media.text import TEXT, Reading, TextFrame
+from ..spec import TaskSpec
+from .base import Asked, Head, Shapes, TaskKind, Tensors
+
+_SENTENCE: Final = "sentence_embedding"
+"""What sentence-transformers calls the output that is pooled already."""
+
+
+def _is_pooled(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    """Beside others, a vector may be of another use, such as BERT's of the first token."""
+    if _SENTENCE in shapes and len(shapes[_SENTENCE]) == 2:
+        return {"output": _SENTENCE}
+    name, shape = next(iter(shapes.items()))
+    return {"output": name} if len(shapes) == 1 and len(shape) == 2 else None
+
+
+def _are_tokens(shapes: Shapes, asked: Asked) -> Mapping[str, Any] | None:
+    name = next((name for name, shape in shapes.items() if len(shape) == 3), None)
+    return None if name is None else {"output": name}
+
+
+def _of_length_one(x: Tensor) -> dict[str, Tensor]:
+    return {"vector": x / (x * x).sum(-1, keepdims=True).sqrt().maximum(1e-12)}
+
+
+def _pooled(outputs: Tensors, frame: TextFrame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+    return _of_length_one(outputs[options["output"]].to(dtype="float32"))
+
+
+def _pooling(pool: Callable[[Tensor, Tensor], Tensor]) -> Any:
+    """The decoding that makes one vector of those of tokens (rows, tokens, width), of which a mask (rows, tokens, 1) says which count."""
+
+    def decode(outputs: Tensors, frame: TextFrame, options: Mapping[str, Any]) -> dict[str, Tensor]:
+        return _of_length_one(pool(outputs[options["output"]].to(dtype="float32"), frame.mask.unsqueeze(2)))
+
+    return decode
+
+
+def _mean(x: Tensor, mask: Tensor) -> Tensor:
+    return (x * mask).sum(1) / mask.sum(1).maximum(1e-9)
+
+
+def _first(x: Tensor, mask: Tensor) -> Tensor:
+    return x[:, 0]
+
+
+def _last(x: Tensor, mask: Tensor) -> Tensor:
+    """Of the last token that counts: where one counts and the next does not."""
+    after = mask.sum(1, keepdims=True)
+    place = mask.cumsum(1)
+    return where((place == after) & (mask > 0.5), x, 0.0).sum(1)
+
+
+def _max(x: Tensor, mask: Tensor) -> Tensor:
+    return where(mask > 0.5, x, -1e9).amax(1)
+
+
+def _vector(found: Arrays, spec: TaskSpec, reading: Reading, settings: Mapping[str, Any]) -> TaskVector:
+    """Of windows, the mean, in which each counts as much as it has tokens of its own."""
+    rows = found["vector"].astype(np.float64)
+    whole = np.average(rows, axis=0, weights=np.maximum(reading.inner, 1))
+    dimensions = settings["dimensions"]
+    if type(dimensions) is not int or not 0 <= dimensions <= whole.size:
+        raise InputError(
+            f"{spec.kind}: dimensions is {dimensions!r:.40}, expected how many of the {whole.size} numbers to keep; 0 keeps all"
+        )
+    whole = whole[: dimensions or None]
+    length = float(np.linalg.norm(whole))
+    return TaskVector(spec.kind, None, (whole / (length or 1.0)).astype(np.float32), len(reading.rows))
+
+
+def prompted(source: Any, spec: TaskSpec, settings: Mapping[str, Any]) -> Any:
+    """A text with what is written before it."""
+    name = settings["prompt"] or spec.preparation.prompt
+    prompts: Mapping[str, str] = spec.preparation.prompts
+    if name and name not in prompts:
+        raise InputError(
+            f"{spec.kind}: prompt {name!r:.40}, expected one of {', '.join(prompts) or 'none: the model has none'}"
+        )
+    return prompts[name] + source if name and isinstance(source, str) else source
+
+
+HEADS: Final = (
+    Head("vector", "a vector for each text", _is_pooled, _pooled),
+    Head("mean", "vectors of tokens, of which the mean is taken", _are_tokens, _pooling(_mean)),
+    Head("first", "vectors of tokens, of which the first is taken", _are_tokens, _pooling(_first)),
+    Head("last", "vectors of tokens, of which the last is taken", _are_tokens, _pooling(_last)),
+    Head("max", "vectors of tokens, of which the largest numbers are taken", _are_tokens, _pooling(_max)),
+)
+EMBED: Final = TaskKind(
+    "embed", "a text as a vector, to compare with others", TEXT, HEADS, _vector, 512, settings={"prompt": "", "dimensions": 0},
+    asks=prompted,
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""What files beside a text model say of it: those of Hugging Face, and of sentence-transformers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ...errors import FormatError
+from ..medium import Wishes
+
+if TYPE_CHECKING:
+    from ..kinds import TaskKind
+
+TOKENIZER: Final = "tokenizer.json"
+CONFIG: Final = "config.json"
+OF_TOKENIZER: Final = "tokenizer_config.json"
+POOLING: Final = "1_Pooling/config.json"
+LENGTHS: Final = "sentence_bert_config.json"
+PROMPTS: Final = "config_sentence_transformers.json"
+READS: Final = (TOKENIZER, CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS)
+MAX_BYTES: Final = 1 << 22
+_POOLINGS: Final = {
+    "pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "first", "pooling_mode_lasttoken": "last", "pooling_mode_max_tokens": "max",
+}  # fmt: skip
+"""What sentence-transformers calls a pooling ↦ the head's name."""
+_PADDED_POSITIONS: Final = ("roberta", "xlm-roberta", "camembert", "mpnet")
+"""Families whose first positions are kept for padding."""
+
+
+def told(kind: TaskKind, wishes: Wishes) -> Wishes:
+    """Wishes, with what the files say where the caller says nothing."""
+    config, tokens, pooling, lengths, prompts = (
+        _read(wishes.files, name) for name in (CONFIG, OF_TOKENIZER, POOLING, LENGTHS, PROMPTS)
+    )
+    facts: dict[str, Any] = {}
+    if (length := _length(config, tokens, lengths)) is not None:
+        facts["length"] = length
+    if isinstance(named := prompts.get("prompts"), dict) and named:
+        facts["prompts"] = {str(k): str(v) for k, v in named.items()}
+        if prompts.get("default_prompt_name") in named:
+            facts["prompt"] = prompts["default_prompt_name"]
+    heads = [head for name, head in _POOLINGS.items() if pooling.get(name) is True]
+    if len(heads) > 1:
+        raise FormatError(f"{POOLING}: {' and '.join(heads)} at once, expected one pooling")
+    known = {head.name for head in kind.heads}
+    head = next((h for h in heads if h in known), "")
+    return replace(
+        wishes,
+        head=wishes.head or head,
+        labels=wishes.labels or _labels(config) if kind.labels else wishes.labels,
+        preparation={**facts, **wishes.preparation},
+    )
+
+
+def _length(config: Mapping[str, Any], tokens: Mapping[str, Any], lengths: Mapping[str, Any]) -> int | None:
+    """The most tokens at once: the least of what the files say; the tokenizer's "very many" says nothing."""
+    positions = config.get("max_position_embeddings")
+    if type(positions) is int and config.get("model_type") in _PADDED_POSITIONS:
+        positions -= 2
+    said = (lengths.get("max_seq_length"), tokens.get("model_max_length"), positions)
+    numbers = [x for x in said if type(x) is int and 0 < x < 1 << 20]
+    return min(numbers, default=None)
+
+
+def _labels(config: Mapping[str, Any]) -> tuple[str, ...]:
+    names = config.get("id2label")
+    if not isinstance(names, dict):
+        return ()
+    return tuple(str(names.get(str(k), f"class {k}")) for k in range(len(names)))
+
+
+def _read(files: Mapping[str, Path], name: str) -> Mapping[str, Any]:
+    """An object of a JSON file, empty if there is none."""
+    if name not in files:
+        return {}
+    try:
+        path = files[name]
+        if path.stat().st_size > MAX_BYTES:
+            raise FormatError(f"{path}: {path.stat().st_size} bytes, expected at most {MAX_BYTES}")
+        values = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{files[name]}: no JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise FormatError(f"{files[name]}: a {type(values).__name__}, expected an object")
+    return values

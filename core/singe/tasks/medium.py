@@ -1,0 +1,105 @@
+"""What a medium is: a row that says how sources of one sort become the inputs of a task's Graph, and these those of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+
+import numpy as np
+
+from ..errors import InputError
+from ..late_dataclass import dataclass
+from ..model.model import Model
+from ..tensors.tensor import Tensor
+from .answers import Answer, Arrays
+
+if TYPE_CHECKING:
+    from ..graph import Graph
+    from .kinds import TaskKind
+    from .spec import TaskSpec
+
+OTHER: Final = "picture"
+"""The medium of facts that name none: they are of the time when pictures were all."""
+
+
+class TaskInput:
+    """How sources become a model's input: facts, which are in the manifest of a bundle and in a record. Each medium has a dataclass of
+    its own; `str` of one is a few words for people."""
+
+    medium: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        facts: Mapping[str, Any] = asdict(self)  # pyright: ignore[reportArgumentType] (those who derive are dataclasses)
+        return {
+            "medium": self.medium,
+            **{name: list(x) if isinstance(x, tuple) else x for name, x in facts.items()},
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> Self:
+        """Of facts that may be anything: what does not fit is an error of one kind or another."""
+        return cls(**{name: tuple(x) if isinstance(x, list) else x for name, x in facts.items()})
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a caller says of a model beyond its file. preparation: fields of the medium's TaskInput; files: those beside the model that the
+    medium reads, by name; None and "": as the model and its head suggest."""
+
+    labels: Sequence[str] = ()
+    size: tuple[int, int] | None = None
+    head: str = ""
+    licence: str = ""
+    preparation: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    files: Mapping[str, Path] = field(default_factory=dict[str, Path])
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A model for a task's inputs. graph: the model's; feed: its inputs, of those of the task's Graph and of the preparation, and what heads
+    are told beside its outputs; size: what Asked says; files: what a task needs of them later, by name."""
+
+    graph: Graph
+    preparation: TaskInput
+    feed: Callable[[Mapping[str, Tensor], Any], tuple[Sequence[Tensor], Any]]
+    size: tuple[int, int] = (0, 0)
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+Files = Mapping[str, bytes]
+"""What travels with a task beside its Graph: in a record, and in the folder of a bundle."""
+Run = Callable[[Mapping[str, np.ndarray]], Arrays]
+"""Runs a task's Graph: inputs by name ↦ outputs by name."""
+Following = Callable[[Sequence[Any]], "list[Answer]"]
+"""Answers for several sources; it may keep what it saw."""
+Begin = Callable[[Run, Mapping[str, Any]], Following]
+"""Begins to answer, with the settings of a call."""
+
+
+@dataclass(frozen=True)
+class Medium:
+    """A row of MEDIA. facts: its TaskInput. wishes: the fields of it that a caller may give. inputs: of a task's Graph, by name, a dtype and
+    a shape. fit: makes a model ready for them. open: a task, with the files that travel with it. reads: the names of files beside a model
+    that say something of it, and told: what they say, where the caller does not. in_pages: whether singe-task-runner.js has it."""
+
+    name: str
+    facts: type[TaskInput]
+    wishes: frozenset[str]
+    inputs: Mapping[str, tuple[str, Sequence[int | str]]]
+    fit: Callable[[Model, TaskKind, Wishes], Fitted]
+    open: Callable[[TaskKind, TaskSpec, Files], Begin]
+    reads: Sequence[str] = ()
+    told: Callable[[TaskKind, Wishes], Wishes] = lambda kind, wishes: wishes
+    in_pages: bool = True
+
+    def refuse(self, given: Mapping[str, Any]) -> None:
+        """Refuse what is no wish."""
+        if unknown := given.keys() - self.wishes:
+            raise InputError(f"task: got {', '.join(sorted(unknown))}, which it does not take; see help(sg.task)")
+
+
+def is_list(source: Any) -> bool:
+    """Whether a task is given several at once, and answers with a list."""
+    return isinstance(source, Sequence) and not isinstance(source, (str, bytes, bytearray, memoryview))
