@@ -11,6 +11,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["SINGE_CACHE"] = "off"  # a test compiles what it tests
 os.environ["SINGE_TRACEBACK"] = "full"
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else JAX takes most of a GPU, which other tests need
 
 import full
 import pytest

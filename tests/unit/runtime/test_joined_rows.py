@@ -6,6 +6,7 @@ import ctypes
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -112,7 +113,9 @@ def called(texts: Sequence[str], folder: Path) -> Any:
         args = ", ".join(f"({kind} *)p[{i}]" for i, kind in enumerate(pointers))
         parts += [text[0 if k == 0 else first :], CALLED % args]
         parts[-2:] = [re.sub(r"\b(joined|call)\(", rf"\g<1>{k}(", part) for part in parts[-2:]]
-    source, made = folder / "joined.cpp", folder / "joined.so"
+    # A path of its own: for one that was loaded before, the process gets the library that it has.
+    source = Path(tempfile.mkdtemp(dir=folder)) / "joined.cpp"
+    made = source.with_suffix(".so")
     source.write_text("\n".join(parts), "utf-8")
     flags = ["-std=c++17", "-O0", "-w", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run([compiler, *flags, "-o", str(made), str(source)], check=True, capture_output=True)

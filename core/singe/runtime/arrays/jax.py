@@ -1,12 +1,13 @@
 """The devices of JAX: its arrays as arrays of rows. The only file that imports jax.
 
-Types of 64 bits are on while Singe calls JAX, and only then (`jax.enable_x64`): the caller's own setting stays as it is.
+While Singe calls JAX, and only then, types of 64 bits are on, and products of float32 have the digits of float32, for which JAX takes
+TF32 on NVIDIA's GPUs: the caller's own settings stay as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import jax  # pyright: ignore[reportMissingImports]
@@ -22,10 +23,16 @@ AT: Final = {"": "set", "add": "add", "mul": "multiply", "max": "max", "min": "m
 """Words ↦ the methods of JAX's `at` that combine with them."""
 
 
+@contextmanager
+def _exact() -> Iterator[None]:
+    with jax.enable_x64(True), jax.default_matmul_precision("highest"):
+        yield
+
+
 class JaxAdapter(ArrayAdapter):
     """Arrays of one device, which never change."""
 
-    scope = partial(jax.enable_x64, True)
+    scope = staticmethod(_exact)
     unfit = (ValueError, IndexError, TypeError, NotImplementedError)
 
     def __init__(self, device: Any) -> None:
