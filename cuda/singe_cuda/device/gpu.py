@@ -1,7 +1,7 @@
 """A CUDA device as a Gpu: one stream, on which all work runs in order.
 
 Compiled kernels are kept from one process to the next (singe/files/kept.py), by a hash of all that they depend on.
-A list of commands that is submitted a second time becomes a graph of the driver's, which starts them with one call.
+A list of commands that is submitted a second time becomes a graph of the driver's: see graphs.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from singe.extension import DeviceError, DeviceLost, bytes_text, entry_key, keep
 from singe_gpu.device.memory import Binding, Command, Handle, Launch, Limits, Timed
 from singe_gpu.dialect import PACKED_DOTS, SHADER_F16, SUBGROUP_MATRIX, SUBGROUPS, WIDE_MATRIX
 
-from ..code.text import ENTRY_POINT, launch_bytes, prelude, threads
+from ..code.text import ENTRY_POINT, bindings, launch_bytes, prelude, threads
 from .driver import Driver, architectures, compile_text, nvrtc_version
+from .graphs import Graphs, Recorded
 from .pinned import PinnedMemory
 
 LEAST_CAPABILITY: Final = 75
@@ -47,14 +48,10 @@ MAX_BINDING_BYTES: Final = (1 << 31) - 4
 MAX_WORKGROUPS: Final = 65535
 MAX_UNUSED_PIPELINES: Final = 128
 """How many pipelines are kept after their last use: trying kernels, or loading a model again, needs them."""
-LEAST_GRAPH_COMMANDS: Final = 2
-"""A list of fewer commands gains nothing as a graph."""
 OPTIONS: Final = ("--std=c++17", "--device-as-default-execution-space", "--diag-suppress=177")
 """NVRTC's options for every text; 177 are names that a text binds and does not use."""
 _MAX_THREADS: Final = 8
 _OF_ATTRIBUTE: Final = {"major": 75, "minor": 76}
-_THREAD_LOCAL: Final = 1
-"""The mode of a capture that other threads' calls do not disturb."""
 _RELEASE_THRESHOLD: Final = 4
 """The attribute of the driver's pool that says how much freed memory it keeps."""
 _MOST_SHARED: Final = 8
@@ -73,10 +70,12 @@ class DeviceMemory:
 class CudaKernel:
     """A loaded kernel."""
 
-    __slots__ = ("__weakref__", "function", "shared", "threads")
+    __slots__ = ("__weakref__", "function", "shared", "threads", "written")
 
-    def __init__(self, function: c_void_p, threads: int, shared: int) -> None:
+    def __init__(self, function: c_void_p, threads: int, shared: int, written: Sequence[bool]) -> None:
         self.function: Final = function
+        self.written: Final = written
+        """Which of its buffers it may write."""
         self.threads: Final = threads
         self.shared: Final = shared
         """Bytes of workgroup memory that a launch asks for."""
@@ -96,13 +95,6 @@ class Arguments:
     def __init__(self, bindings: Sequence[Binding]) -> None:
         self.ports: Final = [_Port(b.buffer.address + b.offset, b.bytes) for b in bindings]
         self.addresses: Final = (c_void_p * len(self.ports))(*map(ctypes.addressof, self.ports))
-
-
-class Recorded(list[Command]):
-    """Commands that are submitted again and again; `graph` is theirs once they were submitted twice."""
-
-    graph: c_void_p | None = None
-    submitted = False
 
 
 class CudaGpu:
@@ -143,6 +135,7 @@ class CudaGpu:
         self.driver.call("MemPoolSetAttribute", self._memory_pool, _RELEASE_THRESHOLD, byref(whole))
         self.memory: Final = self.driver.number("DeviceTotalMem_v2", device, kind=c_size_t)
         self.limits: Final = Limits(self.memory, MAX_BINDING_BYTES, MAX_WORKGROUPS)
+        self._graphs: Final = Graphs(self._call, self._one, self._stream)
         self._pinned: Final = PinnedMemory(self._register)
         self._pipelines: Final[WeakValueDictionary[str, CudaKernel]] = WeakValueDictionary()
         self._lately: Final[deque[CudaKernel]] = deque(maxlen=MAX_UNUSED_PIPELINES)
@@ -206,14 +199,11 @@ class CudaGpu:
 
     def copy_from(self, buffer: DeviceMemory, offset: int, address: int, count: int) -> None:
         """Copy memory of the card to a buffer, from an address that may be another library's."""
+        self._copy(buffer.address + offset, address, count, self._stream)
+
+    def _copy(self, to: int, address: int, count: int, stream: c_void_p) -> None:
         if count:
-            self._call(
-                "MemcpyDtoDAsync_v2",
-                c_uint64(buffer.address + offset),
-                c_uint64(address),
-                c_size_t(count),
-                self._stream,
-            )
+            self._call("MemcpyDtoDAsync_v2", c_uint64(to), c_uint64(address), c_size_t(count), stream)
 
     # --- kernels ---
 
@@ -241,7 +231,8 @@ class CudaGpu:
         module, function = c_void_p(), c_void_p()
         self._call("ModuleLoadData", byref(module), c_char_p(binary))
         self._call("ModuleGetFunction", byref(function), module, ENTRY_POINT.encode())
-        found = CudaKernel(function, threads(code), launch_bytes(code))
+        written = [access == "storage, read_write" for access in bindings(code)]
+        found = CudaKernel(function, threads(code), launch_bytes(code), written)
         if found.shared:
             self._call("FuncSetAttribute", function, _MOST_SHARED, found.shared)
         weakref.finalize(found, self._unload, module).atexit = False
@@ -260,49 +251,21 @@ class CudaGpu:
         return Recorded(commands)
 
     def submit(self, commands: Sequence[Command]) -> None:
-        if not isinstance(commands, Recorded) or len(commands) < LEAST_GRAPH_COMMANDS:
-            self._send(commands)
-        elif commands.graph is not None:
-            self._call("GraphLaunch", commands.graph, self._stream)
-        elif not commands.submitted:
-            commands.submitted = True
-            self._send(commands)
-        else:
-            commands.graph = self._graph(commands)
-            self._call("GraphLaunch", commands.graph, self._stream)
-
-    def _send(self, commands: Sequence[Command]) -> None:
-        self._enter()
+        if isinstance(commands, Recorded):
+            self._graphs.submit(commands)
+            return
         for command in commands:
-            self._one(command)
+            self._one(command, self._stream)
 
-    def _one(self, command: Command) -> None:
+    def _one(self, command: Command, stream: c_void_p) -> None:
         if isinstance(command, Launch):
             self._call(
                 "LaunchKernel", command.pipeline.function, *command.groups, command.pipeline.threads, 1, 1,
-                command.pipeline.shared, self._stream, command.bindings.addresses, None,
+                command.pipeline.shared, stream, command.bindings.addresses, None,
             )  # fmt: skip
             return
         source, target = command.source, command.target
-        self.copy_from(target.buffer, target.offset, source.buffer.address + source.offset, source.bytes)
-
-    def _graph(self, commands: Recorded) -> c_void_p:
-        graph, made = c_void_p(), c_void_p()
-        self._call("StreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
-        try:
-            self._send(commands)
-        finally:
-            self._call("StreamEndCapture", self._stream, byref(graph))
-        try:
-            self._call("GraphInstantiateWithFlags", byref(made), graph, c_uint64(0))
-        finally:
-            self._call("GraphDestroy", graph)
-        weakref.finalize(commands, self._forget, made).atexit = False
-        return made
-
-    def _forget(self, graph: c_void_p) -> None:
-        with contextlib.suppress(DeviceError):
-            self._call("GraphExecDestroy", graph)
+        self._copy(target.buffer.address + target.offset, source.buffer.address + source.offset, source.bytes, stream)
 
     def timed(self, commands: Sequence[Command]) -> Timed:
         events = [c_void_p() for _ in range(len(commands) + 1)]
@@ -312,7 +275,7 @@ class CudaGpu:
             start = time.perf_counter()
             self._call("EventRecord", events[0], self._stream)
             for command, event in zip(commands, events[1:], strict=True):
-                self._one(command)
+                self._one(command, self._stream)
                 self._call("EventRecord", event, self._stream)
             self.wait()
             seconds = time.perf_counter() - start
