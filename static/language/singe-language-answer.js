@@ -2,11 +2,14 @@
  * The text of an answer, as it is written.
  *
  * Contract: an Answer is iterated once, by parts of the text as soon as they are certain: a beginning of a stop string is held
- * back until it is known to be none. Whoever leaves the loop ends the answer. `text()` is all of it. `finishReason` is null until
- * the end, then "stop" (a token or a string that ends it) or "length".
+ * back until it is known to be none, and what may be a call of a tool until the end. Whoever leaves the loop ends the answer.
+ * `text()` is all of it. `finishReason` is null until the end, then "stop" (a token or a string ends it, or it matches what it must),
+ * "tool_calls" (it ends with `toolCalls`, which are no part of the text) or "length".
  */
 
+/** @import { ToolCall } from "../types/public.d.ts" */
 /** @import { Tokenizer } from "./singe-language-tokenizer.js" */
+/** @import { callReader } from "./singe-language-tools.js" */
 
 import { SingeError } from "../program/singe-format.js";
 
@@ -17,17 +20,20 @@ export class Answer {
   /** @type {readonly string[]} */
   #stops;
   #taken = false;
-  /** @type {"stop" | "length" | null} */
+  /** @type {"stop" | "tool_calls" | "length" | null} */
   finishReason = null;
+  /** @type {readonly ToolCall[]} */
+  toolCalls = [];
   usage = { promptTokens: 0, reusedTokens: 0, completionTokens: 0, totalTokens: 0 };
   /** Milliseconds until the first token, and of the others. */
   timings = { prompt: 0, completion: 0 };
 
   /**
-   * inTurn: waits for the answers before. tokens: the ids, and it tells how many tokens of the prompt were not read again.
+   * inTurn: waits for the answers before. tokens: the ids, and it tells how many tokens of the prompt were not read again. isWhole:
+   * whether the text may not go on after the latest of them.
    * @param {() => Promise<() => void>} inTurn
    * @param {(reused: (count: number) => void) => AsyncIterable<number>} tokens
-   * @param {{ tokenizer: Tokenizer, ends: readonly number[], prompt: number, stop: string | readonly string[], most: number }} facts
+   * @param {{ tokenizer: Tokenizer, ends: readonly number[], prompt: number, stop: string | readonly string[], most: number, isWhole: () => boolean, calls: ReturnType<typeof callReader> | undefined }} facts
    */
   constructor(inTurn, tokens, facts) {
     this.#inTurn = inTurn;
@@ -62,9 +68,10 @@ export class Answer {
   }
 
   async *#parts() {
-    const { tokenizer, ends, prompt, most } = this.#facts;
+    const { tokenizer, ends, prompt, most, isWhole, calls } = this.#facts;
     const { usage, timings } = this;
     const stream = tokenizer.stream();
+    const given = (/** @type {string} */ text) => calls?.feed(text) ?? text;
     let held = "";
     const begun = performance.now();
     let first = 0;
@@ -78,19 +85,25 @@ export class Answer {
       timings.completion = now - first;
       usage.totalTokens = prompt + ++usage.completionTokens;
       const isEnd = ends.includes(id);
-      held += isEnd ? stream.finish() : stream.feed(id);
+      if (!isEnd) held += stream.feed(id);
       const at = this.#stopIn(held);
-      if (isEnd || at < held.length) this.finishReason = "stop";
-      const certain = at < held.length || isEnd ? at : at - this.#heldBack(held);
-      if (certain) yield held.slice(0, certain);
+      if (isEnd || at < held.length || isWhole()) this.finishReason = "stop";
+      if (this.finishReason || usage.completionTokens === most) break;
+      const certain = at - this.#heldBack(held);
+      const part = given(held.slice(0, certain));
       held = held.slice(certain);
-      if (this.finishReason) return;
-      if (usage.completionTokens === most) break;
+      if (part) yield part;
     }
-    this.finishReason = "length";
+    this.finishReason ??= "length";
     held += stream.finish();
-    const at = this.#stopIn(held);
-    if (at) yield held.slice(0, at);
+    let last = given(held.slice(0, this.#stopIn(held)));
+    if (calls) {
+      const { rest, calls: found } = calls.finish();
+      last += rest;
+      this.toolCalls = found;
+      if (found.length && this.finishReason === "stop") this.finishReason = "tool_calls";
+    }
+    if (last) yield last;
   }
 
   /**

@@ -1,11 +1,10 @@
 /**
  * `llm.chat.completions.create`, in the shape of OpenAI's interface.
  *
- * Contract: `completions(llm).create({ messages, … })` is a promise of a completion, or with `stream: true` of an async iterable of
- * chunks. Fields that Singe does not have are refused by name.
+ * Contract: `completion(llm, { messages, … })` is a promise of a completion, or with `stream: true` of an async iterable of chunks. Fields that Singe does not have are refused by name. Calls of tools come whole, in the last chunk.
  */
 
-/** @import { Answer, ChatOptions, CompletionRequest, LanguageModel, Message } from "../types/public.d.ts" */
+/** @import { Answer, ChatOptions, CompletionRequest, Message, ToolCall } from "../types/public.d.ts" */
 
 import { SingeError } from "../program/singe-format.js";
 
@@ -15,6 +14,8 @@ const FIELDS = {
   n: "",
   user: "",
   messages: "",
+  response_format: "",
+  tool_choice: "",
   stream: "",
   stream_options: "", // biome-ignore format: one line
   max_tokens: "maxTokens",
@@ -28,29 +29,28 @@ const FIELDS = {
   seed: "seed",
   stop: "stop",
   tools: "tools",
+  regex: "regex",
+  shift: "shift",
+  drafts: "drafts",
   signal: "signal",
 };
 
 let made = 0;
 
-/** @param {{ name: string, chat(messages: readonly Message[], options: ChatOptions): Answer }} llm */
-export const completions = (llm) =>
-  /** @type {LanguageModel["chat"]["completions"]} */ (
-    /** @type {unknown} */ ({
-      /** @param {CompletionRequest} request */
-      async create(request) {
-        const { messages, stream = false, stream_options, n = 1 } = request;
-        if (n !== 1) throw new SingeError("input", `n: got ${n}, expected 1: ask several times`);
-        const options = optionsOf(request);
-        const answer = llm.chat(messages, options);
-        const facts = { id: `chatcmpl-${Date.now().toString(36)}-${++made}`, created: Math.floor(Date.now() / 1000), model: llm.name };
-        if (stream) return chunks(answer, facts, stream_options?.include_usage ?? false);
-        const content = await answer.text();
-        const choice = { index: 0, message: { role: "assistant", content }, logprobs: null, finish_reason: answer.finishReason };
-        return { ...facts, object: "chat.completion", choices: [choice], usage: usageOf(answer) };
-      },
-    })
-  );
+/**
+ * @param {{ name: string, chat(messages: readonly Message[], options: ChatOptions): Answer }} llm
+ * @param {CompletionRequest} request
+ */
+export async function completion(llm, request) {
+  const { messages, stream = false, stream_options, n = 1 } = request;
+  if (n !== 1) throw new SingeError("input", `n: got ${n}, expected 1: ask several times`);
+  const answer = llm.chat(messages, optionsOf(request));
+  const facts = { id: `chatcmpl-${Date.now().toString(36)}-${++made}`, created: Math.floor(Date.now() / 1000), model: llm.name };
+  if (stream) return chunks(answer, facts, stream_options?.include_usage ?? false);
+  const message = said(await answer.text(), answer.toolCalls);
+  const choice = { index: 0, message: { role: "assistant", ...message }, logprobs: null, finish_reason: answer.finishReason };
+  return { ...facts, object: "chat.completion", choices: [choice], usage: usageOf(answer) };
+}
 
 /** @param {CompletionRequest} request */
 function optionsOf(request) {
@@ -60,8 +60,34 @@ function optionsOf(request) {
     if (!Object.hasOwn(FIELDS, field)) throw new SingeError("input", `${field}: expected some of ${Object.keys(FIELDS).join(", ")}`);
     if (FIELDS[field] && value !== null && value !== undefined) options[FIELDS[field]] = value;
   }
+  const choice = request.tool_choice ?? "auto";
+  if (choice !== "auto" && choice !== "none") {
+    throw new SingeError("input", `tool_choice: got ${JSON.stringify(choice)}, expected auto or none; response_format makes a text certain`);
+  }
+  if (choice === "none") delete options.tools;
+  const schema = schemaOf(request.response_format ?? { type: "text" });
+  if (schema !== undefined) options.schema = schema;
   return /** @type {ChatOptions} */ (options);
 }
+
+/**
+ * The JSON schema of a response_format; true for any object, undefined for any text.
+ * @param {any} format
+ */
+function schemaOf(format) {
+  if (format.type === "text") return undefined;
+  if (format.type === "json_object") return true;
+  const schema = format.type === "json_schema" ? format.json_schema?.schema : null;
+  if (typeof schema === "object" && schema !== null) return schema;
+  const expected = "expected the type text, json_object or json_schema, with json_schema.schema";
+  throw new SingeError("input", `response_format: got ${String(JSON.stringify(format)).slice(0, 80)}, ${expected}`);
+}
+
+/**
+ * @param {string} text
+ * @param {readonly ToolCall[]} calls
+ */
+const said = (text, calls) => ({ content: text || !calls.length ? text : null, ...(calls.length ? { tool_calls: calls } : {}) });
 
 /**
  * @param {Answer} answer
@@ -76,7 +102,8 @@ async function* chunks(answer, facts, withUsage) {
   });
   yield chunk({ role: "assistant", content: "" });
   for await (const content of answer) yield chunk({ content });
-  yield chunk({}, answer.finishReason);
+  const calls = answer.toolCalls.map((call, index) => ({ index, ...call }));
+  yield chunk(calls.length ? { tool_calls: calls } : {}, answer.finishReason);
   if (withUsage) yield { ...chunk({}), choices: [], usage: usageOf(answer) };
 }
 

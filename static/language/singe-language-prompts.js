@@ -1,18 +1,16 @@
 /**
  * `llm.LanguageModel`, in the shape of Chrome's Prompt API.
  *
- * Contract: `prompts(llm)` has `availability()` and `create(options)`, which gives sessions that keep the conversation: `prompt`,
- * `promptStreaming`, `append`, `clone`, `destroy`, `measureContextUsage`. Prompts of a session are answered one after another, and
+ * Contract: `availability(options)`, and `create(llm, sampler, options)`, which gives sessions that keep the conversation: `prompt`, `promptStreaming`, `append`, `clone`, `destroy`, `measureContextUsage`. Prompts of a session are answered one after another, and
  * one that fails, or is aborted, leaves no trace. Where there is no room, the oldest turns after the initial prompts are forgotten,
  * and the event "contextoverflow" says so. Errors have the names of the API's; what there is not is refused by name.
  */
 
-/** @import { LanguageModel, LanguageSession, Message, PromptContent, PromptInput, PromptModel, PromptOptions, PromptSessionOptions } from "../types/public.d.ts" */
-
-import { sampler } from "./singe-language-sampling.js";
+/** @typedef {Pick<LanguageModel, "context" | "session" | "template" | "tokenizer">} PromptedModel */
+/** @import { LanguageModel, LanguageSession, Message, PromptContent, PromptInput, PromptOptions, PromptSessionOptions, SamplingOptions } from "../types/public.d.ts" */
 
 const CREATE = new Set(["initialPrompts", "temperature", "topK", "signal", "monitor", "expectedInputs", "expectedOutputs"]);
-const PROMPT = new Set(["signal", "responseConstraint"]);
+const PROMPT = new Set(["signal", "responseConstraint", "omitResponseConstraintInput"]);
 const ROLES = new Set(["system", "user", "assistant"]);
 /** The part of the context that is left to an answer, as long as turns can be forgotten. */
 const LEFT = 0.25;
@@ -67,33 +65,36 @@ function checkSystem(messages) {
   if (messages.some(({ role }, at) => role === "system" && at)) throw new TypeError("a message of the system is the first of the initial prompts");
 }
 
+/** @param {PromptSessionOptions} [options] */
+export function availability(options = {}) {
+  checkNames(options, CREATE);
+  return textOnly(options) ? "available" : "unavailable";
+}
+
 /**
- * @param {LanguageModel} llm
- * @returns {PromptModel}
+ * @param {PromptedModel} llm
+ * @param {(options: SamplingOptions) => unknown} sampler refuses what they cannot be
+ * @param {PromptSessionOptions} [options]
  */
-export const prompts = (llm) => ({
-  async availability(options = {}) {
-    checkNames(options, CREATE);
-    return textOnly(options) ? "available" : "unavailable";
-  },
-  async create(options = {}) {
-    checkNames(options, CREATE);
-    if (!textOnly(options)) throw failed("NotSupportedError", "expectedInputs, expectedOutputs: expected the type text");
-    const { initialPrompts = [], temperature, topK, signal, monitor } = options;
-    signal?.throwIfAborted();
-    sampler({ temperature, topK }); // refuses what they cannot be
-    const initial = messagesOf(initialPrompts);
-    checkSystem(initial);
-    const session = new PromptSession(llm, llm.session(), initial, [], { temperature, topK });
-    if (monitor) {
-      const target = new EventTarget();
-      monitor(target);
-      for (const loaded of [0, 1]) target.dispatchEvent(Object.assign(new Event("downloadprogress"), { loaded, total: 1 }));
-    }
-    signal?.addEventListener("abort", () => session.destroy(signal.reason), { once: true });
-    return session;
-  },
-});
+export function create(llm, sampler, options = {}) {
+  if (availability(options) === "unavailable") throw failed("NotSupportedError", "expectedInputs, expectedOutputs: expected the type text");
+  const { initialPrompts = [], temperature, topK, signal, monitor } = options;
+  signal?.throwIfAborted();
+  sampler({ temperature, topK });
+  const initial = messagesOf(initialPrompts);
+  checkSystem(initial);
+  const session = new PromptSession(llm, llm.session(), initial, [], { temperature, topK });
+  if (monitor) {
+    const target = new EventTarget();
+    monitor(target);
+    for (const loaded of [0, 1]) target.dispatchEvent(Object.assign(new Event("downloadprogress"), { loaded, total: 1 }));
+  }
+  signal?.addEventListener("abort", () => session.destroy(signal.reason), { once: true });
+  return session;
+}
+
+/** @param {PromptOptions} options */
+const constrained = ({ responseConstraint: given }) => (given instanceof RegExp ? { regex: given } : { schema: given });
 
 /** @param {PromptSessionOptions} options */
 const textOnly = ({ expectedInputs = [], expectedOutputs = [] }) => [...expectedInputs, ...expectedOutputs].every(({ type }) => type === "text");
@@ -115,7 +116,7 @@ class PromptSession extends EventTarget {
   oncontextoverflow = null;
 
   /**
-   * @param {LanguageModel} llm
+   * @param {PromptedModel} llm
    * @param {LanguageSession} session
    * @param {readonly Message[]} initial
    * @param {readonly Message[]} said
@@ -239,7 +240,7 @@ class PromptSession extends EventTarget {
     const { end, signal } = await this.#turn(options);
     try {
       const said = this.#fitting(messagesOf(input));
-      const answer = this.#session.chat([...this.#initial, ...said], { ...this.#sampling, signal });
+      const answer = this.#session.chat([...this.#initial, ...said], { ...this.#sampling, ...constrained(options), signal });
       let text = "";
       for await (const part of answer) {
         text += part;
@@ -259,9 +260,6 @@ class PromptSession extends EventTarget {
   #check(options) {
     if (this.#gone.signal.aborted) throw failed("InvalidStateError", "the session was destroyed; create another one");
     checkNames(options, PROMPT);
-    if (options.responseConstraint !== undefined) {
-      throw failed("NotSupportedError", "responseConstraint: a page cannot bound a text yet; Python's schema= and regex= can, as can singe host");
-    }
     options.signal?.throwIfAborted();
   }
 

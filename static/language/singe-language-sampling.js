@@ -97,6 +97,7 @@ export const noNumbers = (highest) => new SingeError("input", `the model's highe
 function likeliest(logits) {
   let found = 0;
   for (let id = 1; id < logits.length; id++) if (logits[id] > logits[found]) found = id;
+  if (!Number.isFinite(logits[found])) throw noNumbers(logits[found]);
   return found;
 }
 
@@ -106,7 +107,7 @@ function likeliest(logits) {
  * @param {number} count
  */
 function best(logits, count) {
-  if (count >= logits.length) return Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]);
+  if (count >= logits.length) return Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a] || 0); // of tokens that may not follow it is NaN
   /** @type {number[]} */
   const ids = [];
   for (let id = 0; id < logits.length; id++) {

@@ -9,6 +9,7 @@
 import { SingeError } from "../program/singe-format.js";
 import { Interpreter } from "./singe-language-interpreter.js";
 import { parseTemplate } from "./singe-language-parser.js";
+import { withObjects } from "./singe-language-tools.js";
 import { Callable, Space, fromCaller, refuse } from "./singe-language-values.js";
 
 /** @import { Node } from "./singe-language-parser.js" */
@@ -110,7 +111,15 @@ export class ChatTemplate {
    * @param {{ tools?: unknown[] | null, addGenerationPrompt?: boolean, extra?: Record<string, unknown> }} [options]
    */
   render(messages, { tools = null, addGenerationPrompt = true, extra = {} } = {}) {
-    const values = { bos_token: this.bosToken, eos_token: this.eosToken, documents: null, ...extra, messages, tools, add_generation_prompt: addGenerationPrompt };
+    const values = {
+      bos_token: this.bosToken,
+      eos_token: this.eosToken,
+      documents: null,
+      ...extra,
+      messages: withObjects(messages),
+      tools,
+      add_generation_prompt: addGenerationPrompt,
+    };
     const names = new Map(Object.entries(GLOBALS).map(([name, call]) => [name, /** @type {Value} */ (new Callable(call))]));
     for (const [name, value] of Object.entries(values)) names.set(name, fromCaller(value, name));
     return guarded(() => new Interpreter(names).run(this.nodes));

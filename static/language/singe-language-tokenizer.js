@@ -223,8 +223,6 @@ export class Tokenizer {
   /** @type {AddedToken[]} */
   #added = [];
   /** @type {Set<number>} */
-  #special = new Set();
-  /** @type {Set<number>} */
   #addedIds = new Set();
   /** @type {Decoding} */
   #decoding = decoderOf(null);
@@ -238,9 +236,11 @@ export class Tokenizer {
   /** @type {AddedTokens | null} */
   #normalized = null;
   /** @type {number[]} */
-  #before = [];
-  /** @type {number[]} */
   #after = [];
+  /** What `encode` writes before a text. @type {number[]} */
+  before = [];
+  /** Marks, which are no text. @type {Set<number>} */
+  special = new Set();
   size = 0;
   /** @type {number | null} */
   bos = null;
@@ -279,12 +279,12 @@ export class Tokenizer {
     for (const [token, id] of this.#model.ids) this.#tokens[id] = token;
     for (const { id, content } of this.#added) this.#tokens[id] = content;
     this.size = this.#tokens.length;
-    [this.#before, this.#after] = marksOf(values.post_processor);
-    if ([...this.#before, ...this.#after].some((id) => id >= this.size)) throw fault("a token of the post-processor", this.#before, `one of the ${this.size}`);
+    [this.before, this.#after] = marksOf(values.post_processor);
+    if ([...this.before, ...this.#after].some((id) => id >= this.size)) throw fault("a token of the post-processor", this.before, `one of the ${this.size}`);
     this.#raw = new AddedTokens(this.#added.filter((token) => !token.normalized));
     const normalized = this.#added.filter((token) => token.normalized);
     this.#normalized = normalized.length ? new AddedTokens(normalized, this.#normalize) : null;
-    this.#special = new Set(this.#added.filter((token) => token.special).map((token) => token.id));
+    this.special = new Set(this.#added.filter((token) => token.special).map((token) => token.id));
     this.#addedIds = new Set(this.#added.map((token) => token.id));
     this.bos = named?.bos ?? null;
     this.eos = named?.eos ?? null;
@@ -309,8 +309,8 @@ export class Tokenizer {
       first = false;
     }
     if (!addSpecial) return ids;
-    const spelled = parseSpecial && this.#before.every((id, i) => ids[i] === id);
-    return [...(spelled ? [] : this.#before), ...ids, ...this.#after];
+    const spelled = parseSpecial && this.before.every((id, i) => ids[i] === id);
+    return [...(spelled ? [] : this.before), ...ids, ...this.#after];
   }
 
   /**
@@ -383,7 +383,7 @@ export class Tokenizer {
       /** @param {number} id */
       feed: (id) => {
         const bytes = this.bytes(id);
-        return skipSpecial && this.#special.has(id) ? "" : given(decoder.decode(bytes, { stream: true }));
+        return skipSpecial && this.special.has(id) ? "" : given(decoder.decode(bytes, { stream: true }));
       },
       finish: () => given(decoder.decode()),
     };

@@ -225,7 +225,7 @@ export interface LanguageSession {
 
 export interface Message {
   role: string;
-  content: string;
+  content: string | null;
   [field: string]: unknown;
 }
 
@@ -254,8 +254,10 @@ export type PromptInput = string | readonly PromptMessage[];
 
 export interface PromptOptions {
   signal?: AbortSignal;
-  /** Is refused: a page cannot bound a text yet. */
+  /** A JSON schema that the answer meets, or a regular expression that the whole of it matches: see GenerateOptions. The model is not told of it. */
   responseConstraint?: object;
+  /** Nothing is added to a prompt in either case. */
+  omitResponseConstraintInput?: boolean;
 }
 
 /** A conversation, which keeps what was said. Prompts are answered one after another. */
@@ -297,6 +299,14 @@ export interface GenerateOptions extends SamplingOptions {
   /** Texts before which the answer ends. */
   stop?: string | readonly string[];
   signal?: AbortSignal;
+  /** A JSON schema that the text meets, unless it is cut off; true for any object. Keywords that are not known are refused by name. */
+  schema?: object | true;
+  /** A regular expression that the whole text matches, unless it is cut off. */
+  regex?: string | RegExp;
+  /** When the context is full, go on after the beginning (of a chat, what comes before the first message) and the later half of the rest. */
+  shift?: boolean;
+  /** Guess so many tokens at once, at most 15, by what followed the latest ones before: the same text, sooner where it repeats itself. */
+  drafts?: number;
 }
 
 export interface ChatOptions extends GenerateOptions {
@@ -304,18 +314,30 @@ export interface ChatOptions extends GenerateOptions {
   tools?: object[];
 }
 
+/** In OpenAI's shape; `arguments` is JSON. */
+export interface ToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
 /** The parts of a text, as it is written: `for await (const part of answer)`, once. Leaving the loop ends the answer. */
 export interface Answer extends AsyncIterable<string> {
   text(): Promise<string>;
-  /** "stop" if the model or a stop string ended it, "length" if it was cut off; null until it ends. */
-  readonly finishReason: "stop" | "length" | null;
+  /** "stop" if the model or a stop string ended it, "tool_calls" if it ended with calls, "length" if it was cut off; null until it ends. */
+  readonly finishReason: "stop" | "tool_calls" | "length" | null;
+  /** Of `tools`, when it has ended; they are no part of the text. */
+  readonly toolCalls: readonly ToolCall[];
   readonly usage: { promptTokens: number; reusedTokens: number; completionTokens: number; totalTokens: number };
   /** Milliseconds until the first token, and of the others. */
   readonly timings: { prompt: number; completion: number };
   readonly tokensPerSecond: number;
 }
 
-/** OpenAI's fields that there are: max_tokens, temperature, top_p, presence_penalty, frequency_penalty, seed, stop, tools; and top_k, min_p, signal. */
+/**
+ * OpenAI's fields that there are: max_tokens, temperature, top_p, presence_penalty, frequency_penalty, seed, stop, tools, tool_choice (auto
+ * or none), response_format; and top_k, min_p, regex, shift, drafts, signal.
+ */
 export interface CompletionRequest {
   messages: readonly Message[];
   stream?: boolean;
@@ -339,13 +361,18 @@ export interface CompletionUsage {
 
 export interface Completion extends CompletionFacts {
   object: "chat.completion";
-  choices: { index: 0; message: { role: "assistant"; content: string }; logprobs: null; finish_reason: Answer["finishReason"] }[];
+  choices: { index: 0; message: { role: "assistant"; content: string | null; tool_calls?: readonly ToolCall[] }; logprobs: null; finish_reason: Answer["finishReason"] }[];
   usage: CompletionUsage;
 }
 
 export interface CompletionChunk extends CompletionFacts {
   object: "chat.completion.chunk";
-  choices: { index: 0; delta: { role?: "assistant"; content?: string }; logprobs: null; finish_reason: Answer["finishReason"] }[];
+  choices: {
+    index: 0;
+    delta: { role?: "assistant"; content?: string; tool_calls?: readonly (ToolCall & { index: number })[] };
+    logprobs: null;
+    finish_reason: Answer["finishReason"];
+  }[];
   usage?: CompletionUsage;
 }
 

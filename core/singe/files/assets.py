@@ -14,7 +14,7 @@ _MARK: Final = "bundle.html"
 """A file that tells our `static` folder from others."""
 DIST: Final = "dist"
 """The folder in `static` with the scripts of bundles, where a release built them."""
-_FOLDERS: Final = re.compile(r'"\.\.?/(?:[\w-]+/)*(singe[\w-]*\.js)"')
+_FOLDERS: Final = re.compile(r'"(?:\.\.?/)+(?:[\w-]+/)*(singe[\w-]*\.js)"')
 
 
 def static_folder() -> Path:

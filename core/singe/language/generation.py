@@ -294,10 +294,8 @@ class Generation(Iterator[str]):
         """Whether each token may follow, by the constraint; those that end the text may where it matches."""
         if self._constraint is None:
             return None
-        allowed = self._constraint.mask(self._place)
-        if self._constraint.ends(self._place):
-            allowed = allowed.copy()
-            allowed[[i for i in self.session.llm.ends if i < vocabulary]] = True
+        allowed = self._constraint.mask(self._place).copy()
+        allowed[[i for i in self.session.llm.ends if i < vocabulary]] = self._constraint.ends(self._place)
         if not allowed.any():
             raise InputError("no token can follow so that the text matches its schema or regex; give another one")
         return allowed

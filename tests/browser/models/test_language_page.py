@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from browsers import chromium
 from sites import serving, until
+from text_cases import NOW, TOOLS, written
 from tiny_language import tiny_gguf
 
 import singe as sg
@@ -22,6 +24,12 @@ from singe.tools.serving.folder_server import Server
 
 CONTEXT = 96
 MESSAGES = [{"role": "user", "content": "hello <b>"}]
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"ok": {"type": "boolean"}, "of": {"enum": ["x", None]}},
+    "required": ["ok", "of"],
+}
+CALL = re.escape(f"[{written(NOW)}]")
 PAGE = """<!doctype html><meta charset="utf-8"><title>wait</title><link rel="icon" href="data:,"><script type="module">
 import { load } from "./chat/singe.js";
 const llm = await load("./chat/", { device: new URLSearchParams(location.search).get("device") });
@@ -94,7 +102,36 @@ const create = (request) => llm.chat.completions.create({ messages, max_tokens: 
 found.completion = await create({});
 found.chunks = [];
 for await (const chunk of await create({ stream: true, stream_options: { include_usage: true } })) found.chunks.push(chunk);
+const schema = SCHEMA;
+const regex = "(hello|bye)! [0-9]{2}";
+const call = { regex: CALL, temperature: 0 };
+const told = async (answer) => [await answer.text(), answer.finishReason, answer.toolCalls.map(({ function: { name } }) => name)];
+found.constrained = [
+  await told(llm.generate("hello", { regex, temperature: 0 })),
+  await told(llm.generate("hello", { regex: new RegExp(regex), seed: 3, topK: 0 })),
+  await told(llm.chat(messages, { schema, temperature: 0 })),
+  await told(llm.chat(messages, { tools: TOOLS, ...call })),
+  await told(llm.chat(messages, call)),
+  await told(llm.chat(messages, { tools: TOOLS, maxTokens: 9, ...call })),
+];
+found.drafted = await llm.generate("hello hello hello", { temperature: 0, maxTokens: 40, drafts: 4 }).text();
+const shifted = llm.chat(messages, { temperature: 0, maxTokens: 200, shift: true, repeatPenalty: 1.1 });
+found.shifted = [await shifted.text(), shifted.finishReason, shifted.usage.completionTokens];
+found.shiftedPrompt = await llm.generate(Array.from({ length: 150 }, (_, i) => 70 + (i % 7)), { temperature: 0, maxTokens: 5, shift: true }).text();
+const prompts = await llm.LanguageModel.create();
+found.prompted = [
+  await prompts.prompt("hi", { responseConstraint: /(yes|no)!/ }),
+  await prompts.prompt("hi", { responseConstraint: { enum: ["b", 1] }, omitResponseConstraintInput: true }),
+];
+const json = { type: "json_schema", json_schema: { name: "s", schema } };
+found.formed = await create({ response_format: json, max_tokens: null });
+found.called = await create({ tools: TOOLS, regex: CALL, max_tokens: null });
+found.calledChunks = [];
+for await (const chunk of await create({ tools: TOOLS, regex: CALL, max_tokens: null, stream: true })) found.calledChunks.push(chunk);
 found.errors = [
+  await failed(() => llm.generate("a", { schema: { type: "string", format: "date" } }).text()),
+  await failed(() => llm.generate("a", { schema, regex })),
+  await failed(() => create({ tool_choice: "required" })),
   await failed(() => llm.generate(Array(CONTEXT).fill(70))),
   await failed(() => llm.generate("")),
   await failed(() => llm.generate("a", { temprature: 1 })),
@@ -119,9 +156,9 @@ const monitor = (m) => m.addEventListener("downloadprogress", ({ loaded, total }
 const session = await LanguageModel.create({ initialPrompts, temperature: 0, topK: 1, monitor });
 found.facts = [session.contextWindow, session.contextUsage, await session.measureContextUsage("hi"), session.temperature, session.topK];
 session.oncontextoverflow = () => found.overflows.push("session");
-const chosen = { responseConstraint: { type: "object" } };
 found.refused = [
-  await name(() => session.prompt("hi", chosen)),
+  await name(() => session.prompt("hi", { responseConstraint: { format: "date" } })),
+  await name(() => session.prompt("hi", { responseConstraint: /a/i })),
   await name(() => session.prompt([{ role: "user", content: [{ type: "image", value: 1 }] }])),
   await name(() => session.prompt([{ role: "tool", content: "x" }])),
   await name(() => session.prompt([{ role: "system", content: "x" }])),
@@ -209,7 +246,14 @@ def in_node(script: str, folder: Path) -> dict[str, Any]:
     """What a script answers that loads the bundle in a folder."""
     if shutil.which("node") is None:
         pytest.skip("no node here")
-    script = script.replace("MESSAGES", json.dumps(MESSAGES)).replace("CONTEXT", str(CONTEXT))
+    for name, value in (
+        ("MESSAGES", MESSAGES),
+        ("CONTEXT", CONTEXT),
+        ("SCHEMA", SCHEMA),
+        ("TOOLS", TOOLS),
+        ("CALL", CALL),
+    ):
+        script = script.replace(name, json.dumps(value))
     for name, path in (("SINGE", "singe.js"), ("FOLDER", "")):
         script = script.replace(name, json.dumps(f"{folder.as_uri()}/{path}"))
     done = subprocess.run(
@@ -217,6 +261,20 @@ def in_node(script: str, folder: Path) -> dict[str, Any]:
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def constrained(llm: sg.language.LanguageModel) -> list[Any]:
+    """What Python's model answers where JavaScript's is asked for `found.constrained`."""
+    regex = r"(hello|bye)! [0-9]{2}"
+    answers = [
+        llm.generate("hello", regex=regex, temperature=0),
+        llm.generate("hello", regex=regex, seed=3, top_k=0),
+        llm.chat(MESSAGES, schema=SCHEMA, temperature=0),
+        llm.chat(MESSAGES, tools=TOOLS, regex=CALL, temperature=0),
+        llm.chat(MESSAGES, regex=CALL, temperature=0),
+        llm.chat(MESSAGES, tools=TOOLS, regex=CALL, temperature=0, max_tokens=9),
+    ]
+    return [[a.text, a.finish_reason, [call["function"]["name"] for call in a.tool_calls]] for a in answers]
 
 
 @pytest.mark.slow
@@ -241,7 +299,25 @@ def test_in_node(llm: sg.language.LanguageModel, folder: Path, text: str) -> Non
     assert "".join(c["choices"][0]["delta"].get("content", "") for c in chunks if c["choices"]) == text
     assert [c["object"] for c in chunks] == ["chat.completion.chunk"] * len(chunks)
     assert chunks[-1]["usage"]["completion_tokens"] == 12
+    assert found["constrained"] == constrained(llm)
+    repeated: Any = {"temperature": 0, "max_tokens": 40}
+    assert found["drafted"] == llm.generate("hello hello hello", **repeated).text
+    shifted = llm.chat(MESSAGES, temperature=0, max_tokens=200, shift=True, repeat_penalty=1.1)
+    assert found["shifted"] == [shifted.text, "length", 200]
+    long = [70 + i % 7 for i in range(150)]
+    assert found["shiftedPrompt"] == llm.generate(long, temperature=0, max_tokens=5, shift=True).text
+    assert found["prompted"][0] in ("yes!", "no!")
+    assert found["prompted"][1] in ('"b"', "1")
+    assert json.loads(found["formed"]["choices"][0]["message"]["content"])["ok"] in (True, False)
+    choice, last = found["called"]["choices"][0], found["calledChunks"][-1]["choices"][0]
+    assert choice["finish_reason"] == last["finish_reason"] == "tool_calls"
+    assert choice["message"]["content"] is None
+    for calls in (choice["message"]["tool_calls"], last["delta"]["tool_calls"]):
+        assert [call["function"] for call in calls] == [{"name": "now", "arguments": "{}"}]
     wanted = (
+        ("input", 'the keyword "format" of string is not supported'),
+        ("input", "schema and regex are given"),
+        ("input", 'tool_choice: got "required", expected auto or none'),
         ("input", "the prompt has 96 tokens, and there is room for 95 and an answer"),
         ("input", "the prompt has no tokens"),
         ("input", 'unknown option "temprature": expected some of temperature, topK'),
@@ -267,7 +343,7 @@ def test_the_shape_of_the_prompt_api(llm: sg.language.LanguageModel, folder: Pat
     assert (found["available"], found["progress"]) == ("available", [0, 1])
     assert found["facts"] == [CONTEXT, begun, len("<user>hi\n"), 0, 1]
     assert found["refused"] == [
-        "NotSupportedError", "NotSupportedError", "TypeError", "TypeError", "AbortError", "QuotaExceededError", "NotSupportedError",
+        "SingeError", "SingeError", "NotSupportedError", "TypeError", "TypeError", "AbortError", "QuotaExceededError", "NotSupportedError",
         "SingeError", "AbortError", "NotSupportedError",
     ]  # fmt: skip
     assert found["untouched"] == begun

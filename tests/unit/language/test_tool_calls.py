@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from text_cases import CALLS, NO_CALLS, NOW, TEMPLATE, TOOLS, written
 from tiny_language import tiny_gguf
 
 import singe as sg
 from singe.language.templating import CallForm, CallReader, ChatTemplate
 from singe.language.templating.tool_calls import FORMATS
 
-TOOLS = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in ("add", "now")]
-TEMPLATE = "{{ messages[0].content }}{# MARK #}{{ messages[0].tool_calls | tojson }}"
-ADD, NOW = ("add", {"a": [1, {"b": "\u00fc]}"}]}), ("now", {})
 HELLO = [{"role": "user", "content": "hello"}]
 
 
@@ -30,24 +28,7 @@ def said(calls: Any) -> list[tuple[str, Any]]:
     return [(call["function"]["name"], json.loads(call["function"]["arguments"])) for call in calls]
 
 
-def written(call: tuple[str, Any], key: str = "arguments") -> str:
-    return json.dumps({"name": call[0], key: call[1]}, ensure_ascii=False)
-
-
-CASES = [
-    ("<tool_call>", f"<tool_call>\n{written(ADD)}\n</tool_call>\n<tool_call>{written(NOW)}</tool_call>\n", [ADD, NOW]),
-    ("<tool_call>", f"<tool_call>[{written(ADD)}]</tool_call>", [ADD]),
-    ("<tool_call>", f"<tool_call>{written(ADD)}", [ADD]),
-    ("[TOOL_CALLS]", f"[TOOL_CALLS] [{written(ADD)}, {written(NOW)}]", [ADD, NOW]),
-    ("[TOOL_CALLS]", f" [{written(ADD)}]", [ADD]),
-    ("<|python_tag|>", f"<|python_tag|>{written(ADD, 'parameters')}; {written(NOW, 'parameters')}", [ADD, NOW]),
-    ("<|python_tag|>", written(ADD, "parameters"), [ADD]),
-    ("", f"[{written(ADD)}]", [ADD]),
-    ("", f"\n{written(NOW)}\n", [NOW]),
-]
-
-
-@pytest.mark.parametrize(("told_by", "text", "wanted"), CASES)
+@pytest.mark.parametrize(("told_by", "text", "wanted"), CALLS)
 @pytest.mark.parametrize("size", [1, 3, 1000])
 def test_each_format_is_read_from_parts_of_any_size(told_by: str, text: str, wanted: Any, size: int) -> None:
     before = "I look. " if told_by and text.startswith(told_by) else ""
@@ -63,14 +44,9 @@ def test_each_format_is_read_from_parts_of_any_size(told_by: str, text: str, wan
 @pytest.mark.parametrize("told_by", [row.told_by for row in FORMATS])
 @pytest.mark.parametrize(
     "text",
-    [
-        "", "  ", "hello", "a < b <tool", "{", "[]", "[1]", "{}", "null", '{"name": "add"}', '{"name": ["add"], "arguments": {}}',
-        '{"name": "other", "arguments": {}}', '{"name": "add", "arguments": "a"}', '{"name": "add", "arguments": {"a": NaN}}',
-        '{"name": "add", "arguments": {}} is a call', '<tool_call>{"name": "add"</tool_call>', "[TOOL_CALLS]", "[TOOL_CALLS] x",
-        "<|python_tag|>print(1)", "[" * 100_000, '{"name": "add", "arguments": {"a": ' + "9" * 5000,
-    ],
+    NO_CALLS,
     ids=lambda text: text[:20],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_call_stays_text(told_by: str, text: str) -> None:
     reader = CallReader(form(told_by))
     parts = [reader.feed(text[: len(text) // 2]), reader.feed(text[len(text) // 2 :])]

@@ -198,8 +198,9 @@ def _literal(value: Any, at: str) -> Expression:
 
 def _bounds(found: Mapping[str, Any], least: str, most: str, at: str) -> tuple[int, int | None]:
     low, high = found.get(least, 0), found.get(most)
-    for name, n in ((least, low), (most, high)):
-        if n is not None and (type(n) is not int or not 0 <= n <= MAX_VALUES):
+    for name in found.keys() & {least, most}:
+        n = found[name]
+        if type(n) is not int or not 0 <= n <= MAX_VALUES:
             raise InputError(f"{at}/{name}: got {n!r:.40}, expected a number from 0 to {MAX_VALUES}")
     if high is not None and high < low:
         raise InputError(f"{at}: {least} is above {most}; give less")

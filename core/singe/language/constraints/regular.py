@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from string import hexdigits
 from typing import Final
 
 from ...errors import InputError
@@ -131,12 +132,9 @@ class RegularExpression:
             return _CLASSES[sign]
         if sign in _HEX:
             digits = self._text[self._at : self._at + _HEX[sign]]
-            try:
-                code = int(digits, 16) if len(digits) == _HEX[sign] else -1
-            except ValueError:
-                code = -1
-            if code < 0:
+            if len(digits) != _HEX[sign] or not set(digits) <= set(hexdigits):
                 raise self._fault(f"\\{sign} without {_HEX[sign]} digits")
+            code = int(digits, 16)
             self._at += len(digits)
             return [(code, code)]
         code = _CONTROLS.get(sign, ord(sign))

@@ -37,8 +37,8 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
         f"singe-language{part}.js"
         for part in (
             "",
+            "-ahead",
             "-answer",
-            "-completions",
             "-filters",
             "-interpreter",
             "-lexer",
@@ -46,13 +46,17 @@ JOINED: Final[Mapping[str, frozenset[str]]] = {
             "-models",
             "-parser",
             "-patterns",
-            "-prompts",
             "-sampling",
+            "-session",
             "-steps",
             "-template",
             "-tokenizer",
+            "-tools",
             "-values",
         )
+    ),
+    "singe-language-constraint.js": frozenset(
+        f"singe-language-{part}.js" for part in ("automaton", "constraint", "grammar", "regular", "schema")
     ),
     "singe-ort.js": frozenset(("singe-ort.js", "singe-ort-stub.js")),
     "singe-remote.js": frozenset(("singe-connection.js", "singe-remote.js")),
